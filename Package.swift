@@ -1,0 +1,49 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InferIsolatedConformances"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .enableUpcomingFeature("ImmutableWeakCaptures"),
+  .strictMemorySafety(),
+]
+
+let package = Package(
+  name: "swift-operations",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .library(name: "Operations", targets: ["Operations"]),
+    .library(name: "OperationsTestSupport", targets: ["OperationsTestSupport"]),
+  ],
+  targets: [
+    .target(name: "Operations", swiftSettings: settings),
+    .target(name: "OperationsTestSupport", dependencies: ["Operations"], swiftSettings: settings),
+    .testTarget(
+      name: "OperationsTests",
+      dependencies: ["Operations", "OperationsTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "MainActorModuleTests",
+      dependencies: ["Operations"],
+      swiftSettings: settings + [.defaultIsolation(MainActor.self)]
+    ),
+    .executableTarget(
+      name: "Benchmarks",
+      dependencies: ["Operations"],
+      path: "Tests/Benchmarks",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "HelloWorld",
+      dependencies: ["Operations"],
+      path: "Examples/HelloWorld",
+      swiftSettings: settings
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,336 @@
+public import Foundation
+
+/// An operation whose work may go on after `execute()` has returned, on any thread, until it calls `finish`.
+///
+/// Subclass it, begin the work in ``execute()`` and call ``finish()`` when it is done:
+///
+/// ```swift
+/// final class Download: AsyncOperation, @unchecked Sendable {
+///   override func execute() {
+///     session.dataTask(with: url) { [self] _, _, error in
+///       if let error { return finish(with: error) }
+///       finish()
+///     }.resume()
+///   }
+/// }
+/// ```
+///
+/// It is a Foundation `Operation` and runs on any `OperationQueue`, in a ``GroupOperation``, or by `start()`.
+///
+/// What it promises:
+/// - **It finishes once.** `finish` may come twice, from many threads, inside `execute`, or before the start, which then
+///   honours it without executing. The first one counts.
+/// - **Errors first.** ``errors`` are complete before `isFinished` turns true.
+/// - **Cancelling** sets a flag and calls ``didCancel()``; an executing operation stays executing until it finishes, and
+///   one that has not started never executes, but finishes when it is started.
+/// - **It is let go.** When it has finished it forgets its dependencies, its observers and its `completionBlock`.
+/// - **Any thread.** Every member may be called from every thread, `name` included.
+///
+/// There is no key-value observing in it: Foundation's own `start()` is called when the work has ended, and makes the
+/// transition. `queue.progress` counts it for that reason, which it does not with the classic override of `isFinished`.
+open class AsyncOperation: Operation, @unchecked Sendable {
+  /// Where an operation is in its life.
+  public enum State: Sendable {
+    /// It has not executed, and not finished.
+    case pending
+    case executing
+    /// As `isFinished`: also without having executed, if it was cancelled.
+    case finished
+  }
+
+  let core: Locked<OperationCore>
+
+  public override init() {
+    core = Locked(OperationCore())
+    super.init()
+  }
+
+  deinit { AsyncOperation.release(core.withLock { $0.ledger.close().dependencies }) }
+
+  // MARK: State
+
+  public final var state: State {
+    let lifecycle = core.withLock { $0.lifecycle }
+    switch lifecycle.phase {
+    case .pending, .skipped: return .pending
+    case .executing: return .executing
+    case .ending:
+      if isFinished { return .finished }
+      return lifecycle.hasExecuted ? .executing : .pending
+    case .finished: return .finished
+    }
+  }
+
+  /// What went wrong, in the order it happened. Complete before `isFinished` turns true.
+  public final var errors: [any Error] { core.withLock { $0.lifecycle.failures }.map(\.error) }
+
+  /// Finished, not cancelled, and without errors.
+  public final var isSuccessful: Bool {
+    guard isFinished else { return false }
+    return core.withLock { !$0.lifecycle.isCancelled && $0.lifecycle.failures.isEmpty }
+  }
+
+  public final override var isExecuting: Bool { core.withLock { $0.lifecycle.phase == .executing } }
+
+  public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
+
+  /// Always true: the work may outlast `start()`.
+  public final override var isAsynchronous: Bool { true }
+
+  /// The name, which may be set and read from any thread. Foundation's own may not.
+  public final override var name: String? {
+    get { core.withLock { $0.name } }
+    set { core.withLock { $0.name = newValue } }
+  }
+
+  // MARK: For subclasses
+
+  /// Begins the work. Call `finish` from any thread when it is done, once, here or later.
+  ///
+  /// Called once at most, on the thread that starts the operation; never if the operation was cancelled before. Do not
+  /// call super. The default finishes at once.
+  open func execute() { finish() }
+
+  /// The operation was cancelled while it was executing: stop the work, and call `finish` when it has stopped.
+  ///
+  /// Called once at most, on the cancelling thread, at any moment between the beginning and the end of execution. The
+  /// default does nothing, which lets the work go on to its end.
+  open func didCancel() {}
+
+  /// The operation has finished.
+  ///
+  /// Called once, on the finishing thread, after `isFinished` is true and before the observers hear of it.
+  open func didFinish() {}
+
+  /// Never used: the work is begun in ``execute()``. Final, so that an override is found by the compiler.
+  public final override func main() {}
+
+  // MARK: Starting
+
+  /// Starts the operation by hand. An OperationQueue does this for the operations in it.
+  ///
+  /// - Precondition: The operation is ready, is not executing, and is not the member of a group.
+  public final override func start() {
+    switch begin(by: .anyone) {
+    case .begun: return
+    case .notReady:
+      // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
+      if OperationQueue.current?.operations.contains(where: { $0 === self }) == true {
+        _ = begin(by: .queue)
+        return
+      }
+      misuse(
+        "“\(displayName)” is not ready: it waits for \(unfinishedDependencyNames). Add it to a queue, which starts it "
+          + "when they have finished, or start it after them.")
+    }
+  }
+
+  enum Beginning {
+    case begun
+    case notReady
+  }
+
+  /// Starts the operation for its group, if it is still ready.
+  final func startAsMember() -> Beginning { begin(by: .supervisor) }
+
+  private func begin(by starter: OperationCore.Starter) -> Beginning {
+    switch core.withLock({ $0.start(by: starter) }) {
+    case .execute(let observers):
+      for observer in observers { observer.didStart?(self) }
+      execute()
+    case .skip: skipExecution()
+    case .ignore: break
+    case .notReady: return .notReady
+    case .refuse: misuse("“\(displayName)” has been started before. An operation runs once: make a new one.")
+    case .isMember:
+      misuse("“\(displayName)” is a member of a group, which starts it. Start the group, or add it to a queue.")
+    }
+    return .begun
+  }
+
+  /// Ends the operation that is not to execute. A group winds its members down first.
+  func skipExecution() { endIfNotEnded() }
+
+  // MARK: Finishing
+
+  /// The work is done. The first call counts, later ones are ignored.
+  ///
+  /// May be called from any thread, inside ``execute()`` or long after it, so `return finish()` reads well. Before the
+  /// start it is kept: the operation then finishes without executing when it is started.
+  public final func finish() { complete(with: []) }
+
+  /// The work has failed.
+  public final func finish(with error: any Error) { complete(with: [error]) }
+
+  /// The work has failed in several ways, or, if `errors` is empty, is done.
+  public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
+
+  func complete(with errors: [any Error]) {
+    if core.withLock({ $0.lifecycle.finish(errors) }) == .end { conclude() }
+  }
+
+  final func endIfNotEnded() {
+    if core.withLock({ $0.lifecycle.end() }) { conclude() }
+  }
+
+  /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
+  final func conclude() {
+    // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
+    // after its own cancel(), which may be a step behind on another thread.
+    if isCancelled, !super.isReady { super.cancel() }
+    // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
+    super.start()
+    // On Linux it stays, and an operation captured by it would never be released.
+    super.completionBlock = nil
+    didFinish()
+    let (observers, end) = core.withLock { core in
+      core.lifecycle.settle()
+      defer { core.observers = [] }
+      return (core.observers, core.observers.isEmpty ? core.takeEnd() : nil)
+    }
+    for observer in observers { observer.didFinish?(self) }
+    let rest = end ?? core.withLock { $0.takeEnd() }
+    for dependent in rest.remains.dependents { dependent.operation?.dependencyDidFinish() }
+    for waiter in rest.waiters { waiter() }
+    rest.supervisor?.memberDidFinish(self)
+    AsyncOperation.release(rest.remains.dependencies)
+  }
+
+  // MARK: Cancelling
+
+  /// Asks the operation to stop: sets the flag and tells ``didCancel()`` and the observers, once.
+  ///
+  /// An executing operation goes on until it finishes. One that has not started will not execute; it is ready at once,
+  /// whatever it waits for, so that its queue can finish it. A finished one is not cancelled any more.
+  public final override func cancel() { cancel(because: nil) }
+
+  /// Cancels the operation and records why. ``errors`` holds the error, and `run` throws it.
+  public final func cancel(with error: any Error) { cancel(because: error) }
+
+  private func cancel(because error: (any Error)?) {
+    let (action, observers, supervisor) = core.withLock { core in
+      let action = core.lifecycle.cancel(error)
+      return (action, core.observers, action == .ignore ? nil : core.takeReadiness())
+    }
+    guard case .announce(let whileExecuting) = action else { return }
+    cancelMembers()
+    if whileExecuting { didCancel() }
+    for observer in observers { observer.didCancel?(self) }
+    super.cancel()
+    supervisor?.memberIsReady(self)
+  }
+
+  /// Passes the cancellation on. Only a group has anyone to pass it to.
+  func cancelMembers() {}
+
+  /// What runs inside this operation. Only a group has any.
+  var members: [Operation] { [] }
+
+  // MARK: Observing
+
+  /// Lets closures hear of the stations of the operation's life, in the order they were added.
+  ///
+  /// Added late, an observer hears what is still to come; one that is added after the end hears `didFinish` at once.
+  public final func addObserver(_ observer: OperationObserver) {
+    let isLate = core.withLock { core in
+      if core.lifecycle.phase == .finished { return true }
+      core.observers.append(observer)
+      return false
+    }
+    if isLate { observer.didFinish?(self) }
+  }
+
+  /// Calls `waiter` when the operation has finished and its observers have heard of it; at once if that is so already.
+  final func whenSettled(_ waiter: @escaping @Sendable () -> Void) {
+    let isSettled = core.withLock { core in
+      if !core.isSettled { core.waiters.append(waiter) }
+      return core.isSettled
+    }
+    if isSettled { waiter() }
+  }
+
+  // MARK: Dependencies
+
+  /// Whether everything the operation waits for has finished. A cancelled operation is ready.
+  ///
+  /// The count in the ledger decides. Foundation gets a gate that wakes it up when the count is zero; it is made when
+  /// Foundation asks for the first time, and not at all in a group, which never asks.
+  public final override var isReady: Bool {
+    let readiness = core.withLock { core -> DependencyLedger.Readiness in
+      core.lifecycle.isCancelled || core.lifecycle.phase != .pending ? .leftToFoundation : core.ledger.readiness()
+    }
+    switch readiness {
+    case .leftToFoundation: return super.isReady
+    case .waiting: return false
+    case .waitingBehindNew(let gate):
+      super.addDependency(gate)
+      return core.withLock { $0.ledger.remaining == 0 || $0.lifecycle.isCancelled } && super.isReady
+    }
+  }
+
+  /// What the operation waits for, each named once. Empty when it has finished.
+  public final override var dependencies: [Operation] {
+    let dependencies = core.withLock { $0.ledger.dependencies }
+    var seen: Set<ObjectIdentifier> = []
+    return dependencies.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
+  }
+
+  /// Makes the operation wait for another, of any kind, in any queue or group. `other ==> self` says the same.
+  ///
+  /// - Precondition: The operation has not been started, and `operation` is another one.
+  public final override func addDependency(_ operation: Operation) {
+    refuseSelfDependency(operation)
+    if let own = operation as? AsyncOperation {
+      addDependency(.own(own))
+      let isWaitedFor = own.core.withLock { $0.ledger.add(dependent: self) }
+      if !isWaitedFor { dependencyDidFinish() }
+    } else {
+      let relay = FinishRelay { [weak self] in self?.dependencyDidFinish() }
+      addDependency(.foreign(operation, relay))
+      relay.wait(for: [operation])
+    }
+  }
+
+  /// Stops waiting for `operation`. Foundation's own leaves the operation waiting for ever on Linux.
+  public final override func removeDependency(_ operation: Operation) {
+    var untold = (operation as? AsyncOperation)?.core.withLock { $0.ledger.remove(dependent: self) } ?? 0
+    for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) { untold += 1 }
+    dependencyDidFinish(count: untold)
+  }
+
+  /// Gives Foundation the gate before it asks, so that `addOperation` need not.
+  ///
+  /// - Returns: Whether something is waited for.
+  final func prepareForQueue() -> Bool {
+    let (isWaiting, gate) = core.withLock { core in
+      (core.ledger.remaining > 0 && !core.lifecycle.isCancelled, core.ledger.makeGate())
+    }
+    if let gate { super.addDependency(gate) }
+    return isWaiting
+  }
+
+  /// Makes Foundation look again at an operation that was enqueued while its last dependency finished.
+  ///
+  /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
+  final func nudge() { super.addDependency(AsyncOperation.finishedOperation) }
+
+  private static let finishedOperation = {
+    let operation = Operation()
+    operation.start()
+    return operation
+  }()
+
+  private func addDependency(_ dependency: DependencyLedger.Dependency) {
+    let (isTooLate, gate, supervisor) = core.withLock { core in
+      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as (any OperationSupervisor)?) }
+      return (false, core.ledger.add(dependency), core.supervisor)
+    }
+    if isTooLate {
+      misuse(
+        "“\(displayName)” has been started and can no longer wait for “\(dependency.operation.displayName)”. Add "
+          + "dependencies before the operation is added to a queue or a group.")
+    }
+    if let gate { super.addDependency(gate) }
+    supervisor?.memberGainedDependency(self)
+  }
+}

@@ -1,0 +1,76 @@
+/// An operation that ends with a value.
+///
+/// ```swift
+/// let length = try await queue.run(ResultOperation { try Data(contentsOf: url).count })
+/// ```
+///
+/// Give it a closure that returns the value, or subclass it, override ``AsyncOperation/execute()`` and call
+/// ``finish(returning:)`` from any thread. Finishing without a value is an error, ``OperationError/Code/outputMissing``,
+/// unless the operation was cancelled or its `Output` is `Void`.
+open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
+  private typealias Work = @Sendable () throws -> Output
+
+  /// Guarded by the lock of the core, and set together with the transition that makes it count.
+  private var storedOutput: Output?
+
+  /// For subclasses, which override ``AsyncOperation/execute()``.
+  public override init() { super.init() }
+
+  /// An operation that runs `work` on its queue's thread and finishes with what it returns or throws.
+  public init(_ work: @escaping @Sendable () throws -> Output) {
+    super.init()
+    core.withLock { $0.work = WorkBox<Work>(work) }
+  }
+
+  /// How the operation ended: its value; its error, or an ``AggregateError`` of several; `CancellationError` if it was
+  /// cancelled without one. Nil until then.
+  public final var result: Result<Output, any Error>? {
+    let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
+    switch phase {
+    case .pending, .executing, .skipped: return nil
+    case .ending, .finished: break
+    }
+    if let error = outcomeError { return .failure(error) }
+    return output.map { .success($0) } ?? .failure(outputMissingError)
+  }
+
+  /// The value, when there is one. May be awaited by many, before the end or after it.
+  ///
+  /// Cancelling an awaiting task does not cancel the operation, and the wait ends with the operation.
+  public final var value: Output {
+    get async throws {
+      await finished()
+      return try output()
+    }
+  }
+
+  open override func execute() {
+    guard let work = core.withLock({ $0.takeWork(Work.self) }) else { return finish() }
+    do { finish(returning: try work()) } catch { finish(with: error) }
+  }
+
+  /// The work is done, and this is its value. The first finish counts, of whatever kind; later ones are ignored.
+  ///
+  /// - Returns: Whether this one counted.
+  @discardableResult
+  public final func finish(returning output: Output) -> Bool {
+    let action = core.withLock { core in
+      let action = core.lifecycle.finish([])
+      if action != .ignore { storedOutput = output }
+      return action
+    }
+    if action == .end { conclude() }
+    return action != .ignore
+  }
+
+  final override func complete(with errors: [any Error]) {
+    if errors.isEmpty {
+      if Output.self == Void.self, let nothing = () as? Output {
+        finish(returning: nothing)
+        return
+      }
+      if !isCancelled { return super.complete(with: [outputMissingError]) }
+    }
+    super.complete(with: errors)
+  }
+}

@@ -1,0 +1,50 @@
+public import Foundation
+
+/// Where `==>` binds: tighter than assignment, the ternary operator and `??`, so that `let last = a ==> b` is the chain's
+/// end.
+precedencegroup OperationChaining {
+  associativity: left
+  higherThan: AssignmentPrecedence, TernaryPrecedence, NilCoalescingPrecedence
+}
+
+infix operator ==> : OperationChaining
+
+/// Makes the right operation wait for the left one, and returns the right one, so that `a ==> b ==> c` is a chain.
+///
+/// The two may be of any types, plain Foundation operations included, and run in different queues.
+///
+/// - Precondition: The two are different operations, and the right one has not been started.
+@discardableResult
+public func ==> <L: Operation, R: Operation>(lhs: L, rhs: R) -> R { rhs.waits(for: lhs) }
+
+/// Makes the right operation wait for all of the left ones: `[b, c] ==> d`.
+@discardableResult
+public func ==> <R: Operation>(lhs: [Operation], rhs: R) -> R { rhs.waits(for: lhs) }
+
+/// Makes all of the right operations wait for the left one: `a ==> [b, c]`.
+@discardableResult
+public func ==> <L: Operation>(lhs: L, rhs: [Operation]) -> [Operation] { [lhs] ==> rhs }
+
+/// Makes every one of the right operations wait for every one of the left ones.
+@discardableResult
+public func ==> (lhs: [Operation], rhs: [Operation]) -> [Operation] {
+  for dependent in rhs { dependent.waits(for: lhs) }
+  return rhs
+}
+
+extension Operation {
+  /// Makes the operation wait for another. The same as `dependency ==> self`, for where another module has a `==>` too.
+  @discardableResult
+  public func waits(for dependency: Operation) -> Self {
+    refuseSelfDependency(dependency)
+    addDependency(dependency)
+    return self
+  }
+
+  /// Makes the operation wait for all of `dependencies`.
+  @discardableResult
+  public func waits(for dependencies: [Operation]) -> Self {
+    for dependency in dependencies { waits(for: dependency) }
+    return self
+  }
+}

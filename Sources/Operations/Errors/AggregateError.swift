@@ -1,0 +1,50 @@
+public import Foundation
+
+/// Several failures as one error: what awaiting a failed group throws.
+public struct AggregateError: Error {
+  /// Every failure, in the order they happened. Never empty.
+  public let failures: [OperationFailure]
+
+  /// - Precondition: `failures` is not empty; an aggregate of nothing would be an error that did not happen.
+  public init(_ failures: [OperationFailure]) {
+    guard !failures.isEmpty else { misuse("An AggregateError needs a failure: throw nothing where nothing failed.") }
+    self.failures = failures
+  }
+
+  /// The first failure that is not the echo of another.
+  ///
+  /// An echo is the `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that is about
+  /// another operation's failure. Where there is nothing but echoes, the first of them.
+  public var primary: OperationFailure {
+    failures.first { failure in !isEcho(failure.error) } ?? failures[0]
+  }
+
+  /// The errors of one type, in the order they happened.
+  public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
+
+  private func isEcho(_ error: any Error) -> Bool {
+    guard let error = error as? OperationError else { return false }
+    switch error.code {
+    case .inputUnavailable: return true
+    case .conditionFailed:
+      return error.underlyingErrors.contains { cause in
+        isEcho(cause) || failures.contains { seemsSame($0.error, cause) }
+      }
+    default: return false
+    }
+  }
+}
+
+extension AggregateError: LocalizedError, CustomStringConvertible {
+  public var errorDescription: String? { description }
+
+  public var description: String {
+    if failures.count == 1 { return failures[0].description }
+    return "\(failures.count) failures:\n" + failures.map { "- \($0)" }.joined(separator: "\n")
+  }
+}
+
+/// Whether two errors look the same. Errors have no identity, so this is as close as one gets: same type, same words.
+func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
+  type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
+}

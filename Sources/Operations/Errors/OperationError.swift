@@ -1,0 +1,72 @@
+public import Foundation
+
+/// What can go wrong with an operation of a correct program.
+///
+/// A struct with a code, so that codes can be added without breaking a `switch` of yours. Two errors are equal if their
+/// codes are: the message and the causes are for people.
+///
+/// ```swift
+/// do {
+///   try await queue.run(operation)
+/// } catch OperationError.Code.timedOut {
+///   retryLater()
+/// }
+/// ```
+public struct OperationError: Error, Equatable {
+  /// What went wrong, without the details.
+  public struct Code: Hashable, Sendable, CustomStringConvertible {
+    /// The operation ran longer than its timeout allowed.
+    public static let timedOut = Code("timedOut")
+    /// Operations of a group wait for each other in a circle.
+    public static let dependencyCycle = Code("dependencyCycle")
+    /// A condition of the operation was not met, so it did not execute.
+    public static let conditionFailed = Code("conditionFailed")
+    /// The operation that was to deliver the input ended without one.
+    public static let inputUnavailable = Code("inputUnavailable")
+    /// The operation finished without the value it was to deliver.
+    public static let outputMissing = Code("outputMissing")
+    /// Another operation holds a key that this one wanted, and its policy was not to wait.
+    public static let excluded = Code("excluded")
+    /// Schedulers wait for each other in a circle.
+    public static let waitCycle = Code("waitCycle")
+    /// The scheduler has been shut down.
+    public static let shutdown = Code("shutdown")
+
+    public let description: String
+
+    private init(_ name: String) { description = name }
+  }
+
+  public let code: Code
+  /// A sentence that says what happened, to which operation, by name.
+  public let message: String
+  /// The errors that led to this one, if any.
+  public let underlyingErrors: [any Error]
+
+  public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
+    self.code = code
+    self.message = message
+    self.underlyingErrors = underlyingErrors
+  }
+
+  public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+}
+
+extension OperationError: LocalizedError, CustomStringConvertible {
+  public var errorDescription: String? { description }
+
+  public var description: String {
+    guard !underlyingErrors.isEmpty else { return message }
+    return message + " Cause: " + underlyingErrors.map(describe).joined(separator: "; ")
+  }
+}
+
+/// Lets a `catch` clause name the code alone: `catch OperationError.Code.timedOut { … }`.
+public func ~= (code: OperationError.Code, error: any Error) -> Bool {
+  (error as? OperationError)?.code == code
+}
+
+/// An error as a person would want to read it: its own words if it has some, else its Swift description.
+func describe(_ error: any Error) -> String {
+  (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
+}

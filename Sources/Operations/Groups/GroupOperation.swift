@@ -1,0 +1,210 @@
+public import Foundation
+
+/// Operations that run as one: it begins them when it starts, and finishes when the last of them has.
+///
+/// ```swift
+/// let importer = GroupOperation("Import") { download ==> parse ==> store }
+/// try await queue.run(importer)
+/// ```
+///
+/// A member may be any Foundation operation, a group included, to any depth. Members start when what they wait for has
+/// finished, inside the group or outside; among the ready ones those of higher `queuePriority` first, then in the order
+/// they became ready. A group runs its members itself, in O(n + e) for n members with e dependencies, and never blocks a
+/// thread: it is asynchronous, so a group in a queue of one holds that queue's slot, and its members run beside it.
+///
+/// - **Errors** of the members become the group's: see ``errors``, ``failures`` and ``ErrorPolicy``.
+/// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them have;
+///   those that have not started finish unexecuted, also in a group that is cancelled before its start.
+/// - **Members that wait for each other** in a circle end the group with ``OperationError/Code/dependencyCycle``, which
+///   names them; a group also waits for its members.
+/// - **Blocking** members take a thread each. The system adds threads slowly (on Linux about one a second), so let what
+///   has to wait be asynchronous.
+open class GroupOperation: AsyncOperation, @unchecked Sendable {
+  /// What the failure of a member means for the others.
+  public enum ErrorPolicy: Sendable {
+    /// Nothing: the group goes on and collects the errors.
+    case collect
+    /// The others are cancelled, and so is whatever is added later. The group finishes when they have.
+    case cancelOnFailure
+  }
+
+  private struct Settings {
+    var errorPolicy = ErrorPolicy.collect
+    weak var enclosingGroup: GroupOperation?
+  }
+
+  private let engine = GroupEngine()
+  private let groupProgress = GroupProgress()
+  private let settings = Locked(Settings())
+
+  /// A group of exactly these operations. What they wait for is not taken in.
+  public init(_ operations: [Operation] = []) {
+    super.init()
+    take(operations)
+  }
+
+  /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
+  public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
+    super.init()
+    self.name = name
+    take(OperationWalk.withDependencies(operations()))
+  }
+
+  deinit { Trampoline.release(engine.takeMembers()) }
+
+  // MARK: Members
+
+  /// All the members, finished ones included, in the order they were added. The group keeps them as long as it lives.
+  public final var operations: [Operation] { engine.members }
+
+  final override var members: [Operation] { engine.members }
+
+  /// Adds a member: before the group starts, or while it runs, from any thread, a member's `execute` included.
+  ///
+  /// In a group that is being cancelled, or has finished because of that, the newcomer is cancelled and finishes without
+  /// executing. A group cannot finish while one of its members is executing, so that a member may always add another.
+  ///
+  /// - Precondition: The operation has not been started and is in no queue and no group; the group has not finished by
+  ///   itself.
+  public final func addOperation(_ operation: Operation) { addOperations([operation]) }
+
+  /// Adds several members at once, which is cheaper than one by one.
+  public final func addOperations(_ operations: [Operation]) {
+    for operation in operations { claim(operation) }
+    groupProgress.add(operations)
+    switch engine.add(operations) {
+    case .admitted: return
+    case .cancelled: for operation in operations { groupProgress.complete(operation) }
+    case .refused:
+      misuse(
+        "“\(displayName)” has finished and takes no more members, “\(operations.first?.displayName ?? "")” neither. Add "
+          + "them before its last member finishes, or to a new group.")
+    }
+  }
+
+  private func take(_ operations: [Operation]) {
+    var seen: Set<ObjectIdentifier> = []
+    addOperations(operations.count < 2 ? operations : operations.filter { seen.insert(ObjectIdentifier($0)).inserted })
+  }
+
+  private func claim(_ operation: Operation) {
+    guard let own = operation as? AsyncOperation else {
+      if operation.isExecuting || operation.isFinished { misuse(operation.cannotBeAdded(because: "has been started")) }
+      if !engine.claimForeign(operation) { misuse(operation.cannotBeAdded(because: "is in this group")) }
+      return
+    }
+    if let group = own as? GroupOperation { group.enter(self) }
+    own.claim(.group)
+  }
+
+  /// Notes the group around this one, unless that is inside this one.
+  private func enter(_ outer: GroupOperation) {
+    var enclosing: GroupOperation? = outer
+    while let group = enclosing {
+      if group === self {
+        misuse("“\(displayName)” cannot be a member of itself: it would wait for its own end. Add another group.")
+      }
+      enclosing = group.settings.withLock { $0.enclosingGroup }
+    }
+    settings.withLock { $0.enclosingGroup = outer }
+  }
+
+  // MARK: How they run
+
+  /// How many members may execute at once. Negative, as in an OperationQueue, is no limit: the default.
+  ///
+  /// A change counts from the next member on. An asynchronous member counts until it has finished.
+  public final var maxConcurrentOperationCount: Int {
+    get { engine.limit }
+    set {
+      if newValue < 0, newValue != OperationQueue.defaultMaxConcurrentOperationCount {
+        misuse(
+          "“\(displayName)” cannot run \(newValue) members at once. Set a number from 0 up, or "
+            + "OperationQueue.defaultMaxConcurrentOperationCount for no limit.")
+      }
+      engine.limit = newValue
+    }
+  }
+
+  /// A suspended group starts no more members; those that execute go on, and when they were the last, the group finishes.
+  ///
+  /// A group that starts suspended and without members waits for some. Cancelling a suspended group finishes it.
+  public final var isSuspended: Bool {
+    get { engine.isSuspended }
+    set { engine.isSuspended = newValue }
+  }
+
+  /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
+  public final var errorPolicy: ErrorPolicy {
+    get { settings.withLock { $0.errorPolicy } }
+    set { settings.withLock { $0.errorPolicy = newValue } }
+  }
+
+  /// How far the group has come: a unit a member, where a nested group's fills as that comes along.
+  ///
+  /// May be a child of another Progress, and have further children. Cancelling it cancels the group. Foundation's
+  /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised.
+  public final var progress: Progress {
+    groupProgress.shared { [weak self] in self?.cancel() }
+  }
+
+  /// A progress of its own for the group around this one, so that ``progress`` is free to be anybody's child.
+  final func makeProgress() -> Progress { groupProgress.makeProgress() }
+
+  // MARK: What became of them
+
+  /// The errors of the members and of nested groups' members, with the names that lead to them, and the group's own.
+  ///
+  /// In the order they happened; complete before `isFinished` turns true. ``errors`` are the same without the names.
+  public final var failures: [OperationFailure] {
+    let name = displayName
+    return core.withLock { $0.lifecycle.failures }.map { $0.below(name) }
+  }
+
+  /// A member has finished: translate its errors, or drop them, by returning others.
+  ///
+  /// Called once for every member, with no errors if it has succeeded, on the thread where it finished or another of its
+  /// siblings did; never two calls at once. What is returned becomes the group's. The default returns `errors`.
+  ///
+  /// More members may be added here: the group does not finish before the call returns.
+  open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
+
+  final func account(for member: Operation) {
+    let failures = (member as? AsyncOperation)?.core.withLock { $0.lifecycle.failures } ?? []
+    let kept = operation(member, didFinishWith: failures.map(\.error))
+    if !kept.isEmpty {
+      record(OperationFailure.matching(kept, with: failures).map { $0.below(member.displayName) })
+      if errorPolicy == .cancelOnFailure { engine.cancelMembers() }
+    }
+    groupProgress.complete(member)
+  }
+
+  final func fail(because cycle: DependencyCycle) {
+    let message = "The members of “\(displayName)” wait for each other in a circle: \(cycle.description)."
+    record([OperationFailure(path: [], error: OperationError(.dependencyCycle, message))])
+    engine.cancelMembers()
+  }
+
+  /// The last member has been accounted for.
+  final func membersDidEnd() {
+    groupProgress.close()
+    endIfNotEnded()
+  }
+
+  private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }
+
+  // MARK: AsyncOperation
+
+  /// Begins the members. A group's work is theirs; to do something at its start or end, add an observer or override
+  /// ``AsyncOperation/didFinish()``.
+  public final override func execute() { engine.begin(self, windingDown: false) }
+
+  final override func skipExecution() { engine.begin(self, windingDown: true) }
+
+  final override func cancelMembers() { engine.cancelMembers() }
+
+  /// Adds errors of the group's own; it finishes when its members have.
+  final override func complete(with errors: [any Error]) {
+    record(errors.map { OperationFailure(path: [], error: $0) })
+  }
+}

@@ -1,0 +1,47 @@
+import Foundation
+
+/// A value that can only be reached while its lock is held.
+///
+/// The lock lies in the tail of the same allocation as the value: every operation owns one, and an `NSLock` of its own
+/// costs four more allocations (82 ns against 16 ns to create, 11 ns against 9 ns to take, on the machine this was
+/// measured on). `Synchronization.Mutex` is neither faster nor understood by the thread sanitizer; pthreads are.
+///
+/// Copies share one value. `withLock` is not recursive: nothing foreign may be called inside it, neither user code nor
+/// Foundation nor another `withLock`.
+struct Locked<Value>: @unchecked Sendable {
+  private let storage: ManagedBuffer<Value, MutexStorage>
+
+  init(_ value: Value) {
+    storage = Storage<Value>.create(minimumCapacity: 1) { buffer in
+      unsafe buffer.withUnsafeMutablePointerToElements { element in
+        unsafe element.initialize(to: MutexStorage())
+        unsafe pthread_mutex_init(&element.pointee.mutex, nil)
+      }
+      return value
+    }
+  }
+
+  @inline(__always)
+  func withLock<Result, Failure: Error>(
+    _ body: (inout Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try unsafe storage.withUnsafeMutablePointers { value, element throws(Failure) in
+      unsafe pthread_mutex_lock(&element.pointee.mutex)
+      defer { unsafe pthread_mutex_unlock(&element.pointee.mutex) }
+      return try unsafe body(&value.pointee)
+    }
+  }
+}
+
+/// The buffer behind ``Locked``: a subclass, because the mutex has to be destroyed with it.
+private final class Storage<Value>: ManagedBuffer<Value, MutexStorage> {
+  deinit {
+    _ = unsafe withUnsafeMutablePointerToElements { element in
+      unsafe pthread_mutex_destroy(&element.pointee.mutex)
+    }
+  }
+}
+
+@safe private struct MutexStorage {
+  var mutex = unsafe pthread_mutex_t()
+}

@@ -1,0 +1,16 @@
+public import Foundation
+
+extension OperationQueue {
+  /// The operations of that name that are in the queue: those that wait or execute. In the order they were added.
+  public func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
+
+  /// Cancels the operations of that name that are in the queue.
+  ///
+  /// - Returns: How many were cancelled by this call: those that were cancelled before do not count.
+  @discardableResult
+  public func cancelOperations(named name: String) -> Int {
+    let operations = operations(named: name).filter { !$0.isCancelled && !$0.isFinished }
+    for operation in operations { operation.cancel() }
+    return operations.count
+  }
+}

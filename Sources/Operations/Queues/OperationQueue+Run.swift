@@ -1,0 +1,50 @@
+public import Foundation
+
+extension OperationQueue {
+  /// Adds an operation and waits for its end, without holding a thread.
+  ///
+  /// Cancelling the task cancels the operation, and the call returns when the operation has finished. An operation that
+  /// is cancelled by other means ends the call, too.
+  ///
+  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  public func run<O: AsyncOperation>(_ operation: O) async throws {
+    try await withTaskCancellationHandler {
+      addOperation(operation)
+      try await operation.completed()
+    } onCancel: {
+      operation.cancel()
+    }
+  }
+
+  /// Adds an operation and waits for its value, without holding a thread.
+  ///
+  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  @discardableResult
+  public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
+    try await run(operation as AsyncOperation)
+    return try operation.output()
+  }
+
+  /// Adds an operation and all of the toolkit's that it waits for, and waits for the last one's end.
+  ///
+  /// Cancelling the task cancels the last one; the others run to their end, for others may wait for them.
+  ///
+  /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
+  public func run<O: AsyncOperation>(graphEndingIn last: O) async throws {
+    try await withTaskCancellationHandler {
+      addGraph(endingIn: last)
+      try await last.completed()
+    } onCancel: {
+      last.cancel()
+    }
+  }
+
+  /// Adds an operation and all of the toolkit's that it waits for, and waits for the last one's value.
+  ///
+  /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
+  @discardableResult
+  public func run<O: OutputOperation>(graphEndingIn last: O) async throws -> O.Output {
+    try await run(graphEndingIn: last as AsyncOperation)
+    return try last.output()
+  }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Operations
+
+/// Groups and operations against stock Foundation.
+enum GroupBenchmarks {
+  private static let independent = 100_000
+
+  static let all: [Benchmark] = [
+    Benchmark(
+      name: "group",
+      unit: "operation, \(independent) independent",
+      numerator: stockQueue(independent),
+      denominator: group(independent),
+      target: .atLeast(2, aim: 2.5)
+    ),
+    Benchmark(
+      name: "group-by-hand",
+      unit: "operation, \(independent) independent",
+      numerator: group(independent),
+      denominator: byHand(independent),
+      target: .atMost(1.5)
+    ),
+    Benchmark(
+      name: "chain",
+      unit: "operation of a chain of 4000",
+      numerator: stockChain(4000),
+      denominator: chain(4000),
+      target: .atLeast(100, aim: 100)
+    ),
+    Benchmark(
+      name: "chain-growth",
+      unit: "operation of a chain of 64000 or 4000",
+      numerator: chain(64_000),
+      denominator: chain(4000, repeated: 16),
+      target: .atMost(1.5)
+    ),
+    Benchmark(
+      name: "async-block",
+      unit: "operation in a stock queue",
+      numerator: stockQueue(50_000),
+      denominator: asyncBlocks(50_000),
+      target: .atLeast(0.8, aim: 0.95)
+    ),
+  ]
+
+  private static func stockQueue(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation, OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let queue = OperationQueue()
+        for _ in 0..<count { queue.addOperation(BlockOperation { withExtendedLifetime(lifetime) {} }) }
+      }
+    }
+  }
+
+  private static func asyncBlocks(_ count: Int) -> Workload {
+    Workload(name: "AsyncBlockOperation, OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let queue = OperationQueue()
+        for _ in 0..<count {
+          queue.addOperation(AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } })
+        }
+      }
+    }
+  }
+
+  private static func byHand(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation, start()", units: count) {
+      Lifetime.run { lifetime in
+        for _ in 0..<count { BlockOperation { withExtendedLifetime(lifetime) {} }.start() }
+      }
+    }
+  }
+
+  private static func group(_ count: Int) -> Workload {
+    Workload(name: "AsyncBlockOperation, GroupOperation", units: count) {
+      Lifetime.run { lifetime in
+        OperationQueue().addOperation(GroupOperation(operations(count, lifetime)))
+      }
+    }
+  }
+
+  private static func chain(_ count: Int, repeated: Int = 1) -> Workload {
+    Workload(name: "AsyncBlockOperation ==>, GroupOperation", units: count * repeated) {
+      for _ in 0..<repeated {
+        Lifetime.run { lifetime in
+          let operations = operations(count, lifetime)
+          for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
+          OperationQueue().addOperation(GroupOperation(operations))
+        }
+      }
+    }
+  }
+
+  private static func stockChain(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation, addDependency, OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let operations = (0..<count).map { _ in BlockOperation { withExtendedLifetime(lifetime) {} } }
+        for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
+        OperationQueue().addOperations(operations, waitUntilFinished: false)
+      }
+    }
+  }
+
+  private static func operations(_ count: Int, _ lifetime: Lifetime) -> [Operation] {
+    (0..<count).map { _ in AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } } }
+  }
+}
