@@ -47,7 +47,7 @@ enum GroupBenchmarks {
     Workload(name: "BlockOperation, OperationQueue", units: count) {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
-        for _ in 0..<count { queue.addOperation(BlockOperation { withExtendedLifetime(lifetime) {} }) }
+        for index in 0..<count { queue.addOperation(block(lifetime(index))) }
       }
     }
   }
@@ -56,9 +56,7 @@ enum GroupBenchmarks {
     Workload(name: "AsyncBlockOperation, OperationQueue", units: count) {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
-        for _ in 0..<count {
-          queue.addOperation(AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } })
-        }
+        for index in 0..<count { queue.addOperation(asyncBlock(lifetime(index))) }
       }
     }
   }
@@ -66,7 +64,7 @@ enum GroupBenchmarks {
   private static func byHand(_ count: Int) -> Workload {
     Workload(name: "BlockOperation, start()", units: count) {
       Lifetime.run { lifetime in
-        for _ in 0..<count { BlockOperation { withExtendedLifetime(lifetime) {} }.start() }
+        for index in 0..<count { block(lifetime(index)).start() }
       }
     }
   }
@@ -74,7 +72,7 @@ enum GroupBenchmarks {
   private static func group(_ count: Int) -> Workload {
     Workload(name: "AsyncBlockOperation, GroupOperation", units: count) {
       Lifetime.run { lifetime in
-        OperationQueue().addOperation(GroupOperation(operations(count, lifetime)))
+        OperationQueue().addOperation(GroupOperation((0..<count).map { asyncBlock(lifetime($0)) }))
       }
     }
   }
@@ -83,7 +81,7 @@ enum GroupBenchmarks {
     Workload(name: "AsyncBlockOperation ==>, GroupOperation", units: count * repeated) {
       for _ in 0..<repeated {
         Lifetime.run { lifetime in
-          let operations = operations(count, lifetime)
+          let operations = (0..<count).map { asyncBlock(lifetime($0)) }
           for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
           OperationQueue().addOperation(GroupOperation(operations))
         }
@@ -94,14 +92,18 @@ enum GroupBenchmarks {
   private static func stockChain(_ count: Int) -> Workload {
     Workload(name: "BlockOperation, addDependency, OperationQueue", units: count) {
       Lifetime.run { lifetime in
-        let operations = (0..<count).map { _ in BlockOperation { withExtendedLifetime(lifetime) {} } }
+        let operations = (0..<count).map { block(lifetime($0)) }
         for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
         OperationQueue().addOperations(operations, waitUntilFinished: false)
       }
     }
   }
 
-  private static func operations(_ count: Int, _ lifetime: Lifetime) -> [Operation] {
-    (0..<count).map { _ in AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } } }
+  private static func block(_ lifetime: Lifetime) -> BlockOperation {
+    BlockOperation { withExtendedLifetime(lifetime) {} }
+  }
+
+  private static func asyncBlock(_ lifetime: Lifetime) -> AsyncBlockOperation {
+    AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } }
   }
 }

@@ -18,18 +18,23 @@ struct Workload: Sendable {
 /// Held by every closure of a workload: when it goes, the last closure has been released.
 ///
 /// That, not the finish of the last operation, is the end of a round; teardown on a queue's thread would otherwise land in
-/// the next sample.
+/// the next sample. It comes in shards, or the threads would spend their time counting references to the same object.
 final class Lifetime: Sendable {
-  private let end: DispatchSemaphore
+  private let end: DispatchGroup
 
-  private init(_ end: DispatchSemaphore) { self.end = end }
+  private init(_ end: DispatchGroup) {
+    self.end = end
+    end.enter()
+  }
 
-  deinit { end.signal() }
+  deinit { end.leave() }
 
-  /// Calls `body`, and returns when nothing holds the lifetime any more.
-  static func run(_ body: (Lifetime) -> Void) {
-    let end = DispatchSemaphore(value: 0)
-    body(Lifetime(end))
+  /// Calls `body` with lifetimes to hold, for the operation of each index, and returns when nothing holds any of them.
+  static func run(_ body: (_ lifetime: (Int) -> Lifetime) -> Void) {
+    let end = DispatchGroup()
+    let shards = (0..<64).map { _ in Lifetime(end) }
+    body { shards[$0 % shards.count] }
+    withExtendedLifetime(shards) {}
     end.wait()
   }
 }

@@ -11,15 +11,22 @@
 /// The block is called once at most, on the thread that starts the operation, and is released when it has returned or
 /// the operation has finished without it.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
-  private typealias Block = @Sendable (AsyncBlockOperation) -> Void
+  /// Guarded by the lock of the core: whoever comes first, execution or the end, takes it.
+  private var block: (@Sendable (AsyncBlockOperation) -> Void)?
 
   public init(_ block: @escaping @Sendable (AsyncBlockOperation) -> Void) {
+    self.block = block
     super.init()
-    core.withLock { $0.work = WorkBox<Block>(block) }
   }
 
-  public override func execute() {
-    let block = core.withLock { $0.takeWork(Block.self) }
-    block?(self)
+  public override func execute() { takeBlock()?(self) }
+
+  override func dropWork() { _ = takeBlock() }
+
+  private func takeBlock() -> (@Sendable (AsyncBlockOperation) -> Void)? {
+    core.withLock { _ in
+      defer { block = nil }
+      return block
+    }
   }
 }

@@ -33,30 +33,6 @@ extension AsyncOperation {
   }
 }
 
-extension OperationCore {
-  /// The supervisor that has to hear that the operation became ready, if that is what `action` means.
-  mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> (any OperationSupervisor)? {
-    switch action {
-    case .keepWaiting, .ignore: nil
-    case .becomeReady: takeReadiness()
-    }
-  }
-
-  /// Everything that is left to tell and to let go at the end.
-  mutating func takeEnd() -> (
-    remains: DependencyLedger.Remains, waiters: [@Sendable () -> Void], supervisor: (any OperationSupervisor)?,
-    work: AnyObject?
-  ) {
-    defer {
-      isSettled = true
-      waiters = []
-      supervisor = nil
-      work = nil
-    }
-    return (ledger.close(), waiters, supervisor, work)
-  }
-}
-
 extension Operation {
   /// The name, or the type's for an operation without one.
   var displayName: String {

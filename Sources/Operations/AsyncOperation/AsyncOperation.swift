@@ -131,7 +131,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   /// Starts the operation for its group, if it is still ready.
-  final func startAsMember() -> Beginning { begin(by: .supervisor) }
+  final func startAsMember(by starter: OperationStarter?) -> Beginning { begin(by: .member(of: starter)) }
 
   private func begin(by starter: OperationCore.Starter) -> Beginning {
     switch core.withLock({ $0.start(by: starter) }) {
@@ -175,25 +175,42 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
   final func conclude() {
+    let (isCancelled, hasExecuted) = core.withLock { ($0.lifecycle.isCancelled, $0.lifecycle.hasExecuted) }
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
     // after its own cancel(), which may be a step behind on another thread.
     if isCancelled, !super.isReady { super.cancel() }
     // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
     super.start()
-    // On Linux it stays, and an operation captured by it would never be released.
-    super.completionBlock = nil
     didFinish()
-    let (observers, end) = core.withLock { core in
+    let (observers, hasCompletionBlock, end) = core.withLock { core in
       core.lifecycle.settle()
       defer { core.observers = [] }
-      return (core.observers, core.observers.isEmpty ? core.takeEnd() : nil)
+      return (core.observers, core.hasCompletionBlock, core.observers.isEmpty ? core.takeEnd() : nil)
     }
+    if hasCompletionBlock { super.completionBlock = nil }
+    if !hasExecuted { dropWork() }
     for observer in observers { observer.didFinish?(self) }
-    let rest = end ?? core.withLock { $0.takeEnd() }
-    for dependent in rest.remains.dependents { dependent.operation?.dependencyDidFinish() }
-    for waiter in rest.waiters { waiter() }
-    rest.supervisor?.memberDidFinish(self)
-    AsyncOperation.release(rest.remains.dependencies)
+    settle(end ?? core.withLock { $0.takeEnd() })
+  }
+
+  private func settle(_ end: OperationCore.End) {
+    for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
+    for waiter in end.waiters { waiter() }
+    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed)
+    for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
+  }
+
+  /// Lets go of a closure that will not be called any more.
+  func dropWork() {}
+
+  /// Called by Foundation when the operation has finished, on a thread of its own. Cleared then, so that a block that
+  /// refers to the operation is no leak.
+  public final override var completionBlock: (@Sendable () -> Void)? {
+    get { super.completionBlock }
+    set {
+      core.withLock { $0.hasCompletionBlock = true }
+      super.completionBlock = newValue
+    }
   }
 
   // MARK: Cancelling
@@ -322,7 +339,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   private func addDependency(_ dependency: DependencyLedger.Dependency) {
     let (isTooLate, gate, supervisor) = core.withLock { core in
-      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as (any OperationSupervisor)?) }
+      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as OperationSupervisor?) }
       return (false, core.ledger.add(dependency), core.supervisor)
     }
     if isTooLate {

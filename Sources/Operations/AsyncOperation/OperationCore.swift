@@ -1,10 +1,18 @@
 /// Everything an ``AsyncOperation`` keeps under its one lock.
-struct OperationCore {
+@safe struct OperationCore {
   /// Through whom the operation runs. A second enqueueing is caught here, with a sentence, instead of in Foundation.
   enum Place {
     case none
     case queue
     case group
+  }
+
+  /// Who starts the operation.
+  enum Starter {
+    case anyone
+    /// A queue; ready or not, as Foundation does it.
+    case queue
+    case member(of: OperationStarter?)
   }
 
   enum StartAction {
@@ -18,26 +26,109 @@ struct OperationCore {
     case isMember
   }
 
+  enum ClaimAction {
+    case claimed(isReady: Bool)
+    case refused(because: String)
+    /// The operation is in this very group already.
+    case repeated
+  }
+
+  /// What is left to tell and to let go when the operation has ended.
+  struct End {
+    var remains: DependencyLedger.Remains
+    var waiters: [@Sendable () -> Void]
+    var starter: OperationStarter?
+    var memberIndex: Int
+    var failed: Bool
+  }
+
   var lifecycle = OperationLifecycle()
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   var waiters: [@Sendable () -> Void] = []
   var name: String?
-  var place = Place.none
-  var supervisor: (any OperationSupervisor)?
+  /// What the supervisor remembers the operation by.
+  private var memberIndex = 0
+  /// The engine of the group the operation is in. Not counted: a group that is never started would hold its members, and
+  /// they its engine. It is valid while it is here, for a group that goes away takes it out, under this lock, before.
+  private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
+  private var starter: OperationStarter?
+  private(set) var place = Place.none
   /// The supervisor has not been told yet that the operation is ready.
-  var owesReadiness = false
+  private var owesReadiness = false
   /// The observers, the dependents and the waiters have been told of the end.
-  var isSettled = false
-  /// The closure of an operation made with one, here so that whoever comes first, execution or the end, takes it.
-  var work: AnyObject?
+  private(set) var isSettled = false
+  /// There is one to be cleared at the end: on Linux it stays, and what it captures with it.
+  var hasCompletionBlock = false
+
+  var supervisor: OperationSupervisor? { unsafe unmanagedSupervisor?.takeUnretainedValue() }
+
+  // MARK: Places
+
+  mutating func claimForQueue() -> ClaimAction { claim(.queue, supervisor: nil) }
+
+  /// Takes the operation for a group, whose engine is told when it is ready, unless it is so already.
+  mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
+    if place == .group, self.supervisor === supervisor { return .repeated }
+    let action = claim(.group, supervisor: supervisor)
+    memberIndex = index
+    return action
+  }
+
+  private mutating func claim(_ place: Place, supervisor: OperationSupervisor?) -> ClaimAction {
+    if lifecycle.phase != .pending { return .refused(because: "has been started") }
+    switch self.place {
+    case .queue: return .refused(because: "is in a queue")
+    case .group: return .refused(because: "is in a group")
+    case .none: break
+    }
+    self.place = place
+    if let supervisor { unsafe unmanagedSupervisor = .passUnretained(supervisor) }
+    let isReady = ledger.remaining == 0 || lifecycle.isCancelled
+    owesReadiness = supervisor != nil && !isReady
+    return .claimed(isReady: isReady)
+  }
+
+  /// The group has gone away, or has ended before the operation came.
+  mutating func leaveGroup() {
+    unsafe unmanagedSupervisor = nil
+    owesReadiness = false
+  }
+
+  mutating func becomeFree() {
+    leaveGroup()
+    place = .none
+  }
+
+  /// The supervisor to tell that the operation has become ready, if that has not been said yet.
+  mutating func takeReadiness() -> OperationSupervisor? {
+    guard owesReadiness else { return nil }
+    owesReadiness = false
+    return supervisor
+  }
+
+  /// The supervisor that has to hear that the operation became ready, if that is what `action` means.
+  mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
+    switch action {
+    case .keepWaiting, .ignore: nil
+    case .becomeReady: takeReadiness()
+    }
+  }
+
+  // MARK: Start and end
 
   mutating func start(by starter: Starter) -> StartAction {
     if lifecycle.phase == .pending {
-      if starter == .anyone, place == .group { return .isMember }
-      if starter != .queue, !lifecycle.isCancelled, ledger.remaining > 0 {
-        owesReadiness = supervisor != nil
-        return .notReady
+      let isWaiting = ledger.remaining > 0 && !lifecycle.isCancelled
+      switch starter {
+      case .queue: break
+      case .anyone:
+        if place == .group { return .isMember }
+        if isWaiting { return .notReady }
+      case .member(let starter):
+        owesReadiness = isWaiting
+        if isWaiting { return .notReady }
+        self.starter = starter
       }
     }
     switch lifecycle.start() {
@@ -48,29 +139,19 @@ struct OperationCore {
     }
   }
 
-  /// Who starts the operation, as far as it matters to whether it may.
-  enum Starter {
-    case anyone
-    case queue
-    case supervisor
+  mutating func takeEnd() -> End {
+    defer {
+      isSettled = true
+      waiters = []
+      starter = nil
+      leaveGroup()
+    }
+    return End(
+      remains: ledger.close(),
+      waiters: waiters,
+      starter: starter,
+      memberIndex: memberIndex,
+      failed: !lifecycle.failures.isEmpty
+    )
   }
-
-  mutating func takeWork<Closure>(_: Closure.Type) -> Closure? {
-    defer { work = nil }
-    return (work as? WorkBox<Closure>)?.closure
-  }
-
-  /// The supervisor to tell that the operation has become ready, if that has not been said yet.
-  mutating func takeReadiness() -> (any OperationSupervisor)? {
-    guard owesReadiness else { return nil }
-    owesReadiness = false
-    return supervisor
-  }
-}
-
-/// A closure as an object, so that the core need not know its type.
-final class WorkBox<Closure> {
-  let closure: Closure
-
-  init(_ closure: Closure) { self.closure = closure }
 }

@@ -8,18 +8,18 @@
 /// ``finish(returning:)`` from any thread. Finishing without a value is an error, ``OperationError/Code/outputMissing``,
 /// unless the operation was cancelled or its `Output` is `Void`.
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
-  private typealias Work = @Sendable () throws -> Output
-
   /// Guarded by the lock of the core, and set together with the transition that makes it count.
   private var storedOutput: Output?
+  /// Guarded by the lock of the core: whoever comes first, execution or the end, takes it.
+  private var work: (@Sendable () throws -> Output)?
 
   /// For subclasses, which override ``AsyncOperation/execute()``.
   public override init() { super.init() }
 
   /// An operation that runs `work` on its queue's thread and finishes with what it returns or throws.
   public init(_ work: @escaping @Sendable () throws -> Output) {
+    self.work = work
     super.init()
-    core.withLock { $0.work = WorkBox<Work>(work) }
   }
 
   /// How the operation ended: its value; its error, or an ``AggregateError`` of several; `CancellationError` if it was
@@ -45,8 +45,17 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   }
 
   open override func execute() {
-    guard let work = core.withLock({ $0.takeWork(Work.self) }) else { return finish() }
+    guard let work = takeWork() else { return finish() }
     do { finish(returning: try work()) } catch { finish(with: error) }
+  }
+
+  final override func dropWork() { _ = takeWork() }
+
+  private func takeWork() -> (@Sendable () throws -> Output)? {
+    core.withLock { _ in
+      defer { work = nil }
+      return work
+    }
   }
 
   /// The work is done, and this is its value. The first finish counts, of whatever kind; later ones are ignored.

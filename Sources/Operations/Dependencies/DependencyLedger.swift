@@ -53,7 +53,6 @@ struct DependencyLedger {
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
   private var gate: Operation?
-  private var dependentsAfterPruning = 64
 
   // MARK: What this operation waits for
 
@@ -106,10 +105,8 @@ struct DependencyLedger {
   /// - Returns: False if the operation has ended, and the dependent need not wait for it.
   mutating func add(dependent: AsyncOperation) -> Bool {
     guard !isClosed else { return false }
-    if dependents.count >= dependentsAfterPruning {
-      dependents.removeAll { $0.operation == nil }
-      dependentsAfterPruning = max(64, dependents.count * 2)
-    }
+    // Those that have been released leave when the list would grow.
+    if dependents.count >= 64, dependents.count == dependents.capacity { dependents.removeAll { $0.operation == nil } }
     dependents.append(WeakDependent(operation: dependent))
     return true
   }

@@ -5,7 +5,7 @@ import Foundation
 /// Members are not enqueued one by one: Foundation walks all the waiting operations of a queue at every finish. The
 /// engine has a list of the ready ones, fed by their ledgers, and a few runners on a private queue that take from it. No
 /// thread waits for anything here, so groups may be nested to any depth.
-final class GroupEngine: OperationSupervisor {
+final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// How many members a runner starts before it lets other work have the thread.
   private static let quantum = 256
   /// How far the circle search goes when a member is added to a running group.
@@ -13,27 +13,45 @@ final class GroupEngine: OperationSupervisor {
 
   private struct State {
     var schedule = GroupSchedule()
-    var members: [Operation] = []
-    /// Plain Foundation members, which cannot be marked as taken.
-    var foreignMembers: Set<ObjectIdentifier> = []
+    var members = MemberList()
+    var progress = GroupProgress()
+    /// Plain Foundation members, which cannot note their index themselves.
+    var foreignMembers: [ObjectIdentifier: Int] = [:]
     /// Those of them that wait for something, and will be told that they can run.
     var waitingForeignMembers: Set<ObjectIdentifier> = []
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?
+
+    /// Nothing is left to do for a member.
+    mutating func settle(_ member: FinishedMember) -> Step {
+      // Not its last reference: the caller has one, and nothing is released under the lock.
+      _ = members.remove(at: member.index)
+      schedule.accounted()
+      var step = nextStep()
+      step.progress = progress.complete(member.operation)
+      return step
+    }
+
+    mutating func nextStep() -> Step {
+      Step(isDone: schedule.endIfDone(), isStuck: schedule.isCycleSuspected && schedule.isStuck)
+    }
+  }
+
+  /// What is to be done about a member having ended.
+  private struct Step {
+    var progress: ProgressChange?
+    var isDone = false
+    var isStuck = false
   }
 
   private let state = Locked(State())
+  /// A subclass of the group may want to see every result; the group as it is only wants to see errors.
+  private let accountsForAll: Bool
 
-  var members: [Operation] { state.withLock { $0.members } }
+  init(accountsForAll: Bool) { self.accountsForAll = accountsForAll }
 
-  /// The members, which the engine forgets.
-  func takeMembers() -> [Operation] {
-    state.withLock { state in
-      defer { state.members = [] }
-      return state.members
-    }
-  }
+  var members: [Operation] { state.withLock { $0.members.operations } }
 
   var limit: Int {
     get { state.withLock { $0.schedule.limit } }
@@ -42,21 +60,26 @@ final class GroupEngine: OperationSupervisor {
 
   var isSuspended: Bool {
     get { state.withLock { $0.schedule.isSuspended } }
-    set {
-      change { schedule in
-        schedule.isSuspended = newValue
-        if !newValue { schedule.waitsForMembers = false }
-      }
-    }
+    set { change { $0.isSuspended = newValue } }
   }
 
   private func change(_ change: (inout GroupSchedule) -> Void) {
     let (addsRunner, isDone) = state.withLock { state in
       change(&state.schedule)
-      return (state.schedule.phase == .running && state.schedule.addRunnerIfUseful(), state.schedule.endIfDone())
+      return (state.schedule.addRunnerIfUseful(), state.schedule.endIfDone())
     }
     if addsRunner { addRunner() }
     if isDone { end() }
+  }
+
+  /// The group is released without having been started: its members are free again.
+  func disband() -> [AnyObject] {
+    let members = state.withLock { state in
+      defer { state.members = MemberList() }
+      return state.members.operations
+    }
+    for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
+    return members
   }
 
   // MARK: Members come
@@ -70,79 +93,76 @@ final class GroupEngine: OperationSupervisor {
     case refused
   }
 
-  /// Takes in operations that have been claimed for the group.
-  func add(_ operations: [Operation]) -> Admission {
-    let (phase, isWindingDown) = state.withLock { state in
+  /// Takes operations in, or ends the program if one is not free. One that is in this group already is passed over, if
+  /// that is allowed.
+  func add(_ operations: [Operation], to outer: GroupOperation, skippingRepeated: Bool) -> Admission {
+    let (phase, isWindingDown, firstIndex) = state.withLock { state in
       let phase = state.schedule.phase
-      if phase != .ended { state.members += operations }
-      if phase == .running {
-        state.schedule.admit(operations.count)
-        state.schedule.waitsForMembers = false
+      if phase == .ended { return (phase, state.schedule.isWindingDown, 0) }
+      state.schedule.admit(operations.count)
+      return (phase, state.schedule.isWindingDown, state.members.append(operations))
+    }
+    if phase == .ended {
+      if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
+      return isWindingDown ? .cancelled : .refused
+    }
+    var ready: [Operation] = []
+    var groups: [GroupOperation] = []
+    var repeated: [Int] = []
+    ready.reserveCapacity(operations.count)
+    for (operation, index) in zip(operations, firstIndex...) {
+      switch claim(operation, index: index) {
+      case .claimed(let isReady):
+        if isReady { ready.append(operation) }
+        guard let group = operation as? GroupOperation else { continue }
+        group.enter(outer)
+        groups.append(group)
+      case .repeated where skippingRepeated: repeated.append(index)
+      case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
+      case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
-      return (phase, state.schedule.isWindingDown)
     }
     if isWindingDown { for operation in operations { operation.cancel() } }
-    switch phase {
-    case .gathering: return .admitted
-    case .running:
-      if !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
-      enroll(operations)
-      return .admitted
-    case .ended:
-      guard isWindingDown else { return .refused }
-      for operation in operations { startAlone(operation) }
-      return .cancelled
-    }
+    enrolled(operations.count, ready: ready, repeated: repeated, groups: groups)
+    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
+    return .admitted
   }
 
-  /// Plain Foundation operations do not know what they are in. Returns false for one that is a member already.
-  func claimForeign(_ operation: Operation) -> Bool {
-    state.withLock { $0.foreignMembers.insert(ObjectIdentifier(operation)).inserted }
-  }
-
-  /// Begins to run the members; all of them are finished in the end, also if none is to be executed.
-  func begin(_ group: GroupOperation, windingDown: Bool) {
-    let queue = OperationQueue()
-    queue.name = "Operations.GroupOperation " + group.displayName
-    if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
-    let (members, isWindingDown) = state.withLock { state in
-      state.group = group
-      state.queue = queue
-      if windingDown { state.schedule.isWindingDown = true }
-      state.schedule.begin(admitting: state.members.count)
-      let (isWindingDown, isSuspended) = (state.schedule.isWindingDown, state.schedule.isSuspended)
-      if state.members.isEmpty, isSuspended, !isWindingDown { state.schedule.waitsForMembers = true }
-      return (state.members, isWindingDown)
-    }
-    if !isWindingDown { searchForCycle() }
-    enroll(members)
-  }
-
-  private func enroll(_ members: [Operation]) {
-    let ready = members.filter(enroll)
-    let (addsRunner, isDone) = state.withLock { state in
+  private func enrolled(_ count: Int, ready: [Operation], repeated: [Int], groups: [GroupOperation]) {
+    let (progress, addsRunner, isDone) = state.withLock { state in
+      for index in repeated { _ = state.members.remove(at: index) }
       for member in ready { _ = state.schedule.becameReady(member, takenNext: true) }
-      return (state.schedule.addRunnerIfUseful(), state.schedule.admitted())
+      if ready.count + repeated.count < count { state.schedule.isCycleSuspected = true }
+      let progress = state.progress.add(count - repeated.count, groups: groups)
+      let (addsRunner, isDone) = state.schedule.admitted(except: repeated.count)
+      return (progress, addsRunner, isDone)
     }
+    progress.apply()
     if addsRunner { addRunner() }
     if isDone { end() }
   }
 
-  /// Arranges for the engine to be told when the member is ready, and returns whether it is so already.
-  private func enroll(_ member: Operation) -> Bool {
-    if let own = member as? AsyncOperation {
-      return own.core.withLock { core in
-        core.supervisor = self
-        core.owesReadiness = core.ledger.remaining > 0 && !core.lifecycle.isCancelled
-        return !core.owesReadiness
-      }
+  private func claim(_ operation: Operation, index: Int) -> OperationCore.ClaimAction {
+    if let own = operation as? AsyncOperation {
+      return own.core.withLock { $0.claim(for: self, index: index) }
     }
+    if operation.isExecuting || operation.isFinished { return .refused(because: "has been started") }
+    let isRepeated = state.withLock { state in
+      if state.foreignMembers[ObjectIdentifier(operation)] != nil { return true }
+      state.foreignMembers[ObjectIdentifier(operation)] = index
+      return false
+    }
+    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation))
+  }
+
+  /// Arranges for a plain Foundation member to be taken up when what it waits for has finished.
+  private func waitsForSomething(_ member: Operation) -> Bool {
     let waitedFor = member.isReady ? [] : member.dependencies.filter { !$0.isFinished }
-    if waitedFor.isEmpty { return true }
+    if waitedFor.isEmpty { return false }
     _ = state.withLock { $0.waitingForeignMembers.insert(ObjectIdentifier(member)) }
     // The relay keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
-    FinishRelay { self.foreignMemberIsReady(member) }.wait(for: waitedFor)
-    return false
+    FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }.wait(for: waitedFor)
+    return true
   }
 
   private func foreignMemberIsReady(_ member: Operation) {
@@ -150,13 +170,23 @@ final class GroupEngine: OperationSupervisor {
     becameReady(member)
   }
 
+  /// Ends an operation that was added to a group after its cancellation had ended it.
+  private func finishUnexecuted(_ operation: Operation) {
+    if let own = operation as? AsyncOperation {
+      own.claimForQueue()
+      own.cancel()
+      _ = own.startAsMember(by: nil)
+    } else {
+      operation.cancel()
+      operation.start()
+    }
+  }
+
   // MARK: OperationSupervisor
 
-  func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
+  override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
 
-  func memberDidFinish(_ member: AsyncOperation) { finished(member) }
-
-  func memberGainedDependency(_ member: AsyncOperation) {
+  override func memberGainedDependency(_ member: AsyncOperation) {
     state.withLock { $0.schedule.isCycleSuspected = true }
     searchForSuspectedCycle()
   }
@@ -168,17 +198,36 @@ final class GroupEngine: OperationSupervisor {
 
   // MARK: Members run
 
+  /// Begins to run the members; all of them are finished in the end, also if none is to be executed.
+  func begin(_ group: GroupOperation, windingDown: Bool) {
+    let queue = OperationQueue()
+    queue.name = "Operations.GroupOperation " + group.displayName
+    if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
+    state.withLock { state in
+      state.group = group
+      state.queue = queue
+      if windingDown { state.schedule.isWindingDown = true }
+      state.schedule.begin()
+    }
+    searchForSuspectedCycle(evenIfMoving: true)
+    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted() }
+    if addsRunner { addRunner() }
+    if isDone { end() }
+  }
+
   private func addRunner() {
     state.withLock { $0.queue }?.addOperation { [self] in work() }
   }
 
   private func work() {
-    let addsRunner = GroupRunner.run(for: self) { runner in
+    let runner = GroupRunner(for: self)
+    let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
         guard case .run(let member, let addsRunner) = state.withLock({ $0.schedule.take() }) else { return false }
         if addsRunner { addRunner() }
-        start(member, by: runner)
+        let quality = member.qualityOfService
+        if quality == .default { runner.run(member) { start(member, by: runner) } } else { start(member, at: quality) }
       }
       return state.withLock { $0.schedule.addRunnerIfUseful() }
     }
@@ -187,67 +236,76 @@ final class GroupEngine: OperationSupervisor {
   }
 
   /// A member with a quality of service of its own gets a work item of its own, so that the system sees it.
-  private func start(_ member: Operation, by runner: GroupRunner) {
-    let quality = member.qualityOfService
-    guard quality != .default else { return runner.run(member) { start(member) } }
-    let block = BlockOperation { [self] in start(member) }
+  private func start(_ member: Operation, at quality: QualityOfService) {
+    let block = BlockOperation { [self] in start(member, by: GroupRunner(for: self)) }
     block.qualityOfService = quality
     state.withLock { $0.queue }?.addOperation(block)
   }
 
-  private func start(_ member: Operation) {
+  private func start(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation else { return startForeign(member) }
-    switch own.startAsMember() {
+    switch own.startAsMember(by: runner) {
     case .begun: return
-    case .notReady:
-      let takenNext = GroupRunner.isRunning(own)
-      if state.withLock({ $0.schedule.handBack(takenNext: takenNext) }) { addRunner() }
+    case .notReady: if state.withLock({ $0.schedule.freeSlot(takenNext: false) }) { addRunner() }
     }
   }
 
   private func startForeign(_ member: Operation) {
     if !member.isFinished, member.isReady { member.start() }
-    if member.isFinished { return finished(member) }
+    if member.isFinished { return foreignMemberDidFinish(member) }
     // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
     // settled by another thread at this moment. Foundation starts it when they are.
     let isLeftToFoundation = !member.isExecuting && !member.isReady
-    FinishRelay { self.finished(member) }.wait(for: [member])
+    FinishRelay { self.foreignMemberDidFinish(member) }.wait(for: [member])
     guard isLeftToFoundation, let queue = state.withLock({ $0.queue }) else { return }
     queue.addOperation(member)
     queue.nudge()
   }
 
-  /// Finishes an operation that was added to a group after its cancellation had ended it.
-  private func startAlone(_ operation: Operation) {
-    guard let own = operation as? AsyncOperation else { return operation.start() }
-    _ = own.startAsMember()
-  }
-
   // MARK: Members end
 
-  private func finished(_ member: Operation) {
+  private func foreignMemberDidFinish(_ member: Operation) {
+    guard let index = state.withLock({ $0.foreignMembers.removeValue(forKey: ObjectIdentifier(member)) }) else { return }
     let takenNext = GroupRunner.isAboutToTake(from: self)
-    let (addsRunner, accounts, group) = state.withLock { state in
-      let (addsRunner, accounts) = state.schedule.finished(member, takenNext: takenNext)
-      return (addsRunner, accounts, state.group)
+    finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
+  }
+
+  func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
+    let accounts = accountsForAll || failed
+    let (addsRunner, group, step) = state.withLock { state in
+      let addsRunner = state.schedule.freeSlot(takenNext: takenNext)
+      if accounts { return (addsRunner, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
+      return (addsRunner, nil, state.settle(member))
     }
     if addsRunner { addRunner() }
-    guard accounts, let group else { return }
-    group.account(for: member)
-    var (next, isDone) = state.withLock { $0.schedule.accounted(for: 1) }
-    while !next.isEmpty {
-      for member in next { group.account(for: member) }
-      (next, isDone) = state.withLock { $0.schedule.accounted(for: next.count) }
+    if let group { account(for: member, in: group) } else { carryOut(step) }
+  }
+
+  /// Lets the group look at results, one at a time, until there are none left.
+  private func account(for first: FinishedMember, in group: GroupOperation) {
+    var batch = [first]
+    while !batch.isEmpty {
+      for member in batch {
+        group.account(for: member.operation)
+        carryOut(state.withLock { $0.settle(member) })
+      }
+      batch = state.withLock { $0.schedule.nextToAccount() }
     }
-    if isDone { end() } else { searchForSuspectedCycle() }
+    carryOut(state.withLock { $0.nextStep() })
+  }
+
+  private func carryOut(_ step: Step) {
+    step.progress?.apply()
+    if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
   }
 
   private func end() {
-    let group = state.withLock { state in
+    let (group, progress) = state.withLock { state in
       defer { (state.group, state.queue) = (nil, nil) }
-      return state.group
+      return (state.group, state.progress.end())
     }
-    Trampoline.run { group?.membersDidEnd() }
+    progress.apply()
+    Trampoline.run { group?.endIfNotEnded() }
   }
 
   // MARK: Cancelling
@@ -256,7 +314,7 @@ final class GroupEngine: OperationSupervisor {
   func cancelMembers() {
     let (members, wasWindingDown) = state.withLock { state in
       defer { state.schedule.isWindingDown = true }
-      return (state.members, state.schedule.isWindingDown)
+      return (state.members.operations, state.schedule.isWindingDown)
     }
     if wasWindingDown { return }
     for member in members { member.cancel() }
@@ -265,7 +323,27 @@ final class GroupEngine: OperationSupervisor {
       return state.waitingForeignMembers
     }
     for member in members where !waiting.isEmpty && waiting.contains(ObjectIdentifier(member)) { becameReady(member) }
-    change { $0.waitsForMembers = false }
+    change { _ in }
+  }
+
+  // MARK: Progress
+
+  func sharedProgress(onCancel: @escaping @Sendable () -> Void) -> Progress {
+    ProgressChange.exclusively {
+      if let progress = state.withLock({ $0.progress.shared }) { return progress }
+      let progress = makeProgress(isShared: true)
+      progress.isCancellable = true
+      progress.cancellationHandler = onCancel
+      return progress
+    }
+  }
+
+  func makeProgress(isShared: Bool = false) -> Progress {
+    ProgressChange.exclusively {
+      let progress = Progress.discreteProgress(totalUnitCount: 0)
+      state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply()
+      return progress
+    }
   }
 
   // MARK: Circles
@@ -278,16 +356,14 @@ final class GroupEngine: OperationSupervisor {
   /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
   private func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
-    switch DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
-    case .found(let cycle): state.withLock { $0.group }?.fail(because: cycle)
-    case .none: return
-    case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
+    if case .found(let cycle) = DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
+      state.withLock { $0.group }?.fail(because: cycle)
     }
   }
 
-  private func searchForSuspectedCycle() {
+  private func searchForSuspectedCycle(evenIfMoving: Bool = false) {
     let isDue = state.withLock { state in
-      guard state.schedule.isCycleSuspected, state.schedule.isStuck else { return false }
+      guard state.schedule.isCycleSuspected, evenIfMoving || state.schedule.isStuck else { return false }
       state.schedule.isCycleSuspected = false
       return true
     }

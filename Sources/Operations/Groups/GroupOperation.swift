@@ -33,28 +33,32 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     weak var enclosingGroup: GroupOperation?
   }
 
-  private let engine = GroupEngine()
-  private let groupProgress = GroupProgress()
+  private let engine: GroupEngine
   private let settings = Locked(Settings())
 
   /// A group of exactly these operations. What they wait for is not taken in.
   public init(_ operations: [Operation] = []) {
+    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
-    take(operations)
+    add(operations, skippingRepeated: true)
   }
 
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
+    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
     self.name = name
-    take(OperationWalk.withDependencies(operations()))
+    add(OperationWalk.withDependencies(operations()), skippingRepeated: true)
   }
 
-  deinit { Trampoline.release(engine.takeMembers()) }
+  deinit { Trampoline.release(engine.disband()) }
 
   // MARK: Members
 
-  /// All the members, finished ones included, in the order they were added. The group keeps them as long as it lives.
+  /// The members that have not finished, in the order they were added: all of them before the group starts.
+  ///
+  /// As in an OperationQueue, finished ones are let go, so that a group that is fed for long does not grow. Keep the ones
+  /// whose results you want, or collect them in ``operation(_:didFinishWith:)``.
   public final var operations: [Operation] { engine.members }
 
   final override var members: [Operation] { engine.members }
@@ -69,36 +73,19 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members at once, which is cheaper than one by one.
-  public final func addOperations(_ operations: [Operation]) {
-    for operation in operations { claim(operation) }
-    groupProgress.add(operations)
-    switch engine.add(operations) {
-    case .admitted: return
-    case .cancelled: for operation in operations { groupProgress.complete(operation) }
-    case .refused:
+  public final func addOperations(_ operations: [Operation]) { add(operations, skippingRepeated: false) }
+
+  private func add(_ operations: [Operation], skippingRepeated: Bool) {
+    if operations.isEmpty { return }
+    if engine.add(operations, to: self, skippingRepeated: skippingRepeated) == .refused {
       misuse(
-        "“\(displayName)” has finished and takes no more members, “\(operations.first?.displayName ?? "")” neither. Add "
-          + "them before its last member finishes, or to a new group.")
+        "“\(displayName)” has finished and takes no more members, “\(operations[0].displayName)” neither. Add them "
+          + "before its last member finishes, or to a new group.")
     }
-  }
-
-  private func take(_ operations: [Operation]) {
-    var seen: Set<ObjectIdentifier> = []
-    addOperations(operations.count < 2 ? operations : operations.filter { seen.insert(ObjectIdentifier($0)).inserted })
-  }
-
-  private func claim(_ operation: Operation) {
-    guard let own = operation as? AsyncOperation else {
-      if operation.isExecuting || operation.isFinished { misuse(operation.cannotBeAdded(because: "has been started")) }
-      if !engine.claimForeign(operation) { misuse(operation.cannotBeAdded(because: "is in this group")) }
-      return
-    }
-    if let group = own as? GroupOperation { group.enter(self) }
-    own.claim(.group)
   }
 
   /// Notes the group around this one, unless that is inside this one.
-  private func enter(_ outer: GroupOperation) {
+  final func enter(_ outer: GroupOperation) {
     var enclosing: GroupOperation? = outer
     while let group = enclosing {
       if group === self {
@@ -145,11 +132,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// May be a child of another Progress, and have further children. Cancelling it cancels the group. Foundation's
   /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised.
   public final var progress: Progress {
-    groupProgress.shared { [weak self] in self?.cancel() }
+    engine.sharedProgress { [weak self] in self?.cancel() }
   }
 
   /// A progress of its own for the group around this one, so that ``progress`` is free to be anybody's child.
-  final func makeProgress() -> Progress { groupProgress.makeProgress() }
+  final func makeProgress() -> Progress { engine.makeProgress() }
 
   // MARK: What became of them
 
@@ -176,19 +163,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(member.displayName) })
       if errorPolicy == .cancelOnFailure { engine.cancelMembers() }
     }
-    groupProgress.complete(member)
   }
 
   final func fail(because cycle: DependencyCycle) {
     let message = "The members of “\(displayName)” wait for each other in a circle: \(cycle.description)."
     record([OperationFailure(path: [], error: OperationError(.dependencyCycle, message))])
     engine.cancelMembers()
-  }
-
-  /// The last member has been accounted for.
-  final func membersDidEnd() {
-    groupProgress.close()
-    endIfNotEnded()
   }
 
   private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }

@@ -4,19 +4,17 @@ import Foundation
 ///
 /// It belongs to the thread it runs on, so that the engine can tell whether a member became ready because the one that
 /// runs here has finished: then this runner takes it next, and no other is needed.
-final class GroupRunner {
+final class GroupRunner: OperationStarter, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
 
-  private let engine: GroupEngine
+  let engine: GroupEngine
+  /// Only touched on the runner's thread.
   private var member: Operation?
 
-  private init(for engine: GroupEngine) { self.engine = engine }
+  init(for engine: GroupEngine) { self.engine = engine }
 
-  /// Calls `body` with a runner that is the thread's current one.
-  static func run<Result>(for engine: GroupEngine, _ body: (GroupRunner) -> Result) -> Result {
-    let runner = GroupRunner(for: engine)
-    return current.withValue(runner) { body(runner) }
-  }
+  /// Makes the runner its thread's current one.
+  func run<Result>(_ body: () -> Result) -> Result { GroupRunner.current.withValue(self, body) }
 
   /// Whether the current thread's runner works for `engine` and is about to take the next member: the one it runs has
   /// finished.
@@ -25,12 +23,16 @@ final class GroupRunner {
     return member.isFinished
   }
 
-  /// Whether the current thread's runner is just starting `member`.
-  static func isRunning(_ member: Operation) -> Bool { current.current?.member === member }
-
   func run(_ member: Operation, _ body: () -> Void) {
     self.member = member
     body()
     self.member = nil
+  }
+
+  /// Whether this is the current thread's runner, and `member` is the one it runs.
+  private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
+
+  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool) {
+    engine.finished(FinishedMember(operation: member, index: index), failed: failed, takenNext: isRunning(member))
   }
 }

@@ -19,24 +19,26 @@ struct GroupSchedule {
   }
 
   private(set) var phase = Phase.gathering
-  /// Members, and admissions under way, that have not been accounted for.
-  private(set) var unfinished = 0
+  /// Members, and admissions under way, that have not been accounted for. The group's beginning counts as one, too.
+  private var unfinished = 1
   private(set) var slotsTaken = 0
   private(set) var isRunnerWaiting = false
   private var ready = ReadyList()
 
   /// Finished members whose result the group has not looked at. One thread looks at them, one at a time.
-  private var unaccounted: [Operation] = []
+  private var unaccounted: [FinishedMember] = []
   private var isAccounting = false
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
-  var isSuspended = false
+  var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
   /// The members have been cancelled: they are only started to be finished, which neither limit nor suspension delays.
-  var isWindingDown = false
+  var isWindingDown = false { didSet { isWaitingForMembers = false } }
+  /// The group has begun suspended and without members: it waits for some.
+  private var isWaitingForMembers = false
   /// A circle may have come about that has not been looked for.
   var isCycleSuspected = false
 
-  /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
+  /// Suspension and limit are not what keeps the group: nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
   var isStuck: Bool { unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
   private var mayHandOut: Bool {
@@ -46,21 +48,24 @@ struct GroupSchedule {
 
   // MARK: Members come
 
-  /// The group begins. It cannot end before the admission of `count` members is over: see ``admitted()``.
-  mutating func begin(admitting count: Int) {
-    phase = .running
-    unfinished = count + 1
+  /// Members come. The group cannot end before ``admitted()``, which says that all of them are enrolled.
+  mutating func admit(_ count: Int) {
+    unfinished += count + 1
+    isWaitingForMembers = false
   }
 
-  /// Members come while the group is running.
-  mutating func admit(_ count: Int) { unfinished += count + 1 }
-
-  /// The members that are coming have been enrolled.
+  /// The members that were coming have been enrolled, with these exceptions.
   ///
-  /// - Returns: Whether the group is at its end.
-  mutating func admitted() -> Bool {
-    unfinished -= 1
-    return endIfDone()
+  /// - Returns: Whether a runner is to be added, and whether the group is at its end.
+  mutating func admitted(except repeated: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
+    unfinished -= repeated + 1
+    return (addRunnerIfUseful(), endIfDone())
+  }
+
+  /// The group begins.
+  mutating func begin() {
+    phase = .running
+    isWaitingForMembers = isSuspended && !isWindingDown && unfinished == 1
   }
 
   /// - Parameter takenNext: The runner whose member made this one ready will look for the next member itself.
@@ -71,7 +76,7 @@ struct GroupSchedule {
   }
 
   mutating func addRunnerIfUseful() -> Bool {
-    guard !isRunnerWaiting, mayHandOut else { return false }
+    guard phase == .running, !isRunnerWaiting, mayHandOut else { return false }
     isRunnerWaiting = true
     return true
   }
@@ -86,46 +91,48 @@ struct GroupSchedule {
     return .run(member, addingRunner: addRunnerIfUseful())
   }
 
-  /// A member that was handed out turned out to wait for one more.
-  mutating func handBack(takenNext: Bool) -> Bool {
+  // MARK: Members end
+
+  /// Gives the slot of a finished member back.
+  ///
+  /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
+  /// - Returns: Whether a runner is to be added.
+  mutating func freeSlot(takenNext: Bool) -> Bool {
     slotsTaken -= 1
     return takenNext ? false : addRunnerIfUseful()
   }
 
-  // MARK: Members end
-
-  /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
-  /// - Returns: Whether a runner is to be added, and whether the caller is to do the accounting.
-  mutating func finished(_ member: Operation, takenNext: Bool) -> (addsRunner: Bool, accounts: Bool) {
-    slotsTaken -= 1
-    let addsRunner = takenNext ? false : addRunnerIfUseful()
+  /// The group wants to look at the result of a member that has finished.
+  ///
+  /// - Returns: Whether the caller is to do it. Otherwise somebody is at it, who will see to this one, too.
+  mutating func beginAccounting(for member: FinishedMember) -> Bool {
     if isAccounting {
       unaccounted.append(member)
-      return (addsRunner, false)
+      return false
     }
     isAccounting = true
-    return (addsRunner, true)
+    return true
   }
 
-  /// The result of a member has been looked at.
-  ///
-  /// - Returns: Those that are to be looked at next, and whether the group is at its end.
-  mutating func accounted(for count: Int) -> (next: [Operation], isDone: Bool) {
-    unfinished -= count
-    let next = unaccounted
-    unaccounted = []
-    isAccounting = !next.isEmpty
-    return (next, endIfDone())
+  /// - Returns: The members whose results are to be looked at next. If there are none, the accounting is over.
+  mutating func nextToAccount() -> [FinishedMember] {
+    defer { unaccounted = [] }
+    isAccounting = !unaccounted.isEmpty
+    return unaccounted
   }
 
-  /// A group that is suspended before it has had a member waits for one.
-  var waitsForMembers = false {
-    didSet { if oldValue != waitsForMembers { unfinished += waitsForMembers ? 1 : -1 } }
-  }
+  /// Nothing is left to do for one member.
+  mutating func accounted() { unfinished -= 1 }
 
   mutating func endIfDone() -> Bool {
-    guard phase == .running, unfinished == 0, !isAccounting else { return false }
+    guard phase == .running, unfinished == 0, !isAccounting, !isWaitingForMembers else { return false }
     phase = .ended
     return true
   }
+}
+
+/// A member that has finished, with the index that its list gave it.
+struct FinishedMember {
+  let operation: Operation
+  let index: Int
 }

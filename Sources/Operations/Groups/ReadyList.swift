@@ -4,18 +4,26 @@ import Foundation
 ///
 /// Adding and taking cost the same however many there are.
 struct ReadyList {
-  /// From the most urgent down. Any other raw value counts as the nearest of these towards normal, as in Foundation.
-  private static let priorities: [Operation.QueuePriority] = [.veryHigh, .high, .normal, .low, .veryLow]
-
-  private var lines = [Line](repeating: Line(), count: priorities.count)
+  private var lines = [Line](repeating: Line(), count: 5)
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
   mutating func append(_ operation: Operation) {
-    let index = ReadyList.priorities.firstIndex { operation.queuePriority.rawValue >= $0.rawValue }
-    lines[index ?? ReadyList.priorities.count - 1].append(operation)
+    lines[ReadyList.line(of: operation.queuePriority)].append(operation)
     count += 1
+  }
+
+  /// The most urgent line is the first.
+  private static func line(of priority: Operation.QueuePriority) -> Int {
+    switch priority {
+    case .veryHigh: 0
+    case .high: 1
+    case .low: 3
+    case .veryLow: 4
+    case .normal: 2
+    @unknown default: 2
+    }
   }
 
   mutating func popFirst() -> Operation? {

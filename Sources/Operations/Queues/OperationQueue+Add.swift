@@ -6,7 +6,7 @@ extension OperationQueue {
   ///
   /// - Precondition: The operation has not been started and is in no queue and no group.
   public func addOperation(_ operation: AsyncOperation) {
-    operation.claim(.queue)
+    operation.claimForQueue()
     let isWaiting = operation.prepareForQueue()
     addOperation(operation as Operation)
     if isWaiting { operation.nudge() }
@@ -18,7 +18,7 @@ extension OperationQueue {
   public func addOperations(_ operations: [Operation]) {
     var waiting: [AsyncOperation] = []
     for case let operation as AsyncOperation in operations {
-      operation.claim(.queue)
+      operation.claimForQueue()
       if operation.prepareForQueue() { waiting.append(operation) }
     }
     addOperations(operations, waitUntilFinished: false)
