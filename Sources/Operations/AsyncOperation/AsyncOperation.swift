@@ -170,15 +170,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   final func endIfNotEnded() {
-    if core.withLock({ $0.lifecycle.end() }) { conclude() }
+    guard let hasExecuted = core.withLock({ $0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil }) else { return }
+    conclude(afterExecution: hasExecuted)
   }
 
   /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
-  final func conclude() {
-    let (isCancelled, hasExecuted) = core.withLock { ($0.lifecycle.isCancelled, $0.lifecycle.hasExecuted) }
+  final func conclude(afterExecution hasExecuted: Bool = true) {
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
     // after its own cancel(), which may be a step behind on another thread.
-    if isCancelled, !super.isReady { super.cancel() }
+    if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
     // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
     super.start()
     didFinish()

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// Runs the members of a group.
 ///
@@ -8,6 +9,8 @@ import Foundation
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// How many members a runner starts before it lets other work have the thread.
   private static let quantum = 256
+  /// How many operations are taken in at once.
+  private static let batch = 64
   /// How far the circle search goes when a member is added to a running group.
   private static let searchSteps = 1000
 
@@ -46,6 +49,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private let state = Locked(State())
+  /// A runner is releasing finished members at this moment.
+  let isReleasing = Atomic(false)
   /// A subclass of the group may want to see every result; the group as it is only wants to see errors.
   private let accountsForAll: Bool
 
@@ -96,15 +101,28 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Takes operations in, or ends the program if one is not free. One that is in this group already is passed over, if
   /// that is allowed.
   func add(_ operations: [Operation], to outer: GroupOperation, skippingRepeated: Bool) -> Admission {
-    let (phase, isWindingDown, firstIndex) = state.withLock { state in
-      let phase = state.schedule.phase
-      if phase == .ended { return (phase, state.schedule.isWindingDown, 0) }
-      state.schedule.admit(operations.count)
-      return (phase, state.schedule.isWindingDown, state.members.append(operations))
+    let (phase, isWindingDown) = state.withLock { state in
+      if state.schedule.phase != .ended { state.schedule.admit(0) }
+      return (state.schedule.phase, state.schedule.isWindingDown)
     }
     if phase == .ended {
       if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
       return isWindingDown ? .cancelled : .refused
+    }
+    // In batches that stay in the processor's cache: each operation is touched several times here.
+    for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
+      let end = min(start + GroupEngine.batch, operations.count)
+      add(operations[start..<end], to: outer, skippingRepeated: skippingRepeated)
+    }
+    if phase == .running { for operation in operations { searchForCycle(through: operation) } }
+    admitted()
+    return .admitted
+  }
+
+  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
+    let (firstIndex, isWindingDown) = state.withLock { state in
+      state.schedule.admit(operations.count)
+      return (state.members.append(operations), state.schedule.isWindingDown)
     }
     var ready: [Operation] = []
     var groups: [GroupOperation] = []
@@ -123,21 +141,18 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       }
     }
     if isWindingDown { for operation in operations { operation.cancel() } }
-    enrolled(operations.count, ready: ready, repeated: repeated, groups: groups)
-    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
-    return .admitted
-  }
-
-  private func enrolled(_ count: Int, ready: [Operation], repeated: [Int], groups: [GroupOperation]) {
-    let (progress, addsRunner, isDone) = state.withLock { state in
+    let progress = state.withLock { state in
       for index in repeated { _ = state.members.remove(at: index) }
       for member in ready { _ = state.schedule.becameReady(member, takenNext: true) }
-      if ready.count + repeated.count < count { state.schedule.isCycleSuspected = true }
-      let progress = state.progress.add(count - repeated.count, groups: groups)
-      let (addsRunner, isDone) = state.schedule.admitted(except: repeated.count)
-      return (progress, addsRunner, isDone)
+      if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
+      return state.progress.add(operations.count - repeated.count, groups: groups)
     }
     progress.apply()
+    admitted(except: repeated.count)
+  }
+
+  private func admitted(except repeated: Int = 0) {
+    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: repeated) }
     if addsRunner { addRunner() }
     if isDone { end() }
   }
@@ -210,9 +225,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       state.schedule.begin()
     }
     searchForSuspectedCycle(evenIfMoving: true)
-    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted() }
-    if addsRunner { addRunner() }
-    if isDone { end() }
+    admitted()
   }
 
   private func addRunner() {

@@ -14,9 +14,9 @@ struct MemberList {
   var operations: [Operation] { slots.compactMap(\.self) }
 
   /// - Returns: The index of the first; the others follow.
-  mutating func append(_ operations: [Operation]) -> Int {
+  mutating func append(_ operations: ArraySlice<Operation>) -> Int {
     let index = firstIndex + slots.count
-    slots.append(contentsOf: operations)
+    for operation in operations { slots.append(operation) }
     count += operations.count
     return index
   }
@@ -24,8 +24,9 @@ struct MemberList {
   /// - Returns: The member, for the caller to let go of.
   mutating func remove(at index: Int) -> Operation? {
     let position = index - firstIndex
-    guard let operation = slots[position] else { return nil }
-    slots[position] = nil
+    var operation: Operation?
+    swap(&operation, &slots[position])
+    if operation == nil { return nil }
     count -= 1
     if position == gap { trim() }
     return operation

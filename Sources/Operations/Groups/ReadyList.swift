@@ -43,19 +43,16 @@ struct ReadyList {
 
     mutating func popFirst() -> Operation? {
       guard head < operations.count else { return nil }
-      defer {
-        operations[head] = nil
-        head += 1
+      // Moved out, not copied: counting the reference would fetch the operation into the cache under the engine's lock.
+      var operation: Operation?
+      swap(&operation, &operations[head])
+      head += 1
+      if head == operations.count || (head >= 64 && head * 2 >= operations.count) {
         // Half of it is empty: moving the rest to the front costs each operation one move.
-        if head == operations.count {
-          operations.removeAll(keepingCapacity: head <= 1024)
-          head = 0
-        } else if head >= 64, head * 2 >= operations.count {
-          operations.removeFirst(head)
-          head = 0
-        }
+        operations.removeFirst(head)
+        head = 0
       }
-      return operations[head]
+      return operation
     }
   }
 }
