@@ -25,7 +25,7 @@ extension AsyncOperation {
       if case .foreign(let operation, let relay) = dependency { relay.stop(waitingFor: [operation]) }
       operations.append(dependency.operation)
     }
-    Trampoline.release(operations)
+    Trampoline.release(consume operations)
   }
 
   var unfinishedDependencyNames: String {

@@ -77,12 +77,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if isDone { end() }
   }
 
-  /// The group is released without having been started: its members are free again.
+  /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let members = state.withLock { state in
-      defer { state.members = MemberList() }
-      return state.members.operations
+    let (members, schedule) = state.withLock { state in
+      defer { (state.members, state.schedule) = (MemberList(), GroupSchedule()) }
+      return (state.members.operations, state.schedule)
     }
+    // It holds the ready ones, too: not to the last.
+    _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
     return members
   }

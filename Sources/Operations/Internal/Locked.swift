@@ -12,10 +12,10 @@ import Glibc
 ///
 /// Copies share one value. `withLock` is not recursive: nothing foreign may be called inside it, neither user code nor
 /// Foundation nor another `withLock`.
-struct Locked<Value>: @unchecked Sendable {
+package struct Locked<Value>: @unchecked Sendable {
   private let storage: ManagedBuffer<Value, MutexStorage>
 
-  init(_ value: Value) {
+  package init(_ value: Value) {
     storage = Storage<Value>.create(minimumCapacity: 1) { buffer in
       unsafe buffer.withUnsafeMutablePointerToElements { element in
         unsafe element.initialize(to: MutexStorage())
@@ -26,7 +26,7 @@ struct Locked<Value>: @unchecked Sendable {
   }
 
   @inline(__always)
-  func withLock<Result, Failure: Error>(
+  package func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try unsafe storage.withUnsafeMutablePointers { value, element throws(Failure) in

@@ -1,0 +1,47 @@
+import Operations
+
+/// A gate that is closed until somebody opens it, for tests that decide themselves what happens first.
+///
+/// ```swift
+/// let gate = Gate()
+/// let operation = AsyncBlockOperation { operation in gate.whenOpen { operation.finish() } }
+/// queue.addOperation(operation)
+/// #expect(operation.isExecuting)   // for as long as the test wants
+/// gate.open()
+/// ```
+public final class Gate: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiters: [@Sendable () -> Void] = []
+  }
+
+  private let state = Locked(State())
+
+  public init() {}
+
+  public var isOpen: Bool { state.withLock { $0.isOpen } }
+
+  /// Lets everybody through, now and from now on. Opening it again does nothing.
+  public func open() {
+    let waiters = state.withLock { state in
+      state.isOpen = true
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter() }
+  }
+
+  /// Calls `body` when the gate is open: at once, or on the thread that opens it.
+  public func whenOpen(_ body: @escaping @Sendable () -> Void) {
+    let isOpen = state.withLock { state in
+      if !state.isOpen { state.waiters.append(body) }
+      return state.isOpen
+    }
+    if isOpen { body() }
+  }
+
+  /// Waits until the gate is open, without holding a thread.
+  public func opened() async {
+    await withCheckedContinuation { continuation in whenOpen { continuation.resume() } }
+  }
+}

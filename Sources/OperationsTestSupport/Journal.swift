@@ -1,0 +1,47 @@
+import Operations
+
+/// A record of what happened, in order, from any thread.
+///
+/// ```swift
+/// let journal = Journal<String>()
+/// operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finished") }))
+/// await journal.reaches(1)
+/// #expect(journal.entries == ["finished"])
+/// ```
+public final class Journal<Entry: Sendable>: Sendable {
+  private struct State {
+    var entries: [Entry] = []
+    var waiters: [(count: Int, body: @Sendable () -> Void)] = []
+  }
+
+  private let state = Locked(State())
+
+  public init() {}
+
+  public var entries: [Entry] { state.withLock { $0.entries } }
+
+  public var count: Int { state.withLock { $0.entries.count } }
+
+  public func write(_ entry: Entry) {
+    let due = state.withLock { state in
+      state.entries.append(entry)
+      let count = state.entries.count
+      let due = state.waiters.filter { $0.count <= count }
+      state.waiters.removeAll { $0.count <= count }
+      return due
+    }
+    for waiter in due { waiter.body() }
+  }
+
+  /// Waits until there are `count` entries, without holding a thread.
+  public func reaches(_ count: Int) async {
+    await withCheckedContinuation { continuation in
+      let isReached = state.withLock { state in
+        if state.entries.count >= count { return true }
+        state.waiters.append((count, { continuation.resume() }))
+        return false
+      }
+      if isReached { continuation.resume() }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct OperationObserverTests {
+  private func observer(_ journal: Journal<String>, _ name: String = "") -> OperationObserver {
+    OperationObserver(
+      didStart: { journal.write("\(name)start \($0.isExecuting)") },
+      didCancel: { journal.write("\(name)cancel \($0.isCancelled)") },
+      didFinish: { journal.write("\(name)finish \($0.isFinished)") }
+    )
+  }
+
+  @Test func theyHearOfStartAndFinishInTheOrderTheyWereAdded() async {
+    let journal = Journal<String>()
+    let operation = AsyncBlockOperation { operation in
+      journal.write("execute")
+      operation.finish()
+    }
+    operation.addObserver(observer(journal, "a "))
+    operation.addObserver(observer(journal, "b "))
+    await start(operation)
+    #expect(
+      journal.entries == ["a start true", "b start true", "execute", "a finish true", "b finish true"])
+  }
+
+  @Test func theyHearOfACancellationBeforeTheStartOnce() async {
+    let journal = Journal<String>()
+    let operation = AsyncOperation()
+    operation.addObserver(observer(journal))
+    operation.cancel()
+    operation.cancel()
+    #expect(journal.entries == ["cancel true"])
+    await start(operation)
+    #expect(journal.entries == ["cancel true", "finish true"])
+  }
+
+  @Test func theyHearOfACancellationWhileExecuting() async {
+    let journal = Journal<String>()
+    let operation = HeldOperation()
+    operation.addObserver(observer(journal))
+    OperationQueue().addOperation(operation)
+    await operation.begun.opened()
+    operation.cancel()
+    operation.gate.open()
+    await operation.finished()
+    #expect(journal.entries == ["start true", "cancel true", "finish true"])
+  }
+
+  @Test func aLateOneHearsOfTheFinishAtOnce() async {
+    let journal = Journal<String>()
+    let operation = AsyncOperation()
+    operation.cancel()
+    await start(operation)
+    operation.addObserver(observer(journal))
+    #expect(journal.entries == ["finish true"])
+  }
+
+  @Test func oneThatIsAddedDuringTheEndHearsOfItOnce() async {
+    for _ in 0..<300 {
+      let journal = Journal<String>()
+      let operation = HeldOperation()
+      OperationQueue().addOperation(operation)
+      await operation.begun.opened()
+      await onThreads(3) { thread in
+        if thread == 0 { operation.gate.open() }
+        operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finish") }))
+      }
+      await journal.reaches(3)
+      await operation.finished()
+      #expect(journal.entries.count == 3)
+    }
+  }
+
+  @Test func theSubclassHearsBeforeTheObserversAndTheyBeforeTheDependents() async {
+    final class Subclass: AsyncOperation, @unchecked Sendable {
+      let journal: Journal<String>
+      init(_ journal: Journal<String>) { self.journal = journal }
+      override func didFinish() { journal.write("subclass") }
+    }
+    for _ in 0..<100 {
+      let journal = Journal<String>()
+      let operation = Subclass(journal)
+      operation.addObserver(OperationObserver(didFinish: { _ in journal.write("observer") }))
+      let dependent = NoteOperation("dependent", journal)
+      operation ==> dependent
+      OperationQueue().addOperations([operation, dependent])
+      await dependent.finished()
+      #expect(journal.entries == ["subclass", "observer", "dependent"])
+    }
+  }
+
+  @Test func finishedReturnsAfterTheObserversHaveHeard() async {
+    for _ in 0..<100 {
+      let journal = Journal<String>()
+      let operation = AsyncOperation()
+      operation.addObserver(observer(journal))
+      OperationQueue().addOperation(operation)
+      await operation.finished()
+      #expect(journal.entries.last == "finish true")
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// An operation is released once it has finished and nobody holds it.
+@Suite(.timeLimit(.minutes(1)))
+struct OperationReleaseTests {
+  private func make(_ live: LiveCount) -> AsyncBlockOperation {
+    let token = LiveCount.Token(live)
+    return AsyncBlockOperation { operation in withExtendedLifetime(token) { operation.finish() } }
+  }
+
+  /// Lives as long as the operation itself, not only its work.
+  private final class Counted: AsyncOperation, @unchecked Sendable {
+    private let token: LiveCount.Token
+    init(_ live: LiveCount) { token = LiveCount.Token(live) }
+  }
+
+  @Test func observersAndCompletionBlocksThatCaptureItDoNotKeepIt() async {
+    let live = LiveCount()
+    do {
+      let operation = Counted(live)
+      operation.addObserver(OperationObserver(didFinish: { _ in _ = operation.name }))
+      operation.completionBlock = { _ = operation.name }
+      OperationQueue().addOperation(operation)
+      await operation.finished()
+      #expect(operation.completionBlock == nil)
+    }
+    await live.none()
+  }
+
+  @Test func theCompletionBlockIsCalled() async {
+    let called = Gate()
+    let operation = AsyncOperation()
+    operation.completionBlock = { called.open() }
+    OperationQueue().addOperation(operation)
+    await called.opened()
+  }
+
+  @Test func theBlockIsReleasedWhenItHasRun() async {
+    let live = LiveCount()
+    let operation = make(live)
+    #expect(live.alive == 1)
+    await start(operation)
+    #expect(live.alive == 0)
+  }
+
+  @Test func theBlockIsReleasedWhenItNeverRuns() async {
+    let live = LiveCount()
+    let operation = make(live)
+    operation.cancel()
+    await start(operation)
+    #expect(live.alive == 0)
+  }
+
+  @Test func dependenciesAreForgottenAtTheEnd() async {
+    let live = LiveCount()
+    let last = AsyncOperation()
+    do {
+      let first = Counted(live)
+      let second = Counted(live)
+      first ==> second ==> last
+      #expect(last.dependencies == [second])
+      OperationQueue().addOperations([first, second, last])
+      await last.finished()
+    }
+    #expect(last.dependencies.isEmpty)
+    await live.none()
+  }
+
+  @Test(arguments: [1, 2, 100_000])
+  func aFinishedChainIsReleasedWithoutRecursion(length: Int) async {
+    let live = LiveCount()
+    do {
+      var chain: [Operation] = (0..<length).map { _ in Counted(live) }
+      for (first, second) in zip(chain, chain.dropFirst()) { first ==> second }
+      let last = chain[length - 1]
+      let group = GroupOperation(chain)
+      chain = []
+      OperationQueue().addOperation(group)
+      await group.finished()
+      withExtendedLifetime(last) {}
+    }
+    await live.none()
+  }
+
+  @Test func aChainThatWasNeverStartedIsReleasedWithoutRecursion() {
+    let live = LiveCount()
+    do {
+      var last: AsyncOperation = Counted(live)
+      for _ in 0..<100_000 { last = last ==> Counted(live) }
+    }
+    #expect(live.alive == 0)
+  }
+
+  @Test func aGroupThatWasNeverStartedIsReleasedAndItsMembersAreFreeAgain() async throws {
+    let live = LiveCount()
+    let member = AsyncOperation()
+    do { _ = GroupOperation([member, Counted(live)]) }
+    #expect(live.alive == 0)
+    try await OperationQueue().run(member)
+  }
+
+  @Test func nestedGroupsAreReleasedWithoutRecursion() {
+    let live = LiveCount()
+    do {
+      var group: Operation = Counted(live)
+      for _ in 0..<20_000 { group = GroupOperation([group]) }
+    }
+    #expect(live.alive == 0)
+  }
+
+  @Test func aFinishedMemberIsReleasedWhileItsGroupGoesOn() async {
+    let live = LiveCount()
+    let held = HeldOperation()
+    let group = GroupOperation([Counted(live), held])
+    OperationQueue().addOperation(group)
+    await held.begun.opened()
+    await live.none()
+    #expect(group.operations == [held])
+    held.gate.open()
+    await group.finished()
+  }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DependencyOperatorTests {
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  @Test func aChainRunsInItsOrder() async {
+    let (a, b, c) = (note("a"), note("b"), note("c"))
+    let last = a ==> b ==> c
+    #expect(last === c)
+    #expect(b.dependencies == [a] && c.dependencies == [b])
+    OperationQueue().addOperations([c, b, a])
+    await c.finished()
+    #expect(journal.entries == ["a", "b", "c"])
+  }
+
+  @Test func manyToOneAndOneToMany() async {
+    let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
+    let last = a ==> [b, c] ==> d
+    #expect(last === d)
+    #expect(d.dependencies == [b, c])
+    OperationQueue().addOperations([d, c, b, a])
+    await d.finished()
+    #expect(journal.entries.first == "a" && journal.entries.last == "d" && journal.count == 4)
+  }
+
+  @Test func manyToMany() {
+    let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
+    let right = [a, b] ==> [c, d]
+    #expect(right == [c, d])
+    #expect(c.dependencies == [a, b] && d.dependencies == [a, b])
+  }
+
+  @Test func itBindsTighterThanAssignmentTernaryAndNilCoalescing() {
+    let (a, b) = (note("a"), note("b"))
+    let none: NoteOperation? = nil
+    let last = none ?? a ==> b
+    #expect(last === b)
+    let chosen = last === b ? a ==> b : a
+    #expect(chosen === b)
+  }
+
+  @Test func waitsForSaysTheSame() {
+    let (a, b, c) = (note("a"), note("b"), note("c"))
+    #expect(c.waits(for: a).waits(for: [b]) === c)
+    #expect(c.dependencies == [a, b])
+  }
+
+  @Test func acrossTypesAndPlainOperations() async {
+    let first = plain("plain first", journal)
+    let middle = note("middle")
+    let last = plain("plain last", journal)
+    first ==> middle ==> last
+    #expect(middle.dependencies == [first] && last.dependencies == [middle])
+    let queue = OperationQueue()
+    queue.addOperations([last, middle, first])
+    await last.finished()
+    #expect(journal.entries == ["plain first", "middle", "plain last"])
+  }
+
+  @Test func acrossQueuesWhicheverIsEnqueuedFirst() async {
+    for round in 0..<200 {
+      let journal = Journal<String>()
+      let operations = (0..<3).map { NoteOperation("\($0)", journal) }
+      operations[0] ==> operations[1] ==> operations[2]
+      let order = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]][round % 4]
+      for index in order { OperationQueue().addOperation(operations[index]) }
+      await operations[2].finished()
+      #expect(journal.entries == ["0", "1", "2"])
+    }
+  }
+
+  @Test func aDependencyNamedTwiceShowsOnceAndIsWaitedForOnce() async {
+    let (a, b) = (note("a"), note("b"))
+    a ==> b
+    a ==> b
+    #expect(b.dependencies == [a])
+    OperationQueue().addOperations([b, a])
+    await b.finished()
+    #expect(journal.entries == ["a", "b"])
+  }
+
+  @Test func aFinishedDependencyIsNotWaitedFor() async {
+    let a = note("a")
+    await start(a)
+    let b = note("b")
+    a ==> b
+    #expect(b.isReady)
+    await start(b)
+    #expect(journal.entries == ["a", "b"])
+  }
+
+  @Test func aFinishedPlainDependencyIsNotWaitedFor() async {
+    let a = plain("a", journal)
+    await start(a)
+    let b = note("b")
+    a ==> b
+    OperationQueue().addOperation(b)
+    await b.finished()
+    #expect(journal.entries == ["a", "b"])
+  }
+
+  @Test func aDependencyAddedToAnOperationInAQueueIsWaitedFor() async {
+    let queue = OperationQueue.suspended()
+    let (a, b) = (HeldOperation(), note("b"))
+    queue.addOperation(b)
+    a ==> b
+    queue.isSuspended = false
+    OperationQueue().addOperation(a)
+    await a.begun.opened()
+    #expect(b.state == .pending && !b.isReady)
+    a.gate.open()
+    await b.finished()
+    #expect(a.isFinished)
+  }
+
+  @Test func aCancelledDependencyStillHasToFinish() async {
+    let (a, b) = (note("a"), note("b"))
+    a ==> b
+    a.cancel()
+    #expect(a.isReady && !b.isReady)
+    OperationQueue().addOperations([a, b])
+    await b.finished()
+    #expect(journal.entries == ["b"])
+  }
+
+  @Test func aCancelledDependentIsReadyAtOnce() async {
+    let (a, b) = (note("a"), note("b"))
+    a ==> b
+    OperationQueue().addOperation(b)
+    b.cancel()
+    await b.finished()
+    #expect(journal.entries.isEmpty && a.state == .pending)
+  }
+}

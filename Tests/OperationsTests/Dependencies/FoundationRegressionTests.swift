@@ -1,0 +1,182 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// What stock Foundation on Linux gets wrong with dependencies, a test a row of the table in the documentation.
+@Suite(.timeLimit(.minutes(2)))
+struct FoundationRegressionTests {
+  @Test func cancelAllOperationsWithAQueuedDependentNobodyElseHolds() async {
+    // Stock: segmentation fault every time.
+    for _ in 0..<500 {
+      let queue = OperationQueue()
+      let held = HeldOperation()
+      queue.addOperation(held)
+      await held.begun.opened()
+      do {
+        let dependent = AsyncOperation()
+        held ==> dependent
+        queue.addOperation(dependent)
+      }
+      queue.cancelAllOperations()
+      held.gate.open()
+      await queue.finished()
+    }
+  }
+
+  @Test func aDependentThatIsReleasedWithoutEverBeingEnqueued() async {
+    // Stock: segmentation fault every time.
+    for _ in 0..<500 {
+      let held = HeldOperation()
+      OperationQueue().addOperation(held)
+      await held.begun.opened()
+      do { held ==> AsyncOperation() }
+      held.gate.open()
+      await held.finished()
+    }
+  }
+
+  @Test func aDependentOfAPlainOperationThatIsReleasedWithoutEverBeingEnqueued() async {
+    for _ in 0..<500 {
+      let plain = BlockOperation {}
+      let weak: WeakReference<AsyncOperation>
+      do {
+        let dependent = AsyncOperation()
+        plain ==> dependent
+        weak = WeakReference(dependent)
+      }
+      #expect(weak.object == nil)
+      OperationQueue().addOperations([plain])
+      await plain.finished()
+    }
+  }
+
+  @Test func removingAnUnfinishedDependency() async {
+    // Stock: never ready again.
+    let held = HeldOperation()
+    let other = AsyncOperation()
+    let dependent = AsyncOperation()
+    [held, other] ==> dependent
+    OperationQueue().addOperations([held, dependent])
+    await held.begun.opened()
+    dependent.removeDependency(held)
+    #expect(dependent.dependencies == [other] && !dependent.isReady)
+    OperationQueue().addOperation(other)
+    await dependent.finished()
+    #expect(!held.isFinished)
+    held.gate.open()
+    await held.finished()
+  }
+
+  @Test func removingAnUnfinishedPlainDependency() async {
+    let plain = BlockOperation {}
+    let dependent = AsyncOperation()
+    plain ==> dependent
+    OperationQueue().addOperation(dependent)
+    dependent.removeDependency(plain)
+    await dependent.finished()
+    #expect(dependent.isFinished && !plain.isFinished)
+  }
+
+  @Test func removingADependencyThatIsNamedTwice() async {
+    let other = AsyncOperation()
+    let dependent = AsyncOperation()
+    other ==> dependent
+    other ==> dependent
+    dependent.removeDependency(other)
+    #expect(dependent.dependencies.isEmpty && dependent.isReady)
+    await start(dependent)
+  }
+
+  @Test func removingADependencyWhileItFinishes() async {
+    for _ in 0..<500 {
+      let held = HeldOperation()
+      let dependent = AsyncOperation()
+      held ==> dependent
+      OperationQueue().addOperations([held, dependent])
+      await held.begun.opened()
+      await onThreads(2) { thread in
+        if thread == 0 { held.gate.open() } else { dependent.removeDependency(held) }
+      }
+      await dependent.finished()
+      await held.finished()
+    }
+  }
+
+  @Test func enqueueingWhileTheDependencyFinishes() async {
+    // Stock: 7 permanent stalls in 276,000. The verbs of the toolkit must not have one.
+    for round in 0..<5000 {
+      let held = HeldOperation()
+      let dependent = AsyncOperation()
+      held ==> dependent
+      OperationQueue().addOperation(held)
+      await held.begun.opened()
+      let queue = OperationQueue()
+      await onThreads(2) { thread in
+        if thread == 0 {
+          held.gate.open()
+        } else if round.isMultiple(of: 2) {
+          queue.addOperation(dependent)
+        } else {
+          queue.addOperations([dependent])
+        }
+      }
+      await dependent.finished()
+    }
+  }
+
+  @Test func noDependentRunsBeforeItsDependencyWhenReadinessIsAskedFromManySides() async {
+    for _ in 0..<1000 {
+      let held = HeldOperation()
+      let order = Journal<Bool>()
+      let dependent = AsyncBlockOperation { operation in
+        order.write(held.isFinished)
+        operation.finish()
+      }
+      held ==> dependent
+      let queue = OperationQueue()
+      queue.addOperation(held)
+      await held.begun.opened()
+      await onThreads(3) { thread in
+        switch thread {
+        // By Foundation's own verb, which asks for the readiness itself.
+        case 0: queue.addOperation(dependent as Operation)
+        case 1: _ = dependent.isReady
+        default: _ = dependent.isReady
+        }
+      }
+      // Anything else that finishes in the queue makes Foundation look at the dependent once more.
+      try? await queue.run(AsyncOperation())
+      held.gate.open()
+      await dependent.finished()
+      #expect(order.entries == [true])
+    }
+  }
+
+  @Test func neitherGateNorNudgeShowsInTheDependencies() async {
+    let held = HeldOperation()
+    let dependent = AsyncOperation()
+    held ==> dependent
+    OperationQueue().addOperation(dependent)
+    #expect(dependent.dependencies == [held])
+    OperationQueue().addOperation(held)
+    held.gate.open()
+    await dependent.finished()
+  }
+
+  @Test func cancellingManyThatWait() async {
+    // Stock: 15 seconds for 10,000.
+    let first = HeldOperation()
+    let members = (0..<10_000).map { _ in AsyncOperation() }
+    var previous: Operation = first
+    for member in members { previous = previous ==> member }
+    let group = GroupOperation([first] + members)
+    OperationQueue().addOperation(group)
+    await first.begun.opened()
+    group.cancel()
+    first.gate.open()
+    await group.finished()
+    let unfinished = members.filter { !$0.isFinished || !$0.isCancelled }
+    #expect(unfinished.isEmpty)
+  }
+}

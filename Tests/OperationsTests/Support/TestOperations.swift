@@ -1,0 +1,110 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+
+/// Writes its name when it executes, and finishes.
+final class NoteOperation: AsyncOperation, @unchecked Sendable {
+  private let journal: Journal<String>
+  private let error: (any Error)?
+
+  init(_ name: String, _ journal: Journal<String>, failing error: (any Error)? = nil) {
+    self.journal = journal
+    self.error = error
+    super.init()
+    named(name)
+  }
+
+  override func execute() {
+    journal.write(name ?? "")
+    if let error { return finish(with: error) }
+    finish()
+  }
+}
+
+/// Tells when it has begun, and finishes when its gate is opened.
+final class HeldOperation: AsyncOperation, @unchecked Sendable {
+  let gate = Gate()
+  let begun = Gate()
+
+  override func execute() {
+    begun.open()
+    gate.whenOpen { self.finish() }
+  }
+}
+
+/// An error that is told from others by its text.
+struct TestError: Error, Hashable, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// A plain Foundation operation that writes its name.
+func plain(_ name: String, _ journal: Journal<String>) -> BlockOperation {
+  BlockOperation { journal.write(name) }.named(name)
+}
+
+/// An asynchronous Foundation operation of the classic kind, which finishes by key-value notifications.
+final class ClassicOperation: Operation, @unchecked Sendable {
+  let gate = Gate()
+  let begun = Gate()
+  private let lock = NSLock()
+  private var flags = (executing: false, finished: false)
+
+  override var isAsynchronous: Bool { true }
+  override var isExecuting: Bool { lock.withLock { flags.executing } }
+  override var isFinished: Bool { lock.withLock { flags.finished } }
+
+  override func start() {
+    set { $0.executing = true }
+    begun.open()
+    if isCancelled { return end() }
+    gate.whenOpen { self.end() }
+  }
+
+  private func end() { set { $0 = (executing: false, finished: true) } }
+
+  private func set(_ change: (inout (executing: Bool, finished: Bool)) -> Void) {
+    willChangeValue(for: \.isExecuting)
+    willChangeValue(for: \.isFinished)
+    lock.withLock { change(&flags) }
+    didChangeValue(for: \.isExecuting)
+    didChangeValue(for: \.isFinished)
+  }
+}
+
+extension OperationQueue {
+  /// A queue that runs this many operations at once.
+  static func limited(to count: Int) -> OperationQueue {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = count
+    return queue
+  }
+
+  /// A queue that does nothing until it is resumed.
+  static func suspended() -> OperationQueue {
+    let queue = OperationQueue()
+    queue.isSuspended = true
+    return queue
+  }
+}
+
+/// Runs `body` on this many threads at once, and waits for them without holding one of the test's.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
+  await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+    DispatchQueue.global().async {
+      DispatchQueue.concurrentPerform(iterations: count, execute: body)
+      continuation.resume()
+    }
+  }
+}
+
+/// Starts an operation by hand from asynchronous code, on a thread of Dispatch.
+func start(_ operation: Operation) async {
+  await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+    DispatchQueue.global().async {
+      operation.start()
+      continuation.resume()
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Operations
+
+/// Sees whether an object has been released, without keeping it.
+final class WeakReference<Object: AnyObject> {
+  weak var object: Object?
+
+  init(_ object: Object) { self.object = object }
+}
+
+/// Counts how many of the objects that hold one are alive.
+final class LiveCount: @unchecked Sendable {
+  final class Token: Sendable {
+    private let count: LiveCount
+
+    init(_ count: LiveCount) {
+      self.count = count
+      count.change(by: 1)
+    }
+
+    deinit { count.change(by: -1) }
+  }
+
+  private let counted = Locked((alive: 0, waiters: [@Sendable () -> Void]()))
+
+  var alive: Int { counted.withLock { $0.alive } }
+
+  private func change(by amount: Int) {
+    let due = counted.withLock { counted -> [@Sendable () -> Void] in
+      counted.alive += amount
+      guard counted.alive == 0 else { return [] }
+      defer { counted.waiters = [] }
+      return counted.waiters
+    }
+    for waiter in due { waiter() }
+  }
+
+  /// Waits until none is alive. What a thread of Foundation's is just letting go of may take a moment longer than the test.
+  func none() async {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      let isDone = counted.withLock { counted in
+        if counted.alive > 0 { counted.waiters.append { continuation.resume() } }
+        return counted.alive == 0
+      }
+      if isDone { continuation.resume() }
+    }
+  }
+}
