@@ -12,7 +12,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// How many operations are taken in at once.
   private static let batch = 64
   /// How far the circle search goes when a member is added to a running group.
-  private static let searchSteps = 1000
+  private static let searchSteps = 64
 
   private struct State {
     var schedule = GroupSchedule()
@@ -116,7 +116,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], to: outer, skippingRepeated: skippingRepeated)
     }
-    if phase == .running { for operation in operations { searchForCycle(through: operation) } }
+    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
     admitted()
     return .admitted
   }
@@ -378,7 +378,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   private func searchForSuspectedCycle(evenIfMoving: Bool = false) {
     let isDue = state.withLock { state in
-      guard state.schedule.isCycleSuspected, evenIfMoving || state.schedule.isStuck else { return false }
+      // Members that are cancelled wait for nothing any more.
+      guard state.schedule.isCycleSuspected, !state.schedule.isWindingDown else { return false }
+      guard evenIfMoving || state.schedule.isStuck else { return false }
       state.schedule.isCycleSuspected = false
       return true
     }

@@ -44,6 +44,15 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
+  ///
+  /// A subclass that is to be made this way has to say so again, for the compiler (as of Swift 6.3) does not hand the
+  /// builder down with the initializer:
+  ///
+  /// ```swift
+  /// override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
+  ///   super.init(name, operations)
+  /// }
+  /// ```
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()

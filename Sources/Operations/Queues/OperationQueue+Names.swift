@@ -8,9 +8,5 @@ extension OperationQueue {
   ///
   /// - Returns: How many were cancelled by this call: those that were cancelled before do not count.
   @discardableResult
-  public func cancelOperations(named name: String) -> Int {
-    let operations = operations(named: name).filter { !$0.isCancelled && !$0.isFinished }
-    for operation in operations { operation.cancel() }
-    return operations.count
-  }
+  public func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
 }

@@ -1,0 +1,119 @@
+import Foundation
+@testable import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct GroupCancellationTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  @Test func theFlagIsItsOwnFirstThenItsMembersThenTheirs() async {
+    let leaf = HeldOperation().named("leaf")
+    let inner = GroupOperation("inner") { leaf }
+    let outer = GroupOperation("outer") { inner }
+    for operation in [leaf, inner, outer] {
+      operation.addObserver(
+        OperationObserver(didCancel: { _ in
+          journal.write([outer, inner, leaf].map { $0.isCancelled ? "1" : "0" }.joined())
+        }))
+    }
+    queue.addOperation(outer)
+    await leaf.begun.opened()
+    outer.cancel()
+    // Whoever hears of it sees every flag further out.
+    #expect(Set(journal.entries) == ["111"] && journal.count == 3)
+    #expect(!outer.isFinished)
+    leaf.gate.open()
+    await outer.finished()
+    #expect(inner.isFinished && leaf.isFinished)
+  }
+
+  @Test func everyMemberFinishesOfAGroupThatIsCancelledBeforeItsStart() async {
+    let (a, b) = (NoteOperation("a", journal), NoteOperation("b", journal))
+    let nested = NoteOperation("nested", journal)
+    let group = GroupOperation([a ==> b, a, GroupOperation([nested])])
+    let after = NoteOperation("after", journal)
+    b ==> after
+    group.addObserver(OperationObserver(didStart: { _ in journal.write("start") }))
+    group.cancel()
+    #expect(a.isCancelled && nested.isCancelled && !a.isFinished)
+    queue.addOperation(group)
+    queue.addOperation(after)
+    await after.finished()
+    await group.finished()
+    #expect(journal.entries == ["after"])
+    #expect([a, b, nested].filter { $0.isFinished && $0.isCancelled }.count == 3)
+  }
+
+  @Test func aSuspendedGroupFinishesWhenItIsCancelled() async {
+    let group = GroupOperation([NoteOperation("a", journal)])
+    group.isSuspended = true
+    group.maxConcurrentOperationCount = 0
+    queue.addOperation(group)
+    group.cancel()
+    await group.finished()
+    let empty = GroupOperation()
+    empty.isSuspended = true
+    queue.addOperation(empty)
+    empty.cancel()
+    await empty.finished()
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func aCancelledMemberIsFinishedOnceThoughItsDependencyFinishesLater() async {
+    for _ in 0..<100 {
+      let held = HeldOperation()
+      let waiting = NoteOperation("waiting", journal)
+      let group = GroupOperation { held ==> waiting }
+      let count = Journal<Void>()
+      waiting.addObserver(OperationObserver(didFinish: { _ in count.write(()) }))
+      queue.addOperation(group)
+      await held.begun.opened()
+      waiting.cancel()
+      await waiting.finished()
+      #expect(!group.isFinished)
+      held.gate.open()
+      await group.finished()
+      #expect(count.count == 1)
+    }
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func cancellingWhileMembersAreAdded() async {
+    for _ in 0..<100 {
+      let held = HeldOperation()
+      let group = GroupOperation([held])
+      queue.addOperation(group)
+      await held.begun.opened()
+      let added = Locked([Operation]())
+      await onThreads(3) { thread in
+        if thread == 0 {
+          group.cancel()
+          held.gate.open()
+        } else {
+          for _ in 0..<20 {
+            let member = AsyncOperation()
+            added.withLock { $0.append(member) }
+            group.addOperation(member)
+          }
+        }
+      }
+      await group.finished()
+      for member in added.withLock({ $0 }) { await member.finished() }
+    }
+  }
+
+  @Test func theErrorOfACancellationIsTheGroupsOwn() async {
+    let group = GroupOperation("G") { NoteOperation("a", journal) }
+    group.cancel(with: TestError("no more"))
+    let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
+    #expect(error?.failures.map { "\($0)" } == ["G: no more"])
+  }
+
+  @Test func withoutAnErrorItIsACancellationError() async {
+    let group = GroupOperation([NoteOperation("a", journal)])
+    group.cancel()
+    await #expect(throws: CancellationError.self) { try await queue.run(group) }
+  }
+}

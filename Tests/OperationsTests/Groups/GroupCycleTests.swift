@@ -1,0 +1,101 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Members that wait for each other in a circle end the group with an error that names them.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupCycleTests {
+  private let queue = OperationQueue()
+
+  private func named(_ names: String...) -> [AsyncOperation] { names.map { AsyncOperation().named($0) } }
+
+  private func cycleMessage(of group: GroupOperation) async -> String {
+    queue.addOperation(group)
+    await group.finished()
+    let errors = group.errors.compactMap { $0 as? OperationError }
+    #expect(errors.map(\.code) == [.dependencyCycle])
+    return errors.first?.message ?? ""
+  }
+
+  @Test func amongMembers() async {
+    let operations = named("a", "b", "c", "d")
+    let (a, b, c) = (operations[0], operations[1], operations[2])
+    a ==> b ==> c ==> a
+    let message = await cycleMessage(of: GroupOperation(operations).named("Import"))
+    #expect(message.contains("“Import”"))
+    #expect(
+      ["“a” waits for “c” waits for “b” waits for “a”", "“b” waits for “a” waits for “c” waits for “b”",
+       "“c” waits for “b” waits for “a” waits for “c”"].contains { message.contains($0) }, "\(message)")
+    #expect(operations.filter(\.isFinished).count == 4 && a.isCancelled)
+  }
+
+  @Test func throughAnOperationOutside() async {
+    let operations = named("member", "outside")
+    operations[0] ==> operations[1] ==> operations[0]
+    _ = await cycleMessage(of: GroupOperation([operations[0]]))
+  }
+
+  @Test func aMemberThatWaitsForItsOwnGroup() async {
+    let member = AsyncOperation().named("member")
+    let group = GroupOperation([member]).named("group")
+    group ==> member
+    let message = await cycleMessage(of: group)
+    #expect(message.contains("“group” waits for “member” waits for “group”"))
+  }
+
+  @Test func throughTheMembersOfANestedGroup() async {
+    let (inner, next) = (AsyncOperation().named("inner"), AsyncOperation().named("next"))
+    let nested = GroupOperation([inner]).named("nested")
+    nested ==> next ==> inner
+    let message = await cycleMessage(of: GroupOperation([nested, next]))
+    #expect(message.contains("“nested” waits for “inner”") || message.contains("“nested”"))
+  }
+
+  @Test func aCircleThatIsAddedWhileTheGroupRuns() async {
+    let held = HeldOperation()
+    let operations = named("a", "b")
+    operations[0] ==> operations[1] ==> operations[0]
+    let group = GroupOperation([held])
+    queue.addOperation(group)
+    await held.begun.opened()
+    for operation in operations { group.addOperation(operation) }
+    #expect((group.errors.first as? OperationError)?.code == .dependencyCycle, "found on admission")
+    held.gate.open()
+    await group.finished()
+    #expect(operations.filter(\.isFinished).count == 2)
+  }
+
+  @Test func aCircleThatIsClosedWhileTheGroupRuns() async {
+    let held = HeldOperation()
+    let operations = named("a", "b")
+    held ==> operations[0] ==> operations[1]
+    let group = GroupOperation([held] + operations)
+    queue.addOperation(group)
+    await held.begun.opened()
+    operations[1] ==> operations[0]
+    held.gate.open()
+    await group.finished()
+    #expect((group.errors.first as? OperationError)?.code == .dependencyCycle)
+  }
+
+  @Test func aLongCircleThatIsAddedOneByOne() async {
+    let operations = (0..<3000).map { AsyncOperation().named("\($0)") }
+    for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
+    operations[2999] ==> operations[0]
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    queue.addOperation(group)
+    await held.begun.opened()
+    for operation in operations { group.addOperation(operation) }
+    held.gate.open()
+    await group.finished()
+    #expect((group.errors.first as? OperationError)?.code == .dependencyCycle)
+  }
+
+  @Test func aLongChainIsNoCircleAndItsSearchDoesNotRecurse() async throws {
+    let operations = (0..<50_000).map { _ in AsyncOperation() }
+    for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
+    try await queue.run(GroupOperation(operations.reversed()))
+  }
+}

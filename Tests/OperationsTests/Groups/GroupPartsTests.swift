@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+@testable import Operations
+
+/// The values a group's engine is made of.
+struct GroupPartsTests {
+  private func named(_ name: String, _ priority: Operation.QueuePriority = .normal) -> Operation {
+    let operation = Operation().named(name)
+    operation.queuePriority = priority
+    return operation
+  }
+
+  @Test func theReadyListIsInOrderOfPriorityThenOfArrival() {
+    var list = ReadyList()
+    for index in 0..<500 { list.append(named("\(index)", [.low, .normal, .high][index % 3])) }
+    var names: [Int] = []
+    while let operation = list.popFirst() { names.append(Int(operation.name!)!) }
+    let expected = [2, 1, 0].flatMap { rest in (0..<500).filter { $0 % 3 == rest } }
+    #expect(names == expected && list.isEmpty)
+  }
+
+  @Test func theMemberListKeepsItsIndexesWhateverIsTakenOut() {
+    var list = MemberList()
+    var generator = SystemRandomNumberGenerator()
+    var alive: [Int: Operation] = [:]
+    for _ in 0..<300 {
+      let operations = (0..<Int.random(in: 1...5, using: &generator)).map { named("\($0)") }
+      let index = list.append(operations[...])
+      for (offset, operation) in operations.enumerated() { alive[index + offset] = operation }
+      while alive.count > 20, let index = alive.keys.randomElement(using: &generator) {
+        let removed = list.remove(at: index)
+        #expect(removed === alive.removeValue(forKey: index))
+      }
+      #expect(list.count == alive.count)
+      #expect(list.operations == alive.keys.sorted().map { alive[$0]! })
+    }
+  }
+
+  @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
+    var schedule = GroupSchedule()
+    schedule.limit = 1
+    schedule.admit(2)
+    let early = schedule.becameReady(named("a"), takenNext: false)
+    #expect(!early, "the group has not begun")
+    schedule.begin()
+    let first = schedule.addRunnerIfUseful()
+    let second = schedule.becameReady(named("b"), takenNext: false)
+    #expect(first && !second, "one is waiting to begin")
+    schedule.runnerBegan()
+    guard case .run(_, let addsRunner) = schedule.take() else {
+      Issue.record("nothing to run")
+      return
+    }
+    #expect(!addsRunner, "the limit is reached")
+    guard case .stop = schedule.take() else {
+      Issue.record("beyond the limit")
+      return
+    }
+    let afterwards = schedule.freeSlot(takenNext: false)
+    #expect(afterwards)
+  }
+
+  @Test func theGroupEndsOnceWhenAllAreAccountedFor() {
+    var schedule = GroupSchedule()
+    schedule.admit(1)
+    var ends = [schedule.admitted().isDone]
+    schedule.begin()
+    ends.append(schedule.admitted().isDone)
+    schedule.accounted()
+    ends.append(schedule.endIfDone())
+    ends.append(schedule.endIfDone())
+    #expect(ends == [false, false, true, false])
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Random graphs of hundreds of operations, failing, cancelled and finishing in every way there is.
+///
+/// The seed of each round is in the test's name and in every failure: `RANDOM_GRAPH_SEED=17 swift test --filter RandomGraph`
+/// replays one.
+@Suite(.timeLimit(.minutes(5)))
+struct RandomGraphTests {
+  private static var seeds: [UInt64] {
+    if let seed = ProcessInfo.processInfo.environment["RANDOM_GRAPH_SEED"].flatMap(UInt64.init) { return [seed] }
+    return Array(1...24)
+  }
+
+  private enum Way: CaseIterable { case atOnce, onAnotherThread, twice, withError, withErrorOnAnotherThread, whenCancelled }
+
+  private final class Node: AsyncOperation, @unchecked Sendable {
+    let way: Way
+    let history: Journal<Event>
+    let index: Int
+
+    enum Event: Equatable { case executed(Int), finished(Int) }
+
+    init(_ index: Int, _ way: Way, _ history: Journal<Event>) {
+      self.index = index
+      self.way = way
+      self.history = history
+      super.init()
+      named("\(index)")
+    }
+
+    override func execute() {
+      history.write(.executed(index))
+      switch way {
+      case .atOnce: finish()
+      case .onAnotherThread, .whenCancelled: DispatchQueue.global().async { self.finish() }
+      case .twice:
+        DispatchQueue.global().async { self.finish() }
+        finish()
+      case .withError: finish(with: TestError("\(index)"))
+      case .withErrorOnAnotherThread: DispatchQueue.global().async { self.finish(with: TestError("\(self.index)")) }
+      }
+    }
+
+    override func didCancel() { if way == .whenCancelled { finish() } }
+    override func didFinish() { history.write(.finished(index)) }
+
+    var fails: Bool { way == .withError || way == .withErrorOnAnotherThread }
+  }
+
+  private struct Graph {
+    var generator: SeededGenerator
+    let nodes: [Node]
+    let edges: [(from: Int, to: Int)]
+    let history = Journal<Node.Event>()
+
+    init(seed: UInt64) {
+      generator = SeededGenerator(seed: seed)
+      let history = history
+      let count = Int.random(in: 100...400, using: &generator)
+      var nodes: [Node] = []
+      var edges: [(from: Int, to: Int)] = []
+      for index in 0..<count {
+        nodes.append(Node(index, Way.allCases.randomElement(using: &generator)!, history))
+        guard index > 0 else { continue }
+        for _ in 0..<Int.random(in: 0...3, using: &generator) {
+          let dependency = Int.random(in: max(0, index - 40)..<index, using: &generator)
+          nodes[dependency] ==> nodes[index]
+          edges.append((dependency, index))
+        }
+      }
+      self.nodes = nodes
+      self.edges = edges
+    }
+
+    /// Cancels some, at moments that the machine chooses.
+    mutating func cancelSome() async {
+      let victims = nodes.filter { _ in Int.random(in: 0..<20, using: &generator) == 0 }
+      await onThreads(2) { thread in
+        for victim in victims where victim.index.isMultiple(of: 2) == (thread == 0) { victim.cancel() }
+      }
+    }
+
+    func check(_ seed: UInt64, sourceLocation: SourceLocation = #_sourceLocation) {
+      let entries = history.entries
+      var executed: [Int: Int] = [:]
+      var finished: [Int: Int] = [:]
+      for (position, event) in entries.enumerated() {
+        switch event {
+        case .executed(let index):
+          #expect(executed.updateValue(position, forKey: index) == nil, "seed \(seed): \(index) executed twice")
+        case .finished(let index):
+          #expect(finished.updateValue(position, forKey: index) == nil, "seed \(seed): \(index) finished twice")
+        }
+      }
+      #expect(finished.count == nodes.count, "seed \(seed)", sourceLocation: sourceLocation)
+      let early = edges.filter { edge in
+        guard let start = executed[edge.to], let end = finished[edge.from] else { return false }
+        return start < end
+      }
+      #expect(early.isEmpty, "seed \(seed): started before its dependency", sourceLocation: sourceLocation)
+      for node in nodes {
+        #expect(node.isFinished && node.state == .finished, "seed \(seed): \(node.index)")
+        #expect((executed[node.index] == nil) ? node.isCancelled : true, "seed \(seed): \(node.index) never executed")
+        if executed[node.index] != nil {
+          #expect(node.errors.count == (node.fails ? 1 : 0), "seed \(seed): \(node.index)")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: seeds)
+  func inQueues(seed: UInt64) async {
+    var graph = Graph(seed: seed)
+    let queues = (0..<3).map { _ in OperationQueue.limited(to: Int.random(in: 1...8, using: &graph.generator)) }
+    for node in graph.nodes.shuffled(using: &graph.generator) {
+      queues.randomElement(using: &graph.generator)!.addOperation(node)
+    }
+    await graph.cancelSome()
+    for node in graph.nodes { await node.finished() }
+    graph.check(seed)
+  }
+
+  @Test(arguments: seeds)
+  func inAGroup(seed: UInt64) async {
+    var graph = Graph(seed: seed)
+    let group = GroupOperation().named("group")
+    group.maxConcurrentOperationCount = Int.random(in: 1...8, using: &graph.generator)
+    let order = graph.nodes.shuffled(using: &graph.generator)
+    let early = order.prefix(order.count / 2)
+    let held = HeldOperation()
+    group.addOperation(held)
+    group.addOperations(Array(early))
+    OperationQueue().addOperation(group)
+    for node in order.dropFirst(early.count) { group.addOperation(node) }
+    await graph.cancelSome()
+    held.gate.open()
+    await group.finished()
+    graph.check(seed)
+    let failed = graph.nodes.filter { !$0.errors.isEmpty }.map { $0.name! }
+    #expect(group.failures.map { $0.path[1] }.sorted() == failed.sorted(), "seed \(seed)")
+  }
+
+  @Test(arguments: seeds)
+  func inNestedGroupsOfPlainAndOwnOperations(seed: UInt64) async {
+    var graph = Graph(seed: seed)
+    // Every node in one of several groups, these in one, with plain operations in between.
+    let groups = (0..<4).map { _ in GroupOperation() }
+    let journal = Journal<String>()
+    for group in groups { group.maxConcurrentOperationCount = Int.random(in: 1...8, using: &graph.generator) }
+    for node in graph.nodes { groups.randomElement(using: &graph.generator)!.addOperation(node) }
+    for (first, second) in zip(graph.nodes, graph.nodes.dropFirst(50)) where first.index.isMultiple(of: 25) {
+      let between = plain("\(first.index)", journal)
+      first ==> between ==> second
+      groups.randomElement(using: &graph.generator)!.addOperation(between)
+    }
+    let outer = GroupOperation(groups)
+    OperationQueue.limited(to: 1).addOperation(outer)
+    await graph.cancelSome()
+    if seed.isMultiple(of: 4) { outer.cancel() }
+    await outer.finished()
+    graph.check(seed)
+  }
+}
