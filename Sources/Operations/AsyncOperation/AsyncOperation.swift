@@ -121,7 +121,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       }
       misuse(
         "“\(displayName)” is not ready: it waits for \(unfinishedDependencyNames). Add it to a queue, which starts it "
-          + "when they have finished, or start it after them.")
+          + "when they have finished, or start it after them."
+      )
     }
   }
 
@@ -311,7 +312,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Stops waiting for `operation`. Foundation's own leaves the operation waiting for ever on Linux.
   public final override func removeDependency(_ operation: Operation) {
     var untold = (operation as? AsyncOperation)?.core.withLock { $0.ledger.remove(dependent: self) } ?? 0
-    for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) { untold += 1 }
+    for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) {
+      untold += 1
+    }
     dependencyDidFinish(count: untold)
   }
 
@@ -345,7 +348,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     if isTooLate {
       misuse(
         "“\(displayName)” has been started and can no longer wait for “\(dependency.operation.displayName)”. Add "
-          + "dependencies before the operation is added to a queue or a group.")
+          + "dependencies before the operation is added to a queue or a group."
+      )
     }
     if let gate { super.addDependency(gate) }
     supervisor?.memberGainedDependency(self)

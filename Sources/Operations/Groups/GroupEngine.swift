@@ -280,7 +280,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   // MARK: Members end
 
   private func foreignMemberDidFinish(_ member: Operation) {
-    guard let index = state.withLock({ $0.foreignMembers.removeValue(forKey: ObjectIdentifier(member)) }) else { return }
+    guard let index = state.withLock({ $0.foreignMembers.removeValue(forKey: ObjectIdentifier(member)) }) else {
+      return
+    }
     let takenNext = GroupRunner.isAboutToTake(from: self)
     finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
   }

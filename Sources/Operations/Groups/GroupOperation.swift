@@ -89,7 +89,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     if engine.add(operations, to: self, skippingRepeated: skippingRepeated) == .refused {
       misuse(
         "“\(displayName)” has finished and takes no more members, “\(operations[0].displayName)” neither. Add them "
-          + "before its last member finishes, or to a new group.")
+          + "before its last member finishes, or to a new group."
+      )
     }
   }
 
@@ -116,7 +117,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
       if newValue < 0, newValue != OperationQueue.defaultMaxConcurrentOperationCount {
         misuse(
           "“\(displayName)” cannot run \(newValue) members at once. Set a number from 0 up, or "
-            + "OperationQueue.defaultMaxConcurrentOperationCount for no limit.")
+            + "OperationQueue.defaultMaxConcurrentOperationCount for no limit."
+        )
       }
       engine.limit = newValue
     }

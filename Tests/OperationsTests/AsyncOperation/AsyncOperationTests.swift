@@ -227,7 +227,14 @@ struct AsyncOperationTests {
   @Test func tenThousandAtOnceAllFinish() async {
     let queue = OperationQueue()
     let executed = Journal<Void>()
-    queue.addOperations((0..<10_000).map { _ in AsyncBlockOperation { executed.write(()); $0.finish() } })
+    queue.addOperations(
+      (0..<10_000).map { _ in
+        AsyncBlockOperation {
+          executed.write(())
+          $0.finish()
+        }
+      }
+    )
     await queue.finished()
     #expect(executed.count == 10_000)
     #expect(queue.operationCount == 0)

@@ -39,7 +39,10 @@ struct OperationLifecycleTests {
   }
 
   private func apply(
-    _ event: Event, to next: inout OperationLifecycle, before: OperationLifecycle, _ watch: inout Watch
+    _ event: Event,
+    to next: inout OperationLifecycle,
+    before: OperationLifecycle,
+    _ watch: inout Watch
   ) {
     switch event {
     case .start:
@@ -66,7 +69,10 @@ struct OperationLifecycleTests {
   }
 
   private func finish(
-    _ errors: [any Error], _ next: inout OperationLifecycle, _ before: OperationLifecycle, _ watch: inout Watch
+    _ errors: [any Error],
+    _ next: inout OperationLifecycle,
+    _ before: OperationLifecycle,
+    _ watch: inout Watch
   ) {
     let action = next.finish(errors)
     switch action {
@@ -82,7 +88,10 @@ struct OperationLifecycleTests {
   }
 
   private func cancel(
-    _ error: (any Error)?, _ next: inout OperationLifecycle, _ before: OperationLifecycle, _ watch: inout Watch
+    _ error: (any Error)?,
+    _ next: inout OperationLifecycle,
+    _ before: OperationLifecycle,
+    _ watch: inout Watch
   ) {
     switch next.cancel(error) {
     case .announce(let whileExecuting):
@@ -97,7 +106,10 @@ struct OperationLifecycleTests {
   }
 
   private func check(
-    _ next: OperationLifecycle, after event: Event, from previous: OperationLifecycle, _ watch: Watch
+    _ next: OperationLifecycle,
+    after event: Event,
+    from previous: OperationLifecycle,
+    _ watch: Watch
   ) {
     let order: [OperationLifecycle.Phase] = [.pending, .executing, .skipped, .ending, .finished]
     let (before, after) = (order.firstIndex(of: previous.phase)!, order.firstIndex(of: next.phase)!)

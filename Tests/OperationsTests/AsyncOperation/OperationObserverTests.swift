@@ -23,7 +23,8 @@ struct OperationObserverTests {
     operation.addObserver(observer(journal, "b "))
     await start(operation)
     #expect(
-      journal.entries == ["a start true", "b start true", "execute", "a finish true", "b finish true"])
+      journal.entries == ["a start true", "b start true", "execute", "a finish true", "b finish true"]
+    )
   }
 
   @Test func theyHearOfACancellationBeforeTheStartOnce() async {

@@ -89,7 +89,11 @@ struct OperationReleaseTests {
     let live = LiveCount()
     do {
       var last: AsyncOperation = Counted(live)
-      for _ in 0..<100_000 { last = last ==> Counted(live) }
+      for _ in 0..<100_000 {
+        let next = Counted(live)
+        last ==> next
+        last = next
+      }
     }
     #expect(live.alive == 0)
   }

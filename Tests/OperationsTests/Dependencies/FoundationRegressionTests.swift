@@ -169,7 +169,10 @@ struct FoundationRegressionTests {
     let first = HeldOperation()
     let members = (0..<10_000).map { _ in AsyncOperation() }
     var previous: Operation = first
-    for member in members { previous = previous ==> member }
+    for member in members {
+      previous ==> member
+      previous = member
+    }
     let group = GroupOperation([first] + members)
     OperationQueue().addOperation(group)
     await first.begun.opened()

@@ -11,7 +11,8 @@ struct ErrorTests {
     #expect(OperationError(.timedOut, "a") == OperationError(.timedOut, "b", underlyingErrors: [TestError("c")]))
     #expect(OperationError(.timedOut, "a") != OperationError(.shutdown, "a"))
     let codes: Set<OperationError.Code> = [
-      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .excluded, .waitCycle, .shutdown, .outputMissing,
+      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .excluded, .waitCycle, .shutdown,
+      .outputMissing,
     ]
     #expect(codes.count == 8)
   }
@@ -45,8 +46,10 @@ struct ErrorTests {
     let condition = OperationError(.conditionFailed, "a dependency failed", underlyingErrors: [cause])
     let own = OperationError(.conditionFailed, "no battery", underlyingErrors: [TestError("12 %")])
     #expect(
-      AggregateError([failure("a", error: echo), failure("b", error: condition), failure("c", error: cause)]).primary.path
-        == ["c"])
+      AggregateError([failure("a", error: echo), failure("b", error: condition), failure("c", error: cause)]).primary
+        .path
+        == ["c"]
+    )
     #expect(AggregateError([failure("a", error: echo), failure("b", error: own)]).primary.path == ["b"])
     #expect(AggregateError([failure("a", error: echo)]).primary.path == ["a"])
   }

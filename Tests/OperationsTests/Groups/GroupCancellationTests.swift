@@ -1,7 +1,8 @@
 import Foundation
-@testable import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(1)))
 struct GroupCancellationTests {
@@ -16,7 +17,8 @@ struct GroupCancellationTests {
       operation.addObserver(
         OperationObserver(didCancel: { _ in
           journal.write([outer, inner, leaf].map { $0.isCancelled ? "1" : "0" }.joined())
-        }))
+        })
+      )
     }
     queue.addOperation(outer)
     await leaf.begun.opened()

@@ -25,8 +25,12 @@ struct GroupCycleTests {
     let message = await cycleMessage(of: GroupOperation(operations).named("Import"))
     #expect(message.contains("“Import”"))
     #expect(
-      ["“a” waits for “c” waits for “b” waits for “a”", "“b” waits for “a” waits for “c” waits for “b”",
-       "“c” waits for “b” waits for “a” waits for “c”"].contains { message.contains($0) }, "\(message)")
+      [
+        "“a” waits for “c” waits for “b” waits for “a”", "“b” waits for “a” waits for “c” waits for “b”",
+        "“c” waits for “b” waits for “a” waits for “c”",
+      ].contains { message.contains($0) },
+      "\(message)"
+    )
     #expect(operations.filter(\.isFinished).count == 4 && a.isCancelled)
   }
 

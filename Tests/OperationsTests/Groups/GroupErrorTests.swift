@@ -52,7 +52,8 @@ struct GroupErrorTests {
             operation.finish(with: TestError("\(index)"))
           }
         }.named("\(index)")
-      })
+      }
+    )
     queue.addOperation(group)
     await group.finished()
     #expect(group.failures.count == 2000 && group.errors.count == 2000)
@@ -125,7 +126,8 @@ struct GroupErrorTests {
     #expect(
       group.failures.map { "\($0)" } == [
         "G › translated: translated", "G › added: added", "G › nested › b: error of b",
-      ])
+      ]
+    )
   }
 
   @Test func theHookIsCalledOnceForEveryMemberAndNeverTwiceAtOnce() async {

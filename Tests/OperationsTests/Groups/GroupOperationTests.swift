@@ -1,7 +1,8 @@
 import Foundation
-@testable import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(1)))
 struct GroupOperationTests {
@@ -81,7 +82,8 @@ struct GroupOperationTests {
       let journal = Journal<String>()
       let group = GroupOperation { NoteOperation("a", journal) ==> NoteOperation("b", journal) }
       group.addObserver(
-        OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") }))
+        OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
+      )
       try await queue.run(group)
       #expect(journal.entries == ["start", "a", "b", "finish"])
     }
@@ -118,7 +120,8 @@ struct GroupOperationTests {
             outer.addOperation(inner)
           }
           operation.finish()
-        })
+        }
+      )
     }
     add(5, to: outer)
     try await queue.run(outer)
@@ -139,7 +142,9 @@ struct GroupOperationTests {
     let group = GroupOperation([held])
     queue.addOperation(group)
     await held.begun.opened()
-    await onThreads(4) { thread in for index in 0..<250 { group.addOperation(NoteOperation("\(thread) \(index)", journal)) } }
+    await onThreads(4) { thread in
+      for index in 0..<250 { group.addOperation(NoteOperation("\(thread) \(index)", journal)) }
+    }
     held.gate.open()
     await group.finished()
     #expect(Set(journal.entries).count == 1000)
@@ -183,7 +188,8 @@ struct GroupOperationTests {
             operation.finish()
           }
           if index.isMultiple(of: 2) { DispatchQueue.global().async { end() } } else { end() }
-        })
+        }
+      )
     }
     #expect(group.maxConcurrentOperationCount == limit)
     try await queue.run(group)

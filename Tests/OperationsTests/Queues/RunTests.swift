@@ -148,7 +148,8 @@ struct RunTests {
       AsyncBlockOperation { operation in
         queue.addOperation(held)
         operation.finish()
-      })
+      }
+    )
     let waiting = Task { await queue.finished() }
     await held.begun.opened()
     held.gate.open()
@@ -159,7 +160,9 @@ struct RunTests {
 
   @Test func namesFindAndCancel() async {
     let queue = OperationQueue.suspended()
-    let operations: [Operation] = [AsyncOperation().named("a"), BlockOperation {}.named("b"), AsyncOperation().named("a")]
+    let operations: [Operation] = [
+      AsyncOperation().named("a"), BlockOperation {}.named("b"), AsyncOperation().named("a"),
+    ]
     queue.addOperations(operations)
     #expect(queue.operations(named: "a") == [operations[0], operations[2]])
     #expect(queue.operations(named: "c").isEmpty)

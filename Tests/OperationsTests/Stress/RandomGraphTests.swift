@@ -14,14 +14,19 @@ struct RandomGraphTests {
     return Array(1...24)
   }
 
-  private enum Way: CaseIterable { case atOnce, onAnotherThread, twice, withError, withErrorOnAnotherThread, whenCancelled }
+  private enum Way: CaseIterable {
+    case atOnce, onAnotherThread, twice, withError, withErrorOnAnotherThread, whenCancelled
+  }
 
   private final class Node: AsyncOperation, @unchecked Sendable {
     let way: Way
     let history: Journal<Event>
     let index: Int
 
-    enum Event: Equatable { case executed(Int), finished(Int) }
+    enum Event: Equatable {
+      case executed(Int)
+      case finished(Int)
+    }
 
     init(_ index: Int, _ way: Way, _ history: Journal<Event>) {
       self.index = index
