@@ -104,24 +104,25 @@ struct FoundationRegressionTests {
   }
 
   @Test func enqueueingWhileTheDependencyFinishes() async {
-    // Stock: 7 permanent stalls in 276,000. The verbs of the toolkit must not have one.
-    for round in 0..<5000 {
+    // Stock: 7 permanent stalls in 276,000. One thread enqueues the dependents while another wakes them up, in the same
+    // order, each in a queue of its own, where nothing else would make Foundation look again.
+    for round in 0..<400 {
       let held = HeldOperation()
-      let dependent = AsyncOperation()
-      held ==> dependent
+      let dependents = (0..<100).map { _ in AsyncOperation() }
+      let queues = dependents.map { _ in OperationQueue() }
+      [held] ==> dependents
       OperationQueue().addOperation(held)
       await held.begun.opened()
-      let queue = OperationQueue()
+      let lead = round % 100
       await onThreads(2) { thread in
         if thread == 0 {
           held.gate.open()
-        } else if round.isMultiple(of: 2) {
-          queue.addOperation(dependent)
         } else {
-          queue.addOperations([dependent])
+          for (dependent, queue) in zip(dependents, queues).suffix(100 - lead) { queue.addOperation(dependent) }
+          for (dependent, queue) in zip(dependents, queues).prefix(lead) { queue.addOperations([dependent]) }
         }
       }
-      await dependent.finished()
+      for dependent in dependents { await dependent.finished() }
     }
   }
 

@@ -1,0 +1,52 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// The wake-up that Foundation on Linux may lose is too rare to be waited for (7 in 276,000): these tests see to it that
+/// the verbs of the toolkit make Foundation look at the operation once more when it is in the queue.
+struct NudgeTests {
+  /// Forgets, right after Foundation's own enqueueing, that Foundation has ever asked.
+  private final class ForgetfulQueue: OperationQueue, @unchecked Sendable {
+    override func addOperation(_ operation: Operation) {
+      super.addOperation(operation)
+      forget(operation)
+    }
+
+    override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
+      super.addOperations(operations, waitUntilFinished: waitUntilFinished)
+      for operation in operations { forget(operation) }
+    }
+
+    private func forget(_ operation: Operation) {
+      (operation as? AsyncOperation)?.core.withLock { core in
+        #expect(core.ledger.isWatched)
+        core.ledger = DependencyLedger()
+      }
+    }
+  }
+
+  private func hasBeenAskedAgain(_ operation: AsyncOperation) -> Bool {
+    operation.core.withLock { $0.ledger.isWatched }
+  }
+
+  @Test func anOperationThatWaitsIsLookedAtOnceMore() {
+    let queue = ForgetfulQueue()
+    let operations = (0..<2).map { _ in AsyncOperation() }
+    [AsyncOperation()] ==> operations
+    queue.addOperation(operations[0])
+    queue.addOperations([operations[1]])
+    #expect(operations.map(hasBeenAskedAgain) == [true, true])
+    for operation in operations { operation.cancel() }
+  }
+
+  @Test func anOperationThatIsReadyIsNot() {
+    let queue = ForgetfulQueue()
+    queue.isSuspended = true
+    let operation = AsyncOperation()
+    queue.addOperation(operation)
+    #expect(!hasBeenAskedAgain(operation), "it would cost every operation for nothing")
+    queue.isSuspended = false
+  }
+}
