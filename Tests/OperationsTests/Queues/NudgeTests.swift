@@ -49,4 +49,12 @@ struct NudgeTests {
     #expect(!hasBeenAskedAgain(operation), "it would cost every operation for nothing")
     queue.isSuspended = false
   }
+
+  @Test func theCountDecidesEvenBeforeFoundationHasBeenGivenTheGate() {
+    let operation = AsyncOperation()
+    AsyncOperation() ==> operation
+    // What a second asker finds between the making of the gate and Foundation's hearing of it.
+    let gate = operation.core.withLock { $0.ledger.makeGate() }
+    #expect(gate != nil && !operation.isReady)
+  }
 }
