@@ -151,6 +151,32 @@ struct GroupErrorTests {
     #expect(group.failures.count == 167)
   }
 
+  @Test func whoFinishesDuringACallOfTheHookDoesNotCallItAndIsNotHeldUp() async {
+    final class Waiting: GroupOperation, @unchecked Sendable {
+      let calls = Journal<String>()
+      let otherHasFinished = DispatchSemaphore(value: 0)
+
+      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+        calls.write("begin \(member.name ?? "")")
+        // Another member's `finish` returns, on its own thread, while this call lasts.
+        if member.name == "first" { otherHasFinished.wait() }
+        calls.write("end \(member.name ?? "")")
+        return errors
+      }
+    }
+    let (first, second) = (HeldOperation().named("first"), HeldOperation().named("second"))
+    let group = Waiting([first, second])
+    queue.addOperation(group)
+    await first.begun.opened()
+    await second.begun.opened()
+    DispatchQueue.global().async { first.gate.open() }
+    await group.calls.reaches(1)
+    second.gate.open()
+    group.otherHasFinished.signal()
+    await group.finished()
+    #expect(group.calls.entries == ["begin first", "end first", "begin second", "end second"])
+  }
+
   @Test func theHookMayAddMembers() async throws {
     final class Continuing: GroupOperation, @unchecked Sendable {
       var rest = 10

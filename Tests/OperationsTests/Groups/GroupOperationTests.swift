@@ -299,23 +299,22 @@ struct GroupOperationTests {
     await group.finished()
   }
 
-  @Test func aMemberMadeReadyByARunningSiblingForAnotherDoesNotWaitForIt() async {
+  @Test func aMemberMadeReadyByARunningSiblingDoesNotWaitForIt() async {
     let release = DispatchSemaphore(value: 0)
-    let held = HeldOperation()
+    let outside = HeldOperation()
     let due = note("due")
-    held ==> due
-    // It ends another member on its own thread and then goes on: its runner is not about to take the next.
+    outside ==> due
+    OperationQueue().addOperation(outside)
+    await outside.begun.opened()
+    // It ends an operation outside the group on its own thread, and then goes on: its runner is not about to take the
+    // next.
     let busy = AsyncBlockOperation { operation in
-      held.gate.open()
+      outside.gate.open()
       release.wait()
       operation.finish()
     }
-    let trigger = HeldOperation()
-    trigger ==> busy
-    let group = GroupOperation([held, trigger, busy, due])
+    let group = GroupOperation([busy, due])
     queue.addOperation(group)
-    await held.begun.opened()
-    trigger.gate.open()
     await due.finished()
     #expect(!busy.isFinished)
     release.signal()
