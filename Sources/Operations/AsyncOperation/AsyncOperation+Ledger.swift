@@ -1,6 +1,47 @@
 import Foundation
 
 extension AsyncOperation {
+  // MARK: What Foundation is told
+
+  /// Gives Foundation the gate before it asks, so that `addOperation` need not.
+  ///
+  /// - Returns: Whether something is waited for.
+  func prepareForQueue() -> Bool {
+    let (isWaiting, gate) = core.withLock { core in
+      (core.ledger.remaining > 0 && !core.lifecycle.isCancelled, core.ledger.makeGate())
+    }
+    if let gate { super.addDependency(gate) }
+    return isWaiting
+  }
+
+  /// Makes Foundation look again at an operation that was enqueued while its last dependency finished.
+  ///
+  /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
+  func nudge() { super.addDependency(AsyncOperation.finishedOperation) }
+
+  private static let finishedOperation = {
+    let operation = Operation()
+    operation.start()
+    return operation
+  }()
+
+  func addDependency(_ dependency: DependencyLedger.Dependency) {
+    let (isTooLate, gate, supervisor) = core.withLock { core in
+      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as OperationSupervisor?) }
+      return (false, core.ledger.add(dependency), core.supervisor)
+    }
+    if isTooLate {
+      misuse(
+        "“\(displayName)” has been started and can no longer wait for “\(dependency.operation.displayName)”. Add "
+          + "dependencies before the operation is added to a queue or a group."
+      )
+    }
+    if let gate { super.addDependency(gate) }
+    supervisor?.memberGainedDependency(self)
+  }
+
+  // MARK: What dependencies tell
+
   /// A dependency has finished, or is not waited for any more.
   ///
   /// Foundation hears of it first, then the group: a member is started only after its gate, if it has one, is open.

@@ -113,40 +113,27 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override func start() {
     switch begin(by: .anyone) {
     case .begun: return
+    case .awaitGate:
+      // Foundation would refuse to start what it believes to be waiting. The thread that has counted the last dependency
+      // is opening the gate at this moment, so this ends; in a queue, it has ended before.
+      for gate in super.dependencies where !gate.isFinished { gate.waitUntilFinished() }
+      core.withLock { $0.ledger.noteGatesOpen() }
     case .notReady:
-      // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
-      if OperationQueue.current?.operations.contains(where: { $0 === self }) == true {
+      if dependencies.allSatisfy(\.isFinished) {
+        // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
+        core.withLock { $0.ledger.waitNoMore() }?.start()
+      } else if OperationQueue.current?.operations.contains(where: { $0 === self }) == true {
+        // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
         _ = begin(by: .queue)
         return
+      } else {
+        misuse(
+          "“\(displayName)” is not ready: it waits for \(unfinishedDependencyNames). Add it to a queue, which starts it "
+            + "when they have finished, or start it after them."
+        )
       }
-      misuse(
-        "“\(displayName)” is not ready: it waits for \(unfinishedDependencyNames). Add it to a queue, which starts it "
-          + "when they have finished, or start it after them."
-      )
     }
-  }
-
-  enum Beginning {
-    case begun
-    case notReady
-  }
-
-  /// Starts the operation for its group, if it is still ready.
-  final func startAsMember(by starter: OperationStarter?) -> Beginning { begin(by: .member(of: starter)) }
-
-  private func begin(by starter: OperationCore.Starter) -> Beginning {
-    switch core.withLock({ $0.start(by: starter) }) {
-    case .execute(let observers):
-      for observer in observers { observer.didStart?(self) }
-      execute()
-    case .skip: skipExecution()
-    case .ignore: break
-    case .notReady: return .notReady
-    case .refuse: misuse("“\(displayName)” has been started before. An operation runs once: make a new one.")
-    case .isMember:
-      misuse("“\(displayName)” is a member of a group, which starts it. Start the group, or add it to a queue.")
-    }
-    return .begun
+    start()
   }
 
   /// Ends the operation that is not to execute. A group winds its members down first.
@@ -175,32 +162,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     conclude(afterExecution: hasExecuted)
   }
 
-  /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
-  final func conclude(afterExecution hasExecuted: Bool = true) {
-    // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
-    // after its own cancel(), which may be a step behind on another thread.
-    if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
-    // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
-    super.start()
-    didFinish()
-    let (observers, hasCompletionBlock, end) = core.withLock { core in
-      core.lifecycle.settle()
-      defer { core.observers = [] }
-      return (core.observers, core.hasCompletionBlock, core.observers.isEmpty ? core.takeEnd() : nil)
-    }
-    if hasCompletionBlock { super.completionBlock = nil }
-    if !hasExecuted { dropWork() }
-    for observer in observers { observer.didFinish?(self) }
-    settle(end ?? core.withLock { $0.takeEnd() })
-  }
-
-  private func settle(_ end: OperationCore.End) {
-    for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
-    for waiter in end.waiters { waiter() }
-    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed)
-    for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
-  }
-
   /// Lets go of a closure that will not be called any more.
   func dropWork() {}
 
@@ -224,19 +185,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Cancels the operation and records why. ``errors`` holds the error, and `run` throws it.
   public final func cancel(with error: any Error) { cancel(because: error) }
-
-  private func cancel(because error: (any Error)?) {
-    let (action, observers, supervisor) = core.withLock { core in
-      let action = core.lifecycle.cancel(error)
-      return (action, core.observers, action == .ignore ? nil : core.takeReadiness())
-    }
-    guard case .announce(let whileExecuting) = action else { return }
-    cancelMembers()
-    if whileExecuting { didCancel() }
-    for observer in observers { observer.didCancel?(self) }
-    super.cancel()
-    supervisor?.memberIsReady(self)
-  }
 
   /// Passes the cancellation on. Only a group has anyone to pass it to.
   func cancelMembers() {}
@@ -316,42 +264,5 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       untold += 1
     }
     dependencyDidFinish(count: untold)
-  }
-
-  /// Gives Foundation the gate before it asks, so that `addOperation` need not.
-  ///
-  /// - Returns: Whether something is waited for.
-  final func prepareForQueue() -> Bool {
-    let (isWaiting, gate) = core.withLock { core in
-      (core.ledger.remaining > 0 && !core.lifecycle.isCancelled, core.ledger.makeGate())
-    }
-    if let gate { super.addDependency(gate) }
-    return isWaiting
-  }
-
-  /// Makes Foundation look again at an operation that was enqueued while its last dependency finished.
-  ///
-  /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
-  final func nudge() { super.addDependency(AsyncOperation.finishedOperation) }
-
-  private static let finishedOperation = {
-    let operation = Operation()
-    operation.start()
-    return operation
-  }()
-
-  private func addDependency(_ dependency: DependencyLedger.Dependency) {
-    let (isTooLate, gate, supervisor) = core.withLock { core in
-      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as OperationSupervisor?) }
-      return (false, core.ledger.add(dependency), core.supervisor)
-    }
-    if isTooLate {
-      misuse(
-        "“\(displayName)” has been started and can no longer wait for “\(dependency.operation.displayName)”. Add "
-          + "dependencies before the operation is added to a queue or a group."
-      )
-    }
-    if let gate { super.addDependency(gate) }
-    supervisor?.memberGainedDependency(self)
   }
 }

@@ -22,6 +22,8 @@
     case refuse
     /// Something is still waited for.
     case notReady
+    /// Nothing is waited for any more, but another thread may be just about to tell Foundation.
+    case awaitGate
     /// A group starts its members; nobody else does.
     case isMember
   }
@@ -125,6 +127,7 @@
       case .anyone:
         if place == .group { return .isMember }
         if isWaiting { return .notReady }
+        if ledger.mayHaveClosedGate, !lifecycle.isCancelled { return .awaitGate }
       case .member(let starter):
         owesReadiness = isWaiting
         if isWaiting { return .notReady }

@@ -52,6 +52,8 @@ struct DependencyLedger {
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
+  /// Foundation has been given a gate that it may not know to be open yet.
+  private(set) var mayHaveClosedGate = false
   private var gate: Operation?
 
   // MARK: What this operation waits for
@@ -66,7 +68,7 @@ struct DependencyLedger {
   }
 
   mutating func countDown(by count: Int = 1) -> CountAction {
-    guard !isClosed, count > 0 else { return .ignore }
+    guard !isClosed, count > 0, remaining > 0 else { return .ignore }
     remaining -= count
     guard remaining == 0 else { return .keepWaiting }
     defer { gate = nil }
@@ -97,8 +99,21 @@ struct DependencyLedger {
     guard remaining > 0, gate == nil else { return nil }
     let new = Operation()
     gate = new
+    mayHaveClosedGate = true
     return new
   }
+
+  /// All dependencies are known to have finished, though some have not said so yet: their notices will be ignored.
+  ///
+  /// - Returns: The gate, to be opened.
+  mutating func waitNoMore() -> Operation? {
+    remaining = 0
+    defer { gate = nil }
+    return gate
+  }
+
+  /// Every gate has been seen to be open.
+  mutating func noteGatesOpen() { mayHaveClosedGate = false }
 
   // MARK: Who waits for this operation
 

@@ -9,12 +9,8 @@ import Synchronization
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// How many members a runner starts before it lets other work have the thread.
   private static let quantum = 256
-  /// How many operations are taken in at once.
-  private static let batch = 64
-  /// How far the circle search goes when a member is added to a running group.
-  private static let searchSteps = 64
 
-  private struct State {
+  struct State {
     var schedule = GroupSchedule()
     var members = MemberList()
     var progress = GroupProgress()
@@ -42,13 +38,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   /// What is to be done about a member having ended.
-  private struct Step {
+  struct Step {
     var progress: ProgressChange?
     var isDone = false
     var isStuck = false
   }
 
-  private let state = Locked(State())
+  let state = Locked(State())
   /// A runner is releasing finished members at this moment.
   let isReleasing = Atomic(false)
   /// A subclass of the group may want to see every result; the group as it is only wants to see errors.
@@ -89,116 +85,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     return members
   }
 
-  // MARK: Members come
-
-  enum Admission {
-    /// They will run, or be finished unexecuted if the group is winding down.
-    case admitted
-    /// The group has ended because it was wound down: they have been cancelled and have finished.
-    case cancelled
-    /// The group has ended by itself.
-    case refused
-  }
-
-  /// Takes operations in, or ends the program if one is not free. One that is in this group already is passed over, if
-  /// that is allowed.
-  func add(_ operations: [Operation], to outer: GroupOperation, skippingRepeated: Bool) -> Admission {
-    let (phase, isWindingDown) = state.withLock { state in
-      if state.schedule.phase != .ended { state.schedule.admit(0) }
-      return (state.schedule.phase, state.schedule.isWindingDown)
-    }
-    if phase == .ended {
-      if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
-      return isWindingDown ? .cancelled : .refused
-    }
-    // In batches that stay in the processor's cache: each operation is touched several times here.
-    for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
-      let end = min(start + GroupEngine.batch, operations.count)
-      add(operations[start..<end], to: outer, skippingRepeated: skippingRepeated)
-    }
-    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
-    admitted()
-    return .admitted
-  }
-
-  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
-    let (firstIndex, isWindingDown) = state.withLock { state in
-      state.schedule.admit(operations.count)
-      return (state.members.append(operations), state.schedule.isWindingDown)
-    }
-    var ready: [Operation] = []
-    var groups: [GroupOperation] = []
-    var repeated: [Int] = []
-    ready.reserveCapacity(operations.count)
-    for (operation, index) in zip(operations, firstIndex...) {
-      switch claim(operation, index: index) {
-      case .claimed(let isReady):
-        if isReady { ready.append(operation) }
-        guard let group = operation as? GroupOperation else { continue }
-        group.enter(outer)
-        groups.append(group)
-      case .repeated where skippingRepeated: repeated.append(index)
-      case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
-      case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
-      }
-    }
-    if isWindingDown { for operation in operations { operation.cancel() } }
-    let progress = state.withLock { state in
-      for index in repeated { _ = state.members.remove(at: index) }
-      for member in ready { _ = state.schedule.becameReady(member, takenNext: true) }
-      if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
-      return state.progress.add(operations.count - repeated.count, groups: groups)
-    }
-    progress.apply()
-    admitted(except: repeated.count)
-  }
-
-  private func admitted(except repeated: Int = 0) {
-    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: repeated) }
-    if addsRunner { addRunner() }
-    if isDone { end() }
-  }
-
-  private func claim(_ operation: Operation, index: Int) -> OperationCore.ClaimAction {
-    if let own = operation as? AsyncOperation {
-      return own.core.withLock { $0.claim(for: self, index: index) }
-    }
-    if operation.isExecuting || operation.isFinished { return .refused(because: "has been started") }
-    let isRepeated = state.withLock { state in
-      if state.foreignMembers[ObjectIdentifier(operation)] != nil { return true }
-      state.foreignMembers[ObjectIdentifier(operation)] = index
-      return false
-    }
-    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation))
-  }
-
-  /// Arranges for a plain Foundation member to be taken up when what it waits for has finished.
-  private func waitsForSomething(_ member: Operation) -> Bool {
-    let waitedFor = member.isReady ? [] : member.dependencies.filter { !$0.isFinished }
-    if waitedFor.isEmpty { return false }
-    _ = state.withLock { $0.waitingForeignMembers.insert(ObjectIdentifier(member)) }
-    // The relay keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
-    FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }.wait(for: waitedFor)
-    return true
-  }
-
-  private func foreignMemberIsReady(_ member: Operation) {
-    guard state.withLock({ $0.waitingForeignMembers.remove(ObjectIdentifier(member)) }) != nil else { return }
-    becameReady(member)
-  }
-
-  /// Ends an operation that was added to a group after its cancellation had ended it.
-  private func finishUnexecuted(_ operation: Operation) {
-    if let own = operation as? AsyncOperation {
-      own.claimForQueue()
-      own.cancel()
-      _ = own.startAsMember(by: nil)
-    } else {
-      operation.cancel()
-      operation.start()
-    }
-  }
-
   // MARK: OperationSupervisor
 
   override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
@@ -208,7 +94,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     searchForSuspectedCycle()
   }
 
-  private func becameReady(_ member: Operation) {
+  func becameReady(_ member: Operation) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     if state.withLock({ $0.schedule.becameReady(member, takenNext: takenNext) }) { addRunner() }
   }
@@ -230,7 +116,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     admitted()
   }
 
-  private func addRunner() {
+  func addRunner() {
     state.withLock { $0.queue }?.addOperation { [self] in work() }
   }
 
@@ -260,7 +146,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   private func start(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation else { return startForeign(member) }
     switch own.startAsMember(by: runner) {
-    case .begun: return
+    case .begun, .awaitGate: return
     case .notReady: if state.withLock({ $0.schedule.freeSlot(takenNext: false) }) { addRunner() }
     }
   }
@@ -316,7 +202,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
   }
 
-  private func end() {
+  func end() {
     let (group, progress) = state.withLock { state in
       defer { (state.group, state.queue) = (nil, nil) }
       return (state.group, state.progress.end())
@@ -341,51 +227,5 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
     for member in members where !waiting.isEmpty && waiting.contains(ObjectIdentifier(member)) { becameReady(member) }
     change { _ in }
-  }
-
-  // MARK: Progress
-
-  func sharedProgress(onCancel: @escaping @Sendable () -> Void) -> Progress {
-    ProgressChange.exclusively {
-      if let progress = state.withLock({ $0.progress.shared }) { return progress }
-      let progress = makeProgress(isShared: true)
-      progress.isCancellable = true
-      progress.cancellationHandler = onCancel
-      return progress
-    }
-  }
-
-  func makeProgress(isShared: Bool = false) -> Progress {
-    ProgressChange.exclusively {
-      let progress = Progress.discreteProgress(totalUnitCount: 0)
-      state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply()
-      return progress
-    }
-  }
-
-  // MARK: Circles
-
-  private func searchForCycle() {
-    guard let group = state.withLock({ $0.group }) else { return }
-    if case .found(let cycle) = DependencyCycle.search(from: group) { group.fail(because: cycle) }
-  }
-
-  /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
-  private func searchForCycle(through operation: Operation) {
-    guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
-    if case .found(let cycle) = DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
-      state.withLock { $0.group }?.fail(because: cycle)
-    }
-  }
-
-  private func searchForSuspectedCycle(evenIfMoving: Bool = false) {
-    let isDue = state.withLock { state in
-      // Members that are cancelled wait for nothing any more.
-      guard state.schedule.isCycleSuspected, !state.schedule.isWindingDown else { return false }
-      guard evenIfMoving || state.schedule.isStuck else { return false }
-      state.schedule.isCycleSuspected = false
-      return true
-    }
-    if isDue { searchForCycle() }
   }
 }

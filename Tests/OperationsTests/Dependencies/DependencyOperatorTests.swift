@@ -137,4 +137,29 @@ struct DependencyOperatorTests {
     await b.finished()
     #expect(journal.entries.isEmpty && a.state == .pending)
   }
+
+  @Test(arguments: [true, false])
+  func itMayBeStartedByHandAsSoonAsItsDependenciesAreSeenToBeFinished(askedBefore: Bool) async {
+    for round in 0..<300 {
+      let held = HeldOperation()
+      let dependency: Operation = round.isMultiple(of: 2) ? held : BlockOperation { held.gate.open() }
+      let dependent = AsyncOperation()
+      dependency ==> dependent
+      // Foundation has a gate then, which another thread may be just about to open.
+      if askedBefore { #expect(!dependent.isReady) }
+      OperationQueue().addOperation(held)
+      await held.begun.opened()
+      await onThreads(2) { thread in
+        switch (thread, dependency === held) {
+        case (0, true): held.gate.open()
+        case (0, false): dependency.start()
+        default:
+          dependency.waitUntilFinished()
+          dependent.start()
+        }
+      }
+      #expect(dependent.isFinished)
+      await held.finished()
+    }
+  }
 }

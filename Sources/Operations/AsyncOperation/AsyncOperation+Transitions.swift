@@ -1,0 +1,74 @@
+import Foundation
+
+/// The actions that the lifecycle asks for, carried out when the lock has been released.
+extension AsyncOperation {
+  // MARK: Starting
+
+  enum Beginning {
+    case begun
+    case notReady
+    case awaitGate
+  }
+
+  /// Starts the operation for its group, if it is still ready.
+  func startAsMember(by starter: OperationStarter?) -> Beginning { begin(by: .member(of: starter)) }
+
+  func begin(by starter: OperationCore.Starter) -> Beginning {
+    switch core.withLock({ $0.start(by: starter) }) {
+    case .execute(let observers):
+      for observer in observers { observer.didStart?(self) }
+      execute()
+    case .skip: skipExecution()
+    case .ignore: break
+    case .notReady: return .notReady
+    case .awaitGate: return .awaitGate
+    case .refuse: misuse("“\(displayName)” has been started before. An operation runs once: make a new one.")
+    case .isMember:
+      misuse("“\(displayName)” is a member of a group, which starts it. Start the group, or add it to a queue.")
+    }
+    return .begun
+  }
+
+  // MARK: Finishing
+
+  /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
+  func conclude(afterExecution hasExecuted: Bool = true) {
+    // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
+    // after its own cancel(), which may be a step behind on another thread.
+    if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
+    // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
+    super.start()
+    didFinish()
+    let (observers, hasCompletionBlock, end) = core.withLock { core in
+      core.lifecycle.settle()
+      defer { core.observers = [] }
+      return (core.observers, core.hasCompletionBlock, core.observers.isEmpty ? core.takeEnd() : nil)
+    }
+    if hasCompletionBlock { super.completionBlock = nil }
+    if !hasExecuted { dropWork() }
+    for observer in observers { observer.didFinish?(self) }
+    settle(end ?? core.withLock { $0.takeEnd() })
+  }
+
+  private func settle(_ end: OperationCore.End) {
+    for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
+    for waiter in end.waiters { waiter() }
+    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed)
+    for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
+  }
+
+  // MARK: Cancelling
+
+  func cancel(because error: (any Error)?) {
+    let (action, observers, supervisor) = core.withLock { core in
+      let action = core.lifecycle.cancel(error)
+      return (action, core.observers, action == .ignore ? nil : core.takeReadiness())
+    }
+    guard case .announce(let whileExecuting) = action else { return }
+    cancelMembers()
+    if whileExecuting { didCancel() }
+    for observer in observers { observer.didCancel?(self) }
+    super.cancel()
+    supervisor?.memberIsReady(self)
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+
+/// How members come.
+extension GroupEngine {
+  /// How many operations are taken in at once.
+  private static let batch = 64
+
+  enum Admission {
+    /// They will run, or be finished unexecuted if the group is winding down.
+    case admitted
+    /// The group has ended because it was wound down: they have been cancelled and have finished.
+    case cancelled
+    /// The group has ended by itself.
+    case refused
+  }
+
+  /// Takes operations in, or ends the program if one is not free. One that is in this group already is passed over, if
+  /// that is allowed.
+  func add(_ operations: [Operation], to outer: GroupOperation, skippingRepeated: Bool) -> Admission {
+    let (phase, isWindingDown) = state.withLock { state in
+      if state.schedule.phase != .ended { state.schedule.admit(0) }
+      return (state.schedule.phase, state.schedule.isWindingDown)
+    }
+    if phase == .ended {
+      if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
+      return isWindingDown ? .cancelled : .refused
+    }
+    // In batches that stay in the processor's cache: each operation is touched several times here.
+    for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
+      let end = min(start + GroupEngine.batch, operations.count)
+      add(operations[start..<end], to: outer, skippingRepeated: skippingRepeated)
+    }
+    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
+    admitted()
+    return .admitted
+  }
+
+  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
+    let (firstIndex, isWindingDown) = state.withLock { state in
+      state.schedule.admit(operations.count)
+      return (state.members.append(operations), state.schedule.isWindingDown)
+    }
+    var ready: [Operation] = []
+    var groups: [GroupOperation] = []
+    var repeated: [Int] = []
+    ready.reserveCapacity(operations.count)
+    for (operation, index) in zip(operations, firstIndex...) {
+      switch claim(operation, index: index) {
+      case .claimed(let isReady):
+        if isReady { ready.append(operation) }
+        guard let group = operation as? GroupOperation else { continue }
+        group.enter(outer)
+        groups.append(group)
+      case .repeated where skippingRepeated: repeated.append(index)
+      case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
+      case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
+      }
+    }
+    if isWindingDown { for operation in operations { operation.cancel() } }
+    let progress = state.withLock { state in
+      for index in repeated { _ = state.members.remove(at: index) }
+      for member in ready { _ = state.schedule.becameReady(member, takenNext: true) }
+      if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
+      return state.progress.add(operations.count - repeated.count, groups: groups)
+    }
+    progress.apply()
+    admitted(except: repeated.count)
+  }
+
+  func admitted(except repeated: Int = 0) {
+    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: repeated) }
+    if addsRunner { addRunner() }
+    if isDone { end() }
+  }
+
+  private func claim(_ operation: Operation, index: Int) -> OperationCore.ClaimAction {
+    if let own = operation as? AsyncOperation {
+      return own.core.withLock { $0.claim(for: self, index: index) }
+    }
+    if operation.isExecuting || operation.isFinished { return .refused(because: "has been started") }
+    let isRepeated = state.withLock { state in
+      if state.foreignMembers[ObjectIdentifier(operation)] != nil { return true }
+      state.foreignMembers[ObjectIdentifier(operation)] = index
+      return false
+    }
+    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation))
+  }
+
+  /// Arranges for a plain Foundation member to be taken up when what it waits for has finished.
+  private func waitsForSomething(_ member: Operation) -> Bool {
+    let waitedFor = member.isReady ? [] : member.dependencies.filter { !$0.isFinished }
+    if waitedFor.isEmpty { return false }
+    _ = state.withLock { $0.waitingForeignMembers.insert(ObjectIdentifier(member)) }
+    // The relay keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
+    FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }.wait(for: waitedFor)
+    return true
+  }
+
+  private func foreignMemberIsReady(_ member: Operation) {
+    guard state.withLock({ $0.waitingForeignMembers.remove(ObjectIdentifier(member)) }) != nil else { return }
+    becameReady(member)
+  }
+
+  /// Ends an operation that was added to a group after its cancellation had ended it.
+  private func finishUnexecuted(_ operation: Operation) {
+    if let own = operation as? AsyncOperation {
+      own.claimForQueue()
+      own.cancel()
+      _ = own.startAsMember(by: nil)
+    } else {
+      operation.cancel()
+      operation.start()
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import Foundation
+
+/// How members that wait for each other in a circle are found.
+extension GroupEngine {
+  /// How far the search goes when a member is added to a running group.
+  private static let searchSteps = 64
+
+  private func searchForCycle() {
+    guard let group = state.withLock({ $0.group }) else { return }
+    if case .found(let cycle) = DependencyCycle.search(from: group) { group.fail(because: cycle) }
+  }
+
+  /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
+  func searchForCycle(through operation: Operation) {
+    guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
+    if case .found(let cycle) = DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
+      state.withLock { $0.group }?.fail(because: cycle)
+    }
+  }
+
+  func searchForSuspectedCycle(evenIfMoving: Bool = false) {
+    let isDue = state.withLock { state in
+      // Members that are cancelled wait for nothing any more.
+      guard state.schedule.isCycleSuspected, !state.schedule.isWindingDown else { return false }
+      guard evenIfMoving || state.schedule.isStuck else { return false }
+      state.schedule.isCycleSuspected = false
+      return true
+    }
+    if isDue { searchForCycle() }
+  }
+}
