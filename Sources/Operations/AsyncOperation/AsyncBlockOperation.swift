@@ -11,7 +11,7 @@
 /// The block is called once at most, on the thread that starts the operation, and is released when it has returned or
 /// the operation has finished without it.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
-  /// Guarded by the lock of the core: whoever comes first, execution or the end, takes it.
+  /// Taken by execution or, if that never comes, by the end: the lifecycle sees to it that there is only one of them.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?
 
   public init(_ block: @escaping @Sendable (AsyncBlockOperation) -> Void) {
@@ -24,9 +24,7 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   override func dropWork() { _ = takeBlock() }
 
   private func takeBlock() -> (@Sendable (AsyncBlockOperation) -> Void)? {
-    core.withLock { _ in
-      defer { block = nil }
-      return block
-    }
+    defer { block = nil }
+    return block
   }
 }

@@ -10,7 +10,7 @@
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
   /// Guarded by the lock of the core, and set together with the transition that makes it count.
   private var storedOutput: Output?
-  /// Guarded by the lock of the core: whoever comes first, execution or the end, takes it.
+  /// Taken by execution or, if that never comes, by the end: the lifecycle sees to it that there is only one of them.
   private var work: (@Sendable () throws -> Output)?
 
   /// For subclasses, which override ``AsyncOperation/execute()``.
@@ -52,10 +52,8 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   final override func dropWork() { _ = takeWork() }
 
   private func takeWork() -> (@Sendable () throws -> Output)? {
-    core.withLock { _ in
-      defer { work = nil }
-      return work
-    }
+    defer { work = nil }
+    return work
   }
 
   /// The work is done, and this is its value. The first finish counts, of whatever kind; later ones are ignored.

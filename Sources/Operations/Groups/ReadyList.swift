@@ -4,35 +4,45 @@ import Foundation
 ///
 /// Adding and taking cost the same however many there are.
 struct ReadyList {
-  private var lines = [Line](repeating: Line(), count: 5)
+  private var urgent = Line()
+  private var high = Line()
+  private var normal = Line()
+  private var low = Line()
+  private var lowest = Line()
   private(set) var count = 0
+  /// How many are not of normal priority: mostly none, and then the other lines need not be looked at.
+  private var exceptions = 0
 
   var isEmpty: Bool { count == 0 }
 
   mutating func append(_ operation: Operation) {
-    lines[ReadyList.line(of: operation.queuePriority)].append(operation)
     count += 1
-  }
-
-  /// The most urgent line is the first.
-  private static func line(of priority: Operation.QueuePriority) -> Int {
+    let priority = operation.queuePriority
+    if priority == .normal { return normal.append(operation) }
+    exceptions += 1
     switch priority {
-    case .veryHigh: 0
-    case .high: 1
-    case .low: 3
-    case .veryLow: 4
-    case .normal: 2
-    @unknown default: 2
+    case .veryHigh: urgent.append(operation)
+    case .high: high.append(operation)
+    case .low: low.append(operation)
+    case .veryLow: lowest.append(operation)
+    case .normal: fallthrough
+    @unknown default:
+      exceptions -= 1
+      normal.append(operation)
     }
   }
 
   mutating func popFirst() -> Operation? {
     guard count > 0 else { return nil }
     count -= 1
-    for index in lines.indices {
-      if let operation = lines[index].popFirst() { return operation }
+    if exceptions == 0 { return normal.popFirst() }
+    if let operation = urgent.popFirst() ?? high.popFirst() {
+      exceptions -= 1
+      return operation
     }
-    return nil
+    if let operation = normal.popFirst() { return operation }
+    exceptions -= 1
+    return low.popFirst() ?? lowest.popFirst()
   }
 
   private struct Line {
