@@ -4,17 +4,21 @@ extension AsyncOperation {
   // MARK: What Foundation is told
 
   /// Gives Foundation the gate before it asks, so that `addOperation` need not.
-  ///
-  /// - Returns: Whether something is waited for.
-  func prepareForQueue() -> Bool {
-    let (isWaiting, gate) = core.withLock { core in
-      (core.ledger.remaining > 0 && !core.lifecycle.isCancelled, core.ledger.makeGate())
-    }
-    if let gate { super.addDependency(gate) }
-    return isWaiting
+  func prepareForQueue() {
+    if let gate = core.withLock({ $0.ledger.makeGate() }) { super.addDependency(gate) }
   }
 
-  /// Makes Foundation look again at an operation that was enqueued while its last dependency finished.
+  /// Sees to it that no wake-up is lost, after something that may have made Foundation note an outdated answer: the
+  /// operation has been enqueued, or a gate been given to it.
+  func lookAgain() {
+    let isDue = core.withLock { core in
+      core.lifecycle.phase == .pending && core.ledger.lookAgain(isCancelled: core.lifecycle.isCancelled)
+    }
+    // A cancelled operation that Foundation does not hold for ready yet is about to be cancelled in its books, too.
+    if isDue, super.isReady { nudge() }
+  }
+
+  /// Makes Foundation look again at an operation that is ready.
   ///
   /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
   func nudge() { super.addDependency(AsyncOperation.finishedOperation) }
@@ -36,15 +40,41 @@ extension AsyncOperation {
           + "dependencies before the operation is added to a queue or a group."
       )
     }
-    if let gate { super.addDependency(gate) }
+    if let gate {
+      super.addDependency(gate)
+      lookAgain()
+    }
     supervisor?.memberGainedDependency(self)
+  }
+
+  /// The operation whose gate the current thread is opening.
+  private static let opening = ThreadLocal<AsyncOperation>()
+
+  /// Whether Foundation asks because this thread opens the gate.
+  var isOpeningGate: Bool { AsyncOperation.opening.current === self }
+
+  /// Lets Foundation know that nothing is waited for any more.
+  func open(_ gate: Operation) {
+    AsyncOperation.opening.withValue(self) { gate.start() }
+    let (nudges, waiters, supervisor) = core.withLock { $0.gateDidOpen() }
+    if nudges { nudge() }
+    for waiter in waiters { waiter() }
+    supervisor?.memberIsReady(self)
+  }
+
+  /// Waits, in the middle of `start()`, for the thread that is opening the gate: a few of its instructions.
+  func awaitGate() {
+    let opened = DispatchSemaphore(value: 0)
+    let isOpen = core.withLock { core in
+      if !core.ledger.isSatisfied { core.gateWaiters.append { opened.signal() } }
+      return core.ledger.isSatisfied
+    }
+    if !isOpen { opened.wait() }
   }
 
   // MARK: What dependencies tell
 
   /// A dependency has finished, or is not waited for any more.
-  ///
-  /// Foundation hears of it first, then the group: a member is started only after its gate, if it has one, is open.
   func dependencyDidFinish(count: Int = 1) {
     let (action, supervisor) = core.withLock { core in
       let action = core.ledger.countDown(by: count)
@@ -53,8 +83,7 @@ extension AsyncOperation {
     switch action {
     case .keepWaiting, .ignore: return
     case .becomeReady(let gate):
-      gate?.start()
-      supervisor?.memberIsReady(self)
+      if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
     }
   }
 

@@ -10,6 +10,12 @@ extension AsyncOperation {
     }
   }
 
+  /// Takes the operation for a queue, if it is free.
+  func claimForQueueIfFree() -> Bool {
+    if case .claimed = core.withLock({ $0.claimForQueue() }) { return true }
+    return false
+  }
+
   /// Whether the operation is still to be put into a queue or a group, as far as the toolkit knows.
   var isFree: Bool { core.withLock { $0.place == .none && $0.lifecycle.phase == .pending } }
 }

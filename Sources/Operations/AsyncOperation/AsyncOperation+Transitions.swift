@@ -17,7 +17,8 @@ extension AsyncOperation {
     switch core.withLock({ $0.start(by: starter) }) {
     case .execute(let observers):
       for observer in observers { observer.didStart?(self) }
-      execute()
+      // One of them may have ended it.
+      if observers.isEmpty || isExecuting { execute() } else { dropWork() }
     case .skip: skipExecution()
     case .ignore: break
     case .notReady: return .notReady

@@ -114,14 +114,17 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch begin(by: .anyone) {
     case .begun: return
     case .awaitGate:
-      // Foundation would refuse to start what it believes to be waiting. The thread that has counted the last dependency
-      // is opening the gate at this moment, so this ends; in a queue, it has ended before.
-      for gate in super.dependencies where !gate.isFinished { gate.waitUntilFinished() }
-      core.withLock { $0.ledger.noteGatesOpen() }
+      // Another thread has counted the last dependency and is telling Foundation. If that has heard of it (it has in a
+      // queue), there is nothing to wait for.
+      if super.isReady {
+        _ = begin(by: .queue)
+        return
+      }
+      awaitGate()
     case .notReady:
       if dependencies.allSatisfy(\.isFinished) {
         // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
-        core.withLock { $0.ledger.waitNoMore() }?.start()
+        if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
       } else if OperationQueue.current?.operations.contains(where: { $0 === self }) == true {
         // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
         _ = begin(by: .queue)
@@ -172,6 +175,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       core.withLock { $0.hasCompletionBlock = true }
       super.completionBlock = newValue
+      // Too late to be called, and to be cleared by the end.
+      if core.withLock({ $0.lifecycle.phase == .finished }) { super.completionBlock = nil }
     }
   }
 
@@ -222,14 +227,21 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// The count in the ledger decides. Foundation gets a gate that wakes it up when the count is zero; it is made when
   /// Foundation asks for the first time, and not at all in a group, which never asks.
   public final override var isReady: Bool {
+    let isOpening = isOpeningGate
     let readiness = core.withLock { core -> DependencyLedger.Readiness in
-      core.lifecycle.isCancelled || core.lifecycle.phase != .pending ? .leftToFoundation : core.ledger.readiness()
+      if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
+      return core.ledger.readiness(byOpener: isOpening)
     }
     switch readiness {
     case .leftToFoundation: return super.isReady
+    case .overlooked:
+      // Not here, where Foundation is in the middle of something.
+      DispatchQueue.global().async { self.lookAgain() }
+      return super.isReady
     case .waiting: return false
     case .waitingBehindNew(let gate):
       super.addDependency(gate)
+      lookAgain()
       return core.withLock { $0.ledger.remaining == 0 || $0.lifecycle.isCancelled } && super.isReady
     }
   }
@@ -248,7 +260,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     refuseSelfDependency(operation)
     if let own = operation as? AsyncOperation {
       addDependency(.own(own))
-      let isWaitedFor = own.core.withLock { $0.ledger.add(dependent: self) }
+      let (isWaitedFor, seen) = own.core.withLock { $0.ledger.add(dependent: self) }
+      withExtendedLifetime(seen) {}
       if !isWaitedFor { dependencyDidFinish() }
     } else {
       let relay = FinishRelay { [weak self] in self?.dependencyDidFinish() }
@@ -259,7 +272,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Stops waiting for `operation`. Foundation's own leaves the operation waiting for ever on Linux.
   public final override func removeDependency(_ operation: Operation) {
-    var untold = (operation as? AsyncOperation)?.core.withLock { $0.ledger.remove(dependent: self) } ?? 0
+    var untold = 0
+    if let own = operation as? AsyncOperation {
+      let (count, seen) = own.core.withLock { $0.ledger.remove(dependent: self) }
+      withExtendedLifetime(seen) { untold = count }
+    }
     for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) {
       untold += 1
     }

@@ -48,6 +48,8 @@
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   var waiters: [@Sendable () -> Void] = []
+  /// Those who start the operation by hand while another thread opens its gate.
+  var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
   /// What the supervisor remembers the operation by.
   private var memberIndex = 0
@@ -86,7 +88,7 @@
     }
     self.place = place
     if let supervisor { unsafe unmanagedSupervisor = .passUnretained(supervisor) }
-    let isReady = ledger.remaining == 0 || lifecycle.isCancelled
+    let isReady = ledger.isSatisfied || lifecycle.isCancelled
     owesReadiness = supervisor != nil && !isReady
     return .claimed(isReady: isReady)
   }
@@ -110,11 +112,21 @@
   }
 
   /// The supervisor that has to hear that the operation became ready, if that is what `action` means.
+  ///
+  /// Foundation hears of it first, and a member is started only after its gate, if it has one, is open.
   mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
     switch action {
-    case .keepWaiting, .ignore: nil
-    case .becomeReady: takeReadiness()
+    case .keepWaiting, .ignore, .becomeReady(gate: _?): nil
+    case .becomeReady(gate: nil): takeReadiness()
     }
+  }
+
+  /// What is left to do by the one who has opened a gate.
+  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], supervisor: OperationSupervisor?) {
+    let nudges = ledger.gateDidOpen()
+    guard ledger.isSatisfied else { return (nudges, [], nil) }
+    defer { gateWaiters = [] }
+    return (nudges, gateWaiters, takeReadiness())
   }
 
   // MARK: Start and end
@@ -127,10 +139,10 @@
       case .anyone:
         if place == .group { return .isMember }
         if isWaiting { return .notReady }
-        if ledger.mayHaveClosedGate, !lifecycle.isCancelled { return .awaitGate }
+        if !ledger.isSatisfied, !lifecycle.isCancelled { return .awaitGate }
       case .member(let starter):
-        owesReadiness = isWaiting
-        if isWaiting { return .notReady }
+        owesReadiness = !ledger.isSatisfied && !lifecycle.isCancelled
+        if owesReadiness { return .notReady }
         self.starter = starter
       }
     }

@@ -6,6 +6,9 @@ class OperationSupervisor: @unchecked Sendable {
   /// The operation may be started now. Said once, until a start is turned down because a dependency was added.
   func memberIsReady(_ member: AsyncOperation) {}
 
+  /// The group whose members it supervises.
+  var supervisedGroup: AsyncOperation? { nil }
+
   /// The operation, not yet started, waits for one more.
   func memberGainedDependency(_ member: AsyncOperation) {}
 }

@@ -30,6 +30,8 @@ struct DependencyLedger {
   enum Readiness {
     /// Nothing is waited for here: Foundation decides.
     case leftToFoundation
+    /// The same, and Foundation, which was told the contrary before, may have overlooked it: it is to be nudged.
+    case overlooked
     case waiting
     /// Foundation does not know yet that something is waited for: give it the gate.
     case waitingBehindNew(gate: Operation)
@@ -52,9 +54,17 @@ struct DependencyLedger {
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
-  /// Foundation has been given a gate that it may not know to be open yet.
-  private(set) var mayHaveClosedGate = false
   private var gate: Operation?
+  private var hasMadeGate = false
+  /// Gates that somebody has been told to open, and has not reported open.
+  private var openingGates = 0
+  /// Foundation has been told that the operation has to wait, and nothing else since.
+  private var hasDenied = false
+  /// Whoever reports the gate open is to nudge Foundation.
+  private var nudgesWhenOpen = false
+
+  /// Nothing is waited for, and Foundation knows that.
+  var isSatisfied: Bool { remaining == 0 && openingGates == 0 }
 
   // MARK: What this operation waits for
 
@@ -71,8 +81,7 @@ struct DependencyLedger {
     guard !isClosed, count > 0, remaining > 0 else { return .ignore }
     remaining -= count
     guard remaining == 0 else { return .keepWaiting }
-    defer { gate = nil }
-    return .becomeReady(gate: gate)
+    return .becomeReady(gate: takeGate())
   }
 
   /// Forgets a dependency, without counting: what it has not told yet is counted down by the caller.
@@ -88,18 +97,32 @@ struct DependencyLedger {
     return relays
   }
 
-  mutating func readiness() -> Readiness {
+  /// Foundation, or somebody else, asks whether the operation is ready.
+  ///
+  /// - Parameter byOpener: It is part of opening the gate that this thread is asked.
+  mutating func readiness(byOpener: Bool) -> Readiness {
     isWatched = true
-    guard remaining > 0 else { return .leftToFoundation }
-    return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting
+    if remaining > 0 {
+      hasDenied = true
+      return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting
+    }
+    guard hasDenied, !byOpener else { return .leftToFoundation }
+    if openingGates > 0 {
+      nudgesWhenOpen = true
+      return .leftToFoundation
+    }
+    hasDenied = false
+    return .overlooked
   }
+
+  // MARK: The gate
 
   /// The gate, if there is need of one and none yet.
   mutating func makeGate() -> Operation? {
     guard remaining > 0, gate == nil else { return nil }
     let new = Operation()
     gate = new
-    mayHaveClosedGate = true
+    hasMadeGate = true
     return new
   }
 
@@ -108,29 +131,66 @@ struct DependencyLedger {
   /// - Returns: The gate, to be opened.
   mutating func waitNoMore() -> Operation? {
     remaining = 0
+    return takeGate()
+  }
+
+  private mutating func takeGate() -> Operation? {
     defer { gate = nil }
+    if gate != nil { openingGates += 1 }
     return gate
   }
 
-  /// Every gate has been seen to be open.
-  mutating func noteGatesOpen() { mayHaveClosedGate = false }
-
-  // MARK: Who waits for this operation
-
-  /// - Returns: False if the operation has ended, and the dependent need not wait for it.
-  mutating func add(dependent: AsyncOperation) -> Bool {
-    guard !isClosed else { return false }
-    // Those that have been released leave when the list would grow.
-    if dependents.count >= 64, dependents.count == dependents.capacity { dependents.removeAll { $0.operation == nil } }
-    dependents.append(WeakDependent(operation: dependent))
+  /// - Returns: Whether Foundation is to be nudged.
+  mutating func gateDidOpen() -> Bool {
+    openingGates -= 1
+    guard isSatisfied, nudgesWhenOpen else { return false }
+    nudgesWhenOpen = false
+    hasDenied = false
     return true
   }
 
+  /// Something may have made Foundation believe, a moment too late, that the operation has to wait.
+  ///
+  /// It asks, and notes the answer, in two steps. If the gate opens in between, it believes the older answer; what it
+  /// does about that is to ask once more, and to note the answer, but not to run the operation.
+  ///
+  /// - Returns: Whether Foundation is to be nudged now, if it holds the operation for ready. A gate that opens later finds
+  ///   everything in its place, and one that is just being opened is followed by a nudge.
+  mutating func lookAgain(isCancelled: Bool) -> Bool {
+    guard hasMadeGate else { return false }
+    if isCancelled { return true }
+    guard remaining == 0 else { return false }
+    if openingGates > 0 {
+      nudgesWhenOpen = true
+      return false
+    }
+    hasDenied = false
+    return true
+  }
+
+  // MARK: Who waits for this operation
+
+  // A weak reference that is looked at becomes a strong one, and may turn out to be the last. So what these two have
+  // looked at is returned, to be released when the lock is.
+
+  /// - Returns: Whether the dependent has to wait: not if the operation has ended.
+  mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {
+    guard !isClosed else { return (false, []) }
+    var seen: [AsyncOperation?] = []
+    if dependents.count >= 64, dependents.count == dependents.capacity {
+      // Those that have been released leave when the list would grow.
+      seen = dependents.map(\.operation)
+      dependents = zip(dependents, seen).filter { $1 != nil }.map(\.0)
+    }
+    dependents.append(WeakDependent(operation: dependent))
+    return (true, seen)
+  }
+
   /// - Returns: How many notices are taken back.
-  mutating func remove(dependent: AsyncOperation) -> Int {
-    let before = dependents.count
-    dependents.removeAll { $0.operation === dependent }
-    return before - dependents.count
+  mutating func remove(dependent: AsyncOperation) -> (count: Int, seen: [AsyncOperation?]) {
+    let seen = dependents.map(\.operation)
+    dependents = zip(dependents, seen).filter { $1 !== dependent }.map(\.0)
+    return (seen.count - dependents.count, seen)
   }
 
   // MARK: The end

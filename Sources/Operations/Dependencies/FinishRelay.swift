@@ -7,10 +7,16 @@ import Foundation
 final class FinishRelay: Operation, @unchecked Sendable {
   private static let threads = DispatchQueue(label: "Operations.relay", attributes: .concurrent)
 
-  private let action: Locked<(@Sendable () -> Void)?>
+  private struct State {
+    var action: (@Sendable () -> Void)?
+    var isWaiting = false
+    var isStopped = false
+  }
+
+  private let state: Locked<State>
 
   init(_ action: @escaping @Sendable () -> Void) {
-    self.action = Locked(action)
+    state = Locked(State(action: action))
     super.init()
   }
 
@@ -23,6 +29,11 @@ final class FinishRelay: Operation, @unchecked Sendable {
     unsafe queue.underlyingQueue = FinishRelay.threads
     queue.addOperation(self)
     queue.nudge()
+    let isStopped = state.withLock { state in
+      state.isWaiting = true
+      return state.isStopped
+    }
+    if isStopped { letGo(of: operations) }
   }
 
   /// Stops waiting, and lets the operations go.
@@ -30,17 +41,25 @@ final class FinishRelay: Operation, @unchecked Sendable {
   /// - Returns: Whether the action was still to be called, and now is not.
   @discardableResult
   func stop(waitingFor operations: [Operation]) -> Bool {
-    let wasWaiting = takeAction() != nil
-    // In this order, or Foundation would keep an unretained pointer to an operation that is about to go.
+    let (isWaiting, action) = state.withLock { state in
+      defer { (state.isStopped, state.action) = (true, nil) }
+      return (state.isWaiting, state.action)
+    }
+    // Otherwise it is about to begin, on another thread, and that will see to it.
+    if isWaiting { letGo(of: operations) }
+    return action != nil
+  }
+
+  /// In this order, or Foundation would keep an unretained pointer to an operation that is about to go.
+  private func letGo(of operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()
-    return wasWaiting
   }
 
   private func takeAction() -> (@Sendable () -> Void)? {
-    action.withLock { action in
-      defer { action = nil }
-      return action
+    state.withLock { state in
+      defer { state.action = nil }
+      return state.action
     }
   }
 }

@@ -26,12 +26,12 @@ enum OperationWalk {
   /// The operations of the toolkit that `last` waits for, directly or not, and itself, as far as they are free.
   ///
   /// Looks beyond those that are not free, and into groups: their members wait, too. O(n + e), and no recursion.
-  static func freeGraph(endingIn last: AsyncOperation) -> [Operation] {
+  static func freeGraph(endingIn last: AsyncOperation) -> [AsyncOperation] {
     var seen: Set<ObjectIdentifier> = [ObjectIdentifier(last)]
     var toVisit: [Operation] = [last]
-    var result: [Operation] = []
+    var result: [AsyncOperation] = []
     while let operation = toVisit.popLast() {
-      if (operation as? AsyncOperation)?.isFree == true { result.append(operation) }
+      if let own = operation as? AsyncOperation, own.isFree { result.append(own) }
       for next in operation.waitedFor where !next.isFinished && seen.insert(ObjectIdentifier(next)).inserted {
         toVisit.append(next)
       }
@@ -46,10 +46,22 @@ enum OperationWalk {
 }
 
 extension Operation {
-  /// What has to finish before this operation can: its dependencies and, if it is a group, its members. A dependency that
-  /// was named repeatedly is repeated.
+  /// What has to finish before this operation can: its dependencies; if it is a group, its members; and if it is in a
+  /// group that has not started, what that waits for. A dependency that was named repeatedly is repeated.
+  ///
+  /// One that has been cancelled waits for its members at most.
   var waitedFor: [Operation] {
-    guard let operation = self as? AsyncOperation else { return dependencies }
-    return operation.core.withLock { $0.ledger.dependencies }.map(\.operation) + operation.members
+    guard let operation = self as? AsyncOperation else { return isCancelled ? [] : dependencies }
+    let (dependencies, supervisor) = operation.core.withLock { core in
+      core.lifecycle.isCancelled ? ([], nil) : (core.ledger.dependencies, core.supervisor)
+    }
+    var result = dependencies.map(\.operation) + operation.members
+    var group = supervisor?.supervisedGroup
+    while let outer = group, outer.state == .pending, !outer.isCancelled {
+      let (dependencies, supervisor) = outer.core.withLock { ($0.ledger.dependencies, $0.supervisor) }
+      result += dependencies.map(\.operation)
+      group = supervisor?.supervisedGroup
+    }
+    return result
   }
 }

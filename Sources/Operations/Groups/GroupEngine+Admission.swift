@@ -40,14 +40,14 @@ extension GroupEngine {
       state.schedule.admit(operations.count)
       return (state.members.append(operations), state.schedule.isWindingDown)
     }
-    var ready: [Operation] = []
+    var ready: [ReadyMember] = []
     var groups: [GroupOperation] = []
     var repeated: [Int] = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady):
-        if isReady { ready.append(operation) }
+        if isReady { ready.append(ReadyMember(operation)) }
         guard let group = operation as? GroupOperation else { continue }
         group.enter(outer)
         groups.append(group)
@@ -56,10 +56,11 @@ extension GroupEngine {
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
     }
-    if isWindingDown { for operation in operations { operation.cancel() } }
+    // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
+    if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
     let progress = state.withLock { state in
       for index in repeated { _ = state.members.remove(at: index) }
-      for member in ready { _ = state.schedule.becameReady(member, takenNext: true) }
+      state.schedule.append(ready)
       if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
       return state.progress.add(operations.count - repeated.count, groups: groups)
     }
@@ -90,15 +91,26 @@ extension GroupEngine {
   private func waitsForSomething(_ member: Operation) -> Bool {
     let waitedFor = member.isReady ? [] : member.dependencies.filter { !$0.isFinished }
     if waitedFor.isEmpty { return false }
-    _ = state.withLock { $0.waitingForeignMembers.insert(ObjectIdentifier(member)) }
     // The relay keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
-    FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }.wait(for: waitedFor)
-    return true
+    let relay = FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }
+    let isWaiting = state.withLock { state in
+      if state.hasCancelledMembers { return false }
+      state.waitingForeignMembers[ObjectIdentifier(member)] = ForeignWait(relay: relay, operations: waitedFor)
+      return true
+    }
+    if isWaiting { relay.wait(for: waitedFor) }
+    return isWaiting
   }
 
-  private func foreignMemberIsReady(_ member: Operation) {
-    guard state.withLock({ $0.waitingForeignMembers.remove(ObjectIdentifier(member)) }) != nil else { return }
-    becameReady(member)
+  /// What it waited for has finished, or it has been cancelled. Counts once.
+  func foreignMemberIsReady(_ member: Operation) {
+    let id = ObjectIdentifier(member)
+    let isNews = state.withLock { state in
+      guard let wait = state.waitingForeignMembers[id], !wait.isOver else { return false }
+      state.waitingForeignMembers[id]?.isOver = true
+      return true
+    }
+    if isNews { becameReady(member) }
   }
 
   /// Ends an operation that was added to a group after its cancellation had ended it.
@@ -109,7 +121,16 @@ extension GroupEngine {
       _ = own.startAsMember(by: nil)
     } else {
       operation.cancel()
-      operation.start()
+      if operation.isReady { operation.start() } else { OperationQueue().addOperation(operation) }
+      if operation.isFinished { operation.forgetUnfinishedDependencies() }
     }
+  }
+}
+
+extension Operation {
+  /// A plain Foundation operation has finished before what it waited for, because it was cancelled: on Linux Foundation
+  /// would use a pointer to it when that finishes, whether it is still there or not.
+  func forgetUnfinishedDependencies() {
+    for operation in dependencies where !operation.isFinished { removeDependency(operation) }
   }
 }

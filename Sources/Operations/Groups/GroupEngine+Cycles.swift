@@ -7,14 +7,22 @@ extension GroupEngine {
 
   private func searchForCycle() {
     guard let group = state.withLock({ $0.group }) else { return }
-    if case .found(let cycle) = DependencyCycle.search(from: group) { group.fail(because: cycle) }
+    if case .found(let cycle) = DependencyCycle.search(from: group) { fail(because: cycle) }
+  }
+
+  private func fail(because cycle: DependencyCycle) {
+    let group = state.withLock { state in
+      defer { state.hasFoundCycle = true }
+      return state.hasFoundCycle ? nil : state.group
+    }
+    group?.fail(because: cycle)
   }
 
   /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
   func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
     if case .found(let cycle) = DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
-      state.withLock { $0.group }?.fail(because: cycle)
+      fail(because: cycle)
     }
   }
 

@@ -9,6 +9,8 @@ import Synchronization
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// How many members a runner starts before it lets other work have the thread.
   private static let quantum = 256
+  /// How long a runner that is about to take the next member is trusted to do it.
+  private static let patience = DispatchTimeInterval.milliseconds(20)
 
   struct State {
     var schedule = GroupSchedule()
@@ -16,8 +18,11 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var progress = GroupProgress()
     /// Plain Foundation members, which cannot note their index themselves.
     var foreignMembers: [ObjectIdentifier: Int] = [:]
-    /// Those of them that wait for something, and will be told that they can run.
-    var waitingForeignMembers: Set<ObjectIdentifier> = []
+    /// Those of them that wait for something, and the relays that will tell when they can run.
+    var waitingForeignMembers: [ObjectIdentifier: ForeignWait] = [:]
+    /// The members have been cancelled, or are just being.
+    var hasCancelledMembers = false
+    var hasFoundCycle = false
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?
@@ -37,6 +42,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
+  /// How a plain Foundation member waits.
+  struct ForeignWait {
+    let relay: FinishRelay
+    let operations: [Operation]
+    /// It has been told, but the relay still keeps it alive.
+    var isOver = false
+  }
+
   /// What is to be done about a member having ended.
   struct Step {
     var progress: ProgressChange?
@@ -49,8 +62,18 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   let isReleasing = Atomic(false)
   /// A subclass of the group may want to see every result; the group as it is only wants to see errors.
   private let accountsForAll: Bool
+  private let owner = Locked(WeakOwner())
+
+  private struct WeakOwner {
+    weak var group: GroupOperation?
+  }
 
   init(accountsForAll: Bool) { self.accountsForAll = accountsForAll }
+
+  /// The group that this is the engine of.
+  override var supervisedGroup: AsyncOperation? { owner.withLock { $0.group } }
+
+  func belong(to group: GroupOperation) { owner.withLock { $0.group = group } }
 
   var members: [Operation] { state.withLock { $0.members.operations } }
 
@@ -75,10 +98,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let (members, schedule) = state.withLock { state in
-      defer { (state.members, state.schedule) = (MemberList(), GroupSchedule()) }
-      return (state.members.operations, state.schedule)
+    let (members, schedule, waiting) = state.withLock { state in
+      defer {
+        (state.members, state.schedule) = (MemberList(), GroupSchedule())
+        state.waitingForeignMembers = [:]
+      }
+      return (state.members.operations, state.schedule, state.waitingForeignMembers.values)
     }
+    for wait in waiting { wait.relay.stop(waitingFor: wait.operations) }
     // It holds the ready ones, too: not to the last.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
@@ -90,13 +117,18 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
-    state.withLock { $0.schedule.isCycleSuspected = true }
+    let isRunning = state.withLock { state in
+      state.schedule.isCycleSuspected = true
+      return state.schedule.phase == .running
+    }
+    if isRunning { searchForCycle(through: member) }
     searchForSuspectedCycle()
   }
 
   func becameReady(_ member: Operation) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
-    if state.withLock({ $0.schedule.becameReady(member, takenNext: takenNext) }) { addRunner() }
+    let member = ReadyMember(member)
+    carryOut(state.withLock { $0.schedule.becameReady(member, takenNext: takenNext) })
   }
 
   // MARK: Members run
@@ -112,6 +144,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       if windingDown { state.schedule.isWindingDown = true }
       state.schedule.begin()
     }
+    // Whoever has cancelled the group may not have come to its members yet.
+    if windingDown { cancelMembers() }
     searchForSuspectedCycle(evenIfMoving: true)
     admitted()
   }
@@ -120,13 +154,30 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     state.withLock { $0.queue }?.addOperation { [self] in work() }
   }
 
+  private func carryOut(_ help: GroupSchedule.Help) {
+    switch help {
+    case .none: return
+    case .addRunner: addRunner()
+    case .watch:
+      // The member may have finished in the middle of its `execute()`, and go on for long, or wait for one that this
+      // runner was to take.
+      DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
+        guard let self else { return }
+        if state.withLock({ $0.schedule.endWatch() }) { addRunner() }
+      }
+    }
+  }
+
   private func work() {
     let runner = GroupRunner(for: self)
     let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
-        guard case .run(let member, let addsRunner) = state.withLock({ $0.schedule.take() }) else { return false }
+        guard case .run(let member, let addsRunner, let cancelled) = state.withLock({ $0.schedule.take() }) else {
+          return false
+        }
         if addsRunner { addRunner() }
+        if cancelled { member.cancel() }
         let quality = member.qualityOfService
         if quality == .default { runner.run(member) { start(member, by: runner) } } else { start(member, at: quality) }
       }
@@ -147,7 +198,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     guard let own = member as? AsyncOperation else { return startForeign(member) }
     switch own.startAsMember(by: runner) {
     case .begun, .awaitGate: return
-    case .notReady: if state.withLock({ $0.schedule.freeSlot(takenNext: false) }) { addRunner() }
+    case .notReady:
+      carryOut(state.withLock { $0.schedule.freeSlot(takenNext: false) })
+      searchForSuspectedCycle()
     }
   }
 
@@ -166,21 +219,25 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   // MARK: Members end
 
   private func foreignMemberDidFinish(_ member: Operation) {
-    guard let index = state.withLock({ $0.foreignMembers.removeValue(forKey: ObjectIdentifier(member)) }) else {
-      return
+    let (index, wait) = state.withLock { state in
+      let id = ObjectIdentifier(member)
+      return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))
     }
+    guard let index else { return }
+    wait?.relay.stop(waitingFor: wait?.operations ?? [])
+    member.forgetUnfinishedDependencies()
     let takenNext = GroupRunner.isAboutToTake(from: self)
     finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
   }
 
   func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
     let accounts = accountsForAll || failed
-    let (addsRunner, group, step) = state.withLock { state in
-      let addsRunner = state.schedule.freeSlot(takenNext: takenNext)
-      if accounts { return (addsRunner, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
-      return (addsRunner, nil, state.settle(member))
+    let (help, group, step) = state.withLock { state in
+      let help = state.schedule.freeSlot(takenNext: takenNext)
+      if accounts { return (help, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
+      return (help, nil, state.settle(member))
     }
-    if addsRunner { addRunner() }
+    carryOut(help)
     if let group { account(for: member, in: group) } else { carryOut(step) }
   }
 
@@ -215,17 +272,24 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// Cancels every member, and those that come later, and sees to it that they all finish.
   func cancelMembers() {
-    let (members, wasWindingDown) = state.withLock { state in
-      defer { state.schedule.isWindingDown = true }
-      return (state.members.operations, state.schedule.isWindingDown)
+    let members = state.withLock { state -> [Operation]? in
+      state.schedule.isWindingDown = true
+      defer { state.hasCancelledMembers = true }
+      return state.hasCancelledMembers ? nil : state.members.operations
     }
-    if wasWindingDown { return }
-    for member in members { member.cancel() }
-    let waiting = state.withLock { state in
-      defer { state.waitingForeignMembers = [] }
-      return state.waitingForeignMembers
+    guard let members else { return }
+    // Nested groups pass it on, each on top of the one around it.
+    Trampoline.run { [self] in
+      for member in members { cancel(member) }
+      change { _ in }
     }
-    for member in members where !waiting.isEmpty && waiting.contains(ObjectIdentifier(member)) { becameReady(member) }
-    change { _ in }
   }
+
+  func cancel(_ member: Operation) {
+    member.cancel()
+    if !(member is AsyncOperation) { foreignMemberIsReady(member) }
+  }
+
+  /// The group has been told to finish, which it does when its members have.
+  func finishWithMembers() { change { $0.isFinishing = true } }
 }

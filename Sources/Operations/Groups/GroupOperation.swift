@@ -40,6 +40,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public init(_ operations: [Operation] = []) {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
+    engine.belong(to: self)
     add(operations, skippingRepeated: true)
   }
 
@@ -56,6 +57,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
+    engine.belong(to: self)
     self.name = name
     add(OperationWalk.withDependencies(operations()), skippingRepeated: true)
   }
@@ -197,5 +199,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds errors of the group's own; it finishes when its members have.
   final override func complete(with errors: [any Error]) {
     record(errors.map { OperationFailure(path: [], error: $0) })
+    engine.finishWithMembers()
   }
 }

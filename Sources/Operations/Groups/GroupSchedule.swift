@@ -13,8 +13,17 @@ struct GroupSchedule {
     case ended
   }
 
+  /// What members that can be started need.
+  enum Help {
+    case none
+    case addRunner
+    /// A runner is about to take them, as soon as `execute()` returns. Look after a while whether it has.
+    case watch
+  }
+
   enum Take {
-    case run(Operation, addingRunner: Bool)
+    /// - Parameter cancelled: The member is only to be finished; whoever cancels them all may not have come to it yet.
+    case run(Operation, addingRunner: Bool, cancelled: Bool)
     case stop
   }
 
@@ -35,11 +44,14 @@ struct GroupSchedule {
   var isWindingDown = false { didSet { isWaitingForMembers = false } }
   /// The group has begun suspended and without members: it waits for some.
   private var isWaitingForMembers = false
+  /// The group has been told to finish: it waits for no members but those it has.
+  var isFinishing = false { didSet { isWaitingForMembers = false } }
   /// A circle may have come about that has not been looked for.
   var isCycleSuspected = false
+  private var isWatched = false
 
-  /// Suspension and limit are not what keeps the group: nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
-  var isStuck: Bool { unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
+  /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
+  var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
   private var mayHandOut: Bool {
     if ready.isEmpty { return false }
@@ -65,14 +77,31 @@ struct GroupSchedule {
   /// The group begins.
   mutating func begin() {
     phase = .running
-    isWaitingForMembers = isSuspended && !isWindingDown && unfinished == 1
+    isWaitingForMembers = isSuspended && !isWindingDown && !isFinishing && unfinished == 1
   }
 
-  /// - Parameter takenNext: The runner whose member made this one ready will look for the next member itself.
-  /// - Returns: Whether a runner is to be added.
-  mutating func becameReady(_ member: Operation, takenNext: Bool) -> Bool {
-    ready.append(member)
-    return takenNext ? false : addRunnerIfUseful()
+  /// - Parameter takenNext: The runner whose member made this one ready is about to take the next.
+  mutating func becameReady(_ member: ReadyMember, takenNext: Bool) -> Help {
+    ready.append(member.operation, member.priority)
+    return help(takenNext: takenNext)
+  }
+
+  /// Members that are ready already when they come.
+  mutating func append(_ members: [ReadyMember]) {
+    for member in members { ready.append(member.operation, member.priority) }
+  }
+
+  private mutating func help(takenNext: Bool) -> Help {
+    guard takenNext else { return addRunnerIfUseful() ? .addRunner : .none }
+    guard !isWatched, !isRunnerWaiting, mayHandOut else { return .none }
+    isWatched = true
+    return .watch
+  }
+
+  /// The time is up: whoever was about to take the next member may have had something else to do.
+  mutating func endWatch() -> Bool {
+    isWatched = false
+    return addRunnerIfUseful()
   }
 
   mutating func addRunnerIfUseful() -> Bool {
@@ -88,7 +117,7 @@ struct GroupSchedule {
   mutating func take() -> Take {
     guard mayHandOut, let member = ready.popFirst() else { return .stop }
     slotsTaken += 1
-    return .run(member, addingRunner: addRunnerIfUseful())
+    return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isWindingDown)
   }
 
   // MARK: Members end
@@ -96,10 +125,9 @@ struct GroupSchedule {
   /// Gives the slot of a finished member back.
   ///
   /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
-  /// - Returns: Whether a runner is to be added.
-  mutating func freeSlot(takenNext: Bool) -> Bool {
+  mutating func freeSlot(takenNext: Bool) -> Help {
     slotsTaken -= 1
-    return takenNext ? false : addRunnerIfUseful()
+    return help(takenNext: takenNext)
   }
 
   /// The group wants to look at the result of a member that has finished.

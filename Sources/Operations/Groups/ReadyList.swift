@@ -15,9 +15,9 @@ struct ReadyList {
 
   var isEmpty: Bool { count == 0 }
 
-  mutating func append(_ operation: Operation) {
+  /// - Parameter priority: The operation's, which is asked for before, without a lock: it can be overridden.
+  mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority) {
     count += 1
-    let priority = operation.queuePriority
     if priority == .normal { return normal.append(operation) }
     exceptions += 1
     switch priority {
@@ -64,5 +64,16 @@ struct ReadyList {
       }
       return operation
     }
+  }
+}
+
+/// A member that can be started.
+struct ReadyMember {
+  let operation: Operation
+  let priority: Operation.QueuePriority
+
+  init(_ operation: Operation) {
+    self.operation = operation
+    priority = operation.queuePriority
   }
 }

@@ -7,21 +7,23 @@ extension OperationQueue {
   /// - Precondition: The operation has not been started and is in no queue and no group.
   public func addOperation(_ operation: AsyncOperation) {
     operation.claimForQueue()
-    let isWaiting = operation.prepareForQueue()
+    operation.prepareForQueue()
     addOperation(operation as Operation)
-    if isWaiting { operation.nudge() }
+    operation.lookAgain()
   }
 
   /// Adds several operations at once, without waiting. Foundation's own cannot be called from asynchronous code.
   ///
   /// At once is cheaper than one by one: on Linux every addition looks at all that wait in the queue.
   public func addOperations(_ operations: [Operation]) {
-    var waiting: [AsyncOperation] = []
-    for case let operation as AsyncOperation in operations {
-      operation.claimForQueue()
-      if operation.prepareForQueue() { waiting.append(operation) }
-    }
+    for case let operation as AsyncOperation in operations { operation.claimForQueue() }
+    addClaimed(operations)
+  }
+
+  func addClaimed(_ operations: [Operation]) {
+    let own = operations.compactMap { $0 as? AsyncOperation }
+    for operation in own { operation.prepareForQueue() }
     addOperations(operations, waitUntilFinished: false)
-    for operation in waiting { operation.nudge() }
+    for operation in own { operation.lookAgain() }
   }
 }

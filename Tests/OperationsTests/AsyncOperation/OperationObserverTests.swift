@@ -50,6 +50,14 @@ struct OperationObserverTests {
     #expect(journal.entries == ["start true", "cancel true", "finish true"])
   }
 
+  @Test func oneThatFinishesTheOperationKeepsItFromExecuting() async {
+    let journal = Journal<String>()
+    let operation = NoteOperation("executed", journal)
+    operation.addObserver(OperationObserver(didStart: { $0.finish() }))
+    await start(operation)
+    #expect(operation.isFinished && journal.entries.isEmpty)
+  }
+
   @Test func aLateOneHearsOfTheFinishAtOnce() async {
     let journal = Journal<String>()
     let operation = AsyncOperation()

@@ -30,6 +30,16 @@ struct OperationReleaseTests {
     await live.none()
   }
 
+  @Test func aCompletionBlockThatComesTooLateDoesNotKeepIt() async {
+    let live = LiveCount()
+    do {
+      let operation = Counted(live)
+      await start(operation)
+      operation.completionBlock = { _ = operation.name }
+    }
+    await live.none()
+  }
+
   @Test func theCompletionBlockIsCalled() async {
     let called = Gate()
     let operation = AsyncOperation()

@@ -37,11 +37,11 @@ struct DependencyLedgerTests {
     var ledger = DependencyLedger()
     let early = ledger.add(.own(operation))
     #expect(early == nil)
-    guard case .waitingBehindNew = ledger.readiness() else {
+    guard case .waitingBehindNew = ledger.readiness(byOpener: false) else {
       Issue.record("no gate")
       return
     }
-    guard case .waiting = ledger.readiness() else {
+    guard case .waiting = ledger.readiness(byOpener: false) else {
       Issue.record("a second gate")
       return
     }
@@ -59,14 +59,14 @@ struct DependencyLedgerTests {
       Issue.record("counted")
       return
     }
-    let isWaitedFor = ledger.add(dependent: operation)
+    let isWaitedFor = ledger.add(dependent: operation).isWaitedFor
     #expect(!isWaitedFor)
   }
 
   @Test func noticesThatWereTakenBackAreCounted() {
     var ledger = DependencyLedger()
-    let added = [ledger.add(dependent: operation), ledger.add(dependent: operation)]
-    let removed = [ledger.remove(dependent: operation), ledger.remove(dependent: operation)]
+    let added = [ledger.add(dependent: operation).isWaitedFor, ledger.add(dependent: operation).isWaitedFor]
+    let removed = [ledger.remove(dependent: operation).count, ledger.remove(dependent: operation).count]
     #expect(added == [true, true] && removed == [2, 0])
   }
 
@@ -74,5 +74,61 @@ struct DependencyLedgerTests {
     var ledger = DependencyLedger()
     for _ in 0..<10_000 { _ = ledger.add(dependent: AsyncOperation()) }
     #expect(ledger.dependents.count < 1000)
+  }
+
+  // MARK: Wake-ups
+
+  /// A ledger whose only dependency has just been counted down, and the gate of which is being opened.
+  private func opening() -> DependencyLedger {
+    var ledger = DependencyLedger()
+    _ = ledger.add(.own(operation))
+    _ = ledger.readiness(byOpener: false)
+    _ = ledger.countDown()
+    return ledger
+  }
+
+  private func isOverlooked(_ readiness: DependencyLedger.Readiness) -> Bool {
+    if case .overlooked = readiness { return true }
+    return false
+  }
+
+  @Test func itIsSatisfiedOnlyWhenTheGateIsOpen() {
+    var ledger = opening()
+    #expect(ledger.remaining == 0 && !ledger.isSatisfied)
+    let nudges = ledger.gateDidOpen()
+    #expect(ledger.isSatisfied && !nudges, "nobody was told anything outdated")
+  }
+
+  @Test func whoLooksAgainWhileTheGateIsOpenedLeavesTheNudgeToTheOpener() {
+    var ledger = opening()
+    let now = ledger.lookAgain(isCancelled: false)
+    let nudges = ledger.gateDidOpen()
+    #expect(!now && nudges)
+  }
+
+  @Test func whoLooksAgainAfterwardsNudges() {
+    var ledger = opening()
+    _ = ledger.gateDidOpen()
+    let now = ledger.lookAgain(isCancelled: false)
+    #expect(now)
+  }
+
+  @Test func whoLooksAgainBeforeNeedNot() {
+    var ledger = DependencyLedger()
+    let ready = ledger.lookAgain(isCancelled: false)
+    _ = ledger.add(.own(operation))
+    _ = ledger.makeGate()
+    let waiting = ledger.lookAgain(isCancelled: false)
+    let cancelled = ledger.lookAgain(isCancelled: true)
+    #expect(!ready && !waiting && cancelled)
+  }
+
+  @Test func oneThatFoundationAsksAboutAgainMayHaveBeenOverlooked() {
+    var ledger = opening()
+    let byOpener = ledger.readiness(byOpener: true)
+    _ = ledger.gateDidOpen()
+    let again = [ledger.readiness(byOpener: false), ledger.readiness(byOpener: false)]
+    #expect(!isOverlooked(byOpener), "that is how it goes")
+    #expect(again.map(isOverlooked) == [true, false], "once is enough")
   }
 }

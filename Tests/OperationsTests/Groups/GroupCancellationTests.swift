@@ -106,6 +106,74 @@ struct GroupCancellationTests {
     }
   }
 
+  @Test func noMemberExecutesThoughTheGroupStartsWhileItIsBeingCancelled() async {
+    let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
+    let group = GroupOperation([first, second])
+    let secondHasFinished = DispatchSemaphore(value: 0)
+    // It holds up the cancelling, which has not come to the second member yet.
+    first.addObserver(OperationObserver(didCancel: { _ in secondHasFinished.wait() }))
+    second.addObserver(OperationObserver(didFinish: { _ in secondHasFinished.signal() }))
+    let began = Gate()
+    DispatchQueue.global().async {
+      began.open()
+      group.cancel()
+    }
+    await began.opened()
+    while !group.isCancelled { await Task.yield() }
+    queue.addOperation(group)
+    await group.finished()
+    #expect(journal.entries.isEmpty && second.isCancelled)
+  }
+
+  @Test(arguments: [false, true])
+  func aPlainNewcomerThatWaitsIsFinishedToo(whileRunning: Bool) async {
+    let never = BlockOperation {}
+    let live = LiveCount()
+    do {
+      let token = LiveCount.Token(live)
+      let newcomer = BlockOperation { withExtendedLifetime(token) {} }
+      never ==> newcomer
+      let held = HeldOperation()
+      let group = GroupOperation([held])
+      if whileRunning {
+        queue.addOperation(group)
+        await held.begun.opened()
+      }
+      group.cancel()
+      group.addOperation(newcomer)
+      held.gate.open()
+      if !whileRunning { queue.addOperation(group) }
+      await group.finished()
+      #expect(newcomer.isFinished && newcomer.isCancelled)
+    }
+    // Neither it nor what it waited for is kept by the waiting.
+    await live.none()
+    never.start()
+  }
+
+  @Test func aPlainNewcomerThatIsNeverReadyIsLeftToFoundation() async {
+    final class Unready: Operation, @unchecked Sendable {
+      override var isReady: Bool { false }
+    }
+    let group = GroupOperation()
+    group.cancel()
+    queue.addOperation(group)
+    await group.finished()
+    group.addOperation(Unready())
+  }
+
+  @Test func aGroupThatIsReleasedUnstartedLetsGoOfWhatItsPlainMembersWaitFor() async {
+    let live = LiveCount()
+    do {
+      let token = LiveCount.Token(live)
+      let never = BlockOperation { withExtendedLifetime(token) {} }
+      let member = BlockOperation {}
+      never ==> member
+      _ = GroupOperation([member])
+    }
+    await live.none()
+  }
+
   @Test func theErrorOfACancellationIsTheGroupsOwn() async {
     let group = GroupOperation("G") { NoteOperation("a", journal) }
     group.cancel(with: TestError("no more"))

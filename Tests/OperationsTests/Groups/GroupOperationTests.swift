@@ -250,6 +250,11 @@ struct GroupOperationTests {
     group.isSuspended = false
     await group.finished()
     #expect(journal.entries == ["a"])
+    let unneeded = GroupOperation()
+    unneeded.isSuspended = true
+    queue.addOperation(unneeded)
+    unneeded.finish(with: TestError("no members will come"))
+    await unneeded.finished()
   }
 
   @Test func higherPriorityComesFirstThenFirstComeFirstServed() async throws {
@@ -319,6 +324,38 @@ struct GroupOperationTests {
     #expect(!busy.isFinished)
     release.signal()
     await group.finished()
+  }
+
+  @Test func aMemberMayFinishAndThenWaitForItsSuccessor() async {
+    let release = DispatchSemaphore(value: 0)
+    let first = AsyncBlockOperation { operation in
+      operation.finish()
+      release.wait()
+    }
+    let second = AsyncBlockOperation { operation in
+      release.signal()
+      operation.finish()
+    }
+    first ==> second
+    let group = GroupOperation([first, second])
+    group.maxConcurrentOperationCount = 1
+    queue.addOperation(group)
+    await group.finished()
+  }
+
+  @Test func aPriorityThatAsksTheGroupIsNoDeadlock() async throws {
+    final class Asking: Operation, @unchecked Sendable {
+      weak var group: GroupOperation?
+      override var queuePriority: Operation.QueuePriority {
+        get { (group?.operations.count ?? 0) > 1 ? .high : .low }
+        set { super.queuePriority = newValue }
+      }
+    }
+    let member = Asking()
+    let group = GroupOperation()
+    member.group = group
+    group.addOperation(member)
+    try await queue.run(group)
   }
 
   @Test(arguments: [1, 10, 400])

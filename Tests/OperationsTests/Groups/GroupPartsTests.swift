@@ -5,15 +5,11 @@ import Testing
 
 /// The values a group's engine is made of.
 struct GroupPartsTests {
-  private func named(_ name: String, _ priority: Operation.QueuePriority = .normal) -> Operation {
-    let operation = Operation().named(name)
-    operation.queuePriority = priority
-    return operation
-  }
+  private func named(_ name: String) -> Operation { Operation().named(name) }
 
   @Test func theReadyListIsInOrderOfPriorityThenOfArrival() {
     var list = ReadyList()
-    for index in 0..<500 { list.append(named("\(index)", [.low, .normal, .high][index % 3])) }
+    for index in 0..<500 { list.append(named("\(index)"), [.low, .normal, .high][index % 3]) }
     var names: [Int] = []
     while let operation = list.popFirst() { names.append(Int(operation.name!)!) }
     let expected = [2, 1, 0].flatMap { rest in (0..<500).filter { $0 % 3 == rest } }
@@ -41,14 +37,14 @@ struct GroupPartsTests {
     var schedule = GroupSchedule()
     schedule.limit = 1
     schedule.admit(2)
-    let early = schedule.becameReady(named("a"), takenNext: false)
-    #expect(!early, "the group has not begun")
+    let early = schedule.becameReady(ReadyMember(named("a")), takenNext: false)
+    #expect(early == .none, "the group has not begun")
     schedule.begin()
     let first = schedule.addRunnerIfUseful()
-    let second = schedule.becameReady(named("b"), takenNext: false)
-    #expect(first && !second, "one is waiting to begin")
+    let second = schedule.becameReady(ReadyMember(named("b")), takenNext: false)
+    #expect(first && second == .none, "one is waiting to begin")
     schedule.runnerBegan()
-    guard case .run(_, let addsRunner) = schedule.take() else {
+    guard case .run(_, let addsRunner, false) = schedule.take() else {
       Issue.record("nothing to run")
       return
     }
@@ -58,7 +54,20 @@ struct GroupPartsTests {
       return
     }
     let afterwards = schedule.freeSlot(takenNext: false)
-    #expect(afterwards)
+    #expect(afterwards == .addRunner)
+  }
+
+  @Test func whoIsAboutToTakeTheNextIsTrustedForAWhile() {
+    var schedule = GroupSchedule()
+    schedule.admit(2)
+    schedule.begin()
+    let help = [
+      schedule.becameReady(ReadyMember(named("a")), takenNext: true),
+      schedule.becameReady(ReadyMember(named("b")), takenNext: true),
+    ]
+    #expect(help == [.watch, .none], "one watch at a time")
+    let addsRunner = schedule.endWatch()
+    #expect(addsRunner, "nobody has taken them")
   }
 
   @Test func theGroupEndsOnceWhenAllAreAccountedFor() {
