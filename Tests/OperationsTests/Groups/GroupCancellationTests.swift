@@ -151,15 +151,27 @@ struct GroupCancellationTests {
     never.start()
   }
 
-  @Test func aPlainNewcomerThatIsNeverReadyIsLeftToFoundation() async {
+  @Test func aPlainNewcomerThatIsNotReadyThoughCancelledIsLeftToFoundation() async {
     final class Unready: Operation, @unchecked Sendable {
-      override var isReady: Bool { false }
+      private let allowed = Locked(false)
+
+      override var isReady: Bool { allowed.withLock { $0 } && super.isReady }
+
+      func allow() {
+        willChangeValue(for: \.isReady)
+        allowed.withLock { $0 = true }
+        didChangeValue(for: \.isReady)
+      }
     }
     let group = GroupOperation()
     group.cancel()
     queue.addOperation(group)
     await group.finished()
-    group.addOperation(Unready())
+    let newcomer = Unready()
+    group.addOperation(newcomer)
+    #expect(newcomer.isCancelled && !newcomer.isFinished)
+    newcomer.allow()
+    await newcomer.finished()
   }
 
   @Test func aGroupThatIsReleasedUnstartedLetsGoOfWhatItsPlainMembersWaitFor() async {
