@@ -227,10 +227,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// The count in the ledger decides. Foundation gets a gate that wakes it up when the count is zero; it is made when
   /// Foundation asks for the first time, and not at all in a group, which never asks.
   public final override var isReady: Bool {
-    let isOpening = isOpeningGate
     let readiness = core.withLock { core -> DependencyLedger.Readiness in
       if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
-      return core.ledger.readiness(byOpener: isOpening)
+      return core.ledger.readiness(byOpener: isOpeningGate)
     }
     switch readiness {
     case .leftToFoundation: return super.isReady

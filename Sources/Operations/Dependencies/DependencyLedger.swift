@@ -100,13 +100,13 @@ struct DependencyLedger {
   /// Foundation, or somebody else, asks whether the operation is ready.
   ///
   /// - Parameter byOpener: It is part of opening the gate that this thread is asked.
-  mutating func readiness(byOpener: Bool) -> Readiness {
+  mutating func readiness(byOpener: @autoclosure () -> Bool) -> Readiness {
     isWatched = true
     if remaining > 0 {
       hasDenied = true
       return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting
     }
-    guard hasDenied, !byOpener else { return .leftToFoundation }
+    guard hasDenied, !byOpener() else { return .leftToFoundation }
     if openingGates > 0 {
       nudgesWhenOpen = true
       return .leftToFoundation

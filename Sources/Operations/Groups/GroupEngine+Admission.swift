@@ -49,7 +49,7 @@ extension GroupEngine {
       case .claimed(let isReady):
         if isReady { ready.append(ReadyMember(operation)) }
         guard let group = operation as? GroupOperation else { continue }
-        group.enter(outer)
+        group.refuse(enclosing: outer)
         groups.append(group)
       case .repeated where skippingRepeated: repeated.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))

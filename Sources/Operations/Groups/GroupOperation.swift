@@ -28,13 +28,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     case cancelOnFailure
   }
 
-  private struct Settings {
-    var errorPolicy = ErrorPolicy.collect
-    weak var enclosingGroup: GroupOperation?
-  }
-
   private let engine: GroupEngine
-  private let settings = Locked(Settings())
+  private let policy = Locked(ErrorPolicy.collect)
 
   /// A group of exactly these operations. What they wait for is not taken in.
   public init(_ operations: [Operation] = []) {
@@ -68,8 +63,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// The members that have not finished, in the order they were added: all of them before the group starts.
   ///
-  /// As in an OperationQueue, finished ones are let go, so that a group that is fed for long does not grow. Keep the ones
-  /// whose results you want, or collect them in ``operation(_:didFinishWith:)``.
+  /// As in an OperationQueue, finished ones are let go (a few at a time), so that a group that is fed for long does not
+  /// grow. Keep the ones whose results you want, or collect them in ``operation(_:didFinishWith:)``.
   public final var operations: [Operation] { engine.members }
 
   final override var members: [Operation] { engine.members }
@@ -96,16 +91,15 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  /// Notes the group around this one, unless that is inside this one.
-  final func enter(_ outer: GroupOperation) {
-    var enclosing: GroupOperation? = outer
+  /// Ends the program if the group is to be a member of one that is inside it.
+  final func refuse(enclosing outer: GroupOperation) {
+    var enclosing: AsyncOperation? = outer
     while let group = enclosing {
       if group === self {
         misuse("“\(displayName)” cannot be a member of itself: it would wait for its own end. Add another group.")
       }
-      enclosing = group.settings.withLock { $0.enclosingGroup }
+      enclosing = group.core.withLock { $0.supervisor }?.supervisedGroup
     }
-    settings.withLock { $0.enclosingGroup = outer }
   }
 
   // MARK: How they run
@@ -136,8 +130,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
   public final var errorPolicy: ErrorPolicy {
-    get { settings.withLock { $0.errorPolicy } }
-    set { settings.withLock { $0.errorPolicy = newValue } }
+    get { policy.withLock { $0 } }
+    set { policy.withLock { $0 = newValue } }
   }
 
   /// How far the group has come: a unit a member, where a nested group's fills as that comes along.
