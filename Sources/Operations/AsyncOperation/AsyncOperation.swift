@@ -87,8 +87,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Begins the work. Call `finish` from any thread when it is done, once, here or later.
   ///
-  /// Called once at most, on the thread that starts the operation; never if the operation was cancelled before. Do not
-  /// call super. The default finishes at once.
+  /// Called once at most, on the thread that starts the operation; never if the operation was cancelled, or finished,
+  /// before. (If another thread finishes it in the instant in which it is started, this may still be called.) Do not call
+  /// super. The default finishes at once.
   open func execute() { finish() }
 
   /// The operation was cancelled while it was executing: stop the work, and call `finish` when it has stopped.
@@ -235,7 +236,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     case .leftToFoundation: return super.isReady
     case .overlooked:
       // Not here, where Foundation is in the middle of something.
-      DispatchQueue.global().async { self.lookAgain() }
+      DispatchQueue.global().async { [weak self] in self?.lookAgain() }
       return super.isReady
     case .waiting: return false
     case .waitingBehindNew(let gate):

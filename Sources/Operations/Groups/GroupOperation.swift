@@ -16,7 +16,11 @@ public import Foundation
 /// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them have;
 ///   those that have not started finish unexecuted, also in a group that is cancelled before its start.
 /// - **Members that wait for each other** in a circle end the group with ``OperationError/Code/dependencyCycle``, which
-///   names them; a group also waits for its members.
+///   names them; a group also waits for its members. A circle is found when the group starts, when a member closes it
+///   later, or, if it is a long one, when nothing else moves. One that is closed by a dependency added later to an
+///   operation outside the group is not noticed.
+/// - **Plain Foundation members** do not tell when they are cancelled by themselves: one that waits for something is
+///   finished when that has, or with its group.
 /// - **Blocking** members take a thread each. The system adds threads slowly (on Linux about one a second), so let what
 ///   has to wait be asynchronous.
 open class GroupOperation: AsyncOperation, @unchecked Sendable {

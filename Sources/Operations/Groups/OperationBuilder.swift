@@ -11,8 +11,9 @@ public import Foundation
 /// ```
 ///
 /// An operation brings along what it waits for, directly or not, as long as that has not started and is not in a queue or
-/// group already. One that is named repeatedly counts once. What a plain Foundation operation is in cannot be seen:
-/// where a member waits for one that you enqueue yourself, give the group an array instead.
+/// group already. One that is named repeatedly counts once. What a plain Foundation operation is in cannot be seen, nor
+/// that one of ours was enqueued by a verb of Foundation's own: where a member waits for such an operation, give the group
+/// an array instead.
 @resultBuilder
 public enum OperationBuilder {
   public static func buildExpression(_ operation: Operation) -> [Operation] { [operation] }
