@@ -66,8 +66,8 @@ extension AsyncOperation {
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpen = core.withLock { core in
-      if !core.ledger.isSatisfied { core.gateWaiters.append { opened.signal() } }
-      return core.ledger.isSatisfied
+      if core.ledger.isOpeningGate { core.gateWaiters.append { opened.signal() } }
+      return !core.ledger.isOpeningGate
     }
     if !isOpen { opened.wait() }
   }

@@ -124,9 +124,9 @@
   /// What is left to do by the one who has opened a gate.
   mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], supervisor: OperationSupervisor?) {
     let nudges = ledger.gateDidOpen()
-    guard ledger.isSatisfied else { return (nudges, [], nil) }
+    if ledger.isOpeningGate { return (nudges, [], nil) }
     defer { gateWaiters = [] }
-    return (nudges, gateWaiters, takeReadiness())
+    return (nudges, gateWaiters, ledger.isSatisfied ? takeReadiness() : nil)
   }
 
   // MARK: Start and end

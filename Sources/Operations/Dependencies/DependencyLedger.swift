@@ -63,6 +63,9 @@ struct DependencyLedger {
   /// Whoever reports the gate open is to nudge Foundation.
   private var nudgesWhenOpen = false
 
+  /// Somebody is telling Foundation at this moment that nothing is waited for.
+  var isOpeningGate: Bool { openingGates > 0 }
+
   /// Nothing is waited for, and Foundation knows that.
   var isSatisfied: Bool { remaining == 0 && openingGates == 0 }
 

@@ -27,14 +27,12 @@ enum OperationWalk {
   ///
   /// Looks beyond those that are not free, and into groups: their members wait, too. O(n + e), and no recursion.
   static func freeGraph(endingIn last: AsyncOperation) -> [AsyncOperation] {
-    var seen: Set<ObjectIdentifier> = [ObjectIdentifier(last)]
-    var toVisit: [Operation] = [last]
+    var seen: Set<WaitNode> = [WaitNode(last)]
+    var toVisit = [WaitNode(last)]
     var result: [AsyncOperation] = []
-    while let operation = toVisit.popLast() {
-      if let own = operation as? AsyncOperation, own.isFree { result.append(own) }
-      for next in operation.waitedFor where !next.isFinished && seen.insert(ObjectIdentifier(next)).inserted {
-        toVisit.append(next)
-      }
+    while let node = toVisit.popLast() {
+      if !node.isStart, let own = node.operation as? AsyncOperation, own.isFree { result.append(own) }
+      for next in node.next where !next.operation.isFinished && seen.insert(next).inserted { toVisit.append(next) }
     }
     return result.reversed()
   }
@@ -42,26 +40,5 @@ enum OperationWalk {
   private static func isFree(_ operation: Operation) -> Bool {
     if let own = operation as? AsyncOperation { return own.isFree }
     return !operation.isExecuting && !operation.isFinished
-  }
-}
-
-extension Operation {
-  /// What has to finish before this operation can: its dependencies; if it is a group, its members; and if it is in a
-  /// group that has not started, what that waits for. A dependency that was named repeatedly is repeated.
-  ///
-  /// One that has been cancelled waits for its members at most.
-  var waitedFor: [Operation] {
-    guard let operation = self as? AsyncOperation else { return isCancelled ? [] : dependencies }
-    let (dependencies, supervisor) = operation.core.withLock { core in
-      core.lifecycle.isCancelled ? ([], nil) : (core.ledger.dependencies, core.supervisor)
-    }
-    var result = dependencies.map(\.operation) + operation.members
-    var group = supervisor?.supervisedGroup
-    while let outer = group, outer.state == .pending, !outer.isCancelled {
-      let (dependencies, supervisor) = outer.core.withLock { ($0.ledger.dependencies, $0.supervisor) }
-      result += dependencies.map(\.operation)
-      group = supervisor?.supervisedGroup
-    }
-    return result
   }
 }

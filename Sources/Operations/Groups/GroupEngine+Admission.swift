@@ -36,35 +36,35 @@ extension GroupEngine {
   }
 
   private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
-    let (firstIndex, isWindingDown) = state.withLock { state in
+    let groups = operations.compactMap { $0 as? GroupOperation }
+    let (firstIndex, isWindingDown, progress) = state.withLock { state in
       state.schedule.admit(operations.count)
-      return (state.members.append(operations), state.schedule.isWindingDown)
+      let progress = state.progress.add(operations.count, groups: groups)
+      return (state.members.append(operations), state.schedule.isWindingDown, progress)
     }
     var ready: [ReadyMember] = []
-    var groups: [GroupOperation] = []
     var repeated: [Int] = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady):
         if isReady { ready.append(ReadyMember(operation)) }
-        guard let group = operation as? GroupOperation else { continue }
-        group.refuse(enclosing: outer)
-        groups.append(group)
       case .repeated where skippingRepeated: repeated.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
     }
+    for group in groups { group.refuse(enclosing: outer) }
+    progress.apply()
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
     if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
-    let progress = state.withLock { state in
+    let correction = state.withLock { state in
       for index in repeated { _ = state.members.remove(at: index) }
       state.schedule.append(ready)
       if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
-      return state.progress.add(operations.count - repeated.count, groups: groups)
+      return state.progress.add(-repeated.count, groups: [])
     }
-    progress.apply()
+    correction.apply()
     admitted(except: repeated.count)
   }
 
@@ -121,14 +121,14 @@ extension GroupEngine {
       _ = own.startAsMember(by: nil)
     } else {
       operation.cancel()
+      operation.forgetUnfinishedDependencies()
       if operation.isReady { operation.start() } else { OperationQueue().addOperation(operation) }
-      if operation.isFinished { operation.forgetUnfinishedDependencies() }
     }
   }
 }
 
 extension Operation {
-  /// A plain Foundation operation has finished before what it waited for, because it was cancelled: on Linux Foundation
+  /// A plain Foundation operation finishes before what it waits for, because it has been cancelled: on Linux Foundation
   /// would use a pointer to it when that finishes, whether it is still there or not.
   func forgetUnfinishedDependencies() {
     for operation in dependencies where !operation.isFinished { removeDependency(operation) }

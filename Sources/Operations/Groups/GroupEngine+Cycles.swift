@@ -21,8 +21,14 @@ extension GroupEngine {
   /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
   func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
-    if case .found(let cycle) = DependencyCycle.search(from: own, steps: GroupEngine.searchSteps) {
-      fail(because: cycle)
+    searchForCycle(from: own, isThorough: false)
+  }
+
+  func searchForCycle(from operation: AsyncOperation, isThorough: Bool) {
+    switch DependencyCycle.search(from: operation, steps: isThorough ? .max : GroupEngine.searchSteps) {
+    case .found(let cycle): fail(because: cycle)
+    case .none: return
+    case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
     }
   }
 

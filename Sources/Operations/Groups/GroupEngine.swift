@@ -117,12 +117,12 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
-    let isRunning = state.withLock { state in
-      state.schedule.isCycleSuspected = true
-      return state.schedule.phase == .running
+    let (isRunning, isStuck) = state.withLock { state in
+      if state.schedule.phase == .gathering { state.schedule.isCycleSuspected = true }
+      return (state.schedule.phase == .running && !state.schedule.isWindingDown, state.schedule.isStuck)
     }
-    if isRunning { searchForCycle(through: member) }
-    searchForSuspectedCycle()
+    // A new circle goes through the new dependency. If nothing moves, this is the last chance to find it.
+    if isRunning { searchForCycle(from: member, isThorough: isStuck) }
   }
 
   func becameReady(_ member: Operation) {
@@ -205,13 +205,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func startForeign(_ member: Operation) {
-    if !member.isFinished, member.isReady { member.start() }
+    // Asked once: it may become ready at any moment.
+    let isStarted = member.isFinished || member.isReady
+    if isStarted, !member.isFinished { member.start() }
     if member.isFinished { return foreignMemberDidFinish(member) }
     // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
     // settled by another thread at this moment. Foundation starts it when they are.
-    let isLeftToFoundation = !member.isExecuting && !member.isReady
     FinishRelay { self.foreignMemberDidFinish(member) }.wait(for: [member])
-    guard isLeftToFoundation, let queue = state.withLock({ $0.queue }) else { return }
+    guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
     queue.addOperation(member)
     queue.nudge()
   }

@@ -142,6 +142,30 @@ struct GroupCycleTests {
     #expect(group.errors.compactMap { ($0 as? OperationError)?.code } == [.dependencyCycle])
   }
 
+  @Test func aPhaseThatWaitsForAllOfTheOneBeforeIsSearchedOnce() async throws {
+    // Every member of the second phase waits for every one of the first, through its group: an edge each, not n.
+    let first = (0..<20_000).map { _ in AsyncOperation() }
+    let second = GroupOperation((0..<20_000).map { _ in AsyncOperation() })
+    first ==> second
+    try await queue.run(GroupOperation(first + [second]))
+  }
+
+  @Test func dependenciesAddedToAGroupInWhichNothingMovesAreSearchedFromThere() async {
+    let outside = AsyncOperation()
+    let members = (0..<5000).map { _ in AsyncOperation() }
+    [outside] ==> members
+    let group = GroupOperation(members)
+    let began = Gate()
+    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
+    queue.addOperation(group)
+    await began.opened()
+    let another = AsyncOperation()
+    for member in members { another ==> member }
+    queue.addOperations([outside, another])
+    await group.finished()
+    #expect(group.isSuccessful)
+  }
+
   @Test func aLongChainIsNoCircleAndItsSearchDoesNotRecurse() async throws {
     let operations = (0..<50_000).map { _ in AsyncOperation() }
     for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }

@@ -112,6 +112,34 @@ struct TimingTests {
     }
   }
 
+  @Test func whatAPlainMemberWaitsForEndsWhileItsGroupIsCancelled() async {
+    for _ in 0..<rounds {
+      let dependency = BlockOperation {}
+      let member = BlockOperation {}
+      dependency ==> member
+      let group = GroupOperation([member])
+      OperationQueue().addOperation(group)
+      await onThreads(2) { thread in if thread == 0 { dependency.start() } else { group.cancel() } }
+      await group.finished()
+    }
+  }
+
+  @Test func nestedGroupsEndWhileTheyAreAddedToACancelledOne() async {
+    for _ in 0..<rounds / 10 {
+      let held = HeldOperation()
+      let group = GroupOperation([held])
+      let progress = group.progress
+      OperationQueue().addOperation(group)
+      await held.begun.opened()
+      await onThreads(2) { thread in
+        if thread == 0 { group.cancel() } else { group.addOperations((0..<40).map { _ in GroupOperation() }) }
+      }
+      held.gate.open()
+      await group.finished()
+      #expect(progress.completedUnitCount <= progress.totalUnitCount)
+    }
+  }
+
   @Test func aPlainDependencyIsAddedAndRemovedAtOnce() async {
     for _ in 0..<rounds {
       let plain = BlockOperation {}
