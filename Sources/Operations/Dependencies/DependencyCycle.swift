@@ -21,19 +21,26 @@ struct DependencyCycle {
   ///
   /// O(n + e), without recursion. Finished operations are not looked at: they wait for nothing.
   static func search(from root: Operation, steps limit: Int = .max) -> Search {
-    // Each operation is looked at at another moment. What has changed meanwhile may look like a circle, once.
+    // Each operation is looked at at another moment, and what changes meanwhile may look like a circle. It is one if all
+    // of its operations still wait as they did when the last of them was looked at.
     for _ in 0..<3 {
-      let (search, nodes) = attempt(from: root, steps: limit)
+      let (search, circle) = attempt(from: root, steps: limit)
       guard case .found = search else { return search }
-      let edges = zip(nodes, nodes.dropFirst() + nodes.prefix(1))
-      if edges.allSatisfy({ node, next in node.next.contains(next) }) { return search }
+      let isStill = circle.indices.allSatisfy { index in
+        let wait = circle[index].node.wait
+        return wait.edition == circle[index].edition && wait.next.contains(circle[(index + 1) % circle.count].node)
+      }
+      if isStill { return search }
     }
     return .unfinished
   }
 
-  private static func attempt(from root: Operation, steps limit: Int) -> (Search, nodes: [WaitNode]) {
+  private typealias Visit = (node: WaitNode, edition: Int, next: ArraySlice<WaitNode>)
+
+  private static func attempt(from root: Operation, steps limit: Int) -> (Search, circle: [Visit]) {
     let root = WaitNode(root)
-    var path: [(node: WaitNode, next: ArraySlice<WaitNode>)] = [(root, root.next[...])]
+    let start = root.wait
+    var path: [Visit] = [(root, start.edition, start.next[...])]
     var isOnPath = [root: true]
     var steps = 0
     while let top = path.indices.last {
@@ -46,14 +53,14 @@ struct DependencyCycle {
       if steps > limit { return (.unfinished, []) }
       switch isOnPath[next] {
       case true?:
-        let circle = path.map(\.node).drop { $0 != next }
-        return (.found(DependencyCycle(operations: circle.map(\.operation))), Array(circle))
+        let circle = Array(path.drop { $0.node != next })
+        return (.found(DependencyCycle(operations: circle.map(\.node.operation))), circle)
       case false?: continue
       case nil:
-        let waitedFor = next.operation.isFinished ? [] : next.next
-        if waitedFor.isEmpty { continue }
+        let wait = next.operation.isFinished ? WaitNode.Wait(next: []) : next.wait
+        if wait.next.isEmpty { continue }
         isOnPath[next] = true
-        path.append((next, waitedFor[...]))
+        path.append((next, wait.edition, wait.next[...]))
       }
     }
     return (.none, [])

@@ -48,7 +48,10 @@ struct DependencyLedger {
     var gate: Operation?
   }
 
-  private(set) var dependencies: [Dependency] = []
+  /// What is waited for. Never changed without a new ``edition``.
+  private(set) var dependencies: [Dependency] = [] { didSet { edition += 1 } }
+  /// Tells whether the dependencies have changed since one has looked.
+  private(set) var edition = 0
   private(set) var dependents: [WeakDependent] = []
   private(set) var remaining = 0
   private(set) var isClosed = false

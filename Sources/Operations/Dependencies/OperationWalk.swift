@@ -32,7 +32,7 @@ enum OperationWalk {
     var result: [AsyncOperation] = []
     while let node = toVisit.popLast() {
       if !node.isStart, let own = node.operation as? AsyncOperation, own.isFree { result.append(own) }
-      for next in node.next where !next.operation.isFinished && seen.insert(next).inserted { toVisit.append(next) }
+      for next in node.wait.next where !next.operation.isFinished && seen.insert(next).inserted { toVisit.append(next) }
     }
     return result.reversed()
   }

@@ -22,22 +22,27 @@ struct WaitNode: Hashable {
     hasher.combine(isStart)
   }
 
+  /// What has to happen before, and the edition of the ledger that says so.
+  struct Wait {
+    var next: [WaitNode]
+    var edition = 0
+  }
+
   /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the start
   /// of the group around it. A dependency that was named repeatedly is repeated.
   ///
   /// An operation that has been cancelled waits for its members at most.
-  var next: [WaitNode] {
+  var wait: Wait {
     guard let own = operation as? AsyncOperation else {
-      return operation.isCancelled ? [] : operation.dependencies.map { WaitNode($0) }
+      return Wait(next: operation.isCancelled ? [] : operation.dependencies.map { WaitNode($0) })
     }
-    let (dependencies, supervisor) = own.core.withLock { core in
-      core.lifecycle.isCancelled ? ([], nil) : (core.ledger.dependencies, core.supervisor)
+    let (ledger, supervisor, isCancelled) = own.core.withLock { ($0.ledger, $0.supervisor, $0.lifecycle.isCancelled) }
+    var wait = Wait(next: [], edition: ledger.edition)
+    if !isCancelled { wait.next += ledger.dependencies.map { WaitNode($0.operation) } }
+    if !isStart { wait.next += own.members.map { WaitNode($0) } }
+    if !isCancelled, let group = supervisor?.supervisedGroup, group.state == .pending {
+      wait.next.append(WaitNode(group, isStart: true))
     }
-    var result = dependencies.map { WaitNode($0.operation) }
-    if !isStart { result += own.members.map { WaitNode($0) } }
-    if let group = supervisor?.supervisedGroup, group.state == .pending {
-      result.append(WaitNode(group, isStart: true))
-    }
-    return result
+    return wait
   }
 }
