@@ -45,7 +45,6 @@ struct DependencyLedger {
   struct Remains {
     var dependencies: [Dependency] = []
     var dependents: [WeakDependent] = []
-    var gate: Operation?
   }
 
   /// What is waited for. Never changed without a new ``edition``.
@@ -203,7 +202,7 @@ struct DependencyLedger {
 
   mutating func close() -> Remains {
     isClosed = true
-    let remains = Remains(dependencies: dependencies, dependents: dependents, gate: gate)
+    let remains = Remains(dependencies: dependencies, dependents: dependents)
     dependencies = []
     dependents = []
     gate = nil

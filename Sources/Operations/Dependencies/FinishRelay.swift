@@ -45,8 +45,8 @@ final class FinishRelay: Operation, @unchecked Sendable {
       defer { (state.isStopped, state.action) = (true, nil) }
       return (state.isWaiting, state.action)
     }
-    // Otherwise it is about to begin, on another thread, and that will see to it.
-    if isWaiting { letGo(of: operations) }
+    // One that has fired waits for nothing; one that is about to begin, on another thread, is seen to there.
+    if isWaiting, action != nil { letGo(of: operations) }
     return action != nil
   }
 

@@ -158,9 +158,3 @@ struct GroupSchedule {
     return true
   }
 }
-
-/// A member that has finished, with the index that its list gave it.
-struct FinishedMember {
-  let operation: Operation
-  let index: Int
-}

@@ -1,0 +1,7 @@
+import Foundation
+
+/// A member that has finished, with the index that its list gave it.
+struct FinishedMember {
+  let operation: Operation
+  let index: Int
+}
