@@ -97,10 +97,6 @@ extension AsyncOperation {
     }
     Trampoline.release(consume operations)
   }
-
-  var unfinishedDependencyNames: String {
-    dependencies.filter { !$0.isFinished }.map { "“\($0.displayName)”" }.joined(separator: ", ")
-  }
 }
 
 extension Operation {
@@ -110,9 +106,16 @@ extension Operation {
     return String(describing: type(of: self))
   }
 
+  /// The name as sentences quote it.
+  var quotedName: String { "“\(displayName)”" }
+
   func refuseSelfDependency(_ operation: Operation) {
     if operation === self {
       misuse("“\(displayName)” cannot wait for itself: it would never start. Make it depend on another operation.")
     }
   }
+}
+
+extension Sequence where Element: Operation {
+  var quotedNames: String { map(\.quotedName).joined(separator: ", ") }
 }

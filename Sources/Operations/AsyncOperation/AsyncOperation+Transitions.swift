@@ -8,6 +8,7 @@ extension AsyncOperation {
     case begun
     case notReady
     case awaitGate
+    case isGone
   }
 
   /// Starts the operation for its group, if it is still ready.
@@ -15,14 +16,14 @@ extension AsyncOperation {
 
   func begin(by starter: OperationCore.Starter) -> Beginning {
     switch core.withLock({ $0.start(by: starter) }) {
-    case .execute(let observers):
-      for observer in observers { observer.didStart?(self) }
-      // One of them may have ended it.
-      if observers.isEmpty || isExecuting { execute() } else { dropWork() }
+    case .execute(let execution): carryOut(execution)
+    case .prepare: prepare()
+    case .resume(let work): work()
     case .skip: skipExecution()
     case .ignore: break
     case .notReady: return .notReady
     case .awaitGate: return .awaitGate
+    case .isGone: return .isGone
     case .refuse: misuse("“\(displayName)” has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("“\(displayName)” is a member of a group, which starts it. Start the group, or add it to a queue.")
@@ -30,13 +31,36 @@ extension AsyncOperation {
     return .begun
   }
 
+  func carryOut(_ execution: OperationCore.Execution) {
+    if let timeout = execution.timeout {
+      if timeout <= .zero {
+        cancel(because: timeoutError(timeout))
+        skipExecution()
+        return dropWork()
+      }
+      startDeadline(after: timeout)
+    }
+    for observer in execution.observers { observer.didStart?(self) }
+    // One of them may have ended it.
+    if execution.observers.isEmpty || isExecuting { execute() } else { dropWork() }
+  }
+
   // MARK: Finishing
+
+  func carryOut(_ action: OperationLifecycle.FinishAction) {
+    switch action {
+    case .end: conclude()
+    case .skip: skipExecution()
+    case .keep, .ignore: break
+    }
+  }
 
   /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
   func conclude(afterExecution hasExecuted: Bool = true) {
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
     // after its own cancel(), which may be a step behind on another thread.
     if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
+    willFinish()
     // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
     super.start()
     didFinish()
@@ -52,24 +76,30 @@ extension AsyncOperation {
   }
 
   private func settle(_ end: OperationCore.End) {
+    end.extras?.progress?.end()
     for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
-    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed)
+    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
+    if let extras = end.extras { AsyncOperation.letGo(of: extras) }
     for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
   }
 
   // MARK: Cancelling
 
   func cancel(because error: (any Error)?) {
-    let (action, observers, supervisor) = core.withLock { core in
+    let (action, observers, supervisor, task, inner) = core.withLock { core in
       let action = core.lifecycle.cancel(error)
-      return (action, core.observers, action == .ignore ? nil : core.takeReadiness())
+      let supervisor = action == .ignore ? nil : core.takeReadiness()
+      return (action, core.observers, supervisor, core.extras?.task, core.extras?.inner)
     }
-    guard case .announce(let whileExecuting) = action else { return }
-    cancelMembers()
-    if whileExecuting { didCancel() }
+    guard case .announce(let whileExecuting, let skips) = action else { return }
     for observer in observers { observer.didCancel?(self) }
+    cancelMembers()
+    task?.cancel()
+    if let inner { Trampoline.run { inner.cancel() } }
+    if whileExecuting { didCancel() }
     super.cancel()
     supervisor?.memberIsReady(self)
+    if skips { skipExecution() }
   }
 }

@@ -45,14 +45,18 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     super.init()
   }
 
-  deinit { AsyncOperation.release(core.withLock { $0.ledger.close().dependencies }) }
+  deinit {
+    let (dependencies, extras) = core.withLock { ($0.ledger.close().dependencies, $0.extras?.takeRemains()) }
+    AsyncOperation.release(consume dependencies)
+    if let extras { AsyncOperation.letGo(of: extras) }
+  }
 
   // MARK: State
 
   public final var state: State {
     let lifecycle = core.withLock { $0.lifecycle }
     switch lifecycle.phase {
-    case .pending, .skipped: return .pending
+    case .pending, .preparing, .evaluating, .skipped: return .pending
     case .executing: return .executing
     case .ending:
       if isFinished { return .finished }
@@ -113,7 +117,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation is ready, is not executing, and is not the member of a group.
   public final override func start() {
     switch begin(by: .anyone) {
-    case .begun: return
+    case .begun, .isGone: return
     case .awaitGate:
       // Another thread has counted the last dependency and is telling Foundation. If that has heard of it (it has in a
       // queue), there is nothing to wait for.
@@ -132,7 +136,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         return
       } else {
         misuse(
-          "“\(displayName)” is not ready: it waits for \(unfinishedDependencyNames). Add it to a queue, which starts it "
+          "“\(displayName)” is not ready: it waits for \(dependencies.filter { !$0.isFinished }.quotedNames). Add it to a queue, which starts it "
             + "when they have finished, or start it after them."
         )
       }
@@ -158,7 +162,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
   func complete(with errors: [any Error]) {
-    if core.withLock({ $0.lifecycle.finish(errors) }) == .end { conclude() }
+    carryOut(core.withLock { $0.lifecycle.finish(errors) })
   }
 
   final func endIfNotEnded() {
@@ -168,6 +172,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Lets go of a closure that will not be called any more.
   func dropWork() {}
+
+  /// About to call the operation finished: for what has to be true before anybody can see that.
+  func willFinish() {}
 
   /// Called by Foundation when the operation has finished, on a thread of its own. Cleared then, so that a block that
   /// refers to the operation is no leak.
@@ -196,7 +203,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   func cancelMembers() {}
 
   /// What runs inside this operation. Only a group has any.
-  var members: [Operation] { [] }
+  var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
 
   // MARK: Observing
 
@@ -220,6 +227,27 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
     if isSettled { waiter() }
   }
+
+  // MARK: Progress
+
+  /// How far the work has come, for work that counts its own units.
+  ///
+  /// ```swift
+  /// progress.totalUnitCount = Int64(pages.count)
+  /// for page in pages {
+  ///   store(page)
+  ///   progress.completedUnitCount += 1
+  /// }
+  /// ```
+  ///
+  /// The group around the operation weighs it: see ``GroupOperation/progress`` and ``progressWeight``. An operation that
+  /// has finished is done, whatever it has reported. Cancelling the progress cancels the operation. It may be changed on any
+  /// thread, also on Linux, where Foundation's own may not. A child of it (`addChild`) reaches the group when one of the two
+  /// counts changes, and at the end.
+  public var progress: Progress { ownProgress }
+
+  /// A copy for the group around the operation.
+  func makeProgressCopy() -> Progress { ownProgress.makeCopy() }
 
   // MARK: Dependencies
 

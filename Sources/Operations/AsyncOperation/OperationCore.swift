@@ -16,7 +16,11 @@
   }
 
   enum StartAction {
-    case execute([OperationObserver])
+    case execute(Execution)
+    /// There are inputs and conditions.
+    case prepare
+    /// It has a slot again.
+    case resume(@Sendable () -> Void)
     case skip
     case ignore
     case refuse
@@ -26,10 +30,18 @@
     case awaitGate
     /// A group starts its members; nobody else does.
     case isMember
+    /// It has been ended while it waited for a slot, which it has no use for any more.
+    case isGone
+  }
+
+  /// What is needed to execute.
+  struct Execution {
+    var observers: [OperationObserver]
+    var timeout: Duration?
   }
 
   enum ClaimAction {
-    case claimed(isReady: Bool)
+    case claimed(isReady: Bool, hasExtras: Bool)
     case refused(because: String)
     /// The operation is in this very group already.
     case repeated
@@ -42,6 +54,8 @@
     var starter: OperationStarter?
     var memberIndex: Int
     var failed: Bool
+    var holdsSlot: Bool
+    var extras: OperationExtras.Remains?
   }
 
   var lifecycle = OperationLifecycle()
@@ -51,12 +65,13 @@
   /// Those who start the operation by hand while another thread opens its gate.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
+  private(set) var extras: OperationExtras?
   /// What the supervisor remembers the operation by.
-  private var memberIndex = 0
+  private(set) var memberIndex = 0
   /// The engine of the group the operation is in. Not counted: a group that is never started would hold its members, and
   /// they its engine. It is valid while it is here, for a group that goes away takes it out, under this lock, before.
   private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
-  private var starter: OperationStarter?
+  private(set) var starter: OperationStarter?
   private(set) var place = Place.none
   /// The supervisor has not been told yet that the operation is ready.
   private var owesReadiness = false
@@ -66,6 +81,14 @@
   var hasCompletionBlock = false
 
   var supervisor: OperationSupervisor? { unsafe unmanagedSupervisor?.takeUnretainedValue() }
+
+  /// For what is changed.
+  mutating func makeExtras() -> OperationExtras {
+    if let extras { return extras }
+    let new = OperationExtras()
+    extras = new
+    return new
+  }
 
   // MARK: Places
 
@@ -90,7 +113,7 @@
     if let supervisor { unsafe unmanagedSupervisor = .passUnretained(supervisor) }
     let isReady = ledger.isSatisfied || lifecycle.isCancelled
     owesReadiness = supervisor != nil && !isReady
-    return .claimed(isReady: isReady)
+    return .claimed(isReady: isReady, hasExtras: extras != nil)
   }
 
   /// The group has gone away, or has ended before the operation came.
@@ -145,14 +168,22 @@
         if owesReadiness { return .notReady }
         self.starter = starter
       }
+    } else if case .member(let starter) = starter {
+      guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
+      self.starter = starter
+      extras?.pause = nil
+      return .resume(pause.resume)
     }
-    switch lifecycle.start() {
-    case .execute: return .execute(observers)
+    switch lifecycle.start(preparing: extras?.isToBePrepared ?? false) {
+    case .execute: return .execute(execution)
+    case .prepare: return .prepare
     case .skip: return .skip
     case .ignore: return .ignore
     case .refuse: return .refuse
     }
   }
+
+  var execution: Execution { Execution(observers: observers, timeout: extras?.timeout) }
 
   mutating func takeEnd() -> End {
     defer {
@@ -166,7 +197,9 @@
       waiters: waiters,
       starter: starter,
       memberIndex: memberIndex,
-      failed: !lifecycle.failures.isEmpty
+      failed: !lifecycle.failures.isEmpty,
+      holdsSlot: extras?.pause == nil,
+      extras: extras?.takeRemains()
     )
   }
 }

@@ -8,5 +8,9 @@ class OperationStarter: @unchecked Sendable {
   /// - Parameters:
   ///   - index: What the supervisor gave the operation to remember.
   ///   - failed: Whether it has errors.
-  func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool) {}
+  ///   - holdsSlot: Whether it has a slot to give back. One that ends in a pause has not.
+  func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {}
+
+  /// An executing operation gives its slot back. It will become ready again, and be started a second time, to go on.
+  func memberDidPause() {}
 }

@@ -11,4 +11,10 @@ class OperationSupervisor: @unchecked Sendable {
 
   /// The operation, not yet started, waits for one more.
   func memberGainedDependency(_ member: AsyncOperation) {}
+
+  /// The operation reports its own progress, from now on.
+  func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
+
+  /// It has reported something.
+  func memberDidProgress() {}
 }

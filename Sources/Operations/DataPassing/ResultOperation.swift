@@ -27,7 +27,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public final var result: Result<Output, any Error>? {
     let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
     switch phase {
-    case .pending, .executing, .skipped: return nil
+    case .pending, .preparing, .evaluating, .executing, .skipped: return nil
     case .ending, .finished: break
     }
     if let error = outcomeError { return .failure(error) }
@@ -49,7 +49,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     do { finish(returning: try work()) } catch { finish(with: error) }
   }
 
-  final override func dropWork() { _ = takeWork() }
+  override func dropWork() { _ = takeWork() }
 
   private func takeWork() -> (@Sendable () throws -> Output)? {
     defer { work = nil }
@@ -66,8 +66,16 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
       if action != .ignore { storedOutput = output }
       return action
     }
-    if action == .end { conclude() }
+    carryOut(action)
     return action != .ignore
+  }
+
+  /// The work is done, one way or the other.
+  public final func finish(with result: Result<Output, any Error>) {
+    switch result {
+    case .success(let output): finish(returning: output)
+    case .failure(let error): finish(with: error)
+    }
   }
 
   final override func complete(with errors: [any Error]) {

@@ -55,9 +55,10 @@ public struct OperationError: Error, Equatable {
 extension OperationError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
+  /// The message, and the causes as far as it does not speak of them.
   public var description: String {
-    guard !underlyingErrors.isEmpty else { return message }
-    return message + " Cause: " + underlyingErrors.map(describe).joined(separator: "; ")
+    let causes = underlyingErrors.flatMap(OperationError.rootCauses).map(describe).filter { !message.contains($0) }
+    return causes.isEmpty ? message : message + " Cause: " + causes.joined(separator: "; ")
   }
 }
 
@@ -68,5 +69,6 @@ public func ~= (code: OperationError.Code, error: any Error) -> Bool {
 
 /// An error as a person would want to read it: its own words if it has some, else its Swift description.
 func describe(_ error: any Error) -> String {
-  (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
+  if error is CancellationError { return "cancelled" }
+  return (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
 }

@@ -4,4 +4,6 @@ import Foundation
 struct FinishedMember {
   let operation: Operation
   let index: Int
+  /// It has a slot to give back.
+  var holdsSlot = true
 }

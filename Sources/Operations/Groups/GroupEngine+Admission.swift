@@ -43,11 +43,13 @@ extension GroupEngine {
       return (state.members.append(operations), state.schedule.isWindingDown, progress)
     }
     var ready: [ReadyMember] = []
+    var weighty: [(operation: AsyncOperation, index: Int)] = []
     var repeated: [Int] = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
-      case .claimed(let isReady):
+      case .claimed(let isReady, let hasExtras):
+        if hasExtras, let own = operation as? AsyncOperation { weighty.append((own, index)) }
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where skippingRepeated: repeated.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
@@ -55,7 +57,7 @@ extension GroupEngine {
       }
     }
     for group in groups { group.refuse(enclosing: outer) }
-    progress.apply()
+    apply(progress)
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
     if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
     let correction = state.withLock { state in
@@ -64,7 +66,8 @@ extension GroupEngine {
       if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
       return state.progress.add(-repeated.count, groups: [])
     }
-    correction.apply()
+    apply(correction)
+    for (operation, index) in weighty { weigh(operation, index: index) }
     admitted(except: repeated.count)
   }
 
@@ -84,7 +87,7 @@ extension GroupEngine {
       state.foreignMembers[ObjectIdentifier(operation)] = index
       return false
     }
-    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation))
+    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation), hasExtras: false)
   }
 
   /// Arranges for a plain Foundation member to be taken up when what it waits for has finished.

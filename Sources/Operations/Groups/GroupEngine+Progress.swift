@@ -1,6 +1,6 @@
 import Foundation
 
-/// How the members' ends become Foundation's Progress.
+/// How the members' ends, and what they report, become Foundation's Progress.
 extension GroupEngine {
   func sharedProgress(onCancel: @escaping @Sendable () -> Void) -> Progress {
     ProgressChange.exclusively {
@@ -19,4 +19,68 @@ extension GroupEngine {
       return progress
     }
   }
+
+  func apply(_ change: ProgressChange) {
+    if change.isEmpty { return }
+    change.apply()
+    publish()
+    owningGroup?.progressDidChange()
+  }
+
+  /// Tells the listeners how far the group has come. One at a time, so that the newest is the last.
+  private func publish() {
+    ProgressChange.exclusively {
+      guard let (progress, listeners) = state.withLock({ $0.progress.audience }) else { return }
+      let fraction = progress.fractionCompleted
+      for listener in listeners { listener.yield(fraction) }
+    }
+  }
+
+  // MARK: What members report
+
+  /// A member comes that may count more than a unit, or report its own.
+  func weigh(_ member: AsyncOperation, index: Int) {
+    let (weight, reports) = member.core.withLock { ($0.extras?.progressWeight, $0.extras?.progress != nil) }
+    let change = state.withLock { state in
+      state.members.contains(index) ? state.progress.weigh(member, weight: weight, isReporting: reports) : nil
+    }
+    if let change { apply(change) }
+  }
+
+  func memberBeganToReport(_ member: AsyncOperation, index: Int) {
+    let change = state.withLock { state in
+      state.members.contains(index) ? state.progress.weigh(member, weight: nil, isReporting: true) : nil
+    }
+    if let change { apply(change) }
+  }
+
+  func memberHasReported() {
+    publish()
+    owningGroup?.progressDidChange()
+  }
+
+  // MARK: Streams
+
+  /// A stream of `progress`, which is this group's shared one.
+  func updates(of progress: Progress, for group: GroupOperation) -> AsyncStream<Double> {
+    let (stream, listener) = AsyncStream.makeStream(of: Double.self, bufferingPolicy: .bufferingNewest(1))
+    let number = ProgressChange.exclusively {
+      listener.yield(progress.fractionCompleted)
+      return state.withLock { $0.progress.add(listener) }
+    }
+    listener.onTermination = { [weak self] _ in _ = self?.removeListener(number) }
+    group.whenSettled { [weak self] in
+      guard let listener = self?.removeListener(number) else { return }
+      listener.yield(1)
+      listener.finish()
+    }
+    return stream
+  }
+
+  private func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? {
+    state.withLock { $0.progress.removeListener(number) }
+  }
+
+  /// The group finishes, perhaps before its members have.
+  func endProgress() { apply(state.withLock { $0.progress.end() }) }
 }

@@ -26,6 +26,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?
+    /// The group has finished before its members have: it timed out.
+    var isAbandoned = false
+    /// The group has been released.
+    var isDisbanded = false
 
     /// Nothing is left to do for a member.
     mutating func settle(_ member: FinishedMember) -> Step {
@@ -38,7 +42,20 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
 
     mutating func nextStep() -> Step {
-      Step(isDone: schedule.endIfDone(), isStuck: schedule.isCycleSuspected && schedule.isStuck)
+      let isDone = schedule.endIfDone()
+      return Step(
+        isDone: isDone,
+        isStuck: schedule.isCycleSuspected && schedule.isStuck,
+        released: isDone ? nil : releaseIfAbandoned()
+      )
+    }
+
+    /// Once all that is left is members that execute, perhaps for ever, a group that has finished without them need not
+    /// stay for them.
+    mutating func releaseIfAbandoned() -> GroupOperation? {
+      guard isAbandoned, schedule.hasOnlyExecutingMembers else { return nil }
+      defer { group = nil }
+      return group
     }
   }
 
@@ -55,6 +72,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var progress: ProgressChange?
     var isDone = false
     var isStuck = false
+    /// To be let go of.
+    var released: GroupOperation?
   }
 
   let state = Locked(State())
@@ -71,7 +90,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   init(accountsForAll: Bool) { self.accountsForAll = accountsForAll }
 
   /// The group that this is the engine of.
-  override var supervisedGroup: AsyncOperation? { owner.withLock { $0.group } }
+  override var supervisedGroup: AsyncOperation? { owningGroup }
+
+  var owningGroup: GroupOperation? { owner.withLock { $0.group } }
 
   func belong(to group: GroupOperation) { owner.withLock { $0.group = group } }
 
@@ -101,6 +122,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     let (members, schedule, waiting) = state.withLock { state in
       defer {
         (state.members, state.schedule) = (MemberList(), GroupSchedule())
+        state.isDisbanded = true
         state.waitingForeignMembers = [:]
       }
       return (state.members.operations, state.schedule, state.waitingForeignMembers.values)
@@ -115,6 +137,12 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   // MARK: OperationSupervisor
 
   override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
+
+  override func memberReportsProgress(_ member: AsyncOperation, index: Int) {
+    memberBeganToReport(member, index: index)
+  }
+
+  override func memberDidProgress() { memberHasReported() }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
     let (isRunning, isStuck) = state.withLock { state in
@@ -133,17 +161,20 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   // MARK: Members run
 
-  /// Begins to run the members; all of them are finished in the end, also if none is to be executed.
+  /// Begins to run the members, once; all of them are finished in the end, also if none is to be executed.
   func begin(_ group: GroupOperation, windingDown: Bool) {
     let queue = OperationQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
-    state.withLock { state in
+    let begins = state.withLock { state in
+      if state.schedule.phase != .gathering { return false }
       state.group = group
       state.queue = queue
       if windingDown { state.schedule.isWindingDown = true }
       state.schedule.begin()
+      return true
     }
+    guard begins else { return }
     // Whoever has cancelled the group may not have come to its members yet.
     if windingDown { cancelMembers() }
     searchForSuspectedCycle(evenIfMoving: true)
@@ -198,11 +229,15 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     guard let own = member as? AsyncOperation else { return startForeign(member) }
     switch own.startAsMember(by: runner) {
     case .begun, .awaitGate: return
+    case .isGone: slotIsFree()
     case .notReady:
-      carryOut(state.withLock { $0.schedule.freeSlot(takenNext: false) })
+      slotIsFree()
       searchForSuspectedCycle()
     }
   }
+
+  /// A member gives its slot back without having finished just now.
+  func slotIsFree() { carryOut(state.withLock { $0.isDisbanded ? .none : $0.schedule.freeSlot(takenNext: false) }) }
 
   private func startForeign(_ member: Operation) {
     // Asked once: it may become ready at any moment.
@@ -232,9 +267,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
-    let accounts = accountsForAll || failed
-    let (help, group, step) = state.withLock { state in
-      let help = state.schedule.freeSlot(takenNext: takenNext)
+    let (help, group, step) = state.withLock { state -> (GroupSchedule.Help, GroupOperation?, Step) in
+      if state.isDisbanded { return (.none, nil, Step()) }
+      let accounts = (accountsForAll || failed) && state.group != nil
+      let help = member.holdsSlot ? state.schedule.freeSlot(takenNext: takenNext) : .none
       if accounts { return (help, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
       return (help, nil, state.settle(member))
     }
@@ -256,16 +292,16 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func carryOut(_ step: Step) {
-    step.progress?.apply()
+    if let progress = step.progress { apply(progress) }
     if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
   }
 
   func end() {
-    let (group, progress) = state.withLock { state in
+    let group = state.withLock { state in
       defer { (state.group, state.queue) = (nil, nil) }
-      return (state.group, state.progress.end())
+      return state.group
     }
-    progress.apply()
+    endProgress()
     Trampoline.run { group?.endIfNotEnded() }
   }
 
@@ -289,6 +325,15 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   func cancel(_ member: Operation) {
     member.cancel()
     if !(member is AsyncOperation) { foreignMemberIsReady(member) }
+  }
+
+  /// The group finishes, perhaps before its members have.
+  func groupWillFinish() {
+    let group = state.withLock { state in
+      state.isAbandoned = state.schedule.phase == .running
+      return state.releaseIfAbandoned()
+    }
+    withExtendedLifetime(group) { endProgress() }
   }
 
   /// The group has been told to finish, which it does when its members have.

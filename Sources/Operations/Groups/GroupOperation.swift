@@ -138,16 +138,28 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set { policy.withLock { $0 = newValue } }
   }
 
-  /// How far the group has come: a unit a member, where a nested group's fills as that comes along.
+  /// How far the group has come: a unit a member, or its ``AsyncOperation/progressWeight``; those of a member that reports
+  /// its own progress, and of a nested group, fill as that comes along. A member that has finished is done, whatever way it
+  /// did.
   ///
   /// May be a child of another Progress, and have further children. Cancelling it cancels the group. Foundation's
-  /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised.
-  public final var progress: Progress {
+  /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised: see
+  /// ``progressUpdates``.
+  public final override var progress: Progress {
     engine.sharedProgress { [weak self] in self?.cancel() }
   }
 
-  /// A progress of its own for the group around this one, so that ``progress`` is free to be anybody's child.
-  final func makeProgress() -> Progress { engine.makeProgress() }
+  /// How far the group has come, from 0 to 1, each time that changes: first what it is now, last the 1 of a group that has
+  /// finished. Whoever is slow gets the newest.
+  ///
+  /// ```swift
+  /// for await fraction in group.progressUpdates { bar.show(fraction) }
+  /// ```
+  ///
+  /// Each call makes a stream of its own, for one task.
+  public final var progressUpdates: AsyncStream<Double> { engine.updates(of: progress, for: self) }
+
+  final override func makeProgressCopy() -> Progress { engine.makeProgress() }
 
   // MARK: What became of them
 
@@ -191,6 +203,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public final override func execute() { engine.begin(self, windingDown: false) }
 
   final override func skipExecution() { engine.begin(self, windingDown: true) }
+
+  /// It was ended, by its timeout, when it was about to begin: its members have to be, too.
+  final override func dropWork() { engine.begin(self, windingDown: true) }
+
+  final override func willFinish() { engine.groupWillFinish() }
 
   final override func cancelMembers() { engine.cancelMembers() }
 

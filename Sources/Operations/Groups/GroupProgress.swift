@@ -3,46 +3,104 @@ import Foundation
 /// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and returns the
 /// changes to be made when that is released.
 ///
-/// A Progress is made when it is asked for, and kept up to date from then on. A nested group's becomes the child of its
-/// outer group's, as one made for it: the shared one stays free to be anybody's child, which it can be only once.
+/// A Progress is made when it is asked for, and kept up to date from then on. A member that reports its own units, as a
+/// nested group does, becomes a child of it, by a copy: its own stays free to be anybody's child, which it can be only once.
 struct GroupProgress {
-  struct WeakGroup {
-    weak var group: GroupOperation?
+  /// An unfinished member that is not just one unit that is done or is not.
+  struct Part {
+    weak var operation: AsyncOperation?
+    let weight: Int
+    let isReporting: Bool
   }
 
   private var total = 0
   private var completed = 0
-  /// The groups among the unfinished members.
-  private var groups: [ObjectIdentifier: WeakGroup] = [:]
+  private var parts: [ObjectIdentifier: Part] = [:]
   private var progresses: [Progress] = []
   private(set) var shared: Progress?
+  private var listeners: [Int: AsyncStream<Double>.Continuation] = [:]
+  private var listenersSoFar = 0
+  private var isOver = false
 
-  mutating func add(_ count: Int, groups newGroups: [GroupOperation]) -> ProgressChange {
+  // MARK: Members
+
+  /// Members come, a unit each.
+  mutating func add(_ count: Int, groups: [GroupOperation]) -> ProgressChange {
     total += count
-    for group in newGroups { groups[ObjectIdentifier(group)] = WeakGroup(group: group) }
-    return ProgressChange(progresses, addingToTotal: count, completed: 0, groups: newGroups)
+    for group in groups {
+      parts[ObjectIdentifier(group)] = Part(operation: group, weight: 1, isReporting: true)
+    }
+    return ProgressChange(progresses, addingToTotal: count, children: groups.map { ($0, 1) })
+  }
+
+  /// An unfinished member is not a simple unit.
+  mutating func weigh(_ operation: AsyncOperation, weight: Int?, isReporting: Bool) -> ProgressChange? {
+    let id = ObjectIdentifier(operation)
+    let before = parts[id] ?? Part(operation: operation, weight: 1, isReporting: false)
+    let after = Part(
+      operation: operation,
+      weight: weight ?? before.weight,
+      isReporting: isReporting || before.isReporting
+    )
+    if after.weight == before.weight, after.isReporting == before.isReporting { return nil }
+    // A child keeps the portion it came with: what is a child already, a nested group, keeps its weight.
+    if before.isReporting { return nil }
+    parts[id] = after
+    total += after.weight - before.weight
+    return ProgressChange(
+      progresses,
+      addingToTotal: after.weight - before.weight,
+      children: after.isReporting ? [(operation, after.weight)] : []
+    )
   }
 
   mutating func complete(_ operation: Operation) -> ProgressChange {
-    completed += 1
-    // The unit of a group is completed by its child progress.
-    let isGroup = !groups.isEmpty && groups.removeValue(forKey: ObjectIdentifier(operation)) != nil
-    return ProgressChange(progresses, addingToTotal: 0, completed: isGroup ? 0 : 1, groups: [])
+    let part = parts.isEmpty ? nil : parts.removeValue(forKey: ObjectIdentifier(operation))
+    let weight = part?.weight ?? 1
+    completed += weight
+    // The units of one that reports are completed by its child progress.
+    return change(completing: part?.isReporting == true ? 0 : weight)
   }
 
-  /// The group has ended. One without members, too, has done all it had to do.
-  mutating func end() -> ProgressChange {
-    guard total == 0 else { return ProgressChange([], addingToTotal: 0, completed: 0, groups: []) }
-    total = 1
-    completed = 1
-    return ProgressChange(progresses, addingToTotal: 1, completed: 1, groups: [])
+  private func change(completing count: Int) -> ProgressChange {
+    ProgressChange(isOver ? [] : progresses, completing: count)
   }
+
+  /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for them.
+  mutating func end() -> ProgressChange {
+    let isEmpty = total == 0
+    if isEmpty { total = 1 }
+    let left = total - completed - parts.values.reduce(0) { $0 + ($1.isReporting ? $1.weight : 0) }
+    completed += left
+    let change = ProgressChange(progresses, addingToTotal: isEmpty ? 1 : 0, completing: left)
+    defer { isOver = true }
+    return isOver ? ProgressChange([]) : change
+  }
+
+  // MARK: Those who follow
 
   /// Takes up a new progress, and says what is to be told it of the past.
   mutating func follow(_ progress: Progress, isShared: Bool) -> ProgressChange {
     progresses.append(progress)
     if isShared { shared = progress }
-    let groups = groups.values.compactMap(\.group)
-    return ProgressChange([progress], addingToTotal: total, completed: completed, groups: groups)
+    let children = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
+    return ProgressChange([progress], addingToTotal: total, completing: completed, children: children)
+  }
+
+  /// - Returns: What to take the listener out by.
+  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int {
+    listenersSoFar += 1
+    listeners[listenersSoFar] = listener
+    return listenersSoFar
+  }
+
+  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? {
+    listeners.removeValue(forKey: number)
+  }
+
+  /// Those to tell how far the group has come, and what says so.
+  var audience: (progress: Progress, listeners: [AsyncStream<Double>.Continuation])? {
+    guard !listeners.isEmpty, let shared else { return nil }
+    return (shared, Array(listeners.values))
   }
 }

@@ -58,9 +58,12 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   /// Whether this is the current thread's runner, and `member` is the one it runs.
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
-  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool) {
+  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
     let isHere = isRunning(member)
     if isHere { hasFinished = true }
-    engine.finished(FinishedMember(operation: member, index: index), failed: failed, takenNext: isHere)
+    let finished = FinishedMember(operation: member, index: index, holdsSlot: holdsSlot)
+    engine.finished(finished, failed: failed, takenNext: isHere)
   }
+
+  override func memberDidPause() { engine.slotIsFree() }
 }

@@ -53,6 +53,11 @@ struct GroupSchedule {
   /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
   var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
+  /// Whoever is left has been started, and nobody else is to come.
+  var hasOnlyExecutingMembers: Bool {
+    phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
+  }
+
   private var mayHandOut: Bool {
     if ready.isEmpty { return false }
     return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))

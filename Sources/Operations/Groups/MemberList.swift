@@ -13,6 +13,11 @@ struct MemberList {
 
   var operations: [Operation] { slots.compactMap(\.self) }
 
+  /// Whether the member of this index has not been taken out.
+  func contains(_ index: Int) -> Bool {
+    slots.indices.contains(index - firstIndex) && slots[index - firstIndex] != nil
+  }
+
   /// - Returns: The index of the first; the others follow.
   mutating func append(_ operations: ArraySlice<Operation>) -> Int {
     let index = firstIndex + slots.count

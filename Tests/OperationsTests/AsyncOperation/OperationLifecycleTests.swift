@@ -5,37 +5,57 @@ import Testing
 /// The state machine, walked through every sequence of events.
 struct OperationLifecycleTests {
   enum Event: CaseIterable {
-    case start, finish, finishWithError, cancel, cancelWithError, record, end, settle
+    case start, startPreparing, evaluate, resume, execute
+    case finish, finishWithError, cancel, cancelWithError, record, end, settle
   }
 
   private func isLegal(_ event: Event, in lifecycle: OperationLifecycle) -> Bool {
+    switch event {
     // Settling is the second half of ending, and done by the one who ended it.
-    event != .settle || lifecycle.phase == .ending
+    case .settle: lifecycle.phase == .ending
+    // The one who prepares the operation takes it a step further.
+    case .evaluate, .execute: lifecycle.phase == .preparing
+    default: true
+    }
   }
 
-  /// What may never be taken back, and what may be granted only once, over one sequence.
-  private struct Watch {
+  /// What may never be taken back, and what may be granted only once, on the way to one state.
+  private struct Watch: Hashable {
     var ends = 0
     var executions = 0
     var announcements = 0
     var keeps = 0
   }
 
-  @Test func everySequenceOfEventsUpToLengthSixKeepsThePromises() {
-    var sequences = 0
-    func walk(_ lifecycle: OperationLifecycle, _ watch: Watch, depth: Int) {
-      guard depth < 6 else { return }
+  /// All that decides what can happen next: the failures only gather.
+  private struct Place: Hashable {
+    let phase: OperationLifecycle.Phase
+    let isCancelled: Bool
+    let hasExecuted: Bool
+    let watch: Watch
+  }
+
+  @Test func everySequenceOfEventsKeepsThePromises() {
+    var seen: Set<Place> = []
+    var toVisit = [(OperationLifecycle(), Watch())]
+    var steps = 0
+    while let (lifecycle, watch) = toVisit.popLast() {
       for event in Event.allCases where isLegal(event, in: lifecycle) {
-        sequences += 1
+        steps += 1
         var next = lifecycle
         var watch = watch
         apply(event, to: &next, before: lifecycle, &watch)
         check(next, after: event, from: lifecycle, watch)
-        walk(next, watch, depth: depth + 1)
+        let place = Place(
+          phase: next.phase,
+          isCancelled: next.isCancelled,
+          hasExecuted: next.hasExecuted,
+          watch: watch
+        )
+        if seen.insert(place).inserted { toVisit.append((next, watch)) }
       }
     }
-    walk(OperationLifecycle(), Watch(), depth: 0)
-    #expect(sequences > 50_000)
+    #expect(Set(seen.map(\.phase)).count == 7 && seen.count > 20 && steps > 200)
   }
 
   private func apply(
@@ -46,13 +66,19 @@ struct OperationLifecycleTests {
   ) {
     switch event {
     case .start:
-      switch next.start() {
-      case .execute:
+      start(&next, before, preparing: false, &watch)
+    case .startPreparing: start(&next, before, preparing: true, &watch)
+    case .evaluate:
+      let mayExecute = before.mayExecute
+      #expect(next.proceed(to: .evaluating) == mayExecute)
+      #expect(next.phase == (mayExecute ? .evaluating : .skipped))
+    case .resume: #expect(next.resume() == (before.phase == .evaluating))
+    case .execute:
+      if next.proceed(to: .executing) {
         watch.executions += 1
-        #expect(before.phase == .pending && !before.isCancelled && watch.keeps == 0)
-      case .skip: #expect(before.phase == .pending && (before.isCancelled || watch.keeps == 1))
-      case .ignore: #expect(before.phase == .finished)
-      case .refuse: #expect([.executing, .skipped, .ending].contains(before.phase))
+        #expect(!before.isCancelled && watch.keeps == 0)
+      } else {
+        #expect(next.phase == .skipped && (before.isCancelled || watch.keeps == 1))
       }
     case .finish: finish([], &next, before, &watch)
     case .finishWithError: finish([TestError("finish")], &next, before, &watch)
@@ -65,6 +91,23 @@ struct OperationLifecycleTests {
     case .end:
       if next.end() { watch.ends += 1 }
     case .settle: next.settle()
+    }
+  }
+
+  private func start(
+    _ next: inout OperationLifecycle,
+    _ before: OperationLifecycle,
+    preparing: Bool,
+    _ watch: inout Watch
+  ) {
+    switch next.start(preparing: preparing) {
+    case .execute:
+      watch.executions += 1
+      #expect(!preparing && before.phase == .pending && !before.isCancelled && watch.keeps == 0)
+    case .prepare: #expect(preparing && before.phase == .pending && !before.isCancelled && watch.keeps == 0)
+    case .skip: #expect(before.phase == .pending && (before.isCancelled || watch.keeps == 1))
+    case .ignore: #expect(before.phase == .finished)
+    case .refuse: #expect(![.pending, .finished].contains(before.phase))
     }
   }
 
@@ -81,7 +124,8 @@ struct OperationLifecycleTests {
       #expect(before.phase == .executing)
     case .keep:
       watch.keeps += 1
-      #expect(before.phase == .pending)
+      #expect([.pending, .preparing].contains(before.phase))
+    case .skip: #expect(before.phase == .evaluating && next.phase == .skipped)
     case .ignore: break
     }
     #expect(next.failures.count == before.failures.count + (action == .ignore ? 0 : errors.count))
@@ -94,9 +138,10 @@ struct OperationLifecycleTests {
     _ watch: inout Watch
   ) {
     switch next.cancel(error) {
-    case .announce(let whileExecuting):
+    case .announce(let whileExecuting, let skips):
       watch.announcements += 1
       #expect(whileExecuting == (before.phase == .executing))
+      #expect(skips == (before.phase == .evaluating))
       #expect(!before.isCancelled)
     case .ignore: break
     }
@@ -111,15 +156,27 @@ struct OperationLifecycleTests {
     from previous: OperationLifecycle,
     _ watch: Watch
   ) {
-    let order: [OperationLifecycle.Phase] = [.pending, .executing, .skipped, .ending, .finished]
-    let (before, after) = (order.firstIndex(of: previous.phase)!, order.firstIndex(of: next.phase)!)
-    #expect(after >= before, "\(event) went back from \(previous.phase) to \(next.phase)")
+    #expect(
+      rank(of: next.phase) >= rank(of: previous.phase),
+      "\(event) went back from \(previous.phase) to \(next.phase)"
+    )
     #expect(watch.ends <= 1 && watch.executions <= 1 && watch.announcements <= 1 && watch.keeps <= 1)
     #expect((watch.ends == 1) == [.ending, .finished].contains(next.phase))
     #expect(next.hasExecuted == (watch.executions == 1))
     #expect(next.isCancelled == (watch.announcements == 1))
     if [.ending, .finished].contains(previous.phase) {
       #expect(next.failures.count == previous.failures.count, "\(event) changed the errors of an ended operation")
+    }
+  }
+
+  /// An operation may go back from its conditions to its inputs, but no further.
+  private func rank(of phase: OperationLifecycle.Phase) -> Int {
+    switch phase {
+    case .pending: 0
+    case .preparing, .evaluating: 1
+    case .executing, .skipped: 2
+    case .ending: 3
+    case .finished: 4
     }
   }
 }

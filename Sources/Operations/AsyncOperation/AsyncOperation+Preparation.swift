@@ -1,0 +1,128 @@
+import Foundation
+
+/// What comes between the start of an operation and its execution.
+extension AsyncOperation {
+  // MARK: Conditions
+
+  /// Makes the execution depend on a condition. Conditions are evaluated in the order they were added, when everything the
+  /// operation waits for has finished, and no further than to the first that is not met.
+  ///
+  /// While they are evaluated the operation is pending, keeps the slot it has in its queue or group, and holds no thread.
+  /// Cancelling or finishing it then ends it at once. If all are met it executes where it would have without them, on a
+  /// thread of its queue's kind: on the main thread in `OperationQueue.main`, on the queue's `underlyingQueue` if it has
+  /// one, else on one of the system's.
+  ///
+  /// - Precondition: The operation has not been started.
+  public final func addCondition(_ condition: OperationCondition) {
+    let isTooLate = core.withLock { core in
+      if core.lifecycle.phase != .pending { return true }
+      core.makeExtras().conditions.append(condition)
+      return false
+    }
+    if isTooLate {
+      misuse(
+        "\(quotedName) has been started: it is too late for its condition “\(condition.name)”. Add conditions before the "
+          + "operation is added to a queue or a group."
+      )
+    }
+  }
+
+  // MARK: On the way to execution
+
+  /// Prepares the operation on the thread that started it.
+  func prepare() {
+    let (conditions, handOvers) = core.withLock { ($0.extras?.conditions ?? [], $0.extras?.handOvers ?? []) }
+    for handOver in handOvers {
+      if let error = handOver.failure(of: self) { cancel(because: error) }
+    }
+    if conditions.isEmpty { return handOver() }
+    guard core.withLock({ $0.lifecycle.proceed(to: .evaluating) }) else { return skipExecution() }
+    evaluate(conditions)
+  }
+
+  private func evaluate(_ conditions: [OperationCondition]) {
+    let queue = DispatchQueue.ofCurrentOperationQueue(quality: qualityOfService)
+    adopt(
+      Task { [self] in
+        for condition in conditions {
+          do { try await condition.evaluate(self) } catch {
+            let failure = condition.failure(of: self, because: error)
+            return carryOut(
+              core.withLock { $0.lifecycle.phase == .evaluating ? $0.lifecycle.finish([failure]) : .ignore }
+            )
+          }
+          if Task.isCancelled { return }
+        }
+        queue.async { self.resume() }
+      }
+    )
+  }
+
+  private func resume() {
+    if core.withLock({ $0.lifecycle.resume() }) { handOver() }
+  }
+
+  /// Gives the operation its inputs, and lets it execute.
+  private func handOver() {
+    let handOvers = core.withLock { core -> [HandOver] in
+      defer { core.extras?.handOvers = [] }
+      return core.extras?.handOvers ?? []
+    }
+    for handOver in handOvers {
+      // One of those before may have ended it.
+      if core.withLock({ !$0.lifecycle.mayExecute }) { break }
+      handOver.carryOut(to: self)
+    }
+    // The ledger still holds the producers: this is not their last reference.
+    _ = consume handOvers
+    let execution = core.withLock { $0.lifecycle.proceed(to: .executing) ? $0.execution : nil }
+    if let execution { carryOut(execution) } else { skipExecution() }
+  }
+
+  // MARK: Tasks
+
+  /// Takes a task that works for the operation: it is cancelled with it, and when it ends.
+  func adopt(_ task: Task<Void, Never>) {
+    let isNeeded = core.withLock { core in
+      guard core.lifecycle.mayUseTask else { return false }
+      core.makeExtras().task = task
+      return true
+    }
+    if !isNeeded { task.cancel() }
+  }
+
+  // MARK: The end
+
+  /// Stops what still goes on, and lets go of the operations whose values were to be handed over, without recursion.
+  static func letGo(of extras: consuming OperationExtras.Remains) {
+    extras.deadline?.cancel()
+    extras.pause?.timer?.cancel()
+    extras.task?.cancel()
+    var operations: [AnyObject] = []
+    if let inner = extras.inner { operations.append(inner) }
+    for handOver in extras.handOvers { operations.append(handOver.producer) }
+    _ = consume extras
+    Trampoline.release(consume operations)
+  }
+}
+
+extension DispatchQueue {
+  /// Where an operation that has left its thread goes on as if it had not.
+  ///
+  /// Not the operation queue itself: the operation may hold its only slot.
+  static func ofCurrentOperationQueue(quality: QualityOfService) -> DispatchQueue {
+    if let queue = unsafe OperationQueue.current?.underlyingQueue { return queue }
+    return global(quality: quality)
+  }
+
+  static func global(quality: QualityOfService) -> DispatchQueue {
+    switch quality {
+    case .userInteractive: .global(qos: .userInteractive)
+    case .userInitiated: .global(qos: .userInitiated)
+    case .utility: .global(qos: .utility)
+    case .background: .global(qos: .background)
+    case .default: .global()
+    @unknown default: .global()
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+
+/// How time comes into an operation's life.
+extension AsyncOperation {
+  /// How long the operation may execute. Nil, the default, is as long as it likes.
+  ///
+  /// When the time is over the operation is cancelled, with ``OperationError/Code/timedOut``, and finished, though the work
+  /// may go on: the point of a timeout is to free the queue. What the work does later, `finish` included, changes nothing.
+  /// A group that times out winds its members down as one that is cancelled, but does not wait for them.
+  ///
+  /// The time begins with the execution: waiting, conditions included, does not count. Set while the operation executes,
+  /// it begins at that moment, instead of what was set before. An operation that has no time from the start does not
+  /// execute.
+  public final var timeout: Duration? {
+    get { core.withLock { $0.extras?.timeout } }
+    set {
+      let (isExecuting, deadline) = core.withLock { core in
+        let extras = core.makeExtras()
+        extras.timeout = newValue
+        defer { extras.deadline = nil }
+        return (core.lifecycle.phase == .executing, extras.deadline)
+      }
+      deadline?.cancel()
+      if isExecuting, let newValue { startDeadline(after: newValue) }
+    }
+  }
+
+  /// What measures the operation's time: its timeout, its delays and its pauses.
+  ///
+  /// Unless it is set, that of the group around the operation, or around that one; a `ContinuousClock` if there is none. A
+  /// test sets one that it moves by hand. A change does not concern what has begun to be measured.
+  public final var clock: any Clock<Duration> {
+    get {
+      var operation = self
+      while true {
+        let (clock, supervisor) = operation.core.withLock { ($0.extras?.clock, $0.supervisor) }
+        if let clock { return clock }
+        guard let outer = supervisor?.supervisedGroup else { return ContinuousClock() }
+        operation = outer
+      }
+    }
+    set { core.withLock { $0.makeExtras().clock = newValue } }
+  }
+
+  // MARK: The deadline
+
+  func startDeadline(after timeout: Duration) {
+    let timer = ClockTimer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) }
+    let superfluous = core.withLock { core in
+      guard core.lifecycle.phase == .executing else { return timer as ClockTimer? }
+      defer { core.makeExtras().deadline = timer }
+      return core.extras?.deadline
+    }
+    superfluous?.cancel()
+  }
+
+  private func timeOut(after timeout: Duration) {
+    cancel(because: timeoutError(timeout))
+    endIfNotEnded()
+  }
+
+  func timeoutError(_ timeout: Duration) -> OperationError {
+    OperationError(.timedOut, "\(quotedName) was cancelled because it took longer than \(timeout).")
+  }
+
+  // MARK: Pauses
+
+  /// Gives the slot of the operation's group back for a while; goes on with `work`, with a slot, when it is over.
+  ///
+  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
+  func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
+    let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
+      guard core.lifecycle.mayUseTask else { return (false, nil) }
+      core.makeExtras().pause = OperationPause(resume: work)
+      return (true, core.starter)
+    }
+    if !isPaused { return work() }
+    starter?.memberDidPause()
+    let timer = ClockTimer.start(after: duration, on: clock) { self.endPause() }
+    let isSuperfluous = core.withLock { core in
+      guard core.lifecycle.phase == .executing, core.extras?.pause?.isOver == false else { return true }
+      core.extras?.pause?.timer = timer
+      return false
+    }
+    if isSuperfluous { timer.cancel() }
+  }
+
+  private func endPause() {
+    let (work, supervisor) = core.withLock { core -> ((@Sendable () -> Void)?, OperationSupervisor?) in
+      guard core.lifecycle.phase == .executing, let pause = core.extras?.pause, !pause.isOver else { return (nil, nil) }
+      core.extras?.pause?.isOver = true
+      if let supervisor = core.supervisor { return (nil, supervisor) }
+      core.extras?.pause = nil
+      return (pause.resume, nil)
+    }
+    if let supervisor { supervisor.memberIsReady(self) }
+    if let work { DispatchQueue.global(quality: qualityOfService).async(execute: work) }
+  }
+}

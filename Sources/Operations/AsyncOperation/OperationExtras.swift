@@ -1,0 +1,55 @@
+/// What only some operations have. Apart from the core, so that the others do not pay for it; guarded by the same lock.
+final class OperationExtras {
+  // MARK: Before execution
+
+  var conditions: [OperationCondition] = []
+  /// In the order of the `pass` calls.
+  var handOvers: [HandOver] = []
+
+  // MARK: Time
+
+  var timeout: Duration?
+  var clock: (any Clock<Duration>)?
+  /// For the timeout.
+  var deadline: ClockTimer?
+  /// Set while the operation has given its slot back.
+  var pause: OperationPause?
+
+  // MARK: What runs inside
+
+  /// Cancelled with the operation, and at its end.
+  var task: Task<Void, Never>?
+  /// Cancelled with the operation. In the operation's name for whoever looks for circles.
+  var inner: AsyncOperation?
+
+  // MARK: Progress
+
+  var progress: OperationProgress?
+  var progressWeight = 1
+
+  var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty }
+
+  /// What an operation lets go of when it has ended, to be released when the lock is.
+  struct Remains {
+    var conditions: [OperationCondition]
+    var handOvers: [HandOver]
+    var deadline: ClockTimer?
+    var task: Task<Void, Never>?
+    var pause: OperationPause?
+    var inner: AsyncOperation?
+    var progress: OperationProgress?
+  }
+
+  func takeRemains() -> Remains {
+    defer { (conditions, handOvers, deadline, task, pause, inner) = ([], [], nil, nil, nil, nil) }
+    return Remains(
+      conditions: conditions,
+      handOvers: handOvers,
+      deadline: deadline,
+      task: task,
+      pause: pause,
+      inner: inner,
+      progress: progress
+    )
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+
+/// The Progress of an operation that reports its own units.
+///
+/// Foundation's can neither be observed on Linux nor be changed on two threads at once. This one tells its operation of
+/// each change, and makes it under the lock that the package makes all such changes under. The groups around the operation
+/// have copies of it among their children: itself it stays free to be anybody's child, which it can be only once.
+final class OperationProgress: Progress, @unchecked Sendable {
+  private let owner = Locked(Owner())
+  /// Guarded by the lock of ``ProgressChange``.
+  private var copies: [Progress] = []
+  private var isOver = false
+
+  private struct Owner {
+    weak var operation: AsyncOperation?
+  }
+
+  init(of operation: AsyncOperation) {
+    super.init(parent: nil, userInfo: nil)
+    owner.withLock { $0.operation = operation }
+    isCancellable = true
+    cancellationHandler = { [weak operation] in operation?.cancel() }
+  }
+
+  override var totalUnitCount: Int64 {
+    get { super.totalUnitCount }
+    set { change { super.totalUnitCount = newValue } }
+  }
+
+  override var completedUnitCount: Int64 {
+    get { super.completedUnitCount }
+    set { change { super.completedUnitCount = newValue } }
+  }
+
+  private func change(_ body: () -> Void) {
+    ProgressChange.exclusively {
+      body()
+      for copy in copies { update(copy) }
+    }
+    owner.withLock { $0.operation }?.progressDidChange()
+  }
+
+  /// A copy, which follows from now on.
+  func makeCopy() -> Progress {
+    ProgressChange.exclusively {
+      let copy = Progress.discreteProgress(totalUnitCount: 0)
+      copies.append(copy)
+      update(copy)
+      return copy
+    }
+  }
+
+  /// The operation has finished: whatever it has reported, nothing is left to do.
+  func end() {
+    ProgressChange.exclusively { isOver = true }
+    if totalUnitCount <= 0 { totalUnitCount = 1 }
+    completedUnitCount = totalUnitCount
+  }
+
+  /// A child that has been complete once stays so for its parent, on Linux. So a copy is not before the operation is.
+  private func update(_ copy: Progress) {
+    let total = max(totalUnitCount, 1)
+    let completed = min(max(completedUnitCount, 0), total)
+    let isAlmostOver = completed == total && !isOver
+    let scale = isAlmostOver && total < .max / 1000 ? Int64(1000) : 1
+    copy.totalUnitCount = total * scale
+    copy.completedUnitCount = completed * scale - (isAlmostOver ? 1 : 0)
+  }
+}

@@ -1,0 +1,89 @@
+public import Foundation
+
+/// Carries something from one Foundation operation of any kind to another: `source ==> adapter ==> target`.
+///
+/// ```swift
+/// let adapter = AdapterOperation(from: download, to: import) { download, import in import.file = download.file }
+/// queue.addOperations([download, adapter, import])
+/// ```
+///
+/// It makes the dependencies itself, and is to be enqueued as any other operation. Between two operations of the toolkit
+/// `pass` does without a third.
+///
+/// If the source was cancelled or has errors, or the transfer throws, the target is cancelled: one of the toolkit with
+/// ``OperationError/Code/inputUnavailable``. What a plain Foundation operation met with is not known, so only its
+/// cancellation counts. A target that is cancelled when its turn comes gets nothing.
+public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
+  private struct Job {
+    /// Taken by execution or, if that never comes, by the end.
+    var transfer: (@Sendable (Source, Target) throws -> Void)?
+    /// A plain target must not go away before its dependencies have finished: Foundation, on Linux, would use it still.
+    var plainTarget: Target?
+    var hasTransferred = false
+    /// Why there was nothing to transfer.
+    var obstacle: (any Error)?
+  }
+
+  /// The ledger holds the source until the end, and the target holds this operation.
+  private weak var source: Source?
+  private weak var target: Target?
+  private let policy: InputPolicy
+  private let job: Locked<Job>
+
+  /// - Parameters:
+  ///   - input: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional, the
+  ///     transfer is carried out all the same.
+  ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
+  public init(
+    from source: Source,
+    to target: Target,
+    input policy: InputPolicy = .required,
+    _ transfer: @escaping @Sendable (Source, Target) throws -> Void
+  ) {
+    self.source = source
+    self.target = target
+    self.policy = policy
+    job = Locked(Job(transfer: transfer, plainTarget: target is AsyncOperation ? nil : target))
+    super.init()
+    source ==> self ==> target
+  }
+
+  public override func execute() {
+    let transfer = job.withLock { job in
+      defer { job.transfer = nil }
+      return job.transfer
+    }
+    guard let transfer, let source, let target, !target.isCancelled else { return finish() }
+    if policy == .required, let obstacle = obstacle(in: source) {
+      job.withLock { $0.obstacle = obstacle }
+      cancel(with: OperationError.inputUnavailable(to: self, from: source, because: obstacle))
+      return finish()
+    }
+    do {
+      try transfer(source, target)
+      job.withLock { $0.hasTransferred = true }
+      finish()
+    } catch { finish(with: error) }
+  }
+
+  private func obstacle(in source: Source) -> (any Error)? {
+    guard let own = source as? AsyncOperation else { return source.isCancelled ? CancellationError() : nil }
+    return own.outcomeError
+  }
+
+  /// Before the target can see that this has finished.
+  override func willFinish() {
+    let job = job.withLock { job in
+      defer { (job.transfer, job.plainTarget) = (nil, nil) }
+      return job
+    }
+    guard !job.hasTransferred, let target, !target.isCancelled, !target.isFinished else { return }
+    guard let own = target as? AsyncOperation else { return target.cancel() }
+    if let obstacle = job.obstacle, let source {
+      own.cancel(with: OperationError.inputUnavailable(to: own, from: source, because: obstacle))
+    } else {
+      let cause = outcomeError ?? CancellationError()
+      own.cancel(with: OperationError.inputUnavailable(to: own, from: self, because: cause))
+    }
+  }
+}

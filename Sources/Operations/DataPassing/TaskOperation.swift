@@ -1,0 +1,54 @@
+/// An operation whose work is an asynchronous function.
+///
+/// ```swift
+/// let page = TaskOperation { try await session.data(from: url).0 }
+/// ```
+///
+/// Give it a closure, or subclass it and override ``run()``. The work runs in a task of its own: it holds no thread of the
+/// queue, so a thousand of them wait on two threads, though each keeps its place among the queue's
+/// `maxConcurrentOperationCount`.
+///
+/// Cancelling the operation cancels the task, and cancelling the task from inside cancels the operation, as does throwing a
+/// `CancellationError`. The operation finishes when the work has returned.
+open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
+  private let priority: TaskPriority?
+  /// Taken by execution or, if that never comes, by the end.
+  private var body: (@Sendable () async throws -> Output)?
+
+  /// For subclasses, which override ``run()``.
+  ///
+  /// - Parameter priority: The task's. By default that of the thread which starts the operation.
+  public init(priority: TaskPriority? = nil) {
+    self.priority = priority
+    super.init()
+  }
+
+  /// An operation that runs `body` in a task and finishes with what it returns or throws.
+  ///
+  /// - Parameter priority: The task's. By default that of the thread which starts the operation.
+  public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
+    self.priority = priority
+    self.body = body
+    super.init()
+  }
+
+  /// The work. Called once at most, in the operation's task; do not call super.
+  open func run() async throws -> Output {
+    misuse("\(quotedName) has nothing to run: override run(), or give it a closure.")
+  }
+
+  public final override func execute() {
+    if let body = takeBody() {
+      finishByTask(priority: priority, body)
+    } else {
+      finishByTask(priority: priority) { try await self.run() }
+    }
+  }
+
+  final override func dropWork() { _ = takeBody() }
+
+  private func takeBody() -> (@Sendable () async throws -> Output)? {
+    defer { body = nil }
+    return body
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// An operation, with what it waits for, that runs inside another one, which is no group.
+///
+/// It runs as the only member of a group of its own, whose outer operation is the one it works for: so it takes that one's
+/// clock, and what is asked of the operations around it finds the way.
+final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
+  private let operation: any OutputOperation<Output>
+  private let group: GroupOperation
+  private let supervisor: InnerSupervisor
+  private let whenFinished: @Sendable (Result<Output, any Error>) -> Void
+
+  init(
+    _ operation: some OutputOperation<Output>,
+    inside outer: AsyncOperation,
+    _ whenFinished: @escaping @Sendable (Result<Output, any Error>) -> Void
+  ) {
+    self.operation = operation
+    self.whenFinished = whenFinished
+    group = GroupOperation(outer.displayName) { operation }
+    group.qualityOfService = outer.qualityOfService
+    supervisor = InnerSupervisor(of: outer)
+    super.init()
+    _ = group.core.withLock { $0.claim(for: supervisor, index: 0) }
+  }
+
+  /// Runs the operation, unless `outer` has been ended or cancelled.
+  func start(for outer: AsyncOperation) {
+    let isNeeded = outer.core.withLock { core in
+      guard core.lifecycle.mayUseTask else { return false }
+      core.makeExtras().inner = group
+      return true
+    }
+    if !isNeeded { group.cancel() }
+    _ = group.startAsMember(by: self)
+  }
+
+  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
+    whenFinished(outcome)
+  }
+
+  /// How the operation ended. If it did because it had no input, what that was due to.
+  private var outcome: Result<Output, any Error> {
+    let result = operation.result ?? .failure(operation.outputMissingError)
+    guard case .failure(OperationError.Code.inputUnavailable) = result, !group.failures.isEmpty else { return result }
+    return .failure(AggregateError(group.failures).primary.error)
+  }
+}
+
+extension AsyncOperation {
+  /// Runs `operation`, with what it waits for, inside this one. It is cancelled with this one, and `body` then still called.
+  func runInside<Inner: OutputOperation>(
+    _ operation: Inner,
+    then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void
+  ) {
+    InnerRun(operation, inside: self, body).start(for: self)
+  }
+}

@@ -1,0 +1,36 @@
+import Foundation
+
+/// Something that is to be done when a clock says so.
+struct ClockTimer: Sendable {
+  private let cancellation: @Sendable () -> Void
+
+  /// Calls `fire` after `delay`, once, unless the timer is cancelled before.
+  ///
+  /// On a thread of Dispatch: what is done at a timeout may call anything, also what blocks, and the threads that tasks
+  /// run on are few. A clock that is moved by hand calls it from there.
+  ///
+  /// - Returns: The timer, which need not be kept.
+  static func start(
+    after delay: Duration,
+    on clock: any Clock<Duration>,
+    _ fire: @escaping @Sendable () -> Void
+  ) -> ClockTimer {
+    if let clock = clock as? any TimerClock { return ClockTimer(cancellation: clock.call(after: delay, fire)) }
+    let task = Task {
+      do { try await clock.sleep(for: delay) } catch { return }
+      // Once it is due, it is due: whoever cancels it now is too late, as with any other clock.
+      DispatchQueue.global().async(execute: fire)
+    }
+    return ClockTimer(cancellation: { task.cancel() })
+  }
+
+  /// Too late, it does nothing.
+  func cancel() { cancellation() }
+}
+
+/// A clock that calls back by itself, without a task that sleeps: one that a test moves by hand, where everything that is
+/// due has been done when the call that moves it returns.
+package protocol TimerClock: Clock where Duration == Swift.Duration {
+  /// - Returns: What cancels the call.
+  func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void
+}
