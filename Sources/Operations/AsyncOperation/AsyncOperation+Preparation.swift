@@ -98,6 +98,8 @@ extension AsyncOperation {
     extras.deadline?.cancel()
     extras.pause?.timer?.cancel()
     extras.task?.cancel()
+    // If it still runs this operation timed out: nobody waits for it any more.
+    if let inner = extras.inner { Trampoline.run { inner.endIfNotEnded() } }
     var operations: [AnyObject] = []
     if let inner = extras.inner { operations.append(inner) }
     for handOver in extras.handOvers { operations.append(handOver.producer) }

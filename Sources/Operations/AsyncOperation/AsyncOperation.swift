@@ -46,9 +46,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   deinit {
-    let (dependencies, extras) = core.withLock { ($0.ledger.close().dependencies, $0.extras?.takeRemains()) }
-    AsyncOperation.release(consume dependencies)
-    if let extras { AsyncOperation.letGo(of: extras) }
+    var extras: OperationExtras.Remains?
+    AsyncOperation.release(
+      core.withLock { core in
+        extras = core.extras?.takeRemains()
+        return core.ledger.close().dependencies
+      }
+    )
+    if let extras = extras.take() { AsyncOperation.letGo(of: consume extras) }
   }
 
   // MARK: State
@@ -298,8 +303,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Stops waiting for `operation`. Foundation's own leaves the operation waiting for ever on Linux.
+  /// Stops waiting for `operation`, and for the value it was to pass. Foundation's own leaves the operation waiting for ever
+  /// on Linux.
   public final override func removeDependency(_ operation: Operation) {
+    let handOvers = core.withLock { $0.extras?.takeHandOvers(from: operation) }
+    withExtendedLifetime(handOvers) {}
     var untold = 0
     if let own = operation as? AsyncOperation {
       let (count, seen) = own.core.withLock { $0.ledger.remove(dependent: self) }

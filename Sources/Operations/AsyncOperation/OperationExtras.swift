@@ -1,3 +1,5 @@
+import Foundation
+
 /// What only some operations have. Apart from the core, so that the others do not pay for it; guarded by the same lock.
 final class OperationExtras {
   // MARK: Before execution
@@ -28,6 +30,11 @@ final class OperationExtras {
   var progressWeight = 1
 
   var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty }
+
+  func takeHandOvers(from producer: Operation) -> [HandOver] {
+    defer { handOvers.removeAll { $0.producer === producer } }
+    return handOvers.filter { $0.producer === producer }
+  }
 
   /// What an operation lets go of when it has ended, to be released when the lock is.
   struct Remains {

@@ -43,7 +43,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
   /// A copy, which follows from now on.
   func makeCopy() -> Progress {
     ProgressChange.exclusively {
-      let copy = Progress.discreteProgress(totalUnitCount: 0)
+      let copy = Progress.discreteProgress(totalUnitCount: OperationProgress.unitsOfCopy)
       copies.append(copy)
       update(copy)
       return copy
@@ -52,18 +52,21 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
   /// The operation has finished: whatever it has reported, nothing is left to do.
   func end() {
-    ProgressChange.exclusively { isOver = true }
-    if totalUnitCount <= 0 { totalUnitCount = 1 }
-    completedUnitCount = totalUnitCount
+    change {
+      isOver = true
+      if super.totalUnitCount <= 0 { super.totalUnitCount = 1 }
+      if !isFinished { super.completedUnitCount = super.totalUnitCount }
+    }
   }
+
+  /// How many units a copy has: always as many, for on Linux the arithmetic of a parent is not made for children that
+  /// change their total.
+  private static let unitsOfCopy: Int64 = 1_000_000
 
   /// A child that has been complete once stays so for its parent, on Linux. So a copy is not before the operation is.
   private func update(_ copy: Progress) {
-    let total = max(totalUnitCount, 1)
-    let completed = min(max(completedUnitCount, 0), total)
-    let isAlmostOver = completed == total && !isOver
-    let scale = isAlmostOver && total < .max / 1000 ? Int64(1000) : 1
-    copy.totalUnitCount = total * scale
-    copy.completedUnitCount = completed * scale - (isAlmostOver ? 1 : 0)
+    let units = Double(OperationProgress.unitsOfCopy)
+    let completed = Int64((min(max(fractionCompleted, 0), 1) * units).rounded())
+    copy.completedUnitCount = isOver ? OperationProgress.unitsOfCopy : min(completed, OperationProgress.unitsOfCopy - 1)
   }
 }

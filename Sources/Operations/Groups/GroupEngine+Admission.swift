@@ -36,38 +36,36 @@ extension GroupEngine {
   }
 
   private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
-    let groups = operations.compactMap { $0 as? GroupOperation }
     let (firstIndex, isWindingDown, progress) = state.withLock { state in
       state.schedule.admit(operations.count)
-      let progress = state.progress.add(operations.count, groups: groups)
-      return (state.members.append(operations), state.schedule.isWindingDown, progress)
+      return (state.members.append(operations), state.schedule.isWindingDown, state.progress.add(operations.count))
     }
     var ready: [ReadyMember] = []
-    var weighty: [(operation: AsyncOperation, index: Int)] = []
+    var parts: [MemberPart] = []
     var repeated: [Int] = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady, let hasExtras):
-        if hasExtras, let own = operation as? AsyncOperation { weighty.append((own, index)) }
+        if let part = MemberPart(operation, index: index, hasExtras: hasExtras) { parts.append(part) }
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where skippingRepeated: repeated.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
     }
-    for group in groups { group.refuse(enclosing: outer) }
+    for case let group as GroupOperation in parts.lazy.map(\.operation) { group.refuse(enclosing: outer) }
     apply(progress)
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
     if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
-    let correction = state.withLock { state in
+    let corrections = state.withLock { state in
       for index in repeated { _ = state.members.remove(at: index) }
+      let corrections = parts.compactMap { state.weigh($0) } + [state.progress.add(-repeated.count)]
       state.schedule.append(ready)
       if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
-      return state.progress.add(-repeated.count, groups: [])
+      return corrections
     }
-    apply(correction)
-    for (operation, index) in weighty { weigh(operation, index: index) }
+    for correction in corrections { apply(correction) }
     admitted(except: repeated.count)
   }
 

@@ -38,20 +38,9 @@ extension GroupEngine {
 
   // MARK: What members report
 
-  /// A member comes that may count more than a unit, or report its own.
-  func weigh(_ member: AsyncOperation, index: Int) {
-    let (weight, reports) = member.core.withLock { ($0.extras?.progressWeight, $0.extras?.progress != nil) }
-    let change = state.withLock { state in
-      state.members.contains(index) ? state.progress.weigh(member, weight: weight, isReporting: reports) : nil
-    }
-    if let change { apply(change) }
-  }
-
   func memberBeganToReport(_ member: AsyncOperation, index: Int) {
-    let change = state.withLock { state in
-      state.members.contains(index) ? state.progress.weigh(member, weight: nil, isReporting: true) : nil
-    }
-    if let change { apply(change) }
+    let part = MemberPart(member, index: index, isReporting: true)
+    if let change = state.withLock({ $0.weigh(part) }) { apply(change) }
   }
 
   func memberHasReported() {

@@ -41,6 +41,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       return step
     }
 
+    mutating func weigh(_ part: MemberPart) -> ProgressChange? {
+      members.contains(part.index) ? progress.weigh(part) : nil
+    }
+
     mutating func nextStep() -> Step {
       let isDone = schedule.endIfDone()
       return Step(

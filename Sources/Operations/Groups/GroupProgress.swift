@@ -25,32 +25,24 @@ struct GroupProgress {
   // MARK: Members
 
   /// Members come, a unit each.
-  mutating func add(_ count: Int, groups: [GroupOperation]) -> ProgressChange {
+  mutating func add(_ count: Int) -> ProgressChange {
     total += count
-    for group in groups {
-      parts[ObjectIdentifier(group)] = Part(operation: group, weight: 1, isReporting: true)
-    }
-    return ProgressChange(progresses, addingToTotal: count, children: groups.map { ($0, 1) })
+    return ProgressChange(progresses, addingToTotal: count)
   }
 
   /// An unfinished member is not a simple unit.
-  mutating func weigh(_ operation: AsyncOperation, weight: Int?, isReporting: Bool) -> ProgressChange? {
-    let id = ObjectIdentifier(operation)
-    let before = parts[id] ?? Part(operation: operation, weight: 1, isReporting: false)
-    let after = Part(
-      operation: operation,
-      weight: weight ?? before.weight,
-      isReporting: isReporting || before.isReporting
-    )
-    if after.weight == before.weight, after.isReporting == before.isReporting { return nil }
-    // A child keeps the portion it came with: what is a child already, a nested group, keeps its weight.
-    if before.isReporting { return nil }
-    parts[id] = after
-    total += after.weight - before.weight
+  mutating func weigh(_ part: MemberPart) -> ProgressChange? {
+    let id = ObjectIdentifier(part.operation)
+    let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
+    let weight = part.weight ?? before.weight
+    // A child keeps the portion it came with.
+    if before.isReporting || (weight == before.weight && !part.isReporting) { return nil }
+    parts[id] = Part(operation: part.operation, weight: weight, isReporting: part.isReporting)
+    total += weight - before.weight
     return ProgressChange(
       progresses,
-      addingToTotal: after.weight - before.weight,
-      children: after.isReporting ? [(operation, after.weight)] : []
+      addingToTotal: weight - before.weight,
+      children: part.isReporting ? [(part.operation, weight)] : []
     )
   }
 

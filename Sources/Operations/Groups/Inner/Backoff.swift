@@ -35,6 +35,7 @@ public struct Backoff: Sendable {
     }
     if !(0...1).contains(jitter) { misuse("A backoff's jitter is a part of the pause, from 0 to 1, not \(jitter).") }
     return Self { attempt in
+      if initial == .zero { return .zero }
       let growth = pow(multiplier, Double(attempt - 1))
       // Compared as numbers: what is beyond the cap may be more than a Duration holds.
       let pause = initial / .seconds(1) * growth < cap / .seconds(1) ? initial * growth : cap

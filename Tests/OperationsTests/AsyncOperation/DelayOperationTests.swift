@@ -1,0 +1,70 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DelayOperationTests {
+  private let clock = ManualClock()
+
+  @Test func itFinishesWhenTheTimeIsOver() async {
+    let delay = DelayOperation(.seconds(10))
+    delay.clock = clock
+    OperationQueue().addOperation(delay)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(9))
+    #expect(delay.isExecuting)
+    clock.advance(by: .seconds(1))
+    #expect(delay.isSuccessful)
+    await delay.finished()
+  }
+
+  @Test func cancelledItEndsAtOnce() async {
+    let delay = DelayOperation(.seconds(10))
+    delay.clock = clock
+    OperationQueue().addOperation(delay)
+    await clock.waitForSleepers(1)
+    delay.cancel()
+    #expect(delay.isFinished && delay.isCancelled && clock.sleepers == 0)
+    await delay.finished()
+  }
+
+  @Test func cancelledInTheInstantOfItsStartItLeavesNoTimerBehind() async {
+    for _ in 0..<500 {
+      let delay = DelayOperation(.seconds(10))
+      delay.clock = clock
+      OperationQueue().addOperation(delay)
+      await onThreads(1) { _ in delay.cancel() }
+      await delay.finished()
+    }
+    // The thread that started the last one may just be taking its timer back.
+    while clock.sleepers > 0 { await Task.yield() }
+  }
+
+  @Test func manyHoldNoThread() async throws {
+    let delays = (0..<2000).map { _ in DelayOperation(.seconds(1)) }
+    let group = GroupOperation(delays)
+    group.clock = clock
+    let run = Task { try await OperationQueue().run(group) }
+    await clock.waitForSleepers(2000)
+    clock.advance(by: .seconds(1))
+    try await run.value
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-5)])
+  func noTimeIsOverAtOnce(_ duration: Duration) async throws {
+    try await OperationQueue().run(DelayOperation(duration))
+  }
+
+  @Test func itKeepsItselfUntilTheEnd() async {
+    let finished = Gate()
+    do {
+      let delay = DelayOperation(.seconds(1))
+      delay.clock = clock
+      delay.addObserver(OperationObserver(didFinish: { _ in finished.open() }))
+      await start(delay)
+    }
+    clock.advance(by: .seconds(1))
+    await finished.opened()
+  }
+}

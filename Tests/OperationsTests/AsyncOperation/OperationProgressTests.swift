@@ -1,0 +1,223 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Operations that report their own units, and the groups around them.
+@Suite(.timeLimit(.minutes(1)))
+struct OperationProgressTests {
+  private let queue = OperationQueue()
+
+  @Test func aMembersUnitsFillItsPart() async {
+    let (first, second) = (HeldOperation(), HeldOperation())
+    let group = GroupOperation([first, second])
+    let progress = group.progress
+    first.progress.totalUnitCount = 4
+    queue.addOperation(group)
+    await first.begun.opened()
+    await second.begun.opened()
+    first.progress.completedUnitCount = 2
+    #expect(progress.totalUnitCount == 2 && progress.fractionCompleted == 0.25)
+    second.progress.totalUnitCount = 10
+    second.progress.completedUnitCount = 5
+    #expect(progress.fractionCompleted == 0.5)
+    first.gate.open()
+    await first.finished()
+    #expect(first.progress.isFinished && progress.fractionCompleted == 0.75)
+    second.gate.open()
+    await group.finished()
+    #expect(progress.isFinished && progress.completedUnitCount == 2)
+  }
+
+  @Test func askedForLateTheGroupKnowsWhatHasBeenReported() async {
+    let held = HeldOperation()
+    let group = GroupOperation([held, AsyncOperation()])
+    group.maxConcurrentOperationCount = 1
+    held.progress.totalUnitCount = 2
+    held.progress.completedUnitCount = 1
+    queue.addOperation(group)
+    await held.begun.opened()
+    #expect(group.progress.fractionCompleted == 0.25)
+    held.gate.open()
+    await group.finished()
+    #expect(group.progress.fractionCompleted == 1)
+  }
+
+  @Test func weightsCount() async {
+    let (heavy, light) = (HeldOperation(), HeldOperation())
+    heavy.progressWeight = 3
+    let group = GroupOperation([heavy, light])
+    #expect(group.progress.totalUnitCount == 4)
+    queue.addOperation(group)
+    await heavy.begun.opened()
+    heavy.progress.totalUnitCount = 2
+    heavy.progress.completedUnitCount = 1
+    #expect(group.progress.fractionCompleted == 0.375)
+    heavy.gate.open()
+    await heavy.finished()
+    #expect(group.progress.fractionCompleted == 0.75)
+    light.gate.open()
+    await group.finished()
+    #expect(group.progress.completedUnitCount == 4 && group.progress.isFinished)
+  }
+
+  @Test func aNestedGroupHasAWeightToo() async {
+    let held = HeldOperation()
+    let inner = GroupOperation([held])
+    inner.progressWeight = 9
+    let outer = GroupOperation([inner, AsyncOperation()])
+    outer.maxConcurrentOperationCount = 1
+    let progress = outer.progress
+    queue.addOperation(outer)
+    await held.begun.opened()
+    held.progress.totalUnitCount = 3
+    held.progress.completedUnitCount = 1
+    #expect(abs(progress.fractionCompleted - 0.3) < 1e-5)
+    held.gate.open()
+    await outer.finished()
+    #expect(progress.completedUnitCount == 10 && progress.isFinished)
+  }
+
+  @Test func reportingMoreAndMoreWorkNeverGoesBeyondOne() async {
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    let progress = group.progress
+    queue.addOperation(group)
+    await held.begun.opened()
+    for total in 1...10 {
+      held.progress.totalUnitCount = Int64(total)
+      held.progress.completedUnitCount = Int64(total)
+      #expect(progress.fractionCompleted < 1)
+    }
+    held.gate.open()
+    await group.finished()
+    #expect(progress.fractionCompleted == 1)
+  }
+
+  @Test func cancellingTheProgressCancelsTheOperation() async {
+    let held = HeldOperation()
+    let parent = Progress.discreteProgress(totalUnitCount: 1)
+    parent.addChild(held.progress, withPendingUnitCount: 1)
+    let cancelled = Gate()
+    held.addObserver(OperationObserver(didCancel: { _ in cancelled.open() }))
+    queue.addOperation(held)
+    await held.begun.opened()
+    parent.cancel()
+    await cancelled.opened()
+    held.gate.open()
+    await held.finished()
+    #expect(parent.isFinished)
+  }
+
+  @Test func itsOwnIsFreeToBeAnybodysChild() async {
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    let progress = group.progress
+    let parent = Progress.discreteProgress(totalUnitCount: 1)
+    parent.addChild(held.progress, withPendingUnitCount: 1)
+    queue.addOperation(group)
+    await held.begun.opened()
+    held.progress.totalUnitCount = 2
+    held.progress.completedUnitCount = 1
+    #expect(parent.fractionCompleted == 0.5 && progress.fractionCompleted == 0.5)
+    held.gate.open()
+    await group.finished()
+  }
+
+  @Test func anOperationThatHasFinishedIsDone() async throws {
+    let operation = AsyncOperation()
+    try await queue.run(operation)
+    #expect(operation.progress.isFinished)
+    let cancelled = AsyncOperation()
+    cancelled.progress.totalUnitCount = 100
+    cancelled.cancel()
+    await queue.run(settling: [cancelled])
+    #expect(cancelled.progress.isFinished && cancelled.progress.completedUnitCount == 100)
+  }
+
+  @Test func manyMembersReportAtOnce() async throws {
+    final class Counting: AsyncOperation, @unchecked Sendable {
+      override func execute() {
+        progress.totalUnitCount = 10
+        for _ in 0..<10 { progress.completedUnitCount += 1 }
+        finish()
+      }
+    }
+    let groups = (0..<10).map { _ in GroupOperation((0..<20).map { _ in Counting() }) }
+    let outer = GroupOperation(groups)
+    let progress = outer.progress
+    try await queue.run(outer)
+    #expect(progress.isFinished && progress.completedUnitCount == 10)
+  }
+
+  // MARK: Streams
+
+  @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {
+    let members = (0..<4).map { _ in HeldOperation() }
+    let group = GroupOperation(members)
+    queue.addOperation(group)
+    for member in members { await member.begun.opened() }
+    var updates = group.progressUpdates.makeAsyncIterator()
+    #expect(await updates.next() == 0)
+    for (index, member) in members.dropLast().enumerated() {
+      member.gate.open()
+      await member.finished()
+      // The group hears of it a moment after the member's own observers have.
+      var fraction: Double? = 0
+      while let next = await updates.next(), next < Double(index + 1) / 4 { fraction = next }
+      _ = fraction
+    }
+    members[3].progress.totalUnitCount = 2
+    members[3].progress.completedUnitCount = 1
+    #expect(await updates.next() == 0.875)
+    members[3].gate.open()
+    var last: Double?
+    while let next = await updates.next() { last = next }
+    #expect(last == 1 && group.isFinished)
+  }
+
+  @Test func whoeverIsSlowGetsTheNewest() async throws {
+    let group = GroupOperation((0..<100).map { _ in AsyncOperation() })
+    let updates = group.progressUpdates
+    try await queue.run(group)
+    var heard: [Double] = []
+    for await fraction in updates { heard.append(fraction) }
+    #expect(heard == [1])
+    // A late one hears just that.
+    heard = []
+    for await fraction in group.progressUpdates { heard.append(fraction) }
+    #expect(heard == [1])
+  }
+
+  @Test func whatHappensDeepInsideIsHeardOutside() async {
+    let held = HeldOperation()
+    let group = GroupOperation([GroupOperation([GroupOperation([held])])])
+    var updates = group.progressUpdates.makeAsyncIterator()
+    #expect(await updates.next() == 0)
+    queue.addOperation(group)
+    await held.begun.opened()
+    held.progress.totalUnitCount = 4
+    held.progress.completedUnitCount = 1
+    #expect(await updates.next() == 0.25)
+    held.gate.open()
+    await group.finished()
+  }
+
+  @Test func aStreamNobodyReadsIsLetGo() async {
+    let live = LiveCount()
+    final class Counted: GroupOperation, @unchecked Sendable {
+      let token: LiveCount.Token
+      init(_ live: LiveCount) {
+        token = LiveCount.Token(live)
+        super.init([AsyncOperation()])
+      }
+    }
+    do {
+      let group = Counted(live)
+      _ = group.progressUpdates
+      var updates = group.progressUpdates.makeAsyncIterator()
+      _ = await updates.next()
+    }
+    await live.none()
+  }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TimeoutTests {
+  private let queue = OperationQueue()
+  private let clock = ManualClock()
+
+  private func held(_ timeout: Duration?) -> HeldOperation {
+    let operation = HeldOperation().named("slow")
+    operation.clock = clock
+    operation.timeout = timeout
+    return operation
+  }
+
+  @Test func itFreesTheQueueThoughTheWorkNeverFinishes() async {
+    let lane = OperationQueue.limited(to: 1)
+    let operation = held(.seconds(30))
+    let next = AsyncOperation()
+    lane.addOperations([operation, next])
+    await operation.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(29))
+    #expect(!operation.isFinished && !operation.isCancelled)
+    clock.advance(by: .seconds(1))
+    #expect(operation.isFinished && operation.isCancelled)
+    await next.finished()
+    let error = await #expect(throws: OperationError.self) { try await operation.completed() }
+    #expect(error?.code == .timedOut && error?.message.contains("“slow”") == true)
+    // Late, and harmless.
+    operation.gate.open()
+    operation.finish(with: TestError("late"))
+    #expect(operation.errors.count == 1)
+  }
+
+  @Test func workThatEndsInTimeIsNotDisturbed() async throws {
+    let operation = held(.seconds(30))
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    await clock.waitForSleepers(1)
+    operation.gate.open()
+    try await operation.completed()
+    #expect(clock.sleepers == 0)
+    clock.advance(by: .seconds(60))
+    #expect(operation.isSuccessful)
+  }
+
+  @Test func theTimeBeginsWithTheExecution() async {
+    let first = HeldOperation()
+    let operation = held(.seconds(1))
+    operation.addCondition(OperationCondition(name: "later") { [clock] _ in try await clock.sleep(for: .seconds(50)) })
+    first ==> operation
+    queue.addOperations([first, operation])
+    await first.begun.opened()
+    clock.advance(by: .seconds(100))
+    first.gate.open()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(50))
+    await operation.begun.opened()
+    #expect(operation.isExecuting)
+    clock.advance(by: .seconds(1))
+    #expect(operation.isFinished)
+  }
+
+  @Test func didCancelHearsOfItAndMayFinishItself() async {
+    final class Obedient: AsyncOperation, @unchecked Sendable {
+      let begun = Gate()
+      override func execute() { begun.open() }
+      override func didCancel() { finish(with: TestError("stopped")) }
+    }
+    let operation = Obedient()
+    operation.clock = clock
+    operation.timeout = .seconds(1)
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    clock.advance(by: .seconds(1))
+    #expect(operation.errors.count == 2 && operation.errors.last as? TestError == TestError("stopped"))
+    await operation.finished()
+  }
+
+  @Test func aTaskIsCancelledByIt() async {
+    let operation = TaskOperation { [clock] in try await clock.sleep(for: .seconds(100)) }
+    operation.clock = clock
+    operation.timeout = .seconds(1)
+    queue.addOperation(operation)
+    await clock.waitForSleepers(2)
+    clock.advance(by: .seconds(1))
+    await #expect(throws: OperationError.self) { try await operation.value }
+    #expect(clock.sleepers == 0)
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-1)])
+  func oneThatHasNoTimeDoesNotExecute(_ timeout: Duration) async {
+    let block = AsyncBlockOperation { _ in Issue.record("executed") }
+    block.timeout = timeout
+    let error = await #expect(throws: OperationError.self) { try await queue.run(block) }
+    #expect(error?.code == .timedOut)
+    let member = AsyncBlockOperation { _ in Issue.record("executed") }
+    let group = GroupOperation([member])
+    group.timeout = timeout
+    await #expect(throws: AggregateError.self) { try await queue.run(group) }
+    await member.finished()
+  }
+
+  @Test func setDuringExecutionItCountsFromThen() async {
+    let operation = held(.seconds(10))
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(9))
+    operation.timeout = .seconds(10)
+    clock.advance(by: .seconds(9))
+    #expect(!operation.isFinished)
+    operation.timeout = nil
+    #expect(operation.timeout == nil && clock.sleepers == 0)
+    clock.advance(by: .seconds(100))
+    #expect(!operation.isFinished)
+    operation.timeout = .seconds(1)
+    clock.advance(by: .seconds(1))
+    #expect(operation.isFinished)
+  }
+
+  @Test func theSystemsClockWorksToo() async {
+    let operation = HeldOperation()
+    operation.timeout = .milliseconds(1)
+    queue.addOperation(operation)
+    await #expect(throws: OperationError.self) { try await operation.completed() }
+  }
+
+  @Test func timedOutAtTheMomentItFinishesItFinishesOnce() async {
+    for _ in 0..<300 {
+      let finishes = Journal<Int>()
+      let operation = held(.seconds(1))
+      operation.addObserver(OperationObserver(didFinish: { _ in finishes.write(1) }))
+      queue.addOperation(operation)
+      await operation.begun.opened()
+      await clock.waitForSleepers(1)
+      await onThreads(2) { thread in if thread == 0 { clock.advance(by: .seconds(1)) } else { operation.gate.open() } }
+      await operation.finished()
+      #expect(finishes.count == 1)
+      #expect(operation.isSuccessful || operation.errors as? [OperationError] == [OperationError(.timedOut, "")])
+    }
+  }
+
+  // MARK: Groups
+
+  @Test func aGroupThatTimesOutHasFinishedButWindsItsMembersDown() async {
+    let stubborn = HeldOperation()
+    let waiting = AsyncBlockOperation { _ in Issue.record("executed") }
+    stubborn ==> waiting
+    let group = GroupOperation("Import") {
+      stubborn
+      waiting
+    }
+    group.clock = clock
+    group.timeout = .seconds(5)
+    queue.addOperation(group)
+    await stubborn.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(5))
+    #expect(group.isFinished && stubborn.isCancelled && !stubborn.isFinished)
+    await group.finished()
+    await waiting.finished()
+    let late = AsyncBlockOperation { _ in Issue.record("executed") }
+    group.addOperation(late)
+    await late.finished()
+    #expect(late.isCancelled)
+    stubborn.gate.open()
+    await stubborn.finished()
+    let later = AsyncBlockOperation { _ in Issue.record("executed") }
+    group.addOperation(later)
+    await later.finished()
+    #expect(group.failures.map(\.path) == [["Import"]])
+  }
+
+  @Test func aNestedGroupThatTimesOutLetsTheOuterOneGoOn() async throws {
+    let stubborn = HeldOperation()
+    let inner = GroupOperation("inner") { stubborn }
+    inner.timeout = .seconds(5)
+    let last = AsyncOperation()
+    inner ==> last
+    let outer = GroupOperation("outer") { last }
+    outer.clock = clock
+    let run = Task { try await queue.run(outer) }
+    await stubborn.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(5))
+    let error = await #expect(throws: AggregateError.self) { try await run.value }
+    #expect(error?.failures.map(\.path) == [["outer", "inner"]] && last.isSuccessful)
+    stubborn.gate.open()
+  }
+
+  @Test func aGroupThatTimedOutDoesNotStayForMembersThatNeverFinish() async {
+    let live = LiveCount()
+    final class Stuck: AsyncOperation, @unchecked Sendable {
+      let begun = Gate()
+      let token: LiveCount.Token
+      init(_ live: LiveCount) {
+        token = LiveCount.Token(live)
+        super.init()
+      }
+      override func execute() { begun.open() }
+    }
+    final class Counted: GroupOperation, @unchecked Sendable {
+      let token: LiveCount.Token
+      init(_ live: LiveCount, _ operations: [Operation]) {
+        token = LiveCount.Token(live)
+        super.init(operations)
+      }
+    }
+    do {
+      let stuck = Stuck(live)
+      let inner = Counted(live, [stuck, AsyncOperation()])
+      let waiting = AsyncOperation()
+      inner ==> waiting
+      let group = Counted(live, [inner, waiting])
+      group.clock = clock
+      inner.timeout = .seconds(1)
+      group.timeout = .seconds(2)
+      queue.addOperation(group)
+      await stuck.begun.opened()
+      clock.advance(by: .seconds(1))
+      await group.finished()
+    }
+    await live.none()
+  }
+
+  // MARK: Clocks
+
+  @Test func membersTakeTheirGroupsClock() {
+    let own = ManualClock()
+    let (plain, special) = (AsyncOperation(), AsyncOperation())
+    special.clock = own
+    let inner = GroupOperation([plain, special])
+    let outer = GroupOperation([inner])
+    #expect(plain.clock is ContinuousClock)
+    outer.clock = clock
+    #expect(plain.clock as? ManualClock === clock && special.clock as? ManualClock === own)
+  }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Operations made of others' values.
+@Suite(.timeLimit(.minutes(1)))
+struct MapTests {
+  private let queue = OperationQueue()
+
+  @Test func mapInOneLine() async throws {
+    let length = try await queue.run(graphEndingIn: ResultOperation { "four" }.map(\.count).map { $0 * 10 })
+    #expect(length == 40)
+  }
+
+  @Test func whatMapThrowsIsItsError() async {
+    let mapped = ResultOperation { 1 }.map { _ -> Int in throw TestError("mapping") }
+    await #expect(throws: TestError("mapping")) { try await queue.run(graphEndingIn: mapped) }
+  }
+
+  @Test func zipWaitsForBoth() async throws {
+    let both = zip(ResultOperation { 1 }, ResultOperation { "one" })
+    let (number, text) = try await queue.run(graphEndingIn: both)
+    #expect(number == 1 && text == "one")
+  }
+
+  @Test func zipWithoutOneOfThemHasNone() async {
+    let both = zip(ResultOperation { 1 }, ResultOperation<Int> { throw TestError("half") })
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: both) }
+    #expect(error?.code == .inputUnavailable && error?.underlyingErrors as? [TestError] == [TestError("half")])
+  }
+
+  @Test func collectKeepsTheOrderGiven() async throws {
+    let gates = (0..<20).map { _ in Gate() }
+    let operations = gates.indices.map { index in
+      TaskOperation {
+        await gates[index].opened()
+        return index
+      }
+    }
+    async let all = queue.run(graphEndingIn: collect(operations))
+    for gate in gates.reversed() { gate.open() }
+    #expect(try await all == Array(0..<20))
+    #expect(try await queue.run(graphEndingIn: collect([ResultOperation<Int>]())).isEmpty)
+  }
+
+  @Test func theSameOneTwiceIsThereTwice() async throws {
+    let one = ResultOperation { 1 }
+    #expect(try await queue.run(graphEndingIn: collect([one, one])) == [1, 1])
+  }
+
+  @Test func collectOfVeryMany() async throws {
+    let all = collect((0..<20_000).map { index in ResultOperation { index } })
+    let group = GroupOperation { all }
+    try await queue.run(group)
+    let values = try all.result?.get()
+    #expect(values?.count == 20_000)
+  }
+
+  // MARK: flatMap
+
+  @Test func flatMapEndsAsTheOperationThatTheValueLeadsTo() async throws {
+    let page = ResultOperation { "start" }.flatMap { name in TaskOperation { name + " page" } }
+    #expect(try await queue.run(graphEndingIn: page) == "start page")
+  }
+
+  @Test func flatMapTakesAlongWhatTheNextOneWaitsFor() async throws {
+    let length = ResultOperation { "start" }.flatMap { name in TaskOperation { name + " page" }.map(\.count) }
+    #expect(try await queue.run(graphEndingIn: length) == 10)
+  }
+
+  @Test func flatMapOnAQueueOfOneDoesNotBlock() async throws {
+    let lane = OperationQueue.limited(to: 1)
+    var last: ResultOperation<Int> = ResultOperation { 0 }
+    for _ in 0..<50 { last = last.flatMap { value in ResultOperation { value + 1 }.map { $0 } } }
+    #expect(try await lane.run(graphEndingIn: last) == 50)
+  }
+
+  @Test func flatMapNestedDeeply() async throws {
+    @Sendable func countdown(_ number: Int) -> ResultOperation<Int> {
+      number == 0 ? ResultOperation { 0 } : ResultOperation { number }.flatMap { countdown($0 - 1) }.map { $0 + 1 }
+    }
+    #expect(try await queue.run(graphEndingIn: countdown(200)) == 200)
+  }
+
+  @Test func theErrorInsideFlatMapIsTheRealOne() async {
+    let page = ResultOperation { 1 }.flatMap { _ in
+      TaskOperation<Int> { throw TestError("gone") }.named("inner").map { $0 + 1 }
+    }
+    await #expect(throws: TestError("gone")) { try await queue.run(graphEndingIn: page) }
+    let broken = ResultOperation { 1 }.flatMap { _ -> ResultOperation<Int> in throw TestError("no next") }
+    await #expect(throws: TestError("no next")) { try await queue.run(graphEndingIn: broken) }
+  }
+
+  @Test func cancellingFlatMapCancelsWhatRunsInside() async {
+    let begun = Gate()
+    let clock = ManualClock()
+    let page = ResultOperation { 1 }.flatMap { _ in
+      TaskOperation {
+        begun.open()
+        try await clock.sleep(for: .seconds(1))
+      }
+    }
+    queue.addGraph(endingIn: page)
+    await begun.opened()
+    page.cancel()
+    await #expect(throws: CancellationError.self) { try await page.value }
+    #expect(clock.sleepers == 0)
+  }
+
+  @Test func whatRunsInsideTakesTheClock() async throws {
+    let clock = ManualClock()
+    let page = ResultOperation { 1 }.flatMap { _ in
+      let delay = DelayOperation(.seconds(5))
+      let value = ResultOperation { 2 }
+      delay ==> value
+      return value
+    }
+    page.clock = clock
+    async let value = queue.run(graphEndingIn: page)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(5))
+    #expect(try await value == 2)
+  }
+
+  // MARK: onFinish
+
+  @Test func onFinishHearsOfEveryEnd() async throws {
+    let outcomes = Journal<String>()
+    @Sendable func note(_ result: Result<Int, any Error>) {
+      switch result {
+      case .success(let value): outcomes.write("\(value)")
+      case .failure(let error): outcomes.write("\(type(of: error))")
+      }
+    }
+    let fine = ResultOperation { 1 }
+    fine.onFinish(note)
+    _ = try await queue.run(fine)
+    fine.onFinish(note)
+    let failing = ResultOperation<Int> { throw TestError("x") }
+    failing.onFinish(note)
+    await queue.run(settling: [failing])
+    let cancelled = ResultOperation { 1 }
+    cancelled.onFinish(note)
+    cancelled.cancel()
+    await queue.run(settling: [cancelled])
+    #expect(outcomes.entries == ["1", "1", "TestError", "CancellationError"])
+  }
+}
