@@ -3,11 +3,14 @@ struct Benchmark: Sendable {
   enum Target: Sendable {
     case atLeast(Double, aim: Double)
     case atMost(Double)
+    /// For information.
+    case none
 
     func isMet(by ratio: Double) -> Bool {
       switch self {
       case .atLeast(let bound, _): ratio >= bound
       case .atMost(let bound): ratio <= bound
+      case .none: true
       }
     }
   }

@@ -53,6 +53,7 @@ enum Report {
     case .atLeast(let bound, let aim) where aim > bound: ">= \(number(bound)), aim \(number(aim))"
     case .atLeast(let bound, _): ">= \(number(bound))"
     case .atMost(let bound): "<= \(number(bound))"
+    case .none: "none"
     }
   }
 

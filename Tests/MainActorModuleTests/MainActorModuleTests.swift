@@ -27,7 +27,48 @@ nonisolated final class Length: ResultOperation<Int>, @unchecked Sendable {
   override func execute() { finish(returning: 5) }
 }
 
+nonisolated final class Doubling: TransformOperation<Int, Int>, @unchecked Sendable {
+  override func transform(_ input: Int) async throws -> Int { input * 2 }
+}
+
+nonisolated final class Fetching: TaskOperation<Int>, @unchecked Sendable {
+  override func run() async throws -> Int { 21 }
+}
+
+nonisolated final class Dialog: MainOperation, @unchecked Sendable {
+  @MainActor var isShown = false
+
+  // In a class that says nonisolated an override is so too, unless it says otherwise.
+  @MainActor override func executeOnMain() {
+    isShown = true
+    finish()
+  }
+}
+
+@MainActor final class Model {
+  var value = 0
+}
+
 struct MainActorModuleTests {
+  @Test func valuesPassOffTheMainActor() async throws {
+    let doubled = Fetching().pass(to: Doubling())
+    let text = doubled.map { Thread.isMainThread ? "main" : "\($0)" }
+    #expect(try await OperationQueue().run(graphEndingIn: text) == "42")
+    let retry = RetryOperation(attempts: 2, retryIf: { _, attempt in attempt < 2 }) { _ in Fetching() }
+    #expect(try await OperationQueue().run(retry) == 21)
+  }
+
+  @Test func theMainActorIsAHopAway() async throws {
+    let dialog = Dialog()
+    try await OperationQueue().run(dialog)
+    #expect(dialog.isShown)
+    let model = Model()
+    let update = TaskOperation { @MainActor in model.value = 1 }
+    update.addCondition(OperationCondition(name: "on main") { _ in await MainActor.run { #expect(model.value == 0) } })
+    try await OperationQueue().run(update)
+    #expect(model.value == 1)
+  }
+
   @Test func subclassesRunOffTheMainActor() async throws {
     let queue = OperationQueue()
     let greeting = Greeting("Hello")

@@ -9,6 +9,8 @@
 /// }
 /// ```
 ///
+/// In a module that is main-actor by default the class is `nonisolated`, and the override says `@MainActor` again.
+///
 /// It needs a main thread that goes on: the run loop of an app, `dispatchMain()`, or a `main` that is asynchronous.
 open class MainOperation: AsyncOperation, @unchecked Sendable {
   /// Begins the work. Call `finish` from any thread when it is done, once, here or later.

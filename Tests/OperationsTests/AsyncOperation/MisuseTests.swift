@@ -6,11 +6,6 @@ import Testing
 
 /// Mistakes in a program end it, with a sentence that names the operation and says what to do.
 struct MisuseTests {
-  private func expectSentence(_ parts: String..., in result: ExitTest.Result?) {
-    let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    for part in parts { #expect(printed.contains(part), "\(printed)") }
-  }
-
   @Test func selfDependency() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let operation = AsyncOperation().named("ouroboros")

@@ -1,0 +1,139 @@
+import Foundation
+import Operations
+
+/// Values on their way through stages, and an operation awaited, against what one would write without the package.
+enum PipelineBenchmarks {
+  private static let stages = 4
+  private static let items = 25_000
+  /// How many items stock operations are given at once: they get slower with each one that waits.
+  private static let batch = 25
+
+  static let all: [Benchmark] = [
+    Benchmark(
+      name: "pipeline",
+      unit: "stage of an item, \(items) items in \(stages) stages",
+      numerator: stockPipeline(),
+      denominator: pipeline(),
+      target: .atLeast(1, aim: 2)
+    ),
+    Benchmark(
+      name: "pipeline-tasks",
+      unit: "stage of an item, \(items) items in \(stages) stages",
+      numerator: pipeline(),
+      denominator: taskPipeline(),
+      target: .none
+    ),
+    Benchmark(
+      name: "run",
+      unit: "value awaited, one at a time",
+      numerator: runs(20_000),
+      denominator: tasks(20_000),
+      target: .none
+    ),
+  ]
+
+  private static func pipeline() -> Workload {
+    Workload(name: "pass, GroupOperation", units: items * stages) {
+      Lifetime.run { lifetime in
+        var operations: [Operation] = []
+        operations.reserveCapacity(items * stages)
+        for item in 0..<items {
+          var last: ResultOperation<Int> = ResultOperation { [lifetime = lifetime(item)] in work(item, lifetime) }
+          operations.append(last)
+          for stage in 1..<stages {
+            last = last.map { [lifetime = lifetime(item + stage)] value in work(value, lifetime) }
+            operations.append(last)
+          }
+        }
+        OperationQueue().addOperation(GroupOperation(operations))
+      }
+    }
+  }
+
+  /// What one writes without the package: boxes for the values, and operations in between that carry them.
+  private static func stockPipeline() -> Workload {
+    Workload(name: "BlockOperation and adapters, OperationQueue", units: items * stages) {
+      let queue = OperationQueue()
+      for start in stride(from: 0, to: items, by: batch) {
+        Lifetime.run { lifetime in
+          var operations: [Operation] = []
+          for item in start..<min(start + batch, items) {
+            var (box, last) = stage(item, lifetime(item))
+            operations.append(last)
+            for index in 1..<stages {
+              let input = Box<Int>()
+              let adapter = BlockOperation { [box] in input.value = box.value }
+              adapter.addDependency(last)
+              (box, last) = stage(input, after: adapter, lifetime(item + index))
+              operations += [adapter, last]
+            }
+          }
+          queue.addOperations(operations, waitUntilFinished: false)
+        }
+      }
+    }
+  }
+
+  private static func stage(_ item: Int, _ lifetime: Lifetime) -> (Box<Int>, Operation) {
+    let output = Box<Int>()
+    return (output, BlockOperation { output.value = work(item, lifetime) })
+  }
+
+  private static func stage(_ input: Box<Int>, after adapter: Operation, _ lifetime: Lifetime) -> (Box<Int>, Operation)
+  {
+    let output = Box<Int>()
+    let operation = BlockOperation { output.value = input.value.map { work($0, lifetime) } }
+    operation.addDependency(adapter)
+    return (output, operation)
+  }
+
+  private static func taskPipeline() -> Workload {
+    Workload(name: "TaskGroup", units: items * stages) {
+      wait {
+        await withTaskGroup(of: Int.self) { group in
+          for item in 0..<items {
+            group.addTask {
+              var value = work(item, nil)
+              for _ in 1..<stages { value = await stage(value) }
+              return value
+            }
+          }
+          for await _ in group {}
+        }
+      }
+    }
+  }
+
+  @concurrent private static func stage(_ value: Int) async -> Int { work(value, nil) }
+
+  private static func runs(_ count: Int) -> Workload {
+    Workload(name: "queue.run(ResultOperation)", units: count) {
+      wait {
+        let queue = OperationQueue()
+        for index in 0..<count { _ = try? await queue.run(ResultOperation { index }) }
+      }
+    }
+  }
+
+  private static func tasks(_ count: Int) -> Workload {
+    Workload(name: "Task.value", units: count) {
+      wait { for index in 0..<count { _ = await Task { index }.value } }
+    }
+  }
+
+  private static func work(_ value: Int, _ lifetime: Lifetime?) -> Int { withExtendedLifetime(lifetime) { value &+ 1 } }
+
+  private static func wait(for body: @escaping @Sendable () async -> Void) {
+    let done = DispatchSemaphore(value: 0)
+    Task {
+      await body()
+      done.signal()
+    }
+    done.wait()
+  }
+}
+
+/// Where a stage leaves its value for the next one, which starts after it.
+private final class Box<Value>: @unchecked Sendable {
+  var value: Value?
+}
