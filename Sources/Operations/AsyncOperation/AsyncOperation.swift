@@ -210,29 +210,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// What runs inside this operation. Only a group has any.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
 
-  // MARK: Observing
-
-  /// Lets closures hear of the stations of the operation's life, in the order they were added.
-  ///
-  /// Added late, an observer hears what is still to come; one that is added after the end hears `didFinish` at once.
-  public final func addObserver(_ observer: OperationObserver) {
-    let isLate = core.withLock { core in
-      if core.lifecycle.phase == .finished { return true }
-      core.observers.append(observer)
-      return false
-    }
-    if isLate { observer.didFinish?(self) }
-  }
-
-  /// Calls `waiter` when the operation has finished and its observers have heard of it; at once if that is so already.
-  final func whenSettled(_ waiter: @escaping @Sendable () -> Void) {
-    let isSettled = core.withLock { core in
-      if !core.isSettled { core.waiters.append(waiter) }
-      return core.isSettled
-    }
-    if isSettled { waiter() }
-  }
-
   // MARK: Progress
 
   /// How far the work has come, for work that counts its own units.
@@ -253,6 +230,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// A copy for the group around the operation.
   func makeProgressCopy() -> Progress { ownProgress.makeCopy() }
+
+  /// Nobody waits for what is still to be reported.
+  func endProgress() { core.withLock { $0.extras?.progress }?.end() }
 
   // MARK: Dependencies
 

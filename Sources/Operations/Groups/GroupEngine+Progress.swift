@@ -70,6 +70,10 @@ extension GroupEngine {
     state.withLock { $0.progress.removeListener(number) }
   }
 
-  /// The group finishes, perhaps before its members have.
-  func endProgress() { apply(state.withLock { $0.progress.end() }) }
+  /// The group finishes, perhaps before its members have: then theirs is over, too.
+  func endProgress() {
+    let (change, unfinished) = state.withLock { $0.progress.end() }
+    apply(change)
+    for operation in unfinished { Trampoline.run { operation.endProgress() } }
+  }
 }

@@ -161,6 +161,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func makeProgressCopy() -> Progress { engine.makeProgress() }
 
+  final override func endProgress() { engine.endProgress() }
+
   // MARK: What became of them
 
   /// The errors of the members and of nested groups' members, with the names that lead to them, and the group's own.

@@ -48,25 +48,26 @@ struct GroupProgress {
 
   mutating func complete(_ operation: Operation) -> ProgressChange {
     let part = parts.isEmpty ? nil : parts.removeValue(forKey: ObjectIdentifier(operation))
+    if isOver { return ProgressChange([]) }
     let weight = part?.weight ?? 1
     completed += weight
     // The units of one that reports are completed by its child progress.
-    return change(completing: part?.isReporting == true ? 0 : weight)
-  }
-
-  private func change(completing count: Int) -> ProgressChange {
-    ProgressChange(isOver ? [] : progresses, completing: count)
+    return ProgressChange(progresses, completing: part?.isReporting == true ? 0 : weight)
   }
 
   /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for them.
-  mutating func end() -> ProgressChange {
-    let isEmpty = total == 0
-    if isEmpty { total = 1 }
-    let left = total - completed - parts.values.reduce(0) { $0 + ($1.isReporting ? $1.weight : 0) }
+  ///
+  /// - Returns: Besides the change, the members that report and whose parts are still open.
+  mutating func end() -> (change: ProgressChange, unfinished: [AsyncOperation]) {
+    if isOver { return (ProgressChange([]), []) }
+    isOver = true
+    let added = total == 0 ? 1 : 0
+    total += added
+    let unfinished = parts.values.filter(\.isReporting)
+    let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
     completed += left
-    let change = ProgressChange(progresses, addingToTotal: isEmpty ? 1 : 0, completing: left)
-    defer { isOver = true }
-    return isOver ? ProgressChange([]) : change
+    let change = ProgressChange(progresses, addingToTotal: added, completing: left)
+    return (change, unfinished.compactMap(\.operation))
   }
 
   // MARK: Those who follow

@@ -150,6 +150,29 @@ struct OperationProgressTests {
     #expect(progress.isFinished && progress.completedUnitCount == 10)
   }
 
+  @Test func aGroupThatTimesOutIsDoneThoughItsMembersAreNot() async {
+    let clock = ManualClock()
+    let (held, plain) = (HeldOperation(), HeldOperation())
+    held.progress.totalUnitCount = 2
+    let innermost = GroupOperation([held, plain])
+    let inner = GroupOperation([innermost, AsyncOperation()])
+    inner.timeout = .seconds(1)
+    let outer = GroupOperation([inner, AsyncOperation()])
+    outer.clock = clock
+    let progress = outer.progress
+    queue.addOperation(outer)
+    await held.begun.opened()
+    await plain.begun.opened()
+    clock.advance(by: .seconds(1))
+    await outer.finished()
+    #expect(progress.fractionCompleted == 1 && inner.progress.fractionCompleted == 1)
+    held.progress.completedUnitCount = 1
+    held.gate.open()
+    plain.gate.open()
+    await innermost.finished()
+    #expect(progress.fractionCompleted == 1 && inner.progress.fractionCompleted == 1)
+  }
+
   // MARK: Streams
 
   @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {

@@ -1,0 +1,72 @@
+import Foundation
+
+/// What the engine keeps under its lock.
+extension GroupEngine {
+  struct State {
+    var schedule = GroupSchedule()
+    var members = MemberList()
+    var progress = GroupProgress()
+    /// Plain Foundation members, which cannot note their index themselves.
+    var foreignMembers: [ObjectIdentifier: Int] = [:]
+    /// Those of them that wait for something, and the relays that will tell when they can run.
+    var waitingForeignMembers: [ObjectIdentifier: ForeignWait] = [:]
+    /// The members have been cancelled, or are just being.
+    var hasCancelledMembers = false
+    var hasFoundCycle = false
+    /// From the beginning to the end: a running group stays alive.
+    var group: GroupOperation?
+    var queue: OperationQueue?
+    /// The group has finished before its members have: it timed out.
+    var isAbandoned = false
+    /// The group has been released.
+    var isDisbanded = false
+
+    /// Nothing is left to do for a member.
+    mutating func settle(_ member: FinishedMember) -> Step {
+      // Not its last reference: the caller has one, and nothing is released under the lock.
+      _ = members.remove(at: member.index)
+      schedule.accounted()
+      var step = nextStep()
+      step.progress = progress.complete(member.operation)
+      return step
+    }
+
+    mutating func weigh(_ part: MemberPart) -> ProgressChange? {
+      members.contains(part.index) ? progress.weigh(part) : nil
+    }
+
+    mutating func nextStep() -> Step {
+      let isDone = schedule.endIfDone()
+      return Step(
+        isDone: isDone,
+        isStuck: schedule.isCycleSuspected && schedule.isStuck,
+        released: isDone ? nil : releaseIfAbandoned()
+      )
+    }
+
+    /// Once all that is left is members that execute, perhaps for ever, a group that has finished without them need not
+    /// stay for them.
+    mutating func releaseIfAbandoned() -> GroupOperation? {
+      guard isAbandoned, schedule.hasOnlyExecutingMembers else { return nil }
+      defer { group = nil }
+      return group
+    }
+  }
+
+  /// How a plain Foundation member waits.
+  struct ForeignWait {
+    let relay: FinishRelay
+    let operations: [Operation]
+    /// It has been told, but the relay still keeps it alive.
+    var isOver = false
+  }
+
+  /// What is to be done about a member having ended.
+  struct Step {
+    var progress: ProgressChange?
+    var isDone = false
+    var isStuck = false
+    /// To be let go of.
+    var released: GroupOperation?
+  }
+}
