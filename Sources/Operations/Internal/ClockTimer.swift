@@ -2,6 +2,10 @@ import Foundation
 
 /// Something that is to be done when a clock says so.
 struct ClockTimer: Sendable {
+  /// Longer than anybody waits, and short enough for every clock to add to its time: what is not meant to end does not
+  /// overflow.
+  private static let longestDelay = Duration.seconds(1_000_000_000)
+
   private let cancellation: @Sendable () -> Void
 
   /// Calls `fire` after `delay`, once, unless the timer is cancelled before.
@@ -15,6 +19,7 @@ struct ClockTimer: Sendable {
     on clock: any Clock<Duration>,
     _ fire: @escaping @Sendable () -> Void
   ) -> ClockTimer {
+    let delay = min(delay, longestDelay)
     if let clock = clock as? any TimerClock { return ClockTimer(cancellation: clock.call(after: delay, fire)) }
     let task = Task {
       do { try await clock.sleep(for: delay) } catch { return }

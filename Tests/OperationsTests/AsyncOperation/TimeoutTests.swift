@@ -122,6 +122,15 @@ struct TimeoutTests {
     #expect(operation.isFinished)
   }
 
+  @Test func aTimeThatNeverEndsIsNoProblem() async throws {
+    for clock in [ContinuousClock(), SuspendingClock(), clock] as [any Clock<Duration>] {
+      let operation = AsyncBlockOperation { $0.finish() }
+      operation.clock = clock
+      operation.timeout = .seconds(Int64.max)
+      try await queue.run(operation)
+    }
+  }
+
   @Test func theSystemsClockWorksToo() async {
     let operation = HeldOperation()
     operation.timeout = .milliseconds(1)

@@ -123,6 +123,23 @@ struct MapTests {
     #expect(try await value == 2)
   }
 
+  @Test func whatRunsElsewhereIsOnlyWaitedFor() async throws {
+    let shared = HeldOperation()
+    let login = ResultOperation { "token" }
+    shared ==> login
+    queue.addGraph(endingIn: login)
+    let first = ResultOperation { 1 }.flatMap { _ in login }
+    let second = ResultOperation { 2 }.flatMap { _ in login }
+    for operation in [first, second] { queue.addGraph(endingIn: operation) }
+    await shared.begun.opened()
+    second.cancel()
+    await second.finished()
+    #expect(!login.isCancelled)
+    shared.gate.open()
+    #expect(try await first.value == "token")
+    #expect(try await queue.run(graphEndingIn: ResultOperation { 3 }.flatMap { _ in login }) == "token")
+  }
+
   // MARK: onFinish
 
   @Test func onFinishHearsOfEveryEnd() async throws {

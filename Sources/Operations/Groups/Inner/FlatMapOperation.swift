@@ -7,6 +7,8 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
   /// Taken by execution or, if that never comes, by the end.
   private var next: (@Sendable (Input) throws -> Next)?
 
+  private let isFollowing = Locked(false)
+
   init(_ next: @escaping @Sendable (Input) throws -> Next) {
     self.next = next
     super.init()
@@ -15,7 +17,23 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
   override func execute() {
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }
-    do { runInside(try next(input)) { self.finish(with: $0) } } catch { finish(with: error) }
+    do {
+      let operation = try next(input)
+      if operation.isFree { runInside(operation) { self.finish(with: $0) } } else { follow(operation) }
+    } catch { finish(with: error) }
+  }
+
+  /// It is somebody else's: in a queue or group, or finished.
+  private func follow(_ operation: Next) {
+    isFollowing.withLock { $0 = true }
+    if isCancelled { return finish() }
+    operation.whenSettled { [unowned operation] in
+      self.finish(with: operation.result ?? .failure(operation.outputMissingError))
+    }
+  }
+
+  override func didCancel() {
+    if isFollowing.withLock({ $0 }) { finish() }
   }
 
   override func dropWork() { next = nil }

@@ -5,8 +5,8 @@ extension OutputOperation {
   /// let firstPage = try await queue.run(graphEndingIn: index.flatMap { Download($0.pages[0]) })
   /// ```
   ///
-  /// What `next` returns is run inside it, together with what that waits for, as far as it is in no queue or group yet; it
-  /// must not be in one itself. It is cancelled with the outer operation.
+  /// What `next` returns runs inside it, together with what that waits for, as far as it is in no queue or group yet, and is
+  /// cancelled with it. One that is in a queue or a group, or has finished, is somebody else's: it is only waited for.
   public func flatMap<Next: OutputOperation>(
     _ next: @escaping @Sendable (Output) throws -> Next
   ) -> ResultOperation<Next.Output> {
