@@ -31,7 +31,9 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   private let job: Locked<Job>
 
   /// - Parameters:
-  ///   - input: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional, the
+  ///   - source: What is waited for.
+  ///   - target: What waits.
+  ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional, the
   ///     transfer is carried out all the same.
   ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
   public init(

@@ -1,4 +1,4 @@
-/// An operation that takes a value, which another one may pass to it: see ``OutputOperation/pass(to:input:)``.
+/// An operation that takes a value, which another one may pass to it: see <doc:PassingData>.
 public protocol InputOperation<Input>: AsyncOperation {
   associatedtype Input: Sendable
 

@@ -23,9 +23,11 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     super.init()
   }
 
-  /// An operation that runs `body` in a task and finishes with what it returns or throws.
+  /// An operation that runs a function in a task and finishes with what it returns or throws.
   ///
-  /// - Parameter priority: The task's. By default that of the thread which starts the operation.
+  /// - Parameters:
+  ///   - priority: The task's. By default that of the thread which starts the operation.
+  ///   - body: Called once at most.
   public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
     self.priority = priority
     self.body = body

@@ -12,7 +12,7 @@ public import Foundation
 /// they became ready. A group runs its members itself, in O(n + e) for n members with e dependencies, and never blocks a
 /// thread: it is asynchronous, so a group in a queue of one holds that queue's slot, and its members run beside it.
 ///
-/// - **Errors** of the members become the group's: see ``errors``, ``failures`` and ``ErrorPolicy``.
+/// - **Errors** of the members become the group's: see ``AsyncOperation/errors``, ``failures`` and ``ErrorPolicy``.
 /// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them have;
 ///   those that have not started finish unexecuted, also in a group that is cancelled before its start.
 /// - **Members that wait for each other** in a circle end the group with ``OperationError/Code/dependencyCycle``, which
@@ -167,7 +167,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// The errors of the members and of nested groups' members, with the names that lead to them, and the group's own.
   ///
-  /// In the order they happened; complete before `isFinished` turns true. ``errors`` are the same without the names.
+  /// In the order they happened; complete before `isFinished` turns true. ``AsyncOperation/errors`` are the same without the names.
   public final var failures: [OperationFailure] {
     let name = displayName
     return core.withLock { $0.lifecycle.failures }.map { $0.below(name) }

@@ -19,8 +19,12 @@ public struct Backoff: Sendable {
   /// Waits longer each time: `initial` after the first attempt, then `multiplier` times what it was before, but never
   /// longer than `cap`.
   ///
-  /// - Parameter jitter: How much of each pause is left to chance, from 0 to 1, so that many who failed together do not
-  ///   come back together. With 0.5 a pause of 8 s takes from 4 s to 8 s, with 1 from none at all.
+  /// - Parameters:
+  ///   - initial: The first pause.
+  ///   - multiplier: How much longer each pause is than the one before.
+  ///   - cap: The longest pause.
+  ///   - jitter: How much of each pause is left to chance, from 0 to 1, so that many who failed together do not come back
+  ///     together. With 0.5 a pause of 8 s takes from 4 s to 8 s, with 1 from none at all.
   public static func exponential(
     initial: Duration,
     multiplier: Double = 2,
