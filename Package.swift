@@ -44,6 +44,12 @@ let package = Package(
       path: "Examples/HelloWorld",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "WordCount",
+      dependencies: ["Operations"],
+      path: "Examples/WordCount",
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )

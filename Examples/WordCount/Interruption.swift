@@ -1,0 +1,6 @@
+import Foundation
+
+/// Ctrl-C.
+struct Interruption: LocalizedError {
+  var errorDescription: String? { "interrupted" }
+}
