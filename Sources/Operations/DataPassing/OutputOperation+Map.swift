@@ -33,9 +33,16 @@ public func zip<A, B>(
 }
 
 /// An operation whose value is those of all `operations`, in the order given, for which it waits.
-public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
+///
+/// - Parameters:
+///   - operations: Of the package or of your own.
+///   - policy: With ``InputPolicy/optional``, those that are not to be had are left out.
+public func collect<T>(
+  _ operations: [some OutputOperation<T>],
+  input policy: InputPolicy = .required
+) -> ResultOperation<[T]> {
   let all = CollectOperation<T>()
   all.values.reserveCapacity(operations.count)
-  for operation in operations { operation.pass(to: all) { all, value in all.values.append(value) } }
+  for operation in operations { operation.pass(to: all, input: policy) { all, value in all.values.append(value) } }
   return all
 }

@@ -14,9 +14,17 @@ extension GroupEngine {
     case refused
   }
 
-  /// Takes operations in, or ends the program if one is not free. One that is in this group already is passed over, if
-  /// that is allowed.
-  func add(_ operations: [Operation], to outer: GroupOperation, skippingRepeated: Bool) -> Admission {
+  /// Which operations are passed over. Those that are not free otherwise end the program.
+  enum Skipping {
+    case none
+    /// Those that are in this group already.
+    case repeated
+    /// Those that are anywhere already.
+    case taken
+  }
+
+  /// Takes operations in.
+  func add(_ operations: [Operation], to outer: GroupOperation, skipping: Skipping) -> Admission {
     let (phase, isWindingDown) = state.withLock { state in
       if state.schedule.phase != .ended { state.schedule.admit(0) }
       return (state.schedule.phase, state.schedule.isWindingDown)
@@ -28,28 +36,28 @@ extension GroupEngine {
     // In batches that stay in the processor's cache: each operation is touched several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
-      add(operations[start..<end], to: outer, skippingRepeated: skippingRepeated)
+      add(operations[start..<end], to: outer, skipping: skipping)
     }
     if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
     admitted()
     return .admitted
   }
 
-  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skippingRepeated: Bool) {
+  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skipping: Skipping) {
     let (firstIndex, isWindingDown, progress) = state.withLock { state in
       state.schedule.admit(operations.count)
       return (state.members.append(operations), state.schedule.isWindingDown, state.progress.add(operations.count))
     }
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
-    var repeated: [Int] = []
+    var skipped: [Int] = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady, let hasExtras):
         if let part = MemberPart(operation, index: index, hasExtras: hasExtras) { parts.append(part) }
         if isReady { ready.append(ReadyMember(operation)) }
-      case .repeated where skippingRepeated: repeated.append(index)
+      case .repeated where skipping != .none, .refused where skipping == .taken: skipped.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
@@ -59,18 +67,18 @@ extension GroupEngine {
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
     if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
     let corrections = state.withLock { state in
-      for index in repeated { _ = state.members.remove(at: index) }
-      let corrections = parts.compactMap { state.weigh($0) } + [state.progress.add(-repeated.count)]
+      for index in skipped { _ = state.members.remove(at: index) }
+      let corrections = parts.compactMap { state.weigh($0) } + [state.progress.add(-skipped.count)]
       state.schedule.append(ready)
-      if ready.count + repeated.count < operations.count { state.schedule.isCycleSuspected = true }
+      if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
       return corrections
     }
     for correction in corrections { apply(correction) }
-    admitted(except: repeated.count)
+    admitted(except: skipped.count)
   }
 
-  func admitted(except repeated: Int = 0) {
-    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: repeated) }
+  func admitted(except skipped: Int = 0) {
+    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: skipped) }
     if addsRunner { addRunner() }
     if isDone { end() }
   }

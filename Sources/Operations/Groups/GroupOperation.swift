@@ -40,7 +40,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
     engine.belong(to: self)
-    add(operations, skippingRepeated: true)
+    add(operations, skipping: .repeated)
   }
 
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
@@ -58,7 +58,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     engine.belong(to: self)
     self.name = name
-    add(OperationWalk.withDependencies(operations()), skippingRepeated: true)
+    add(OperationWalk.withDependencies(operations()), skipping: .repeated)
   }
 
   deinit { Trampoline.release(engine.disband()) }
@@ -83,11 +83,17 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members at once, which is cheaper than one by one.
-  public final func addOperations(_ operations: [Operation]) { add(operations, skippingRepeated: false) }
+  public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
 
-  private func add(_ operations: [Operation], skippingRepeated: Bool) {
+  /// Adds an operation, and whatever it waits for that is in no queue or group yet, as the braces do: a pipeline made of
+  /// `map` and `pass`, say, of which only the end is at hand.
+  public final func addGraph(endingIn last: Operation) {
+    add(OperationWalk.withDependencies([last]), skipping: .taken)
+  }
+
+  private func add(_ operations: [Operation], skipping: GroupEngine.Skipping) {
     if operations.isEmpty { return }
-    if engine.add(operations, to: self, skippingRepeated: skippingRepeated) == .refused {
+    if engine.add(operations, to: self, skipping: skipping) == .refused {
       misuse(
         "“\(displayName)” has finished and takes no more members, “\(operations[0].displayName)” neither. Add them "
           + "before its last member finishes, or to a new group."

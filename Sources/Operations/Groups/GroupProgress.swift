@@ -14,6 +14,7 @@ struct GroupProgress {
   }
 
   private var total = 0
+  private var shownTotal = 0
   private var completed = 0
   private var parts: [ObjectIdentifier: Part] = [:]
   private var progresses: [Progress] = []
@@ -26,8 +27,17 @@ struct GroupProgress {
 
   /// Members come, a unit each.
   mutating func add(_ count: Int) -> ProgressChange {
+    ProgressChange(progresses, addingToTotal: addToTotal(count))
+  }
+
+  /// - Returns: What is to be added to the total that is shown.
+  ///
+  /// That does not go back to zero: on Linux Foundation divides by it.
+  private mutating func addToTotal(_ count: Int) -> Int {
+    let before = shownTotal
     total += count
-    return ProgressChange(progresses, addingToTotal: count)
+    shownTotal = max(total, min(before, 1))
+    return shownTotal - before
   }
 
   /// An unfinished member is not a simple unit.
@@ -38,10 +48,9 @@ struct GroupProgress {
     // A child keeps the portion it came with.
     if before.isReporting || (weight == before.weight && !part.isReporting) { return nil }
     parts[id] = Part(operation: part.operation, weight: weight, isReporting: part.isReporting)
-    total += weight - before.weight
     return ProgressChange(
       progresses,
-      addingToTotal: weight - before.weight,
+      addingToTotal: addToTotal(weight - before.weight),
       children: part.isReporting ? [(part.operation, weight)] : []
     )
   }
@@ -61,8 +70,7 @@ struct GroupProgress {
   mutating func end() -> (change: ProgressChange, unfinished: [AsyncOperation]) {
     if isOver { return (ProgressChange([]), []) }
     isOver = true
-    let added = total == 0 ? 1 : 0
-    total += added
+    let added = total == 0 ? addToTotal(1) : 0
     let unfinished = parts.values.filter(\.isReporting)
     let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
     completed += left
@@ -77,7 +85,7 @@ struct GroupProgress {
     progresses.append(progress)
     if isShared { shared = progress }
     let children = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
-    return ProgressChange([progress], addingToTotal: total, completing: completed, children: children)
+    return ProgressChange([progress], addingToTotal: shownTotal, completing: completed, children: children)
   }
 
   /// - Returns: What to take the listener out by.

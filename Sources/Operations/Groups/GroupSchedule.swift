@@ -74,8 +74,8 @@ struct GroupSchedule {
   /// The members that were coming have been enrolled, with these exceptions.
   ///
   /// - Returns: Whether a runner is to be added, and whether the group is at its end.
-  mutating func admitted(except repeated: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
-    unfinished -= repeated + 1
+  mutating func admitted(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
+    unfinished -= skipped + 1
     return (addRunnerIfUseful(), endIfDone())
   }
 

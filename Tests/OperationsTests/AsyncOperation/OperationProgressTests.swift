@@ -61,6 +61,30 @@ struct OperationProgressTests {
     #expect(group.progress.completedUnitCount == 4 && group.progress.isFinished)
   }
 
+  @Test func oneThatDoesNotCountIsNotInTheWay() async {
+    let (free, held) = (AsyncOperation(), HeldOperation())
+    free.progressWeight = 0
+    let group = GroupOperation()
+    group.maxConcurrentOperationCount = 1
+    let progress = group.progress
+    group.addOperation(free)
+    #expect(progress.fractionCompleted == 0)
+    group.addOperation(held)
+    #expect(progress.totalUnitCount == 1)
+    queue.addOperation(group)
+    await held.begun.opened()
+    #expect(progress.fractionCompleted == 0)
+    held.gate.open()
+    await group.finished()
+    #expect(progress.isFinished && progress.completedUnitCount == 1)
+    let nothing = AsyncOperation()
+    nothing.progressWeight = 0
+    let empty = GroupOperation([nothing])
+    #expect(empty.progress.fractionCompleted == 0)
+    await queue.run(settling: [empty])
+    #expect(empty.progress.isFinished)
+  }
+
   @Test func aNestedGroupHasAWeightToo() async {
     let held = HeldOperation()
     let inner = GroupOperation([held])

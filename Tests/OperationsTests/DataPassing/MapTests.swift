@@ -44,6 +44,17 @@ struct MapTests {
     #expect(try await queue.run(graphEndingIn: collect([ResultOperation<Int>]())).isEmpty)
   }
 
+  @Test func whatIsNotToBeHadMayBeLeftOut() async throws {
+    let operations = (0..<6).map { index in
+      ResultOperation<Int> { if index.isMultiple(of: 2) { index } else { throw TestError("odd") } }
+    }
+    #expect(try await queue.run(graphEndingIn: collect(operations, input: .optional)) == [0, 2, 4])
+    let error = await #expect(throws: AggregateError.self) {
+      try await queue.run(graphEndingIn: collect(operations))
+    }
+    #expect(error?.failures.count == 3)
+  }
+
   @Test func theSameOneTwiceIsThereTwice() async throws {
     let one = ResultOperation { 1 }
     #expect(try await queue.run(graphEndingIn: collect([one, one])) == [1, 1])

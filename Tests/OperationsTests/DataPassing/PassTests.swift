@@ -73,6 +73,23 @@ struct PassTests {
     #expect(try await queue.run(consumer) == 6)
   }
 
+  @Test func aRunningGroupTakesAPipelineByItsEnd() async throws {
+    let lengths = Journal<Int>()
+    let group = GroupOperation()
+    let shared = ResultOperation { "shared" }
+    let adding = AsyncBlockOperation { operation in
+      for _ in 0..<10 {
+        let length = zip(shared, ResultOperation { "own" }).map { $0.0.count + $0.1.count }
+        length.onFinish { if case .success(let length) = $0 { lengths.write(length) } }
+        group.addGraph(endingIn: length)
+      }
+      operation.finish()
+    }
+    group.addOperation(adding)
+    try await queue.run(group)
+    #expect(lengths.entries == Array(repeating: 9, count: 10))
+  }
+
   // MARK: No value
 
   @Test func aFailedProducerCancelsItsConsumersAllTheWayDown() async {
