@@ -30,6 +30,13 @@ enum PipelineBenchmarks {
       denominator: tasks(20_000),
       target: .none
     ),
+    Benchmark(
+      name: "run-by-hand",
+      unit: "value awaited, one at a time",
+      numerator: runs(20_000),
+      denominator: continuations(20_000),
+      target: .atMost(1.5)
+    ),
   ]
 
   private static func pipeline() -> Workload {
@@ -118,6 +125,19 @@ enum PipelineBenchmarks {
   private static func tasks(_ count: Int) -> Workload {
     Workload(name: "Task.value", units: count) {
       wait { for index in 0..<count { _ = await Task { index }.value } }
+    }
+  }
+
+  private static func continuations(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation and a continuation", units: count) {
+      wait {
+        let queue = OperationQueue()
+        for index in 0..<count {
+          _ = await withCheckedContinuation { continuation in
+            queue.addOperation(BlockOperation { continuation.resume(returning: index) })
+          }
+        }
+      }
     }
   }
 

@@ -16,16 +16,17 @@ struct HandOver: Sendable {
   ) {
     self.producer = producer
     self.policy = policy
+    // They are what they were here: casts that look would look up the types of generic classes at every hand-over.
     obstacle = { producer in
-      switch (producer as? Producer)?.result {
+      switch unsafe unsafeDowncast(producer, to: Producer.self).result {
       case .success?: nil
       case .failure(let error)?: error
       case nil: producer.outputMissingError
       }
     }
     transfer = { producer, consumer in
-      guard let producer = producer as? Producer, let consumer = consumer as? Consumer else { return }
-      if case .success(let value)? = producer.result { write(consumer, value) }
+      guard case .success(let value)? = unsafe unsafeDowncast(producer, to: Producer.self).result else { return }
+      write(unsafe unsafeDowncast(consumer, to: Consumer.self), value)
     }
   }
 

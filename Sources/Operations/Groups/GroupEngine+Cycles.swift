@@ -6,8 +6,22 @@ extension GroupEngine {
   private static let searchSteps = 64
 
   private func searchForCycle() {
-    guard let group = state.withLock({ $0.group }) else { return }
+    guard let group = state.withLock({ $0.group }), !isInOrder else { return }
     if case .found(let cycle) = DependencyCycle.search(from: group) { fail(because: cycle) }
+  }
+
+  /// Whether every member waits for earlier members at most, as most groups are made: then there is no circle, and one
+  /// look at each is enough to know.
+  private var isInOrder: Bool {
+    state.withLock { $0.members.operations }.allSatisfy { member in
+      guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
+      if member is GroupOperation { return false }
+      let (index, dependencies) = own.core.withLock { ($0.memberIndex, $0.ledger.dependencies) }
+      return dependencies.allSatisfy { dependency in
+        guard case .own(let operation) = dependency else { return false }
+        return operation.core.withLock { $0.supervisor === self && $0.memberIndex < index }
+      }
+    }
   }
 
   private func fail(because cycle: DependencyCycle) {

@@ -11,9 +11,9 @@ extension AsyncOperation {
   /// The one error that stands for how the operation ended, or nil if it was successful.
   var outcomeError: (any Error)? {
     let lifecycle = core.withLock { $0.lifecycle }
+    if lifecycle.failures.isEmpty { return lifecycle.isCancelled ? CancellationError() : nil }
     let name = displayName
     let failures = lifecycle.failures.map { $0.below(name) }
-    if failures.isEmpty { return lifecycle.isCancelled ? CancellationError() : nil }
     return failures.count == 1 && !(self is GroupOperation) ? failures[0].error : AggregateError(failures)
   }
 }
