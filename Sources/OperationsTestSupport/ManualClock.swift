@@ -41,6 +41,8 @@ public final class ManualClock: Clock, Sendable {
 
   private struct State {
     var now = Instant()
+    /// Where the clock is being moved to.
+    var goal = Instant()
     /// In order of time, then of asking.
     var sleepers: [Sleeper] = []
     var sleepersSoFar = 0
@@ -91,15 +93,29 @@ public final class ManualClock: Clock, Sendable {
   /// done too if it is due. No lock is held meanwhile.
   ///
   /// - Precondition: `duration` is not negative.
-  public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
+  public func advance(by duration: Duration) {
+    if duration < .zero { misuse("A clock cannot go back, by \(duration). Advance it, or make a new one.") }
+    move(
+      to: state.withLock { state in
+        // Several threads may be at it: each adds its part.
+        state.goal = max(state.goal, state.now).advanced(by: duration)
+        return state.goal
+      }
+    )
+  }
 
   /// Moves the clock to a time, as ``advance(by:)`` does.
   ///
   /// - Precondition: The time has not passed.
   public func advance(to time: Instant) {
+    let now = now
     if time < now {
       misuse("A clock cannot go back, from \(now.offset) to \(time.offset). Advance it, or make a new one.")
     }
+    move(to: time)
+  }
+
+  private func move(to time: Instant) {
     while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper.wake(false) }
   }
 

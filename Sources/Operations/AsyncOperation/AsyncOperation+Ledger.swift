@@ -116,6 +116,10 @@ extension Operation {
   }
 }
 
-extension Sequence where Element: Operation {
-  var quotedNames: String { map(\.quotedName).joined(separator: ", ") }
+extension Collection where Element: Operation {
+  /// The names of the first few, and how many more there are.
+  var quotedNames: String {
+    let names = prefix(8).map(\.quotedName).joined(separator: ", ")
+    return count > 8 ? names + " and \(count - 8) others" : names
+  }
 }

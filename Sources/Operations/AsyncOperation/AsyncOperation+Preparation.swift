@@ -54,7 +54,8 @@ extension AsyncOperation {
           if Task.isCancelled { return }
         }
         queue.async { self.resume() }
-      }
+      },
+      while: .evaluating
     )
   }
 
@@ -82,13 +83,14 @@ extension AsyncOperation {
   // MARK: Tasks
 
   /// Takes a task that works for the operation: it is cancelled with it, and when it ends.
-  func adopt(_ task: Task<Void, Never>) {
-    let isNeeded = core.withLock { core in
-      guard core.lifecycle.mayUseTask else { return false }
-      core.makeExtras().task = task
-      return true
+  ///
+  /// - Parameter phase: What it works in. If that is over the task has nothing to do any more.
+  func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
+    let superfluous = core.withLock { core -> Task<Void, Never>? in
+      guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return task }
+      return core.makeExtras().exchange(\.task, task)
     }
-    if !isNeeded { task.cancel() }
+    superfluous?.cancel()
   }
 
   // MARK: The end
@@ -98,8 +100,13 @@ extension AsyncOperation {
     extras.deadline?.cancel()
     extras.pause?.timer?.cancel()
     extras.task?.cancel()
-    // If it still runs this operation timed out: nobody waits for it any more.
-    if let inner = extras.inner { Trampoline.run { inner.endIfNotEnded() } }
+    // If it still runs this operation timed out, or was finished from outside: nobody waits for it any more.
+    if let inner = extras.inner {
+      Trampoline.run {
+        inner.cancel()
+        inner.endIfNotEnded()
+      }
+    }
     var operations: [AnyObject] = []
     if let inner = extras.inner { operations.append(inner) }
     for handOver in extras.handOvers { operations.append(handOver.producer) }

@@ -17,8 +17,7 @@ extension AsyncOperation {
       let (isExecuting, deadline) = core.withLock { core in
         let extras = core.makeExtras()
         extras.timeout = newValue
-        defer { extras.deadline = nil }
-        return (core.lifecycle.phase == .executing, extras.deadline)
+        return (core.lifecycle.phase == .executing, extras.exchange(\.deadline, nil))
       }
       deadline?.cancel()
       if isExecuting, let newValue { startDeadline(after: newValue) }
@@ -39,7 +38,10 @@ extension AsyncOperation {
         operation = outer
       }
     }
-    set { core.withLock { $0.makeExtras().clock = newValue } }
+    set {
+      let old = core.withLock { $0.makeExtras().exchange(\.clock, newValue) }
+      withExtendedLifetime(old) {}
+    }
   }
 
   // MARK: The deadline
@@ -47,9 +49,9 @@ extension AsyncOperation {
   func startDeadline(after timeout: Duration) {
     let timer = ClockTimer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) }
     let superfluous = core.withLock { core in
-      guard core.lifecycle.phase == .executing else { return timer as ClockTimer? }
-      defer { core.makeExtras().deadline = timer }
-      return core.extras?.deadline
+      // It may have been set anew since.
+      guard core.lifecycle.phase == .executing, core.extras?.timeout == timeout else { return timer as ClockTimer? }
+      return core.makeExtras().exchange(\.deadline, timer)
     }
     superfluous?.cancel()
   }
@@ -69,31 +71,32 @@ extension AsyncOperation {
   ///
   /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
   func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
+    let pause = OperationPause(resume: work)
     let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
       guard core.lifecycle.mayUseTask else { return (false, nil) }
-      core.makeExtras().pause = OperationPause(resume: work)
+      core.makeExtras().pause = pause
       return (true, core.starter)
     }
     if !isPaused { return work() }
     starter?.memberDidPause()
-    let timer = ClockTimer.start(after: duration, on: clock) { self.endPause() }
+    let timer = ClockTimer.start(after: duration, on: clock) { self.end(pause) }
     let isSuperfluous = core.withLock { core in
-      guard core.lifecycle.phase == .executing, core.extras?.pause?.isOver == false else { return true }
-      core.extras?.pause?.timer = timer
+      if core.extras?.pause !== pause || pause.isOver { return true }
+      pause.timer = timer
       return false
     }
     if isSuperfluous { timer.cancel() }
   }
 
-  private func endPause() {
-    let (work, supervisor) = core.withLock { core -> ((@Sendable () -> Void)?, OperationSupervisor?) in
-      guard core.lifecycle.phase == .executing, let pause = core.extras?.pause, !pause.isOver else { return (nil, nil) }
-      core.extras?.pause?.isOver = true
-      if let supervisor = core.supervisor { return (nil, supervisor) }
+  private func end(_ pause: OperationPause) {
+    let (isResumed, supervisor) = core.withLock { core -> (Bool, OperationSupervisor?) in
+      guard core.lifecycle.phase == .executing, core.extras?.pause === pause, !pause.isOver else { return (false, nil) }
+      pause.isOver = true
+      if let supervisor = core.supervisor { return (false, supervisor) }
       core.extras?.pause = nil
-      return (pause.resume, nil)
+      return (true, nil)
     }
     if let supervisor { supervisor.memberIsReady(self) }
-    if let work { DispatchQueue.global(quality: qualityOfService).async(execute: work) }
+    if isResumed { DispatchQueue.global(quality: qualityOfService).async(execute: pause.resume) }
   }
 }

@@ -18,7 +18,7 @@ extension AsyncOperation {
     switch core.withLock({ $0.start(by: starter) }) {
     case .execute(let execution): carryOut(execution)
     case .prepare: prepare()
-    case .resume(let work): work()
+    case .resume(let pause): pause.resume()
     case .skip: skipExecution()
     case .ignore: break
     case .notReady: return .notReady
@@ -40,7 +40,7 @@ extension AsyncOperation {
       }
       startDeadline(after: timeout)
     }
-    for observer in execution.observers { observer.didStart?(self) }
+    for observer in execution.observers where isExecuting { observer.didStart?(self) }
     // One of them may have ended it.
     if execution.observers.isEmpty || isExecuting { execute() } else { dropWork() }
   }

@@ -75,6 +75,10 @@ public struct OperationCondition: Sendable {
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
     let message = "“\(operation.displayName)” was not executed, for its condition “\(name)” is not met"
-    return OperationError(.conditionFailed, "\(message): \(unmet.reason).", underlyingErrors: unmet.causes)
+    return OperationError(
+      .conditionFailed,
+      "\(message): \(unmet.reason).",
+      underlyingErrors: RootCauses.bounded(unmet.causes)
+    )
   }
 }

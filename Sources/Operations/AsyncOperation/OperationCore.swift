@@ -20,7 +20,7 @@
     /// There are inputs and conditions.
     case prepare
     /// It has a slot again.
-    case resume(@Sendable () -> Void)
+    case resume(OperationPause)
     case skip
     case ignore
     case refuse
@@ -172,7 +172,7 @@
       guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
       self.starter = starter
       extras?.pause = nil
-      return .resume(pause.resume)
+      return .resume(pause)
     }
     switch lifecycle.start(preparing: extras?.isToBePrepared ?? false) {
     case .execute: return .execute(execution)

@@ -31,6 +31,12 @@ final class OperationExtras {
 
   var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty }
 
+  /// Changes a property, and returns what was there: the last reference to something is not let go of under the lock.
+  func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {
+    defer { self[keyPath: property] = new }
+    return self[keyPath: property]
+  }
+
   func takeHandOvers(from producer: Operation) -> [HandOver] {
     defer { handOvers.removeAll { $0.producer === producer } }
     return handOvers.filter { $0.producer === producer }

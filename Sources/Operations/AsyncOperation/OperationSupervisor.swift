@@ -15,6 +15,6 @@ class OperationSupervisor: @unchecked Sendable {
   /// The operation reports its own progress, from now on.
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
-  /// It has reported something.
-  func memberDidProgress() {}
+  /// A member has got on: whoever follows the group's progress hears of it.
+  func publishProgress() {}
 }

@@ -12,7 +12,8 @@ public import Foundation
 ///
 /// If the source was cancelled or has errors, or the transfer throws, the target is cancelled: one of the toolkit with
 /// ``OperationError/Code/inputUnavailable``. What a plain Foundation operation met with is not known, so only its
-/// cancellation counts. A target that is cancelled when its turn comes gets nothing.
+/// cancellation counts. An adapter to a plain operation that is never run keeps itself and that operation alive: Foundation,
+/// on Linux, would use the target after it has gone away. A target that is cancelled when its turn comes gets nothing.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
   private struct Job {
     /// Taken by execution or, if that never comes, by the end.

@@ -9,6 +9,13 @@ extension OutputOperation {
     pass(to: TransformOperation(transform))
   }
 
+  /// The same with an asynchronous function, which runs in a task that is cancelled with the operation.
+  public func map<T: Sendable>(
+    _ transform: @escaping @Sendable (Output) async throws -> T
+  ) -> TransformOperation<Output, T> {
+    pass(to: TransformOperation(transform))
+  }
+
   /// Calls `body` with the outcome when the operation has finished, whatever way it did; at once if it has.
   ///
   /// Once, on the finishing thread, after `isFinished` is true.

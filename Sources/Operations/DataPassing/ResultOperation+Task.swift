@@ -18,7 +18,8 @@ extension ResultOperation {
         } else {
           self.finish(with: result)
         }
-      }
+      },
+      while: .executing
     )
   }
 }

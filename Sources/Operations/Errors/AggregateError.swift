@@ -27,9 +27,8 @@ public struct AggregateError: Error {
     switch error.code {
     case .inputUnavailable: return true
     case .conditionFailed:
-      return error.underlyingErrors.contains { cause in
-        isEcho(cause) || failures.contains { seemsSame($0.error, cause) }
-      }
+      return error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
+        || error.rootCauses.errors.contains { cause in failures.contains { seemsSame($0.error, cause) } }
     default: return false
     }
   }

@@ -42,11 +42,13 @@ public struct OperationError: Error, Equatable {
   public let message: String
   /// The errors that led to this one, if any.
   public let underlyingErrors: [any Error]
+  let rootCauses: RootCauses
 
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
     self.code = code
     self.message = message
     self.underlyingErrors = underlyingErrors
+    rootCauses = RootCauses(of: underlyingErrors)
   }
 
   public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
@@ -55,10 +57,10 @@ public struct OperationError: Error, Equatable {
 extension OperationError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
-  /// The message, and the causes as far as it does not speak of them.
+  /// The message, and what is at the bottom of the causes, as far as it does not speak of them.
   public var description: String {
-    let causes = underlyingErrors.flatMap(OperationError.rootCauses).map(describe).filter { !message.contains($0) }
-    return causes.isEmpty ? message : message + " Cause: " + causes.joined(separator: "; ")
+    let causes = rootCauses.description { !message.contains($0) }
+    return causes.isEmpty ? message : message + " Cause: " + causes
   }
 }
 

@@ -25,11 +25,13 @@ extension GroupEngine {
 
   /// Takes operations in.
   func add(_ operations: [Operation], to outer: GroupOperation, skipping: Skipping) -> Admission {
-    let (phase, isWindingDown) = state.withLock { state in
-      if state.schedule.phase != .ended { state.schedule.admit(0) }
-      return (state.schedule.phase, state.schedule.isWindingDown)
+    let (phase, isOver, isWindingDown) = state.withLock { state in
+      // Abandoned and released, it has nobody to see a newcomer to its end.
+      let isOver = state.schedule.phase == .ended || (state.isAbandoned && state.group == nil)
+      if !isOver { state.schedule.admit(0) }
+      return (state.schedule.phase, isOver, state.schedule.isWindingDown)
     }
-    if phase == .ended {
+    if isOver {
       if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
       return isWindingDown ? .cancelled : .refused
     }
@@ -55,7 +57,9 @@ extension GroupEngine {
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady, let hasExtras):
-        if let part = MemberPart(operation, index: index, hasExtras: hasExtras) { parts.append(part) }
+        if let own = operation as? AsyncOperation, hasExtras || own is GroupOperation {
+          parts.append(MemberPart(own, index: index))
+        }
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where skipping != .none, .refused where skipping == .taken: skipped.append(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))

@@ -15,7 +15,8 @@ extension GroupEngine {
   func makeProgress(isShared: Bool = false) -> Progress {
     ProgressChange.exclusively {
       let progress = Progress.discreteProgress(totalUnitCount: 0)
-      state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply()
+      // Groups in groups have theirs made in here.
+      Trampoline.run { [self] in state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply() }
       return progress
     }
   }
@@ -28,7 +29,7 @@ extension GroupEngine {
   }
 
   /// Tells the listeners how far the group has come. One at a time, so that the newest is the last.
-  private func publish() {
+  func publish() {
     ProgressChange.exclusively {
       guard let (progress, listeners) = state.withLock({ $0.progress.audience }) else { return }
       let fraction = progress.fractionCompleted
@@ -39,13 +40,8 @@ extension GroupEngine {
   // MARK: What members report
 
   func memberBeganToReport(_ member: AsyncOperation, index: Int) {
-    let part = MemberPart(member, index: index, isReporting: true)
+    let part = MemberPart(member, index: index)
     if let change = state.withLock({ $0.weigh(part) }) { apply(change) }
-  }
-
-  func memberHasReported() {
-    publish()
-    owningGroup?.progressDidChange()
   }
 
   // MARK: Streams

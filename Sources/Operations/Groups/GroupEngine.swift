@@ -55,14 +55,16 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let (members, schedule, waiting) = state.withLock { state in
+    let (members, schedule, waiting, listeners) = state.withLock { state in
       defer {
         (state.members, state.schedule) = (MemberList(), GroupSchedule())
         state.isDisbanded = true
         state.waitingForeignMembers = [:]
       }
-      return (state.members.operations, state.schedule, state.waitingForeignMembers.values)
+      let listeners = state.progress.takeListeners()
+      return (state.members.operations, state.schedule, state.waitingForeignMembers.values, listeners)
     }
+    for listener in listeners { listener.finish() }
     for wait in waiting { wait.relay.stop(waitingFor: wait.operations) }
     // It holds the ready ones, too: not to the last.
     _ = consume schedule
@@ -78,7 +80,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     memberBeganToReport(member, index: index)
   }
 
-  override func memberDidProgress() { memberHasReported() }
+  override func publishProgress() { publish() }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
     let (isRunning, isStuck) = state.withLock { state in
@@ -173,7 +175,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   /// A member gives its slot back without having finished just now.
-  func slotIsFree() { carryOut(state.withLock { $0.isDisbanded ? .none : $0.schedule.freeSlot(takenNext: false) }) }
+  func slotIsFree() {
+    let (help, step) = state.withLock { state -> (GroupSchedule.Help, Step) in
+      if state.isDisbanded { return (.none, Step()) }
+      return (state.schedule.freeSlot(takenNext: false), state.nextStep())
+    }
+    carryOut(help)
+    carryOut(step)
+  }
 
   private func startForeign(_ member: Operation) {
     // Asked once: it may become ready at any moment.

@@ -27,7 +27,7 @@ struct GroupProgress {
 
   /// Members come, a unit each.
   mutating func add(_ count: Int) -> ProgressChange {
-    ProgressChange(progresses, addingToTotal: addToTotal(count))
+    isOver ? ProgressChange([]) : ProgressChange(progresses, addingToTotal: addToTotal(count))
   }
 
   /// - Returns: What is to be added to the total that is shown.
@@ -44,9 +44,9 @@ struct GroupProgress {
   mutating func weigh(_ part: MemberPart) -> ProgressChange? {
     let id = ObjectIdentifier(part.operation)
     let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
-    let weight = part.weight ?? before.weight
+    let weight = part.weight
     // A child keeps the portion it came with.
-    if before.isReporting || (weight == before.weight && !part.isReporting) { return nil }
+    if isOver || before.isReporting || (weight == before.weight && !part.isReporting) { return nil }
     parts[id] = Part(operation: part.operation, weight: weight, isReporting: part.isReporting)
     return ProgressChange(
       progresses,
@@ -97,6 +97,11 @@ struct GroupProgress {
 
   mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? {
     listeners.removeValue(forKey: number)
+  }
+
+  mutating func takeListeners() -> [AsyncStream<Double>.Continuation] {
+    defer { listeners = [:] }
+    return Array(listeners.values)
   }
 
   /// Those to tell how far the group has come, and what says so.

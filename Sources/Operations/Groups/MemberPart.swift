@@ -4,20 +4,14 @@ import Foundation
 struct MemberPart {
   let operation: AsyncOperation
   let index: Int
-  /// Nil leaves it as it is.
-  var weight: Int?
+  let weight: Int
   let isReporting: Bool
 
-  init(_ operation: AsyncOperation, index: Int, isReporting: Bool) {
-    (self.operation, self.index, self.isReporting) = (operation, index, isReporting)
-  }
-
-  /// Nil for a simple unit.
-  init?(_ operation: Operation, index: Int, hasExtras: Bool) {
-    let isGroup = operation is GroupOperation
-    guard isGroup || hasExtras, let own = operation as? AsyncOperation else { return nil }
-    let (weight, reports) = own.core.withLock { ($0.extras?.progressWeight, $0.extras?.progress != nil) }
-    self.init(own, index: index, isReporting: isGroup || reports)
+  init(_ operation: AsyncOperation, index: Int) {
+    let (weight, reports) = operation.core.withLock { ($0.extras?.progressWeight ?? 1, $0.extras?.progress != nil) }
+    self.operation = operation
+    self.index = index
     self.weight = weight
+    isReporting = reports || operation is GroupOperation
   }
 }

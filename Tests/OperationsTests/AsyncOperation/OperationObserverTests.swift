@@ -5,6 +5,17 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct OperationObserverTests {
+  @Test func nobodyHearsOfTheStartAfterTheEnd() async throws {
+    let journal = Journal<String>()
+    let operation = AsyncOperation()
+    operation.addObserver(OperationObserver(didStart: { $0.finish() }))
+    operation.addObserver(
+      OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
+    )
+    try await OperationQueue().run(operation)
+    #expect(journal.entries == ["finish"])
+  }
+
   private func observer(_ journal: Journal<String>, _ name: String = "") -> OperationObserver {
     OperationObserver(
       didStart: { journal.write("\(name)start \($0.isExecuting)") },

@@ -197,6 +197,48 @@ struct OperationProgressTests {
     #expect(progress.fractionCompleted == 1 && inner.progress.fractionCompleted == 1)
   }
 
+  @Test func whatComesAfterATimeoutDoesNotCount() async {
+    let clock = ManualClock()
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    group.clock = clock
+    group.timeout = .seconds(1)
+    let progress = group.progress
+    queue.addOperation(group)
+    await held.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(progress.fractionCompleted == 1)
+    held.progress.totalUnitCount = 2
+    group.addOperation(AsyncOperation())
+    #expect(progress.fractionCompleted == 1)
+    held.gate.open()
+    await held.finished()
+    #expect(progress.fractionCompleted == 1)
+  }
+
+  @Test func aWeightCountsWheneverTheMemberBeginsToReport() async {
+    for _ in 0..<200 {
+      let members = (0..<20).map { _ in AsyncOperation() }
+      for member in members { member.progressWeight = 10 }
+      let group = GroupOperation()
+      let progress = group.progress
+      await onThreads(2) { thread in
+        if thread == 0 { group.addOperations(members) } else { for member in members { _ = member.progress } }
+      }
+      #expect(progress.totalUnitCount == 200)
+    }
+  }
+
+  @Test func deepInside() async {
+    let innermost = AsyncOperation()
+    var group = GroupOperation([innermost])
+    for _ in 0..<50_000 { group = GroupOperation([group]) }
+    innermost.progress.completedUnitCount = 1
+    await queue.run(settling: [group])
+    #expect(group.progress.isFinished)
+  }
+
   // MARK: Streams
 
   @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {
@@ -248,6 +290,11 @@ struct OperationProgressTests {
     #expect(await updates.next() == 0.25)
     held.gate.open()
     await group.finished()
+  }
+
+  @Test func theStreamOfAGroupThatIsNeverRunEndsWithIt() async {
+    let updates = GroupOperation([AsyncOperation()]).progressUpdates
+    for await _ in updates {}
   }
 
   @Test func aStreamNobodyReadsIsLetGo() async {

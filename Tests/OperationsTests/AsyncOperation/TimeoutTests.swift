@@ -236,6 +236,56 @@ struct TimeoutTests {
     await live.none()
   }
 
+  @Test func oneThatHasBeenReleasedStillFinishesLateMembers() async {
+    for _ in 0..<50 {
+      let stubborn = HeldOperation()
+      let late = AsyncBlockOperation { _ in Issue.record("executed") }
+      do {
+        let group = GroupOperation([stubborn])
+        group.clock = clock
+        group.timeout = .seconds(1)
+        queue.addOperation(group)
+        await stubborn.begun.opened()
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        await group.finished()
+        await queue.finished()
+        group.addOperation(late)
+      }
+      await late.finished()
+      #expect(late.isCancelled)
+      stubborn.gate.open()
+    }
+  }
+
+  @Test func aRetryThatWaitedForASlotDoesNotKeepItEither() async {
+    let live = LiveCount()
+    final class Counted: GroupOperation, @unchecked Sendable {
+      let token: LiveCount.Token
+      init(_ live: LiveCount, _ operations: [Operation]) {
+        token = LiveCount.Token(live)
+        super.init(operations)
+      }
+    }
+    let stuck = HeldOperation()
+    do {
+      let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { _ in
+        ResultOperation<Int> { throw TestError("again") }
+      }
+      let group = Counted(live, [retry, stuck])
+      group.clock = clock
+      group.timeout = .seconds(5)
+      group.maxConcurrentOperationCount = 1
+      queue.addOperation(group)
+      await stuck.begun.opened()
+      clock.advance(by: .seconds(1))
+      clock.advance(by: .seconds(4))
+      await group.finished()
+    }
+    await live.none()
+    stuck.gate.open()
+  }
+
   // MARK: Clocks
 
   @Test func membersTakeTheirGroupsClock() {

@@ -13,6 +13,14 @@ struct MapTests {
     #expect(length == 40)
   }
 
+  @Test func mapWithAnAsynchronousFunction() async throws {
+    let mapped = ResultOperation { 1 }.map { value in
+      await Task.yield()
+      return value + 1
+    }
+    #expect(try await queue.run(graphEndingIn: mapped) == 2)
+  }
+
   @Test func whatMapThrowsIsItsError() async {
     let mapped = ResultOperation { 1 }.map { _ -> Int in throw TestError("mapping") }
     await #expect(throws: TestError("mapping")) { try await queue.run(graphEndingIn: mapped) }

@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(1)))
 struct TaskOperationTests {
@@ -70,6 +71,17 @@ struct TaskOperationTests {
       await operation.finished()
       #expect(clock.sleepers == 0)
     }
+  }
+
+  @Test func aTaskOfAnEarlierPhaseDoesNotTakeThePlaceOfItsOwn() async {
+    let clock = ManualClock()
+    let operation = TaskOperation<Void> { try await clock.sleep(for: .seconds(1)) }
+    OperationQueue().addOperation(operation)
+    await clock.waitForSleepers(1)
+    // What the thread that began to evaluate the conditions may do late.
+    operation.adopt(Task {}, while: .evaluating)
+    operation.cancel()
+    await operation.finished()
   }
 
   @Test func cancellingTheTaskCancelsTheOperation() async {

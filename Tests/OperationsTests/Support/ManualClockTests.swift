@@ -85,6 +85,11 @@ struct ManualClockTests {
     }
   }
 
+  @Test func severalThreadsMayMoveIt() async {
+    await onThreads(4) { [clock] _ in for _ in 0..<1000 { clock.advance(by: .seconds(1)) } }
+    #expect(clock.now.offset == .seconds(4000))
+  }
+
   @Test func manySleepers() async {
     let tasks = (0..<5000).map { index in
       Task { [clock] in try await clock.sleep(for: .milliseconds(1 + index % 100)) }

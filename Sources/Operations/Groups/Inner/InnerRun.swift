@@ -2,8 +2,8 @@ import Foundation
 
 /// An operation, with what it waits for, that runs inside another one, which is no group.
 ///
-/// It runs as the only member of a group of its own, whose outer operation is the one it works for: so it takes that one's
-/// clock, and what is asked of the operations around it finds the way.
+/// It runs as the only member of a group of its own, whose outer operation is the one it works for, so that what is
+/// asked of the operations around it finds the way.
 final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   private let operation: any OutputOperation<Output>
   private let group: GroupOperation
@@ -19,6 +19,8 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     self.whenFinished = whenFinished
     group = GroupOperation(outer.displayName) { operation }
     group.qualityOfService = outer.qualityOfService
+    // Or everything that runs inside, which may be far in, would look for it all the way out.
+    group.clock = outer.clock
     supervisor = InnerSupervisor(of: outer)
     super.init()
     _ = group.core.withLock { $0.claim(for: supervisor, index: 0) }
@@ -26,11 +28,11 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 
   /// Runs the operation, unless `outer` has been ended or cancelled.
   func start(for outer: AsyncOperation) {
-    let isNeeded = outer.core.withLock { core in
-      guard core.lifecycle.mayUseTask else { return false }
-      core.makeExtras().inner = group
-      return true
+    let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
+      guard core.lifecycle.mayUseTask else { return (false, nil) }
+      return (true, core.makeExtras().exchange(\.inner, group))
     }
+    withExtendedLifetime(previous) {}
     if !isNeeded { group.cancel() }
     _ = group.startAsMember(by: self)
   }

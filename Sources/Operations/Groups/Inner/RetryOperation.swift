@@ -25,20 +25,21 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private struct Plan {
     let retryIf: @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision
-    let make: @Sendable (_ attempt: Int) -> ResultOperation<Output>
+    let make: @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   }
 
   /// - Parameters:
   ///   - attempts: How often to try in all, the first time included. From 1 up.
   ///   - backoff: How long to wait between two attempts.
   ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the last.
-  ///   - make: Makes the operation of an attempt, a new one each time. Called on the thread on which the operation executes
+  ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the
+  ///     attempt's error. Called on the thread on which the operation executes
   ///     for the first one, for the others on one of the system's.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .none,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> Bool = { _, _ in true },
-    _ make: @escaping @Sendable (_ attempt: Int) -> ResultOperation<Output>
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
     self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
   }
@@ -55,7 +56,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     attempts: Int,
     backoff: Backoff = .none,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) -> ResultOperation<Output>
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
@@ -86,10 +87,14 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
-    runInside(plan.make(number)) { self.ended(attempt: number, with: $0) }
+    do { runInside(try plan.make(number)) { self.ended(attempt: number, with: $0) } } catch {
+      ended(attempt: number, with: .failure(error))
+    }
   }
 
   private func ended(attempt number: Int, with result: Result<Output, any Error>) {
+    // It may have been ended meanwhile, and the attempt because of that.
+    guard isExecuting else { return }
     switch result {
     case .success: finish(with: result)
     case .failure(let error): failed(attempt: number, with: error)

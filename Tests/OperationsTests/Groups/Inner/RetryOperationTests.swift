@@ -226,7 +226,52 @@ struct RetryOperationTests {
     #expect(error?.code == .timedOut && journal.count == 2 && clock.sleepers == 0)
   }
 
+  @Test func finishedFromOutsideItCancelsTheAttempt() async throws {
+    let attempt = HeldResult()
+    let retry = RetryOperation(attempts: 5) { _ in attempt }
+    queue.addOperation(retry)
+    await attempt.begun.opened()
+    retry.finish(returning: 7)
+    #expect(try await retry.value == 7)
+    #expect(attempt.isCancelled)
+    attempt.finish()
+    await attempt.finished()
+    #expect(retry.attemptErrors.isEmpty)
+  }
+
+  @Test func anErrorThatAsksTheRetryWhenItGoes() async throws {
+    // The errors of the attempt before are let go of without a lock held.
+    final class Curious: Error, @unchecked Sendable {
+      weak var retry: AsyncOperation?
+      deinit { _ = retry?.isCancelled }
+    }
+    let box = Journal<RetryOperation<Int>>()
+    let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { number in
+      let cache = ResultOperation<Int> {
+        let error = Curious()
+        error.retry = box.entries[0]
+        throw error
+      }
+      let page = ResultOperation<Int> { if number < 3 { throw TestError("again") } else { number } }
+      return cache.pass(to: page, input: .optional) { _, _ in }
+    }
+    box.write(retry)
+    retry.clock = clock
+    queue.addOperation(retry)
+    for _ in 0..<2 {
+      await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(1))
+    }
+    #expect(try await retry.value == 3)
+  }
+
   // MARK: What an attempt is
+
+  @Test func makingTheAttemptMayFail() async {
+    let retry = RetryOperation<Int>(attempts: 2) { number in throw TestError("\(number)") }
+    await #expect(throws: TestError("2")) { try await queue.run(retry) }
+    #expect(retry.attemptErrors.count == 2)
+  }
 
   @Test func anAttemptBringsAlongWhatItWaitsFor() async throws {
     let retry = RetryOperation(attempts: 2) { [journal] number in
