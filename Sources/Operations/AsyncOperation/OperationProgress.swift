@@ -24,7 +24,10 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
-    set { change { super.totalUnitCount = newValue } }
+    set {
+      // Foundation on Linux divides by a total that goes back to zero. A negative one is as unknown, and divides.
+      change { super.totalUnitCount = newValue == 0 && super.totalUnitCount > 0 ? -1 : newValue }
+    }
   }
 
   override var completedUnitCount: Int64 {

@@ -148,6 +148,20 @@ struct OperationProgressTests {
     await group.finished()
   }
 
+  @Test func aTotalThatIsNotKnownAnyMore() async throws {
+    let operation = AsyncOperation()
+    let group = GroupOperation([operation])
+    let progress = group.progress
+    operation.progress.totalUnitCount = 10
+    operation.progress.completedUnitCount = 5
+    operation.progress.totalUnitCount = 0
+    #expect(operation.progress.isIndeterminate && progress.fractionCompleted == 0)
+    operation.progress.totalUnitCount = 20
+    #expect(progress.fractionCompleted == 0.25)
+    try await queue.run(group)
+    #expect(progress.isFinished)
+  }
+
   @Test func anOperationThatHasFinishedIsDone() async throws {
     let operation = AsyncOperation()
     try await queue.run(operation)
