@@ -51,7 +51,8 @@ extension AsyncOperation {
               core.withLock { $0.lifecycle.phase == .evaluating ? $0.lifecycle.finish([failure]) : .ignore }
             )
           }
-          if Task.isCancelled { return }
+          // Ended meanwhile, by whoever it was.
+          if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
         }
         queue.async { self.resume() }
       },

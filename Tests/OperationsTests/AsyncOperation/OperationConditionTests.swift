@@ -106,6 +106,14 @@ struct OperationConditionTests {
     #expect((try? await queue.run(value)) == 2)
   }
 
+  @Test func aConditionThatCancelsItsOwnTaskIsMetAllTheSame() async throws {
+    let operation = AsyncOperation()
+    operation.addCondition(
+      OperationCondition(name: "odd") { _ in unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() } }
+    )
+    try await queue.run(operation)
+  }
+
   @Test func cancelledAtAnyMomentItFinishesOnce() async {
     for round in 0..<500 {
       let finishes = Journal<Int>()
