@@ -111,6 +111,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let decision = plan.retryIf(error, number)
     guard decision.isRetry else { return finish(with: error) }
     let delay = decision.delay ?? backoff.delay(after: number)
-    if delay <= .zero { attempt(number + 1) } else { pause(for: delay) { self.attempt(number + 1) } }
+    if delay > .zero {
+      pause(for: delay) { self.attempt(number + 1) }
+    } else {
+      // An attempt that could not even be made has failed on top of this one.
+      Trampoline.run { self.attempt(number + 1) }
+    }
   }
 }

@@ -271,6 +271,8 @@ struct RetryOperationTests {
     let retry = RetryOperation<Int>(attempts: 2) { number in throw TestError("\(number)") }
     await #expect(throws: TestError("2")) { try await queue.run(retry) }
     #expect(retry.attemptErrors.count == 2)
+    let stubborn = RetryOperation<Int>(attempts: 50_000) { _ in throw TestError("never") }
+    await #expect(throws: TestError("never")) { try await queue.run(stubborn) }
   }
 
   @Test func anAttemptBringsAlongWhatItWaitsFor() async throws {
