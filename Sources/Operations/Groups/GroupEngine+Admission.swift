@@ -46,9 +46,10 @@ extension GroupEngine {
   }
 
   private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skipping: Skipping) {
-    let (firstIndex, isWindingDown, progress) = state.withLock { state in
+    let (firstIndex, isWindingDown) = state.withLock { state in
       state.schedule.admit(operations.count)
-      return (state.members.append(operations), state.schedule.isWindingDown, state.progress.add(operations.count))
+      state.progress.add(operations.count)
+      return (state.members.append(operations), state.schedule.isWindingDown)
     }
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
@@ -67,17 +68,16 @@ extension GroupEngine {
       }
     }
     for case let group as GroupOperation in parts.lazy.map(\.operation) { group.refuse(enclosing: outer) }
-    apply(progress)
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
     if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
-    let corrections = state.withLock { state in
+    state.withLock { state in
       for index in skipped { _ = state.members.remove(at: index) }
-      let corrections = parts.compactMap { state.weigh($0) } + [state.progress.add(-skipped.count)]
+      for part in parts { state.weigh(part) }
+      state.progress.add(-skipped.count)
       state.schedule.append(ready)
       if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
-      return corrections
     }
-    for correction in corrections { apply(correction) }
+    updateProgress()
     admitted(except: skipped.count)
   }
 

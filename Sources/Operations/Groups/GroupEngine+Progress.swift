@@ -13,17 +13,27 @@ extension GroupEngine {
   }
 
   func makeProgress(isShared: Bool = false) -> Progress {
-    ProgressChange.exclusively {
-      let progress = Progress.discreteProgress(totalUnitCount: 0)
-      // Groups in groups have theirs made in here.
-      Trampoline.run { [self] in state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply() }
-      return progress
+    let progress = Progress.discreteProgress(totalUnitCount: 0)
+    // Groups in groups have theirs made in here.
+    Trampoline.run { [self] in
+      ProgressChange.exclusively {
+        tellProgresses()
+        state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply(to: [progress])
+      }
     }
+    return progress
   }
 
-  func apply(_ change: ProgressChange) {
-    if change.isEmpty { return }
-    change.apply()
+  /// Carries out what has been collected by now: all of it, also what another thread is about to carry out. So whoever
+  /// ends the group sees its progress complete.
+  private func tellProgresses() {
+    let (change, progresses) = state.withLock { $0.progress.takeChange() }
+    change.apply(to: progresses)
+  }
+
+  func updateProgress() {
+    guard state.withLock({ $0.progress.isFollowed }) else { return }
+    ProgressChange.exclusively { tellProgresses() }
     publish()
     owningGroup?.progressDidChange()
   }
@@ -41,7 +51,8 @@ extension GroupEngine {
 
   func memberBeganToReport(_ member: AsyncOperation, index: Int) {
     let part = MemberPart(member, index: index)
-    if let change = state.withLock({ $0.weigh(part) }) { apply(change) }
+    state.withLock { $0.weigh(part) }
+    updateProgress()
   }
 
   // MARK: Streams
@@ -68,8 +79,8 @@ extension GroupEngine {
 
   /// The group finishes, perhaps before its members have: then theirs is over, too.
   func endProgress() {
-    let (change, unfinished) = state.withLock { $0.progress.end() }
-    apply(change)
+    let unfinished = state.withLock { $0.progress.end() }
+    updateProgress()
     for operation in unfinished { Trampoline.run { operation.endProgress() } }
   }
 }

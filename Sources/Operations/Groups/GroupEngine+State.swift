@@ -27,12 +27,13 @@ extension GroupEngine {
       _ = members.remove(at: member.index)
       schedule.accounted()
       var step = nextStep()
-      step.progress = progress.complete(member.operation)
+      progress.complete(member.operation)
+      step.updatesProgress = progress.isFollowed
       return step
     }
 
-    mutating func weigh(_ part: MemberPart) -> ProgressChange? {
-      members.contains(part.index) ? progress.weigh(part) : nil
+    mutating func weigh(_ part: MemberPart) {
+      if members.contains(part.index) { progress.weigh(part) }
     }
 
     mutating func nextStep() -> Step {
@@ -63,7 +64,7 @@ extension GroupEngine {
 
   /// What is to be done about a member having ended.
   struct Step {
-    var progress: ProgressChange?
+    var updatesProgress = false
     var isDone = false
     var isStuck = false
     /// To be let go of.

@@ -237,7 +237,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func carryOut(_ step: Step) {
-    if let progress = step.progress { apply(progress) }
+    if step.updatesProgress { updateProgress() }
     if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
   }
 

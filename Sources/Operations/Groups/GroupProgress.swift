@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and returns the
+/// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and collects the
 /// changes to be made when that is released.
 ///
 /// A Progress is made when it is asked for, and kept up to date from then on. A member that reports its own units, as a
@@ -14,79 +14,84 @@ struct GroupProgress {
   }
 
   private var total = 0
+  /// The total that the progresses have been told.
   private var shownTotal = 0
   private var completed = 0
   private var parts: [ObjectIdentifier: Part] = [:]
+  private var isOver = false
   private var progresses: [Progress] = []
   private(set) var shared: Progress?
+  /// What they have not been told yet.
+  private var change = ProgressChange()
   private var listeners: [Int: AsyncStream<Double>.Continuation] = [:]
   private var listenersSoFar = 0
-  private var isOver = false
+
+  /// Somebody has asked for a progress.
+  var isFollowed: Bool { !progresses.isEmpty }
 
   // MARK: Members
 
-  /// Members come, a unit each.
-  mutating func add(_ count: Int) -> ProgressChange {
-    isOver ? ProgressChange([]) : ProgressChange(progresses, addingToTotal: addToTotal(count))
-  }
-
-  /// - Returns: What is to be added to the total that is shown.
-  ///
-  /// That does not go back to zero: on Linux Foundation divides by it.
-  private mutating func addToTotal(_ count: Int) -> Int {
-    let before = shownTotal
-    total += count
-    shownTotal = max(total, min(before, 1))
-    return shownTotal - before
-  }
+  /// Members come, a unit each; or, if `count` is negative, do not come after all.
+  mutating func add(_ count: Int) { if !isOver { total += count } }
 
   /// An unfinished member is not a simple unit.
-  mutating func weigh(_ part: MemberPart) -> ProgressChange? {
+  mutating func weigh(_ part: MemberPart) {
     let id = ObjectIdentifier(part.operation)
     let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
-    let weight = part.weight
     // A child keeps the portion it came with.
-    if isOver || before.isReporting || (weight == before.weight && !part.isReporting) { return nil }
-    parts[id] = Part(operation: part.operation, weight: weight, isReporting: part.isReporting)
-    return ProgressChange(
-      progresses,
-      addingToTotal: addToTotal(weight - before.weight),
-      children: part.isReporting ? [(part.operation, weight)] : []
-    )
+    if isOver || before.isReporting || (part.weight == before.weight && !part.isReporting) { return }
+    parts[id] = Part(operation: part.operation, weight: part.weight, isReporting: part.isReporting)
+    total += part.weight - before.weight
+    if part.isReporting, isFollowed { change.children.append((part.operation, part.weight)) }
   }
 
-  mutating func complete(_ operation: Operation) -> ProgressChange {
+  mutating func complete(_ operation: Operation) {
     let part = parts.isEmpty ? nil : parts.removeValue(forKey: ObjectIdentifier(operation))
-    if isOver { return ProgressChange([]) }
+    if isOver { return }
     let weight = part?.weight ?? 1
     completed += weight
     // The units of one that reports are completed by its child progress.
-    return ProgressChange(progresses, completing: part?.isReporting == true ? 0 : weight)
+    if isFollowed, part?.isReporting != true { change.completed += weight }
   }
 
   /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for them.
   ///
-  /// - Returns: Besides the change, the members that report and whose parts are still open.
-  mutating func end() -> (change: ProgressChange, unfinished: [AsyncOperation]) {
-    if isOver { return (ProgressChange([]), []) }
+  /// - Returns: The members that report and whose parts are still open.
+  mutating func end() -> [AsyncOperation] {
+    if isOver { return [] }
     isOver = true
-    let added = total == 0 ? addToTotal(1) : 0
+    if total == 0 { total = 1 }
     let unfinished = parts.values.filter(\.isReporting)
     let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
     completed += left
-    let change = ProgressChange(progresses, addingToTotal: added, completing: left)
-    return (change, unfinished.compactMap(\.operation))
+    if isFollowed { change.completed += left }
+    return unfinished.compactMap(\.operation)
   }
 
   // MARK: Those who follow
 
-  /// Takes up a new progress, and says what is to be told it of the past.
+  /// Takes up a new progress. What the others have not been told yet has to have been taken.
+  ///
+  /// - Returns: What is to be told it of the past.
   mutating func follow(_ progress: Progress, isShared: Bool) -> ProgressChange {
     progresses.append(progress)
     if isShared { shared = progress }
+    showTotal()
     let children = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
-    return ProgressChange([progress], addingToTotal: shownTotal, completing: completed, children: children)
+    return ProgressChange(total: shownTotal, completed: completed, children: children)
   }
+
+  /// What the progresses are to be told, once.
+  mutating func takeChange() -> (change: ProgressChange, progresses: [Progress]) {
+    let before = shownTotal
+    showTotal()
+    defer { change = ProgressChange() }
+    change.total = shownTotal - before
+    return (change, progresses)
+  }
+
+  /// It does not go back to zero: on Linux Foundation divides by it.
+  private mutating func showTotal() { shownTotal = max(total, min(shownTotal, 1)) }
 
   /// - Returns: What to take the listener out by.
   mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int {

@@ -7,38 +7,20 @@ import Foundation
 struct ProgressChange {
   private static let lock = NSRecursiveLock()
 
-  private let progresses: [Progress]
-  private let addedToTotal: Int
-  private let completed: Int
+  var total = 0
+  var completed = 0
   /// Members that report their own units, and what they count.
-  private let children: [(operation: AsyncOperation, weight: Int)]
-
-  init(
-    _ progresses: [Progress],
-    addingToTotal total: Int = 0,
-    completing completed: Int = 0,
-    children: [(operation: AsyncOperation, weight: Int)] = []
-  ) {
-    self.progresses = progresses
-    self.addedToTotal = total
-    self.completed = completed
-    self.children = children
-  }
-
-  /// Nobody has asked for a progress.
-  var isEmpty: Bool { progresses.isEmpty }
+  var children: [(operation: AsyncOperation, weight: Int)] = []
 
   static func exclusively<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
 
-  func apply() {
-    if progresses.isEmpty { return }
-    ProgressChange.exclusively {
-      for progress in progresses {
-        if addedToTotal != 0 { progress.totalUnitCount += Int64(addedToTotal) }
-        if completed != 0 { progress.completedUnitCount += Int64(completed) }
-        for (operation, weight) in children {
-          progress.addChild(operation.makeProgressCopy(), withPendingUnitCount: Int64(weight))
-        }
+  /// Only within ``exclusively(_:)``.
+  func apply(to progresses: [Progress]) {
+    for progress in progresses {
+      if total != 0 { progress.totalUnitCount += Int64(total) }
+      if completed != 0 { progress.completedUnitCount += Int64(completed) }
+      for (operation, weight) in children {
+        progress.addChild(operation.makeProgressCopy(), withPendingUnitCount: Int64(weight))
       }
     }
   }

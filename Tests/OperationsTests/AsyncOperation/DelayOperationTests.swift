@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(1)))
 struct DelayOperationTests {
@@ -41,6 +42,14 @@ struct DelayOperationTests {
     while clock.sleepers > 0 { await Task.yield() }
   }
 
+  @Test func cancelledBeforeTheTimerIsKeptItLeavesNoneBehind() async {
+    let delay = DelayOperation(.seconds(10))
+    delay.clock = CancellingClock(clock: clock, operation: delay)
+    OperationQueue().addOperation(delay)
+    await delay.finished()
+    #expect(clock.sleepers == 0)
+  }
+
   @Test func manyHoldNoThread() async throws {
     let delays = (0..<2000).map { _ in DelayOperation(.seconds(1)) }
     let group = GroupOperation(delays)
@@ -66,5 +75,26 @@ struct DelayOperationTests {
     }
     clock.advance(by: .seconds(1))
     await finished.opened()
+  }
+}
+
+/// Cancels the operation in the moment in which a timer is made for it.
+private struct CancellingClock: TimerClock {
+  typealias Instant = ManualClock.Instant
+
+  let clock: ManualClock
+  let operation: AsyncOperation
+
+  var now: Instant { clock.now }
+  var minimumResolution: Duration { clock.minimumResolution }
+
+  func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+    try await clock.sleep(until: deadline, tolerance: tolerance)
+  }
+
+  func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let cancellation = clock.call(after: delay, body)
+    operation.cancel()
+    return cancellation
   }
 }

@@ -123,7 +123,7 @@ struct TimeoutTests {
   }
 
   @Test func aTimeThatNeverEndsIsNoProblem() async throws {
-    for clock in [ContinuousClock(), SuspendingClock(), clock] as [any Clock<Duration>] {
+    for clock in [ContinuousClock(), SuspendingClock(), clock, NarrowClock()] as [any Clock<Duration>] {
       let operation = AsyncBlockOperation { $0.finish() }
       operation.clock = clock
       operation.timeout = .seconds(Int64.max)
@@ -182,6 +182,17 @@ struct TimeoutTests {
     group.addOperation(later)
     await later.finished()
     #expect(group.failures.map(\.path) == [["Import"]])
+  }
+
+  @Test func aGroupThatTimesOutBeforeItsMembersBeginFinishesThem() async {
+    let member = AsyncBlockOperation { _ in Issue.record("executed") }
+    let group = GroupOperation([member])
+    group.clock = clock
+    group.timeout = .seconds(1)
+    group.addObserver(OperationObserver(didStart: { [clock] _ in clock.advance(by: .seconds(1)) }))
+    queue.addOperation(group)
+    await member.finished()
+    #expect(member.isCancelled && group.isFinished)
   }
 
   @Test func aNestedGroupThatTimesOutLetsTheOuterOneGoOn() async throws {
@@ -297,5 +308,36 @@ struct TimeoutTests {
     #expect(plain.clock is ContinuousClock)
     outer.clock = clock
     #expect(plain.clock as? ManualClock === clock && special.clock as? ManualClock === own)
+  }
+}
+
+/// A clock that counts nanoseconds in 64 bits, as many do: it overflows after three hundred years.
+private struct NarrowClock: Clock {
+  struct Instant: InstantProtocol {
+    var nanoseconds: Int64
+
+    func advanced(by duration: Duration) -> Self {
+      Self(nanoseconds: nanoseconds + duration.components.seconds * 1_000_000_000)
+    }
+
+    func duration(to other: Self) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
+
+    static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
+  }
+
+  var now: Instant { Instant(nanoseconds: 1) }
+  var minimumResolution: Duration { .nanoseconds(1) }
+
+  func sleep(until deadline: Instant, tolerance: Duration?) async throws { try await Gate().openedOrCancelled() }
+}
+
+extension Gate {
+  fileprivate func openedOrCancelled() async throws {
+    await withTaskCancellationHandler {
+      await opened()
+    } onCancel: {
+      open()
+    }
+    try Task.checkCancellation()
   }
 }

@@ -80,8 +80,20 @@ struct TaskOperationTests {
     await clock.waitForSleepers(1)
     // What the thread that began to evaluate the conditions may do late.
     operation.adopt(Task {}, while: .evaluating)
+    #expect(clock.sleepers == 1)
     operation.cancel()
     await operation.finished()
+  }
+
+  @Test func aTaskThatComesTooLateIsCancelled() async {
+    let held = HeldOperation()
+    OperationQueue().addOperation(held)
+    await held.begun.opened()
+    held.cancel()
+    let task = Task {}
+    held.adopt(task, while: .executing)
+    #expect(task.isCancelled)
+    held.gate.open()
   }
 
   @Test func cancellingTheTaskCancelsTheOperation() async {
