@@ -134,7 +134,7 @@ public final class ManualClock: Clock, Sendable {
   /// Sleeps until the clock has been moved to `deadline`.
   ///
   /// - Throws: `CancellationError` if the task is cancelled before.
-  public func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+  public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let number = nextNumber()
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in

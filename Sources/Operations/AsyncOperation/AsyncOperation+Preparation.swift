@@ -31,10 +31,12 @@ extension AsyncOperation {
 
   /// Prepares the operation on the thread that started it.
   func prepare() {
-    let (conditions, handOvers) = core.withLock { ($0.extras?.conditions ?? [], $0.extras?.handOvers ?? []) }
-    for handOver in handOvers {
-      if let error = handOver.failure(of: self) { cancel(because: error) }
+    let (conditions, handOvers, timeout) = core.withLock { core in
+      (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.timeout)
     }
+    if let timeout, timeout <= .zero { cancel(because: timeoutError(timeout)) }
+    let missing = handOvers.compactMap { $0.missingInput }
+    if !missing.isEmpty { cancel(because: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
     guard core.withLock({ $0.lifecycle.proceed(to: .evaluating) }) else { return skipExecution() }
     evaluate(conditions)

@@ -20,7 +20,7 @@ extension AsyncOperation {
         return (core.lifecycle.phase == .executing, extras.exchange(\.deadline, nil))
       }
       deadline?.cancel()
-      if isExecuting, let newValue { startDeadline(after: newValue) }
+      if isExecuting { startDeadline() }
     }
   }
 
@@ -46,14 +46,21 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  func startDeadline(after timeout: Duration) {
+  /// The time begins now, unless the operation has been ended.
+  ///
+  /// - Returns: Whether it has not.
+  @discardableResult
+  func startDeadline() -> Bool {
+    guard let timeout = core.withLock({ $0.extras?.timeout }) else { return isExecuting }
     let timer = ClockTimer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) }
-    let superfluous = core.withLock { core in
+    let (isExecuting, superfluous) = core.withLock { core -> (Bool, ClockTimer?) in
+      guard core.lifecycle.phase == .executing else { return (false, timer) }
+      let extras = core.makeExtras()
       // It may have been set anew since.
-      guard core.lifecycle.phase == .executing, core.extras?.timeout == timeout else { return timer as ClockTimer? }
-      return core.makeExtras().exchange(\.deadline, timer)
+      return (true, extras.timeout == timeout ? extras.exchange(\.deadline, timer) : timer)
     }
     superfluous?.cancel()
+    return isExecuting
   }
 
   private func timeOut(after timeout: Duration) {

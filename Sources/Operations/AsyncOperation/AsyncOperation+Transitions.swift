@@ -32,17 +32,11 @@ extension AsyncOperation {
   }
 
   func carryOut(_ execution: OperationCore.Execution) {
-    if let timeout = execution.timeout {
-      if timeout <= .zero {
-        cancel(because: timeoutError(timeout))
-        skipExecution()
-        return dropWork()
-      }
-      startDeadline(after: timeout)
-    }
     for observer in execution.observers where isExecuting { observer.didStart?(self) }
-    // One of them may have ended it.
-    if execution.observers.isEmpty || isExecuting { execute() } else { dropWork() }
+    // One of them may have ended it, or set another timeout.
+    if !execution.observers.isEmpty, !isExecuting { return dropWork() }
+    if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return dropWork() }
+    execute()
   }
 
   // MARK: Finishing
@@ -79,6 +73,7 @@ extension AsyncOperation {
     end.extras?.progress?.end()
     for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
+    if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
     end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
     if let extras = end.extras { AsyncOperation.letGo(of: extras) }
     for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }

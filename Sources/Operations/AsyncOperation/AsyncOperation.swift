@@ -207,6 +207,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Passes the cancellation on. Only a group has anyone to pass it to.
   func cancelMembers() {}
 
+  /// Whether the operation says itself when the time of its timeout begins.
+  var startsDeadlineItself: Bool { false }
+
   /// What runs inside this operation. Only a group has any.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
 

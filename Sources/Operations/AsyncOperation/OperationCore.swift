@@ -37,7 +37,7 @@
   /// What is needed to execute.
   struct Execution {
     var observers: [OperationObserver]
-    var timeout: Duration?
+    var hasTimeout: Bool
   }
 
   enum ClaimAction {
@@ -88,6 +88,11 @@
     let new = OperationExtras()
     extras = new
     return new
+  }
+
+  /// The clock of the group that the operation was in, if it has none of its own.
+  mutating func keep(_ clock: any Clock<Duration>) {
+    if extras?.clock == nil { makeExtras().clock = clock }
   }
 
   // MARK: Places
@@ -183,7 +188,7 @@
     }
   }
 
-  var execution: Execution { Execution(observers: observers, timeout: extras?.timeout) }
+  var execution: Execution { Execution(observers: observers, hasTimeout: extras?.timeout != nil) }
 
   mutating func takeEnd() -> End {
     defer {

@@ -5,22 +5,10 @@ import Foundation
 /// Foundation's can neither be observed on Linux nor be changed on two threads at once. This one tells its operation of
 /// each change, and makes it under the lock that the package makes all such changes under. The groups around the operation
 /// have copies of it among their children: itself it stays free to be anybody's child, which it can be only once.
-final class OperationProgress: Progress, @unchecked Sendable {
-  private let owner = Locked(Owner())
+final class OperationProgress: CancellingProgress, @unchecked Sendable {
   /// Guarded by the lock of ``ProgressChange``.
   private var copies: [Progress] = []
   private var isOver = false
-
-  private struct Owner {
-    weak var operation: AsyncOperation?
-  }
-
-  init(of operation: AsyncOperation) {
-    super.init(parent: nil, userInfo: nil)
-    owner.withLock { $0.operation = operation }
-    isCancellable = true
-    cancellationHandler = { [weak operation] in operation?.cancel() }
-  }
 
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
@@ -40,7 +28,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
       body()
       for copy in copies { update(copy) }
     }
-    owner.withLock { $0.operation }?.progressDidChange()
+    operation?.progressDidChange()
   }
 
   /// A copy, which follows from now on.

@@ -3,6 +3,11 @@
 /// Another object than the supervisor, one a thread: references to one that all threads share would be counted by all of
 /// them, and that is what they would spend their time on.
 class OperationStarter: @unchecked Sendable {
+  /// What those that it starts keep as their clock when they have left the group. Nil if that is the system's.
+  let clock: (any Clock<Duration>)?
+
+  init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
+
   /// The operation has finished, and its observers have heard of it.
   ///
   /// - Parameters:

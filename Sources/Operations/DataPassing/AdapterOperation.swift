@@ -59,7 +59,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     guard let transfer, let source, let target, !target.isCancelled else { return finish() }
     if policy == .required, let obstacle = obstacle(in: source) {
       job.withLock { $0.obstacle = obstacle }
-      cancel(with: OperationError.inputUnavailable(to: self, from: source, because: obstacle))
+      cancel(with: OperationError.inputUnavailable(to: self, [MissingInput(producer: source, cause: obstacle)]))
       return finish()
     }
     do {
@@ -83,10 +83,10 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     guard !job.hasTransferred, let target, !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
     if let obstacle = job.obstacle, let source {
-      own.cancel(with: OperationError.inputUnavailable(to: own, from: source, because: obstacle))
+      own.cancel(with: OperationError.inputUnavailable(to: own, [MissingInput(producer: source, cause: obstacle)]))
     } else {
       let cause = outcomeError ?? CancellationError()
-      own.cancel(with: OperationError.inputUnavailable(to: own, from: self, because: cause))
+      own.cancel(with: OperationError.inputUnavailable(to: own, [MissingInput(producer: self, cause: cause)]))
     }
   }
 }

@@ -32,9 +32,9 @@ struct HandOver: Sendable {
 
   func carryOut(to consumer: AsyncOperation) { transfer(producer, consumer) }
 
-  /// The error of a consumer that cannot do without the value, if there is none.
-  func failure(of consumer: AsyncOperation) -> OperationError? {
+  /// Why a consumer that cannot do without the value does not get it.
+  var missingInput: MissingInput? {
     guard policy == .required, let cause = obstacle(producer) else { return nil }
-    return .inputUnavailable(to: consumer, from: producer, because: cause)
+    return MissingInput(producer: producer, cause: cause)
   }
 }

@@ -40,13 +40,14 @@ public func zip<A, B>(
 }
 
 /// An operation whose value is those of all `operations`, in the order given, for which it waits.
-///
-/// - Parameters:
-///   - operations: Of the package or of your own.
-///   - policy: With ``InputPolicy/optional``, those that are not to be had are left out.
+public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
+  collect(operations, input: .required)
+}
+
+/// The same, where with ``InputPolicy/optional`` the values that are not to be had are left out.
 public func collect<T>(
   _ operations: [some OutputOperation<T>],
-  input policy: InputPolicy = .required
+  input policy: InputPolicy
 ) -> ResultOperation<[T]> {
   let all = CollectOperation<T>()
   all.values.reserveCapacity(operations.count)

@@ -7,17 +7,22 @@ extension OutputOperation {
   ///
   /// There is no operation in between that could be forgotten. What is passed to one consumer is handed over one after the
   /// other, in the order of the `pass` calls, on the thread on which it then executes; a consumer that has been cancelled
-  /// gets nothing. If there is no value, `policy` says what becomes of the consumer.
+  /// gets nothing. If there is no value the consumer is cancelled, with ``OperationError/Code/inputUnavailable``.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
   @discardableResult
-  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy = .required) -> C
-  where C.Input == Output {
+  public func pass<C: InputOperation>(to consumer: C) -> C where C.Input == Output {
+    pass(to: consumer, input: .required)
+  }
+
+  /// The same, where `policy` says what becomes of the consumer if there is no value.
+  @discardableResult
+  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy) -> C where C.Input == Output {
     pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
   }
 
-  /// The same for a consumer that can do without: its input is nil then, if `policy` lets it execute.
+  /// The same for a consumer whose input is optional: nil if there is no value, and `policy` lets it execute.
   @discardableResult
   public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy = .required) -> C
   where C.Input == Output? {
@@ -37,9 +42,15 @@ extension OutputOperation {
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
   @discardableResult
+  public func pass<C: AsyncOperation>(to consumer: C, _ write: @escaping @Sendable (C, Output) -> Void) -> C {
+    pass(to: consumer, input: .required, write)
+  }
+
+  /// The same, where `policy` says what becomes of the consumer if there is no value.
+  @discardableResult
   public func pass<C: AsyncOperation>(
     to consumer: C,
-    input policy: InputPolicy = .required,
+    input policy: InputPolicy,
     _ write: @escaping @Sendable (C, Output) -> Void
   ) -> C {
     consumer.refuseSelfDependency(self)

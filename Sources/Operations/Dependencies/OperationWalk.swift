@@ -32,7 +32,10 @@ enum OperationWalk {
     var result: [AsyncOperation] = []
     while let node = toVisit.popLast() {
       if !node.isStart, let own = node.operation as? AsyncOperation, own.isFree { result.append(own) }
-      for next in node.wait.next where !next.operation.isFinished && seen.insert(next).inserted { toVisit.append(next) }
+      // One that has been cancelled does not wait, but somebody may wait for what it waited for.
+      for next in node.wait(evenIfCancelled: true).next where !next.operation.isFinished && seen.insert(next).inserted {
+        toVisit.append(next)
+      }
     }
     return result.reversed()
   }

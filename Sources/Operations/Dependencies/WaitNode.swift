@@ -32,13 +32,15 @@ struct WaitNode: Hashable {
   /// of the group around it. A dependency that was named repeatedly is repeated.
   ///
   /// An operation that has been cancelled waits for its members at most.
-  var wait: Wait {
+  var wait: Wait { wait(evenIfCancelled: false) }
+
+  func wait(evenIfCancelled: Bool) -> Wait {
     guard let own = operation as? AsyncOperation else {
-      return Wait(next: operation.isCancelled ? [] : operation.dependencies.map { WaitNode($0) })
+      return Wait(next: operation.isCancelled && !evenIfCancelled ? [] : operation.dependencies.map { WaitNode($0) })
     }
     let (ledger, supervisor, isCancelled) = own.core.withLock { ($0.ledger, $0.supervisor, $0.lifecycle.isCancelled) }
     var wait = Wait(next: [], edition: ledger.edition)
-    if !isCancelled { wait.next += ledger.dependencies.map { WaitNode($0.operation) } }
+    if !isCancelled || evenIfCancelled { wait.next += ledger.dependencies.map { WaitNode($0.operation) } }
     if !isStart { wait.next += own.members.map { WaitNode($0) } }
     if !isCancelled, let group = supervisor?.supervisedGroup, group.state == .pending {
       wait.next.append(WaitNode(group, isStart: true))

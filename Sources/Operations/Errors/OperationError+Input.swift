@@ -1,24 +1,19 @@
 import Foundation
 
 extension OperationError {
-  /// The error of an operation whose input is not to be had.
-  static func inputUnavailable(
-    to consumer: Operation,
-    from producer: Operation,
-    because cause: any Error
-  ) -> OperationError {
-    let details = RootCauses(of: [cause]).description()
-    let reason =
-      switch cause {
-      case is CancellationError: "which was cancelled"
-      case OperationError.Code.inputUnavailable: "which had none either"
-      default: "which failed"
-      }
+  /// How many producers a message speaks of.
+  private static let namedProducers = 3
+
+  /// The error of an operation whose inputs are not to be had.
+  static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
+    let causes = missing.map(\.cause)
+    let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")
+    let others = missing.count > namedProducers ? ", nor from \(missing.count - namedProducers) others" : ""
+    let details = RootCauses(of: causes).description()
     return OperationError(
       .inputUnavailable,
-      "\(consumer.quotedName) has no input from \(producer.quotedName), \(reason)"
-        + (details.isEmpty ? "." : ": \(details)"),
-      underlyingErrors: RootCauses.bounded([cause])
+      "\(consumer.quotedName) has no input from \(producers)\(others)" + (details.isEmpty ? "." : ": \(details)"),
+      underlyingErrors: RootCauses.bounded(causes)
     )
   }
 }

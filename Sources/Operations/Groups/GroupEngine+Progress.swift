@@ -2,18 +2,17 @@ import Foundation
 
 /// How the members' ends, and what they report, become Foundation's Progress.
 extension GroupEngine {
-  func sharedProgress(onCancel: @escaping @Sendable () -> Void) -> Progress {
+  func sharedProgress(of group: GroupOperation) -> Progress {
     ProgressChange.exclusively {
       if let progress = state.withLock({ $0.progress.shared }) { return progress }
-      let progress = makeProgress(isShared: true)
-      progress.isCancellable = true
-      progress.cancellationHandler = onCancel
-      return progress
+      return follow(CancellingProgress(of: group), isShared: true)
     }
   }
 
-  func makeProgress(isShared: Bool = false) -> Progress {
-    let progress = Progress.discreteProgress(totalUnitCount: 0)
+  func makeProgress() -> Progress { follow(Progress.discreteProgress(totalUnitCount: 0), isShared: false) }
+
+  /// Keeps a progress up to date from now on.
+  private func follow(_ progress: Progress, isShared: Bool) -> Progress {
     // Groups in groups have theirs made in here.
     Trampoline.run { [self] in
       ProgressChange.exclusively {

@@ -16,6 +16,10 @@ extension GroupEngine {
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?
+    /// The group's when it began. Nil if that is the system's.
+    var clock: (any Clock<Duration>)?
+    /// No member has been started yet, and the time of the group has not begun.
+    var isDeadlineDue = false
     /// The group has finished before its members have: it timed out.
     var isAbandoned = false
     /// The group has been released.
@@ -30,6 +34,12 @@ extension GroupEngine {
       progress.complete(member.operation)
       step.updatesProgress = progress.isFollowed
       return step
+    }
+
+    /// The group whose time is to begin now, if it has not yet.
+    mutating func takeDueDeadline() -> GroupOperation? {
+      defer { isDeadlineDue = false }
+      return isDeadlineDue ? group : nil
     }
 
     mutating func weigh(_ part: MemberPart) {

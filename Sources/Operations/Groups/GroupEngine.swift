@@ -104,10 +104,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     let queue = OperationQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
+    // Its own, or what the group around it gave to who started it: not looked for all the way out.
+    let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
     let begins = state.withLock { state in
       if state.schedule.phase != .gathering { return false }
       state.group = group
+      state.clock = clock
       state.queue = queue
+      state.isDeadlineDue = !windingDown
       if windingDown { state.schedule.isWindingDown = true }
       state.schedule.begin()
       return true
@@ -116,6 +120,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     // Whoever has cancelled the group may not have come to its members yet.
     if windingDown { cancelMembers() }
     searchForSuspectedCycle(evenIfMoving: true)
+    // If there is nobody to be started the time begins all the same.
+    state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     admitted()
   }
 
@@ -138,13 +144,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func work() {
-    let runner = GroupRunner(for: self)
+    let runner = GroupRunner(for: self, clock: state.withLock { $0.clock })
     let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
-        guard case .run(let member, let addsRunner, let cancelled) = state.withLock({ $0.schedule.take() }) else {
-          return false
-        }
+        let (take, due) = state.withLock { ($0.schedule.take(), $0.takeDueDeadline()) }
+        guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
+        due?.startDeadline()
         if addsRunner { addRunner() }
         if cancelled { member.cancel() }
         let quality = member.qualityOfService
@@ -158,7 +164,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// A member with a quality of service of its own gets a work item of its own, so that the system sees it.
   private func start(_ member: Operation, at quality: QualityOfService) {
-    let block = BlockOperation { [self] in start(member, by: GroupRunner(for: self)) }
+    let block = BlockOperation { [self] in start(member, by: GroupRunner(for: self, clock: state.withLock { $0.clock }))
+    }
     block.qualityOfService = quality
     state.withLock { $0.queue }?.addOperation(block)
   }

@@ -152,7 +152,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised: see
   /// ``progressUpdates``.
   public final override var progress: Progress {
-    engine.sharedProgress { [weak self] in self?.cancel() }
+    engine.sharedProgress(of: self)
   }
 
   /// How far the group has come, from 0 to 1, each time that changes: first what it is now, last the 1 of a group that has
@@ -214,6 +214,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// It was ended, by its timeout, when it was about to begin: its members have to be, too.
   final override func dropWork() { engine.begin(self, windingDown: true) }
+
+  /// Its time begins when its first member does.
+  final override var startsDeadlineItself: Bool { true }
 
   final override func willFinish() { engine.groupWillFinish() }
 

@@ -16,7 +16,10 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   private var hasFinished = false
   private var finished: [Operation] = []
 
-  init(for engine: GroupEngine) { self.engine = engine }
+  init(for engine: GroupEngine, clock: (any Clock<Duration>)?) {
+    self.engine = engine
+    super.init(clock: clock)
+  }
 
   /// Makes the runner its thread's current one.
   func run<Result>(_ body: () -> Result) -> Result {

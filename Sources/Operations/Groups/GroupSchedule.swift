@@ -58,7 +58,7 @@ struct GroupSchedule {
     phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
   }
 
-  private var mayHandOut: Bool {
+  var mayHandOut: Bool {
     if ready.isEmpty { return false }
     return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }

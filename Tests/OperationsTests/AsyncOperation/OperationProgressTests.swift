@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 /// Operations that report their own units, and the groups around them.
 @Suite(.timeLimit(.minutes(1)))
@@ -122,12 +123,13 @@ struct OperationProgressTests {
     let held = HeldOperation()
     let parent = Progress.discreteProgress(totalUnitCount: 1)
     parent.addChild(held.progress, withPendingUnitCount: 1)
-    let cancelled = Gate()
-    held.addObserver(OperationObserver(didCancel: { _ in cancelled.open() }))
+    let group = GroupOperation([])
     queue.addOperation(held)
     await held.begun.opened()
     parent.cancel()
-    await cancelled.opened()
+    #expect(held.isCancelled)
+    group.progress.cancel()
+    #expect(group.isCancelled)
     held.gate.open()
     await held.finished()
     #expect(parent.isFinished)
@@ -251,6 +253,21 @@ struct OperationProgressTests {
     innermost.progress.completedUnitCount = 1
     await queue.run(settling: [group])
     #expect(group.progress.isFinished)
+  }
+
+  @Test func theTotalIsNotTakenBackToZero() {
+    let progress = Progress.discreteProgress(totalUnitCount: 0)
+    var group = GroupProgress()
+    group.follow(progress, isShared: true).apply(to: [progress])
+    group.add(1)
+    #expect(group.takeChange().change.total == 1)
+    group.add(-1)
+    #expect(group.takeChange().change.total == 0)
+    group.add(3)
+    #expect(group.takeChange().change.total == 2)
+    #expect(group.end().isEmpty && group.takeChange().change.completed == 3)
+    group.add(1)
+    #expect(group.takeChange().change.total == 0)
   }
 
   // MARK: Streams

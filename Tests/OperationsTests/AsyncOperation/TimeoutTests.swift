@@ -95,6 +95,8 @@ struct TimeoutTests {
   func oneThatHasNoTimeDoesNotExecute(_ timeout: Duration) async {
     let block = AsyncBlockOperation { _ in Issue.record("executed") }
     block.timeout = timeout
+    block.addCondition(OperationCondition(name: "not asked") { _ in Issue.record("evaluated") })
+    block.addObserver(OperationObserver(didStart: { _ in Issue.record("started") }))
     let error = await #expect(throws: OperationError.self) { try await queue.run(block) }
     #expect(error?.code == .timedOut)
     let member = AsyncBlockOperation { _ in Issue.record("executed") }
@@ -102,6 +104,28 @@ struct TimeoutTests {
     group.timeout = timeout
     await #expect(throws: AggregateError.self) { try await queue.run(group) }
     await member.finished()
+  }
+
+  @Test func theTimeBeginsWhenTheObserversHaveHeardOfTheStart() async {
+    let operation = held(.seconds(1))
+    let sleepers = Journal<Int>()
+    operation.addObserver(OperationObserver(didStart: { [clock] _ in sleepers.write(clock.sleepers) }))
+    queue.addOperation(operation)
+    await clock.waitForSleepers(1)
+    #expect(sleepers.entries == [0])
+    clock.advance(by: .seconds(1))
+    await operation.finished()
+  }
+
+  @Test func whatAnObserverOfTheStartSetsCounts() async {
+    let operation = held(.seconds(1))
+    operation.addObserver(OperationObserver(didStart: { $0.timeout = .seconds(9) }))
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    clock.advance(by: .seconds(8))
+    #expect(clock.sleepers == 1 && operation.isExecuting)
+    clock.advance(by: .seconds(1))
+    #expect(operation.isFinished)
   }
 
   @Test func setDuringExecutionItCountsFromThen() async {
@@ -188,8 +212,12 @@ struct TimeoutTests {
     let member = AsyncBlockOperation { _ in Issue.record("executed") }
     let group = GroupOperation([member])
     group.clock = clock
-    group.timeout = .seconds(1)
-    group.addObserver(OperationObserver(didStart: { [clock] _ in clock.advance(by: .seconds(1)) }))
+    group.addObserver(
+      OperationObserver(didStart: { [clock] group in
+        group.timeout = .seconds(1)
+        clock.advance(by: .seconds(1))
+      })
+    )
     queue.addOperation(group)
     await member.finished()
     #expect(member.isCancelled && group.isFinished)
@@ -298,6 +326,31 @@ struct TimeoutTests {
   }
 
   // MARK: Clocks
+
+  @Test func membersKeepTheClockWhenTheyHaveLeftTheGroup() async throws {
+    let member = AsyncOperation()
+    let attempts = Journal<ResultOperation<Int>>()
+    let retry = RetryOperation(attempts: 2) { number in
+      let attempt = ResultOperation { number }
+      attempts.write(attempt)
+      return attempt
+    }
+    let group = GroupOperation([GroupOperation([member]), retry])
+    group.clock = clock
+    try await queue.run(group)
+    #expect(member.clock as? ManualClock === clock && attempts.entries[0].clock as? ManualClock === clock)
+  }
+
+  @Test func aSuspendedGroupsTimeBeginsAtOnce() async {
+    let group = GroupOperation([AsyncOperation()])
+    group.clock = clock
+    group.timeout = .seconds(1)
+    group.isSuspended = true
+    queue.addOperation(group)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    await group.finished()
+  }
 
   @Test func membersTakeTheirGroupsClock() {
     let own = ManualClock()

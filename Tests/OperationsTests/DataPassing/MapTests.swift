@@ -57,10 +57,10 @@ struct MapTests {
       ResultOperation<Int> { if index.isMultiple(of: 2) { index } else { throw TestError("odd") } }
     }
     #expect(try await queue.run(graphEndingIn: collect(operations, input: .optional)) == [0, 2, 4])
-    let error = await #expect(throws: AggregateError.self) {
+    let error = await #expect(throws: OperationError.self) {
       try await queue.run(graphEndingIn: collect(operations))
     }
-    #expect(error?.failures.count == 3)
+    #expect(error?.underlyingErrors.count == 3)
   }
 
   @Test func theSameOneTwiceIsThereTwice() async throws {

@@ -134,12 +134,20 @@ struct PassTests {
     for index in 0..<2 {
       ResultOperation<Int> { throw TestError("\(index)") }.pass(to: sum) { sum, value in sum.parts.append(value) }
     }
-    _ = try? await queue.run(graphEndingIn: sum)
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: sum) }
+    #expect(error?.code == .inputUnavailable && sum.errors.count == 1)
+    #expect(error?.underlyingErrors as? [TestError] == [TestError("0"), TestError("1")])
     #expect(
-      sum.errors.flatMap { ($0 as? OperationError)?.underlyingErrors as? [TestError] ?? [] }
-        == [TestError("0"), TestError("1")]
+      error?.description
+        == "“Sum” has no input from “ResultOperation<Int>”, which failed, nor from “ResultOperation<Int>”, which failed: 0; 1"
     )
     #expect(sum.parts.isEmpty && sum.isCancelled)
+  }
+
+  @Test func ofManyMissingInputsAFewAreNamed() async {
+    let all = collect((0..<100).map { index in ResultOperation<Int> { throw TestError("\(index)") } })
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: all) }
+    #expect(error?.message.contains("nor from 97 others") == true && (error?.description.count ?? .max) < 500)
   }
 
   @Test func anOptionalInputLetsTheConsumerExecute() async throws {
@@ -205,6 +213,22 @@ struct PassTests {
     ResultOperation<Int> { throw TestError("none") }.pass(to: starved) { importer, pages in importer.pages = pages }
     await #expect(throws: AggregateError.self) { try await queue.run(graphEndingIn: starved) }
     #expect(member.isFinished && starved.isCancelled)
+  }
+
+  @Test func whatACancelledOneWaitedForIsEnqueuedAllTheSame() async throws {
+    let producer = ResultOperation { 1 }
+    let consumer = producer.map { $0 + 1 }
+    consumer.cancel()
+    queue.addGraph(endingIn: consumer)
+    #expect(try await producer.value == 1)
+  }
+
+  @Test func theNamesOfTheFunctionsAreThoseOfTheInterface() async throws {
+    let producer = ResultOperation { 1 }
+    let consumer = TransformOperation { (value: Int) in value }
+    let pass: (TransformOperation<Int, Int>) -> TransformOperation<Int, Int> = producer.pass(to:)
+    let gather: ([ResultOperation<Int>]) -> ResultOperation<[Int]> = collect
+    #expect(try await queue.run(graphEndingIn: gather([pass(consumer)])) == [1])
   }
 
   // MARK: Size

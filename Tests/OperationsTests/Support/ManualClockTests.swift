@@ -59,7 +59,7 @@ struct ManualClockTests {
     #expect(clock.sleepers == 1)
     clock.advance(by: .seconds(1))
     #expect(try await task.value == .seconds(2))
-    try await clock.sleep(until: .init(offset: .seconds(1)), tolerance: nil)
+    try await clock.sleep(until: .init(offset: .seconds(1)))
   }
 
   @Test func aCancelledSleepEnds() async {

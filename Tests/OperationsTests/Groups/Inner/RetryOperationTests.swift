@@ -167,6 +167,23 @@ struct RetryOperationTests {
     #expect(journal.count == 1 && clock.sleepers == 0)
   }
 
+  @Test func cancelledJustBeforeAPauseThereIsNone() async {
+    let box = Journal<RetryOperation<Int>>()
+    let retry = RetryOperation<Int>(
+      attempts: 2,
+      backoff: .constant(.seconds(1)),
+      retryIf: { _, _ in
+        box.entries[0].cancel()
+        return true
+      }
+    ) { _ in throw TestError("x") }
+    box.write(retry)
+    retry.clock = clock
+    queue.addOperation(retry)
+    await retry.finished()
+    #expect(retry.isCancelled && clock.sleepers == 0)
+  }
+
   @Test func cancellingCancelsTheAttempt() async {
     let attempt = HeldResult()
     let retry = RetryOperation(attempts: 5) { number in
