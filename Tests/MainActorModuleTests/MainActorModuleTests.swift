@@ -54,7 +54,7 @@ struct MainActorModuleTests {
     let doubled = Fetching().pass(to: Doubling())
     let text = doubled.map { Thread.isMainThread ? "main" : "\($0)" }
     #expect(try await OperationQueue().run(graphEndingIn: text) == "42")
-    let retry = RetryOperation(attempts: 2, retryIf: { _, attempt in attempt < 2 }) { _ in Fetching() }
+    let retry = RetryOperation(attempts: 2, retryIf: { _, attempt in attempt < 2 }, { _ in Fetching() })
     #expect(try await OperationQueue().run(retry) == 21)
   }
 

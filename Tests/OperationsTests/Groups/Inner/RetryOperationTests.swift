@@ -39,8 +39,9 @@ struct RetryOperationTests {
       retryIf: { error, attempt in
         seen.write("\(error) \(attempt)")
         return attempt < 2
-      }
-    ) { attempt($0, succeedingAt: 9) }
+      },
+      { attempt($0, succeedingAt: 9) }
+    )
     await #expect(throws: TestError("2")) { try await queue.run(retry) }
     #expect(seen.entries == ["1 1", "2 2"])
   }
@@ -65,8 +66,9 @@ struct RetryOperationTests {
     let retry = RetryOperation(
       attempts: 3,
       backoff: .constant(.seconds(1000)),
-      retryIf: { _, attempt in attempt == 1 ? .retry(after: .seconds(5)) : .stop }
-    ) { attempt($0, succeedingAt: 2) }
+      retryIf: { _, attempt in attempt == 1 ? .retry(after: .seconds(5)) : .stop },
+      { attempt($0, succeedingAt: 2) }
+    )
     retry.clock = clock
     queue.addOperation(retry)
     await clock.waitForSleepers(1)
@@ -175,8 +177,9 @@ struct RetryOperationTests {
       retryIf: { _, _ in
         box.entries[0].cancel()
         return true
-      }
-    ) { _ in throw TestError("x") }
+      },
+      { _ in throw TestError("x") }
+    )
     box.write(retry)
     retry.clock = clock
     queue.addOperation(retry)
