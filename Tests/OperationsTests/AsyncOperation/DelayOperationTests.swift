@@ -48,6 +48,8 @@ struct DelayOperationTests {
     OperationQueue().addOperation(delay)
     await delay.finished()
     #expect(clock.sleepers == 0)
+    // They refer to each other.
+    delay.clock = clock
   }
 
   @Test func manyHoldNoThread() async throws {

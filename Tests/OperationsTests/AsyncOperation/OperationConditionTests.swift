@@ -181,15 +181,10 @@ struct OperationConditionTests {
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map(\.path) == [["Import"]] && member.isFinished)
     let cancelled = GroupOperation([unexecuted()])
-    let asked = Gate()
-    cancelled.addCondition(
-      OperationCondition(name: "never") { _ in
-        asked.open()
-        await Gate().opened()
-      }
-    )
+    let clock = ManualClock()
+    cancelled.addCondition(OperationCondition(name: "never") { _ in try await clock.sleep(for: .seconds(1)) })
     queue.addOperation(cancelled)
-    await asked.opened()
+    await clock.waitForSleepers(1)
     cancelled.cancel()
     await cancelled.finished()
     #expect(cancelled.isCancelled && cancelled.errors.isEmpty)

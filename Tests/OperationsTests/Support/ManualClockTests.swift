@@ -32,6 +32,8 @@ struct ManualClockTests {
     #expect(clock.sleepers == 5)
     clock.advance(by: .seconds(5))
     #expect(journal.entries == ["a", "b", "c", "d"] && clock.sleepers == 1)
+    clock.advance(by: .seconds(4))
+    #expect(journal.entries.last == "late")
   }
 
   @Test func whatIsAskedForMeanwhileCountsFromThen() async {

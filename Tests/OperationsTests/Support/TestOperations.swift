@@ -28,7 +28,8 @@ final class HeldOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() {
     begun.open()
-    gate.whenOpen { self.finish() }
+    // Not for ever: it may have timed out, and the gate never be opened.
+    gate.whenOpen { [weak self] in self?.finish() }
   }
 }
 
