@@ -144,13 +144,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func work() {
-    let runner = GroupRunner(for: self, clock: state.withLock { $0.clock })
+    let runner = makeRunner()
     let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
         let (take, due) = state.withLock { ($0.schedule.take(), $0.takeDueDeadline()) }
-        guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
         due?.startDeadline()
+        guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
         if addsRunner { addRunner() }
         if cancelled { member.cancel() }
         let quality = member.qualityOfService
@@ -162,10 +162,11 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     searchForSuspectedCycle()
   }
 
+  private func makeRunner() -> GroupRunner { GroupRunner(for: self, clock: state.withLock { $0.clock }) }
+
   /// A member with a quality of service of its own gets a work item of its own, so that the system sees it.
   private func start(_ member: Operation, at quality: QualityOfService) {
-    let block = BlockOperation { [self] in start(member, by: GroupRunner(for: self, clock: state.withLock { $0.clock }))
-    }
+    let block = BlockOperation { [self] in start(member, by: makeRunner()) }
     block.qualityOfService = quality
     state.withLock { $0.queue }?.addOperation(block)
   }

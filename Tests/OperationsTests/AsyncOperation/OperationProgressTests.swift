@@ -330,15 +330,8 @@ struct OperationProgressTests {
 
   @Test func aStreamNobodyReadsIsLetGo() async {
     let live = LiveCount()
-    final class Counted: GroupOperation, @unchecked Sendable {
-      let token: LiveCount.Token
-      init(_ live: LiveCount) {
-        token = LiveCount.Token(live)
-        super.init([AsyncOperation()])
-      }
-    }
     do {
-      let group = Counted(live)
+      let group = CountedGroup(live, [AsyncOperation()])
       _ = group.progressUpdates
       var updates = group.progressUpdates.makeAsyncIterator()
       _ = await updates.next()

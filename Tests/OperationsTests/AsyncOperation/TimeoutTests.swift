@@ -251,19 +251,12 @@ struct TimeoutTests {
       }
       override func execute() { begun.open() }
     }
-    final class Counted: GroupOperation, @unchecked Sendable {
-      let token: LiveCount.Token
-      init(_ live: LiveCount, _ operations: [Operation]) {
-        token = LiveCount.Token(live)
-        super.init(operations)
-      }
-    }
     do {
       let stuck = Stuck(live)
-      let inner = Counted(live, [stuck, AsyncOperation()])
+      let inner = CountedGroup(live, [stuck, AsyncOperation()])
       let waiting = AsyncOperation()
       inner ==> waiting
-      let group = Counted(live, [inner, waiting])
+      let group = CountedGroup(live, [inner, waiting])
       group.clock = clock
       inner.timeout = .seconds(1)
       group.timeout = .seconds(2)
@@ -299,19 +292,12 @@ struct TimeoutTests {
 
   @Test func aRetryThatWaitedForASlotDoesNotKeepItEither() async {
     let live = LiveCount()
-    final class Counted: GroupOperation, @unchecked Sendable {
-      let token: LiveCount.Token
-      init(_ live: LiveCount, _ operations: [Operation]) {
-        token = LiveCount.Token(live)
-        super.init(operations)
-      }
-    }
     let stuck = HeldOperation()
     do {
       let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { _ in
         ResultOperation<Int> { throw TestError("again") }
       }
-      let group = Counted(live, [retry, stuck])
+      let group = CountedGroup(live, [retry, stuck])
       group.clock = clock
       group.timeout = .seconds(5)
       group.maxConcurrentOperationCount = 1

@@ -33,6 +33,16 @@ final class HeldOperation: AsyncOperation, @unchecked Sendable {
   }
 }
 
+/// A group whose end of life is seen.
+final class CountedGroup: GroupOperation, @unchecked Sendable {
+  private let token: LiveCount.Token
+
+  init(_ live: LiveCount, _ operations: [Operation]) {
+    token = LiveCount.Token(live)
+    super.init(operations)
+  }
+}
+
 /// An error that is told from others by its text.
 struct TestError: Error, Hashable, CustomStringConvertible {
   let description: String

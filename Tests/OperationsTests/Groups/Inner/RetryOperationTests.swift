@@ -18,6 +18,18 @@ struct RetryOperationTests {
     }
   }
 
+  /// A retry whose first attempt has begun, and is to be the only one.
+  private func retryWithHeldAttempt() async -> (RetryOperation<Int>, HeldResult) {
+    let attempt = HeldResult()
+    let retry = RetryOperation(attempts: 5) { number in
+      #expect(number == 1)
+      return attempt
+    }
+    queue.addOperation(retry)
+    await attempt.begun.opened()
+    return (retry, attempt)
+  }
+
   @Test func itTriesUntilOneSucceeds() async throws {
     let retry = RetryOperation(attempts: 5) { attempt($0, succeedingAt: 3) }
     #expect(try await queue.run(retry) == 3)
@@ -188,13 +200,7 @@ struct RetryOperationTests {
   }
 
   @Test func cancellingCancelsTheAttempt() async {
-    let attempt = HeldResult()
-    let retry = RetryOperation(attempts: 5) { number in
-      #expect(number == 1)
-      return attempt
-    }
-    queue.addOperation(retry)
-    await attempt.begun.opened()
+    let (retry, attempt) = await retryWithHeldAttempt()
     retry.cancel()
     #expect(attempt.isCancelled && !retry.isFinished)
     attempt.finish()
@@ -202,13 +208,7 @@ struct RetryOperationTests {
   }
 
   @Test func anAttemptThatIsCancelledByItselfCancelsTheRetry() async {
-    let attempt = HeldResult()
-    let retry = RetryOperation(attempts: 5) { number in
-      #expect(number == 1)
-      return attempt
-    }
-    queue.addOperation(retry)
-    await attempt.begun.opened()
+    let (retry, attempt) = await retryWithHeldAttempt()
     attempt.cancel()
     attempt.finish()
     await #expect(throws: CancellationError.self) { try await retry.value }
@@ -248,10 +248,7 @@ struct RetryOperationTests {
   }
 
   @Test func finishedFromOutsideItCancelsTheAttempt() async throws {
-    let attempt = HeldResult()
-    let retry = RetryOperation(attempts: 5) { _ in attempt }
-    queue.addOperation(retry)
-    await attempt.begun.opened()
+    let (retry, attempt) = await retryWithHeldAttempt()
     retry.finish(returning: 7)
     #expect(try await retry.value == 7)
     #expect(attempt.isCancelled)
