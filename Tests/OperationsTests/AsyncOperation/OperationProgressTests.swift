@@ -324,8 +324,17 @@ struct OperationProgressTests {
   }
 
   @Test func theStreamOfAGroupThatIsNeverRunEndsWithIt() async {
-    let updates = GroupOperation([AsyncOperation()]).progressUpdates
-    for await _ in updates {}
+    var group: GroupOperation? = GroupOperation([AsyncOperation()])
+    let updates = group?.progressUpdates
+    let heard = Gate()
+    let reading = Task {
+      guard let updates else { return }
+      for await _ in updates { heard.open() }
+    }
+    await heard.opened()
+    group = nil
+    await reading.value
+    withExtendedLifetime(group) {}
   }
 
   @Test func aStreamNobodyReadsIsLetGo() async {
