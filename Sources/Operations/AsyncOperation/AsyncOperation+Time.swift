@@ -8,7 +8,8 @@ extension AsyncOperation {
   /// may go on: the point of a timeout is to free the queue. What the work does later, `finish` included, changes nothing.
   /// A group that times out winds its members down as one that is cancelled, but does not wait for them.
   ///
-  /// The time begins with the execution: waiting, conditions included, does not count. Set while the operation executes,
+  /// The time begins with the execution, of a group with that of its first member: waiting, conditions included, does not
+  /// count. Set while the operation executes,
   /// it begins at that moment, instead of what was set before. An operation that has no time from the start does not
   /// execute.
   public final var timeout: Duration? {

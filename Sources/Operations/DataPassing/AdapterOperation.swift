@@ -33,6 +33,18 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
 
   /// - Parameters:
   ///   - source: What is waited for.
+  ///   - target: What waits. It is cancelled if the source was cancelled or has errors.
+  ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
+  public convenience init(
+    from source: Source,
+    to target: Target,
+    _ transfer: @escaping @Sendable (Source, Target) throws -> Void
+  ) {
+    self.init(from: source, to: target, input: .required, transfer)
+  }
+
+  /// - Parameters:
+  ///   - source: What is waited for.
   ///   - target: What waits.
   ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional, the
   ///     transfer is carried out all the same.
@@ -40,7 +52,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   public init(
     from source: Source,
     to target: Target,
-    input policy: InputPolicy = .required,
+    input policy: InputPolicy,
     _ transfer: @escaping @Sendable (Source, Target) throws -> Void
   ) {
     self.source = source
