@@ -29,7 +29,7 @@ struct Arguments {
     var rest = Array(arguments)[...]
     while let argument = rest.popFirst() {
       switch argument {
-      case "--help":
+      case "--help", "-h":
         isHelpWanted = true
         return
       case "--limit": limit = try Arguments.limit(rest.popFirst())

@@ -195,7 +195,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   // MARK: Cancelling
 
-  /// Asks the operation to stop: sets the flag and tells ``didCancel()`` and the observers, once.
+  /// Asks the operation to stop: sets the flag and tells the observers and ``didCancel()``, once.
   ///
   /// An executing operation goes on until it finishes. One that has not started will not execute; it is ready at once,
   /// whatever it waits for, so that its queue can finish it. A finished one is not cancelled any more.
