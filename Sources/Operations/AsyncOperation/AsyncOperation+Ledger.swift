@@ -36,7 +36,7 @@ extension AsyncOperation {
     }
     if isTooLate {
       misuse(
-        "“\(displayName)” has been started and can no longer wait for “\(dependency.operation.displayName)”. Add "
+        "\(quotedName) has been started and can no longer wait for \(dependency.operation.quotedName). Add "
           + "dependencies before the operation is added to a queue or a group."
       )
     }
@@ -111,7 +111,7 @@ extension Operation {
 
   func refuseSelfDependency(_ operation: Operation) {
     if operation === self {
-      misuse("“\(displayName)” cannot wait for itself: it would never start. Make it depend on another operation.")
+      misuse("\(quotedName) cannot wait for itself: it would never start. Make it depend on another operation.")
     }
   }
 }

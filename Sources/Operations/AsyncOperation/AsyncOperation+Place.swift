@@ -22,6 +22,6 @@ extension AsyncOperation {
 
 extension Operation {
   func cannotBeAdded(because obstacle: String) -> String {
-    "“\(displayName)” \(obstacle) already and cannot be added. An operation runs once, in one place: make a new one."
+    "\(quotedName) \(obstacle) already and cannot be added. An operation runs once, in one place: make a new one."
   }
 }

@@ -32,9 +32,9 @@ extension AsyncOperation {
   /// Prepares the operation on the thread that started it.
   func prepare() {
     let (conditions, handOvers, timeout) = core.withLock { core in
-      (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.timeout)
+      (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.spentTimeout)
     }
-    if let timeout, timeout <= .zero { cancel(because: timeoutError(timeout)) }
+    if let timeout { cancel(because: timeoutError(timeout)) }
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(because: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }

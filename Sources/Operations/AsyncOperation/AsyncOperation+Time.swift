@@ -9,9 +9,8 @@ extension AsyncOperation {
   /// A group that times out winds its members down as one that is cancelled, but does not wait for them.
   ///
   /// The time begins with the execution, of a group with that of its first member: waiting, conditions included, does not
-  /// count. Set while the operation executes,
-  /// it begins at that moment, instead of what was set before. An operation that has no time from the start does not
-  /// execute.
+  /// count. Set while the operation executes, it begins at that moment, instead of what was set before. An operation that
+  /// has no time from the start does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {
@@ -81,7 +80,7 @@ extension AsyncOperation {
   func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
     let pause = OperationPause(resume: work)
     let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
-      guard core.lifecycle.mayUseTask else { return (false, nil) }
+      guard core.lifecycle.mayGoOn else { return (false, nil) }
       core.makeExtras().pause = pause
       return (true, core.starter)
     }

@@ -24,9 +24,9 @@ extension AsyncOperation {
     case .notReady: return .notReady
     case .awaitGate: return .awaitGate
     case .isGone: return .isGone
-    case .refuse: misuse("“\(displayName)” has been started before. An operation runs once: make a new one.")
+    case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
-      misuse("“\(displayName)” is a member of a group, which starts it. Start the group, or add it to a queue.")
+      misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
     }
     return .begun
   }

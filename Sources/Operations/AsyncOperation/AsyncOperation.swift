@@ -140,9 +140,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         _ = begin(by: .queue)
         return
       } else {
+        let names = dependencies.filter { !$0.isFinished }.quotedNames
         misuse(
-          "“\(displayName)” is not ready: it waits for \(dependencies.filter { !$0.isFinished }.quotedNames). Add it to a queue, which starts it "
-            + "when they have finished, or start it after them."
+          "\(quotedName) is not ready: it waits for \(names). Add it to a queue, which starts it when they have finished, "
+            + "or start it after them."
         )
       }
     }

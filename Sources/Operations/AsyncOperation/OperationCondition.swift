@@ -74,11 +74,11 @@ public struct OperationCondition: Sendable {
   /// The error of an operation that did not execute because of this condition.
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
-    let message = "“\(operation.displayName)” was not executed, for its condition “\(name)” is not met"
+    let message = "\(operation.quotedName) was not executed, for its condition “\(name)” is not met"
     return OperationError(
       .conditionFailed,
       "\(message): \(unmet.reason).",
-      underlyingErrors: RootCauses.bounded(unmet.causes)
+      underlyingErrors: RootCauses(of: unmet.causes).bounded(unmet.causes)
     )
   }
 }

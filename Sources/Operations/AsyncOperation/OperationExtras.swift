@@ -29,10 +29,10 @@ final class OperationExtras {
   var progress: OperationProgress?
   var progressWeight = 1
 
-  var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty || hasNoTime }
+  var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil }
 
-  /// Its time is over before it begins.
-  var hasNoTime: Bool { timeout.map { $0 <= .zero } ?? false }
+  /// The timeout, if its time is over before it begins.
+  var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
 
   /// Changes a property, and returns what was there: the last reference to something is not let go of under the lock.
   func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {

@@ -81,8 +81,8 @@ struct OperationLifecycle {
   /// Nothing has come in between yet.
   var mayExecute: Bool { phase == .preparing && !isEnded }
 
-  /// A task that works for the operation still has something to do.
-  var mayUseTask: Bool { !isCancelled && (phase == .evaluating || phase == .executing) }
+  /// There is something left to do, and nobody has asked to stop.
+  var mayGoOn: Bool { phase == .executing && !isCancelled }
 
   /// The one who prepares the operation goes a step further.
   ///

@@ -6,7 +6,7 @@ import Foundation
 /// each change, and makes it under the lock that the package makes all such changes under. The groups around the operation
 /// have copies of it among their children: itself it stays free to be anybody's child, which it can be only once.
 final class OperationProgress: CancellingProgress, @unchecked Sendable {
-  /// Guarded by the lock of ``ProgressChange``.
+  /// Guarded by the ``ProgressLock``.
   private var copies: [Progress] = []
   private var isOver = false
 
@@ -24,7 +24,7 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
   }
 
   private func change(_ body: () -> Void) {
-    ProgressChange.exclusively {
+    ProgressLock.exclusively {
       body()
       for copy in copies { update(copy) }
     }
@@ -33,7 +33,7 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
 
   /// A copy, which follows from now on.
   func makeCopy() -> Progress {
-    ProgressChange.exclusively {
+    ProgressLock.exclusively {
       let copy = Progress.discreteProgress(totalUnitCount: OperationProgress.unitsOfCopy)
       copies.append(copy)
       update(copy)

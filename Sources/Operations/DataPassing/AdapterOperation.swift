@@ -21,8 +21,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     /// A plain target must not go away before its dependencies have finished: Foundation, on Linux, would use it still.
     var plainTarget: Target?
     var hasTransferred = false
-    /// Why there was nothing to transfer.
-    var obstacle: (any Error)?
+    /// What there was not to transfer.
+    var missing: MissingInput?
   }
 
   /// The ledger holds the source until the end, and the target holds this operation.
@@ -70,8 +70,9 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     }
     guard let transfer, let source, let target, !target.isCancelled else { return finish() }
     if policy == .required, let obstacle = obstacle(in: source) {
-      job.withLock { $0.obstacle = obstacle }
-      cancel(with: OperationError.inputUnavailable(to: self, [MissingInput(producer: source, cause: obstacle)]))
+      let missing = MissingInput(producer: source, cause: obstacle)
+      job.withLock { $0.missing = missing }
+      cancel(with: OperationError.inputUnavailable(to: self, [missing]))
       return finish()
     }
     do {
@@ -89,16 +90,12 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   /// Before the target can see that this has finished.
   override func willFinish() {
     let job = job.withLock { job in
-      defer { (job.transfer, job.plainTarget) = (nil, nil) }
+      defer { (job.transfer, job.plainTarget, job.missing) = (nil, nil, nil) }
       return job
     }
     guard !job.hasTransferred, let target, !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
-    if let obstacle = job.obstacle, let source {
-      own.cancel(with: OperationError.inputUnavailable(to: own, [MissingInput(producer: source, cause: obstacle)]))
-    } else {
-      let cause = outcomeError ?? CancellationError()
-      own.cancel(with: OperationError.inputUnavailable(to: own, [MissingInput(producer: self, cause: cause)]))
-    }
+    let missing = job.missing ?? MissingInput(producer: self, cause: outcomeError ?? CancellationError())
+    own.cancel(with: OperationError.inputUnavailable(to: own, [missing]))
   }
 }

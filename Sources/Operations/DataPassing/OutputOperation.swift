@@ -16,6 +16,6 @@ extension OutputOperation {
 
 extension AsyncOperation {
   var outputMissingError: OperationError {
-    OperationError(.outputMissing, "“\(displayName)” finished without a value. Call finish(returning:) with one.")
+    OperationError(.outputMissing, "\(quotedName) finished without a value. Call finish(returning:) with one.")
   }
 }

@@ -7,7 +7,7 @@ struct DependencyCycle {
 
   /// `a` waits for `b`, …, in one sentence.
   var description: String {
-    (operations + operations.prefix(1)).map { "“\($0.displayName)”" }.joined(separator: " waits for ")
+    (operations + operations.prefix(1)).map(\.quotedName).joined(separator: " waits for ")
   }
 
   enum Search {

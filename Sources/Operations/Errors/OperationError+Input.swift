@@ -9,11 +9,12 @@ extension OperationError {
     let causes = missing.map(\.cause)
     let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")
     let others = missing.count > namedProducers ? ", nor from \(missing.count - namedProducers) others" : ""
-    let details = RootCauses(of: causes).description()
+    let roots = RootCauses(of: causes)
+    let details = roots.description()
     return OperationError(
       .inputUnavailable,
       "\(consumer.quotedName) has no input from \(producers)\(others)" + (details.isEmpty ? "." : ": \(details)"),
-      underlyingErrors: RootCauses.bounded(causes)
+      underlyingErrors: roots.bounded(causes)
     )
   }
 }

@@ -48,11 +48,8 @@ struct RootCauses: Sendable {
     if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
   }
 
-  /// What an error is to hold of these causes: them, or, if they are too many by now, what is at the bottom of them.
-  static func bounded(_ causes: [any Error]) -> [any Error] {
-    let roots = RootCauses(of: causes)
-    return roots.size > largestTree ? roots.errors : causes
-  }
+  /// What an error is to hold of `causes`, whose roots these are: them, or, if they are too many by now, the roots.
+  func bounded(_ causes: [any Error]) -> [any Error] { size > RootCauses.largestTree ? errors : causes }
 
   /// The roots in words, without those that are only cancellations.
   func description(where isWanted: (String) -> Bool = { _ in true }) -> String {

@@ -3,7 +3,7 @@ import Foundation
 /// How the members' ends, and what they report, become Foundation's Progress.
 extension GroupEngine {
   func sharedProgress(of group: GroupOperation) -> Progress {
-    ProgressChange.exclusively {
+    ProgressLock.exclusively {
       if let progress = state.withLock({ $0.progress.shared }) { return progress }
       return follow(CancellingProgress(of: group), isShared: true)
     }
@@ -15,7 +15,7 @@ extension GroupEngine {
   private func follow(_ progress: Progress, isShared: Bool) -> Progress {
     // Groups in groups have theirs made in here.
     Trampoline.run { [self] in
-      ProgressChange.exclusively {
+      ProgressLock.exclusively {
         tellProgresses()
         state.withLock { $0.progress.follow(progress, isShared: isShared) }.apply(to: [progress])
       }
@@ -32,26 +32,9 @@ extension GroupEngine {
 
   func updateProgress() {
     guard state.withLock({ $0.progress.isFollowed }) else { return }
-    ProgressChange.exclusively { tellProgresses() }
-    publish()
-    owningGroup?.progressDidChange()
-  }
-
-  /// Tells the listeners how far the group has come. One at a time, so that the newest is the last.
-  func publish() {
-    ProgressChange.exclusively {
-      guard let (progress, listeners) = state.withLock({ $0.progress.audience }) else { return }
-      let fraction = progress.fractionCompleted
-      for listener in listeners { listener.yield(fraction) }
-    }
-  }
-
-  // MARK: What members report
-
-  func memberBeganToReport(_ member: AsyncOperation, index: Int) {
-    let part = MemberPart(member, index: index)
-    state.withLock { $0.weigh(part) }
-    updateProgress()
+    ProgressLock.exclusively { tellProgresses() }
+    publishProgress()
+    supervisedGroup?.progressDidChange()
   }
 
   // MARK: Streams
@@ -59,7 +42,7 @@ extension GroupEngine {
   /// A stream of `progress`, which is this group's shared one.
   func updates(of progress: Progress, for group: GroupOperation) -> AsyncStream<Double> {
     let (stream, listener) = AsyncStream.makeStream(of: Double.self, bufferingPolicy: .bufferingNewest(1))
-    let number = ProgressChange.exclusively {
+    let number = ProgressLock.exclusively {
       listener.yield(progress.fractionCompleted)
       return state.withLock { $0.progress.add(listener) }
     }

@@ -26,9 +26,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   init(accountsForAll: Bool) { self.accountsForAll = accountsForAll }
 
   /// The group that this is the engine of.
-  override var supervisedGroup: AsyncOperation? { owningGroup }
-
-  var owningGroup: GroupOperation? { owner.withLock { $0.group } }
+  override var supervisedGroup: AsyncOperation? { owner.withLock { $0.group } }
 
   func belong(to group: GroupOperation) { owner.withLock { $0.group = group } }
 
@@ -77,10 +75,19 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func memberIsReady(_ member: AsyncOperation) { becameReady(member) }
 
   override func memberReportsProgress(_ member: AsyncOperation, index: Int) {
-    memberBeganToReport(member, index: index)
+    let part = MemberPart(member, index: index)
+    state.withLock { $0.weigh(part) }
+    updateProgress()
   }
 
-  override func publishProgress() { publish() }
+  /// One at a time, so that the newest is the last.
+  override func publishProgress() {
+    ProgressLock.exclusively {
+      guard let (progress, listeners) = state.withLock({ $0.progress.audience }) else { return }
+      let fraction = progress.fractionCompleted
+      for listener in listeners { listener.yield(fraction) }
+    }
+  }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
     let (isRunning, isStuck) = state.withLock { state in

@@ -95,7 +95,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     if operations.isEmpty { return }
     if engine.add(operations, to: self, skipping: skipping) == .refused {
       misuse(
-        "“\(displayName)” has finished and takes no more members, “\(operations[0].displayName)” neither. Add them "
+        "\(quotedName) has finished and takes no more members, \(operations[0].quotedName) neither. Add them "
           + "before its last member finishes, or to a new group."
       )
     }
@@ -106,7 +106,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     var enclosing: AsyncOperation? = outer
     while let group = enclosing {
       if group === self {
-        misuse("“\(displayName)” cannot be a member of itself: it would wait for its own end. Add another group.")
+        misuse("\(quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")
       }
       enclosing = group.core.withLock { $0.supervisor }?.supervisedGroup
     }
@@ -122,7 +122,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set {
       if newValue < 0, newValue != OperationQueue.defaultMaxConcurrentOperationCount {
         misuse(
-          "“\(displayName)” cannot run \(newValue) members at once. Set a number from 0 up, or "
+          "\(quotedName) cannot run \(newValue) members at once. Set a number from 0 up, or "
             + "OperationQueue.defaultMaxConcurrentOperationCount for no limit."
         )
       }
@@ -173,7 +173,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// The errors of the members and of nested groups' members, with the names that lead to them, and the group's own.
   ///
-  /// In the order they happened; complete before `isFinished` turns true. ``AsyncOperation/errors`` are the same without the names.
+  /// In the order they happened; complete before `isFinished` turns true. ``AsyncOperation/errors`` are the same
+  /// without the names.
   public final var failures: [OperationFailure] {
     let name = displayName
     return core.withLock { $0.lifecycle.failures }.map { $0.below(name) }
@@ -197,7 +198,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   final func fail(because cycle: DependencyCycle) {
-    let message = "The members of “\(displayName)” wait for each other in a circle: \(cycle.description)."
+    let message = "The members of \(quotedName) wait for each other in a circle: \(cycle.description)."
     record([OperationFailure(path: [], error: OperationError(.dependencyCycle, message))])
     engine.cancelMembers()
   }

@@ -9,11 +9,6 @@ import Testing
 /// replays one.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomGraphTests {
-  private static var seeds: [UInt64] {
-    if let seed = ProcessInfo.processInfo.environment["RANDOM_GRAPH_SEED"].flatMap(UInt64.init) { return [seed] }
-    return Array(1...24)
-  }
-
   private enum Way: CaseIterable {
     case atOnce, onAnotherThread, twice, withError, withErrorOnAnotherThread, whenCancelled
   }
@@ -116,7 +111,7 @@ struct RandomGraphTests {
     }
   }
 
-  @Test(arguments: seeds)
+  @Test(arguments: SeededGenerator.seeds)
   func inQueues(seed: UInt64) async {
     var graph = Graph(seed: seed)
     let queues = (0..<3).map { _ in OperationQueue.limited(to: Int.random(in: 1...8, using: &graph.generator)) }
@@ -128,7 +123,7 @@ struct RandomGraphTests {
     graph.check(seed)
   }
 
-  @Test(arguments: seeds)
+  @Test(arguments: SeededGenerator.seeds)
   func inAGroup(seed: UInt64) async {
     var graph = Graph(seed: seed)
     let group = GroupOperation().named("group")
@@ -148,7 +143,7 @@ struct RandomGraphTests {
     #expect(group.failures.map { $0.path[1] }.sorted() == failed.sorted(), "seed \(seed)")
   }
 
-  @Test(arguments: seeds)
+  @Test(arguments: SeededGenerator.seeds)
   func inNestedGroupsOfPlainAndOwnOperations(seed: UInt64) async {
     var graph = Graph(seed: seed)
     // Every node in one of several groups, these in one, with plain operations in between.

@@ -9,11 +9,6 @@ import Testing
 /// `RANDOM_GRAPH_SEED=17 swift test --filter RandomPipeline` replays a seed.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomPipelineTests {
-  private static var seeds: [UInt64] {
-    if let seed = ProcessInfo.processInfo.environment["RANDOM_GRAPH_SEED"].flatMap(UInt64.init) { return [seed] }
-    return Array(1...24)
-  }
-
   /// A value is the number of operations that it came through, so that a wrong or missing input shows.
   private final class Network {
     var generator: SeededGenerator
@@ -126,7 +121,7 @@ struct RandomPipelineTests {
     }
   }
 
-  @Test(arguments: seeds)
+  @Test(arguments: SeededGenerator.seeds)
   func inQueues(seed: UInt64) async {
     let live: LiveCount
     do {
@@ -143,7 +138,7 @@ struct RandomPipelineTests {
     await live.none()
   }
 
-  @Test(arguments: seeds)
+  @Test(arguments: SeededGenerator.seeds)
   func inAGroup(seed: UInt64) async {
     let live: LiveCount
     do {

@@ -1,5 +1,13 @@
+import Foundation
+
 /// SplitMix64: the same numbers for the same seed, on every machine.
 struct SeededGenerator: RandomNumberGenerator {
+  /// The seeds of the stress tests; just the one of `RANDOM_GRAPH_SEED`, if that is set, to replay it.
+  static var seeds: [UInt64] {
+    if let seed = ProcessInfo.processInfo.environment["RANDOM_GRAPH_SEED"].flatMap(UInt64.init) { return [seed] }
+    return Array(1...24)
+  }
+
   private var state: UInt64
 
   init(seed: UInt64) { state = seed }

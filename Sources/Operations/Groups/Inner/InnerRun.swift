@@ -29,7 +29,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   /// Runs the operation, unless `outer` has been ended or cancelled.
   func start(for outer: AsyncOperation) {
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
-      guard core.lifecycle.mayUseTask else { return (false, nil) }
+      guard core.lifecycle.mayGoOn else { return (false, nil) }
       return (true, core.makeExtras().exchange(\.inner, group))
     }
     withExtendedLifetime(previous) {}

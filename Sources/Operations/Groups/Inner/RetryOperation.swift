@@ -32,9 +32,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///   - attempts: How often to try in all, the first time included. From 1 up.
   ///   - backoff: How long to wait between two attempts.
   ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the last.
-  ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the
-  ///     attempt's error. Called on the thread on which the operation executes
-  ///     for the first one, for the others on one of the system's.
+  ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the attempt's error.
+  ///     Called on the thread on which the operation executes for the first one, for the others on one of the system's.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .none,
@@ -75,9 +74,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
 
-  override func willFinish() { dropWork() }
-
-  override func dropWork() {
+  override func willFinish() {
     let plan = plan.withLock { plan in
       defer { plan = nil }
       return plan
