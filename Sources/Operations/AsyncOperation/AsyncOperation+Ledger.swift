@@ -30,21 +30,22 @@ extension AsyncOperation {
   }()
 
   func addDependency(_ dependency: DependencyLedger.Dependency) {
-    let (isTooLate, gate, supervisor) = core.withLock { core in
-      guard core.lifecycle.phase == .pending else { return (true, nil as Operation?, nil as OperationSupervisor?) }
-      return (false, core.ledger.add(dependency), core.supervisor)
+    let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, asks: Bool)? in
+      guard core.lifecycle.phase == .pending else { return nil }
+      return (core.ledger.add(dependency), core.supervisor, core.ledger.admission == .asked)
     }
-    if isTooLate {
+    guard let added else {
       misuse(
         "\(quotedName) has been started and can no longer wait for \(dependency.operation.quotedName). Add "
           + "dependencies before the operation is added to a queue or a group."
       )
     }
-    if let gate {
+    if let gate = added.gate {
       super.addDependency(gate)
       lookAgain()
     }
-    supervisor?.memberGainedDependency(self)
+    if added.asks { postponeAdmission() }
+    added.supervisor?.memberGainedDependency(self)
   }
 
   /// The operation whose gate the current thread is opening.
@@ -76,12 +77,18 @@ extension AsyncOperation {
 
   /// A dependency has finished, or is not waited for any more.
   func dependencyDidFinish(count: Int = 1) {
+    changeCount { $0.countDown(by: count) }
+  }
+
+  /// Changes the count of what is waited for, and does what that leads to.
+  func changeCount(_ change: (inout DependencyLedger) -> DependencyLedger.CountAction) {
     let (action, supervisor) = core.withLock { core in
-      let action = core.ledger.countDown(by: count)
+      let action = change(&core.ledger)
       return (action, core.supervisorToTell(after: action))
     }
     switch action {
     case .keepWaiting, .ignore: return
+    case .ask: askForAdmission()
     case .becomeReady(let gate):
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
     }

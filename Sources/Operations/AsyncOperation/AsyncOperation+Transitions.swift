@@ -71,6 +71,7 @@ extension AsyncOperation {
 
   private func settle(_ end: OperationCore.End) {
     end.extras?.progress?.end()
+    end.extras?.admission?.operationDidFinish()
     for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
     if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
@@ -82,13 +83,14 @@ extension AsyncOperation {
   // MARK: Cancelling
 
   func cancel(because error: (any Error)?) {
-    let (action, observers, supervisor, task, inner) = core.withLock { core in
+    let (action, observers, supervisor, admission, task, inner) = core.withLock { core in
       let action = core.lifecycle.cancel(error)
       let supervisor = action == .ignore ? nil : core.takeReadiness()
-      return (action, core.observers, supervisor, core.extras?.task, core.extras?.inner)
+      return (action, core.observers, supervisor, core.extras?.admission, core.extras?.task, core.extras?.inner)
     }
     guard case .announce(let whileExecuting, let skips) = action else { return }
     for observer in observers { observer.didCancel?(self) }
+    admission?.operationWasCancelled()
     cancelMembers()
     task?.cancel()
     if let inner { Trampoline.run { inner.cancel() } }

@@ -132,6 +132,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       }
       awaitGate()
     case .notReady:
+      if let admission = core.withLock({ $0.ledger.isAdmissionPending ? $0.extras?.admission : nil }) {
+        misuse(
+          "\(quotedName) is not ready: it waits for \(admission.goal). Leave it to its queue, which starts it then."
+        )
+      }
       if dependencies.allSatisfy(\.isFinished) {
         // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
         if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }

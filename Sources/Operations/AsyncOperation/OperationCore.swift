@@ -144,7 +144,7 @@
   /// Foundation hears of it first, and a member is started only after its gate, if it has one, is open.
   mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
     switch action {
-    case .keepWaiting, .ignore, .becomeReady(gate: _?): nil
+    case .keepWaiting, .ignore, .ask, .becomeReady(gate: _?): nil
     case .becomeReady(gate: nil): takeReadiness()
     }
   }

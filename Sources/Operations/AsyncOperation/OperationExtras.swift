@@ -4,6 +4,8 @@ import Foundation
 final class OperationExtras {
   // MARK: Before execution
 
+  /// What has to let the operation in when everything it waits for has finished.
+  var admission: OperationAdmission?
   var conditions: [OperationCondition] = []
   /// In the order of the `pass` calls.
   var handOvers: [HandOver] = []
@@ -47,6 +49,7 @@ final class OperationExtras {
 
   /// What an operation lets go of when it has ended, to be released when the lock is.
   struct Remains {
+    var admission: OperationAdmission?
     var conditions: [OperationCondition]
     var handOvers: [HandOver]
     var deadline: ClockTimer?
@@ -57,8 +60,12 @@ final class OperationExtras {
   }
 
   func takeRemains() -> Remains {
-    defer { (conditions, handOvers, deadline, task, pause, inner) = ([], [], nil, nil, nil, nil) }
+    defer {
+      (conditions, handOvers) = ([], [])
+      (admission, deadline, task, pause, inner) = (nil, nil, nil, nil, nil)
+    }
     return Remains(
+      admission: admission,
       conditions: conditions,
       handOvers: handOvers,
       deadline: deadline,

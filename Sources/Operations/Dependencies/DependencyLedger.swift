@@ -24,7 +24,20 @@ struct DependencyLedger {
     case keepWaiting
     /// Nothing is waited for any more; the gate, if Foundation was given one, is to be opened.
     case becomeReady(gate: Operation?)
+    /// Nothing is waited for any more but to be let in: that is to be asked for.
+    case ask
     case ignore
+  }
+
+  /// Whether somebody has to let the operation in when everything it waits for has finished. Counts as one to wait for.
+  enum Admission {
+    case notNeeded
+    /// Not to be asked for yet: the operation has not come to where it is to run.
+    case held
+    /// To be asked for when nothing else is waited for.
+    case due
+    case asked
+    case granted
   }
 
   enum Readiness {
@@ -53,6 +66,7 @@ struct DependencyLedger {
   private(set) var edition = 0
   private(set) var dependents: [WeakDependent] = []
   private(set) var remaining = 0
+  private(set) var admission = Admission.notNeeded
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
@@ -85,8 +99,14 @@ struct DependencyLedger {
   mutating func countDown(by count: Int = 1) -> CountAction {
     guard !isClosed, count > 0, remaining > 0 else { return .ignore }
     remaining -= count
-    guard remaining == 0 else { return .keepWaiting }
-    return .becomeReady(gate: takeGate())
+    return nextStep()
+  }
+
+  private mutating func nextStep() -> CountAction {
+    if remaining == 0 { return .becomeReady(gate: takeGate()) }
+    guard remaining == 1, admission == .due else { return .keepWaiting }
+    admission = .asked
+    return .ask
   }
 
   /// Forgets a dependency, without counting: what it has not told yet is counted down by the caller.
@@ -118,6 +138,49 @@ struct DependencyLedger {
     }
     hasDenied = false
     return .overlooked
+  }
+
+  // MARK: Admission
+
+  var isAdmissionPending: Bool {
+    switch admission {
+    case .held, .due, .asked: true
+    case .notNeeded, .granted: false
+    }
+  }
+
+  /// The operation needs to be let in.
+  ///
+  /// - Returns: A gate to give to Foundation, if it has been told before that the operation was ready.
+  mutating func requireAdmission() -> Operation? {
+    admission = .held
+    remaining += 1
+    return isWatched ? makeGate() : nil
+  }
+
+  mutating func permitAdmission() -> CountAction {
+    guard admission == .held, !isClosed else { return .ignore }
+    admission = .due
+    return nextStep()
+  }
+
+  mutating func admit() -> CountAction {
+    guard admission == .asked else { return .ignore }
+    admission = .granted
+    return countDown()
+  }
+
+  /// The operation has given up its place, because it waits for something else again.
+  mutating func postponeAdmission() -> CountAction {
+    admission = .due
+    return isClosed ? .ignore : nextStep()
+  }
+
+  /// The operation, which has not begun, need not be let in any more.
+  mutating func forgoAdmission() -> CountAction {
+    guard admission == .held else { return .ignore }
+    admission = .notNeeded
+    return countDown()
   }
 
   // MARK: The gate

@@ -128,19 +128,23 @@ extension GroupEngine {
 
   /// Ends an operation that was added to a group after its cancellation had ended it.
   private func finishUnexecuted(_ operation: Operation) {
-    if let own = operation as? AsyncOperation {
-      own.claimForQueue()
-      own.cancel()
-      _ = own.startAsMember(by: nil)
-    } else {
-      operation.cancel()
-      operation.forgetUnfinishedDependencies()
-      if operation.isReady { operation.start() } else { OperationQueue().addOperation(operation) }
-    }
+    (operation as? AsyncOperation)?.claimForQueue()
+    operation.cancel()
+    operation.finishUnexecuted()
   }
 }
 
 extension Operation {
+  /// Ends an operation that has been cancelled and is in no queue.
+  func finishUnexecuted() {
+    if let own = self as? AsyncOperation {
+      _ = own.startAsMember(by: nil)
+    } else {
+      forgetUnfinishedDependencies()
+      if isReady { start() } else { OperationQueue().addOperation(self) }
+    }
+  }
+
   /// A plain Foundation operation finishes before what it waits for, because it has been cancelled: on Linux Foundation
   /// would use a pointer to it when that finishes, whether it is still there or not.
   func forgetUnfinishedDependencies() {

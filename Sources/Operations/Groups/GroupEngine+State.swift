@@ -13,6 +13,8 @@ extension GroupEngine {
     /// The members have been cancelled, or are just being.
     var hasCancelledMembers = false
     var hasFoundCycle = false
+    /// To be told when the group begins, or is released before.
+    var beginWaiters: [@Sendable (_ hasBegun: Bool) -> Void] = []
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?

@@ -53,20 +53,22 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let (members, schedule, waiting, listeners) = state.withLock { state in
+    let (members, schedule, waiting, beginWaiters, listeners) = state.withLock { state in
       defer {
         (state.members, state.schedule) = (MemberList(), GroupSchedule())
         state.isDisbanded = true
-        state.waitingForeignMembers = [:]
+        (state.waitingForeignMembers, state.beginWaiters) = ([:], [])
       }
       let listeners = state.progress.takeListeners()
-      return (state.members.operations, state.schedule, state.waitingForeignMembers.values, listeners)
+      let waiting = state.waitingForeignMembers.values
+      return (state.members.operations, state.schedule, waiting, state.beginWaiters, listeners)
     }
     for listener in listeners { listener.finish() }
     for wait in waiting { wait.relay.stop(waitingFor: wait.operations) }
     // It holds the ready ones, too: not to the last.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
+    for waiter in beginWaiters { waiter(false) }
     return members
   }
 
@@ -113,23 +115,34 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
     // Its own, or what the group around it gave to who started it: not looked for all the way out.
     let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
-    let begins = state.withLock { state in
-      if state.schedule.phase != .gathering { return false }
+    let beginWaiters = state.withLock { state -> [@Sendable (Bool) -> Void]? in
+      if state.schedule.phase != .gathering { return nil }
       state.group = group
       state.clock = clock
       state.queue = queue
       state.isDeadlineDue = !windingDown
       if windingDown { state.schedule.isWindingDown = true }
       state.schedule.begin()
-      return true
+      defer { state.beginWaiters = [] }
+      return state.beginWaiters
     }
-    guard begins else { return }
+    guard let beginWaiters else { return }
     // Whoever has cancelled the group may not have come to its members yet.
     if windingDown { cancelMembers() }
+    for waiter in beginWaiters { waiter(true) }
     searchForSuspectedCycle(evenIfMoving: true)
     // If there is nobody to be started the time begins all the same.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     admitted()
+  }
+
+  /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
+  func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) {
+    let hasBegun = state.withLock { state in
+      if state.schedule.phase == .gathering { state.beginWaiters.append(waiter) }
+      return state.schedule.phase != .gathering
+    }
+    if hasBegun { waiter(true) }
   }
 
   func addRunner() {

@@ -205,6 +205,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }
 
+  /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
+  final func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) { engine.whenBegun(waiter) }
+
   // MARK: AsyncOperation
 
   /// Begins the members. A group's work is theirs; to do something at its start or end, add an observer or override

@@ -7,6 +7,10 @@ extension OperationQueue {
   /// - Precondition: The operation has not been started and is in no queue and no group.
   public func addOperation(_ operation: AsyncOperation) {
     operation.claimForQueue()
+    addClaimed(operation)
+  }
+
+  func addClaimed(_ operation: AsyncOperation) {
     operation.prepareForQueue()
     addOperation(operation as Operation)
     operation.lookAgain()

@@ -8,8 +8,13 @@ extension OperationQueue {
   ///
   /// - Throws: What ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
+    try await run(operation) { addOperation(operation) }
+  }
+
+  /// Waits for the end of an operation that `add` adds. Cancelling the task cancels it.
+  func run(_ operation: AsyncOperation, adding add: () -> Void) async throws {
     try await withTaskCancellationHandler {
-      addOperation(operation)
+      add()
       try await operation.completed()
     } onCancel: {
       operation.cancel()
@@ -31,12 +36,7 @@ extension OperationQueue {
   ///
   /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
   public func run<O: AsyncOperation>(graphEndingIn last: O) async throws {
-    try await withTaskCancellationHandler {
-      addGraph(endingIn: last)
-      try await last.completed()
-    } onCancel: {
-      last.cancel()
-    }
+    try await run(last) { addGraph(endingIn: last) }
   }
 
   /// Adds an operation and all of the toolkit's that it waits for, and waits for the last one's value.

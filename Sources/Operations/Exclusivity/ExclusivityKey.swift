@@ -1,0 +1,35 @@
+/// What operations exclude each other by: a name, or a type.
+///
+/// ```swift
+/// queue.addOperation(alert, exclusive: "alert")
+/// queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
+///
+/// extension ExclusivityKey {
+///   static let alert: Self = "alert"        // spelt once
+/// }
+/// ```
+///
+/// A type is a key that no other module can happen to choose, too. It is another key than the one of its name.
+public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+  private enum Identity: Hashable {
+    case name(String)
+    case type(ObjectIdentifier, name: String)
+  }
+
+  private let identity: Identity
+
+  public init(_ name: String) { identity = .name(name) }
+
+  public init<T>(_ type: T.Type) { identity = .type(ObjectIdentifier(type), name: String(describing: type)) }
+
+  public init(stringLiteral name: String) { self.init(name) }
+
+  /// The name, or the type's.
+  public var description: String {
+    switch identity {
+    case .name(let name), .type(_, let name): name
+    }
+  }
+
+  var quoted: String { "“\(description)”" }
+}

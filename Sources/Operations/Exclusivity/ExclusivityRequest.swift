@@ -1,0 +1,237 @@
+import Foundation
+
+/// What an operation wants to hold while it executes, and whether it has got it.
+///
+/// It belongs to the operation and goes with it: what it holds is free again then, whatever became of the operation.
+final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
+  private enum Phase {
+    case idle
+    case waiting(ExclusivityDomain.Table.Ticket)
+    case holding(ExclusivityDomain.Table.Ticket)
+    /// The operation has finished, or is not to hold anything any more.
+    case over
+
+    var ticket: ExclusivityDomain.Table.Ticket? {
+      switch self {
+      case .waiting(let ticket), .holding(let ticket): ticket
+      case .idle, .over: nil
+      }
+    }
+  }
+
+  /// What has come of asking.
+  private struct Answer {
+    enum Refusal {
+      case taken(ExclusivityKey, by: ExclusivityRequest?)
+      case circle(ExclusivityKey, holder: ExclusivityRequest?)
+    }
+
+    var isGranted = false
+    var refusal: Refusal?
+    /// To be cancelled.
+    var replaced: [ExclusivityRequest] = []
+    /// Others that have got all of their keys.
+    var granted: [ExclusivityRequest] = []
+  }
+
+  private let keys: [ExclusivityKey]
+  private let policy: ExclusivityPolicy
+  private let domain: ExclusivityDomain
+  private weak var owner: Operation?
+  /// What the operation runs inside of.
+  private weak var group: GroupOperation?
+  /// Keeps a plain Foundation operation back.
+  let gate: ExclusivityGate?
+
+  // Guarded by the lock of the domain.
+  private var phase = Phase.idle
+  private var isRefused = false
+
+  init(
+    _ keys: [ExclusivityKey],
+    for operation: Operation,
+    policy: ExclusivityPolicy,
+    domain: ExclusivityDomain,
+    inside group: GroupOperation? = nil
+  ) {
+    var seen: Set<ExclusivityKey> = []
+    self.keys = keys.filter { seen.insert($0).inserted }
+    self.policy = policy
+    self.domain = domain
+    self.group = group
+    owner = operation
+    gate = operation is AsyncOperation ? nil : ExclusivityGate(for: self.keys)
+  }
+
+  deinit { leave() }
+
+  var operation: Operation? { owner }
+
+  /// Whether the operation may execute.
+  var isHolding: Bool {
+    domain.state.withLock { _ in
+      if case .holding = phase { return true }
+      return false
+    }
+  }
+
+  /// Whether the operation has been turned away.
+  var wasRefused: Bool { domain.state.withLock { _ in isRefused } }
+
+  override var goal: String { keys.quoted }
+
+  // MARK: Asking
+
+  override func operationAsks() {
+    guard let owner else { return }
+    if policy == .drop { domain.releaseFinished(keys) }
+    let outer = enclosingRequests
+    let answer = domain.state.withLock { ask(&$0.table, within: outer) }
+    for request in answer.granted { request.admit() }
+    for request in answer.replaced { request.replace() }
+    if answer.isGranted { admit() }
+    switch answer.refusal {
+    case .taken(let key, let other): refuse(owner, .excluded(owner, from: key, by: other))
+    case .circle(let key, let holder): refuse(owner, .circle(of: owner, wanting: key, of: holder?.operation))
+    case nil: return
+    }
+  }
+
+  /// Nothing that it looks at is let go of before the lock is released: it may be the last reference.
+  private func ask(_ table: inout ExclusivityDomain.Table, within outer: [ExclusivityRequest]) -> Answer {
+    var answer = Answer()
+    guard case .idle = phase else { return answer }
+    let outer = outer.compactMap(\.phase.ticket)
+    let places = table.places(for: keys, within: outer)
+    switch policy {
+    case .wait: break
+    case .drop:
+      if let (key, ticket) = table.firstTaken(of: places) {
+        refuse(because: .taken(key, by: table.entries[ticket]?.claimant.request), &answer)
+        return answer
+      }
+    case .replace:
+      // The last to come is the first to go, or it would have its turn when those before it have gone.
+      answer.replaced = table.tickets(at: places).reversed().compactMap { table.entries[$0]?.claimant.request }
+      for request in answer.replaced { answer.granted += request.giveUpWaiting(&table) }
+    }
+    switch table.join(places, within: outer, ExclusivityDomain.WeakRequest(request: self)) {
+    case .granted(let ticket):
+      phase = .holding(ticket)
+      answer.isGranted = true
+    case .waiting(let ticket): phase = .waiting(ticket)
+    case .circle(let key, let holder): refuse(because: .circle(key, holder: holder.request), &answer)
+    }
+    return answer
+  }
+
+  private func refuse(because refusal: Answer.Refusal, _ answer: inout Answer) {
+    (phase, isRefused) = (.over, true)
+    answer.refusal = refusal
+  }
+
+  private func refuse(_ owner: Operation, _ error: OperationError) {
+    guard let gate else {
+      (owner as? AsyncOperation)?.cancel(with: error)
+      return
+    }
+    owner.cancel()
+    gate.unlock()
+  }
+
+  private func replace() {
+    guard let owner else { return }
+    owner.cancel()
+    // A plain operation may not let itself be cancelled; and if it has been, its group does not hear of it.
+    if let gate, owner.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
+  }
+
+  /// What the operation runs inside of, from the innermost outwards, as far as it asks for keys here.
+  private var enclosingRequests: [ExclusivityRequest] {
+    var requests: [ExclusivityRequest] = []
+    var enclosing: AsyncOperation? = group
+    while let operation = enclosing {
+      let (admission, supervisor) = operation.core.withLock { ($0.extras?.admission, $0.supervisor) }
+      if let request = admission as? ExclusivityRequest, request.domain === domain { requests.append(request) }
+      enclosing = supervisor?.supervisedGroup
+    }
+    return requests
+  }
+
+  /// Lets the operation in.
+  private func admit() {
+    // It has to be alive when the gate tells it.
+    guard let owner else { return }
+    withExtendedLifetime(owner) {
+      if let gate { gate.unlock() } else { (owner as? AsyncOperation)?.admit() }
+    }
+  }
+
+  // MARK: Going
+
+  override func operationPostpones() -> Bool { giveUpWaiting(then: .idle) }
+
+  override func operationWasCancelled() { giveUpWaiting(then: .over) }
+
+  override func operationDidFinish() { leave() }
+
+  /// - Returns: Whether it had a place.
+  @discardableResult
+  func leave() -> Bool {
+    change { table in
+      let ticket = phase.ticket
+      phase = .over
+      return ticket.map { table.release($0) }
+    }
+  }
+
+  /// Gives its place up, unless it holds its keys already.
+  ///
+  /// - Returns: Whether it had one.
+  @discardableResult
+  private func giveUpWaiting(then next: Phase) -> Bool {
+    change { table in
+      switch phase {
+      case .idle:
+        phase = next
+        return nil
+      case .waiting(let ticket):
+        phase = next
+        return table.release(ticket)
+      case .holding, .over: return nil
+      }
+    }
+  }
+
+  /// The same for one of ours that is about to be cancelled.
+  private func giveUpWaiting(_ table: inout ExclusivityDomain.Table) -> [ExclusivityRequest] {
+    guard gate == nil, case .waiting(let ticket) = phase else { return [] }
+    phase = .over
+    return table.release(ticket)
+  }
+
+  private func change(_ change: (inout ExclusivityDomain.Table) -> [ExclusivityRequest]?) -> Bool {
+    let granted = domain.state.withLock { change(&$0.table) }
+    for request in granted ?? [] { request.admit() }
+    return granted != nil
+  }
+
+  /// It holds its keys now.
+  fileprivate func hold() {
+    if case .waiting(let ticket) = phase { phase = .holding(ticket) }
+  }
+}
+
+extension ExclusivityDomain.Table {
+  /// Under the lock of the domain.
+  fileprivate mutating func release(_ ticket: Ticket) -> [ExclusivityRequest] {
+    let granted = leave(ticket).compactMap(\.request)
+    for request in granted { request.hold() }
+    return granted
+  }
+}
+
+extension [ExclusivityKey] {
+  /// “a”, “b”
+  var quoted: String { map(\.quoted).joined(separator: ", ") }
+}

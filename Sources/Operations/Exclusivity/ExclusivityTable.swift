@@ -1,0 +1,200 @@
+/// Who holds which keys, and who waits for them in which order: a value, without effects.
+///
+/// All who want a key stand in one line for it, in the order of asking, and whoever is first in the lines of all its keys
+/// holds them. They join all their lines at once, so nobody waits in a circle, and everybody gets to the front.
+///
+/// What runs inside a holder stands in a line of its own for that key, *within* the holder: so it is let in, and its
+/// siblings exclude each other. The holder keeps its place until those have left, too. And as a holder does not leave before
+/// what runs inside it has, that goes, for any other key, before those who wait for the holder.
+struct ExclusivityTable<Claimant> {
+  /// In the order of asking.
+  typealias Ticket = Int
+
+  /// Which line.
+  struct Place: Hashable {
+    let key: ExclusivityKey
+    /// Within which holder of the key. Nil outside of all.
+    var holder: Ticket?
+  }
+
+  struct Entry {
+    let claimant: Claimant
+    let places: [Place]
+    /// What it runs inside of, from the innermost outwards.
+    let outer: [Ticket]
+    /// In how many lines somebody is before it.
+    var behind = 0
+    /// How many places within it are taken.
+    var inside = 0
+    /// It would have left if nobody were inside.
+    var isLeaving = false
+
+    var isGranted: Bool { behind == 0 }
+  }
+
+  enum Joining {
+    case granted(Ticket)
+    case waiting(Ticket)
+    /// It would wait for a holder of this key, who waits for what it runs inside of: for ever.
+    case circle(key: ExclusivityKey, holder: Claimant)
+  }
+
+  private(set) var entries: [Ticket: Entry] = [:]
+  private var lines: [Place: ExclusivityLine] = [:]
+  private var nextTicket = 0
+
+  // MARK: Coming
+
+  /// Where a claimant would stand for these keys: within the innermost of those around it that hold them.
+  ///
+  /// - Parameter outer: The tickets of the operations around it, from the innermost outwards.
+  func places(for keys: [ExclusivityKey], within outer: [Ticket]) -> [Place] {
+    keys.map { key in
+      let holder = outer.first { ticket in
+        guard let entry = entries[ticket], entry.isGranted else { return false }
+        return entry.places.contains { $0.key == key }
+      }
+      return Place(key: key, holder: holder)
+    }
+  }
+
+  /// Takes a place in all of these lines: the last, unless somebody there waits for what the claimant runs inside of.
+  mutating func join(_ places: [Place], within outer: [Ticket], _ claimant: Claimant) -> Joining {
+    let waiting = waiting(for: outer)
+    if !waiting.isEmpty {
+      for place in places {
+        guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
+        if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
+      }
+    }
+    let ticket = nextTicket
+    nextTicket += 1
+    var entry = Entry(claimant: claimant, places: places, outer: outer)
+    for place in places {
+      let first = first(at: place)
+      if lines[place, default: ExclusivityLine()].add(ticket, before: waiting) {
+        if let first { entries[first]?.behind += 1 }
+      } else {
+        entry.behind += 1
+      }
+      if let holder = place.holder { entries[holder]?.inside += 1 }
+    }
+    entries[ticket] = entry
+    return entry.isGranted ? .granted(ticket) : .waiting(ticket)
+  }
+
+  /// All who wait for one of these to leave, directly or not.
+  private func waiting(for tickets: [Ticket]) -> Set<Ticket> {
+    if tickets.isEmpty { return [] }
+    var result = Set(tickets)
+    var linesToVisit = tickets.flatMap { entries[$0]?.places ?? [] }
+    // What is known of each line: from here on, everybody waits.
+    var known: [Place: Int] = [:]
+    while let place = linesToVisit.popLast() {
+      guard let line = lines[place] else { continue }
+      let end = known[place] ?? line.slots.endIndex
+      guard let first = line.slots[..<end].firstIndex(where: result.contains) else { continue }
+      known[place] = first
+      for ticket in line.slots[first..<end] {
+        guard let entry = entries[ticket], result.insert(ticket).inserted else { continue }
+        linesToVisit += entry.places
+        // Those wait for it, for it is inside them.
+        for outer in entry.outer where result.insert(outer).inserted { linesToVisit += entries[outer]?.places ?? [] }
+      }
+    }
+    return result.subtracting(tickets)
+  }
+
+  // MARK: Going
+
+  /// Gives the places up.
+  ///
+  /// - Returns: Those who hold all their keys now.
+  mutating func leave(_ ticket: Ticket) -> [Claimant] {
+    var granted: [Claimant] = []
+    var leaving = [ticket]
+    while let ticket = leaving.popLast() {
+      guard let entry = entries[ticket] else { continue }
+      if entry.inside > 0 {
+        entries[ticket]?.isLeaving = true
+        continue
+      }
+      entries[ticket] = nil
+      for place in entry.places {
+        if let holder = place.holder, let outer = leaveInside(of: holder) { leaving.append(outer) }
+        guard let next = advance(place, after: ticket) else { continue }
+        entries[next]?.behind -= 1
+        if let entry = entries[next], entry.isGranted { granted.append(entry.claimant) }
+      }
+    }
+    entries.giveBackRoom()
+    lines.giveBackRoom()
+    return granted
+  }
+
+  /// - Returns: The holder, if it can leave now.
+  private mutating func leaveInside(of holder: Ticket) -> Ticket? {
+    entries[holder]?.inside -= 1
+    guard let entry = entries[holder], entry.isLeaving, entry.inside == 0 else { return nil }
+    return holder
+  }
+
+  /// - Returns: Who has become the first of the line.
+  private mutating func advance(_ place: Place, after ticket: Ticket) -> Ticket? {
+    guard let index = lines.index(forKey: place) else { return nil }
+    let next = lines.values[index].remove(ticket) { [entries] in entries[$0] == nil }
+    if lines.values[index].isEmpty { lines.remove(at: index) }
+    return next
+  }
+
+  // MARK: Looking
+
+  /// Who is first in a line, whether it holds the key or waits for others.
+  func first(at place: Place) -> Ticket? { lines[place]?.first }
+
+  /// A key that somebody holds or waits for, and the first of those.
+  func firstTaken(of places: [Place]) -> (key: ExclusivityKey, by: Ticket)? {
+    for place in places {
+      if let first = first(at: place) { return (place.key, first) }
+    }
+    return nil
+  }
+
+  /// All who stand in one of these lines, in the order of asking.
+  func tickets(at places: [Place]) -> [Ticket] {
+    Set(places.flatMap { lines[$0]?.slots ?? [] }).filter { entries[$0] != nil }.sorted()
+  }
+
+  /// Those who hold the key, each inside the one before, and all who wait for it, in the order of asking.
+  func claimants(of key: ExclusivityKey) -> (holders: [Claimant], waiting: [Claimant]) {
+    var holders: [Claimant] = []
+    var waiting: [Ticket] = []
+    var place = Place(key: key)
+    while let first = first(at: place), let entry = entries[first] {
+      let tickets = tickets(at: [place])
+      guard entry.isGranted else {
+        waiting += tickets
+        break
+      }
+      waiting += tickets.filter { $0 != first }
+      holders.append(entry.claimant)
+      place.holder = first
+    }
+    return (holders, waiting.sorted().compactMap { entries[$0]?.claimant })
+  }
+
+  /// Whether nothing is kept for keys that nobody uses, not even room.
+  var isEmpty: Bool { entries.isEmpty && lines.isEmpty && !entries.hasMuchRoom && !lines.hasMuchRoom }
+}
+
+extension Dictionary {
+  /// A dictionary never gives back by itself what it once needed.
+  fileprivate var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
+
+  fileprivate mutating func giveBackRoom() {
+    guard hasMuchRoom else { return }
+    var smaller = Self(minimumCapacity: count * 2)
+    for (key, value) in self { smaller[key] = value }
+    self = smaller
+  }
+}

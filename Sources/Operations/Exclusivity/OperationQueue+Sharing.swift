@@ -1,0 +1,82 @@
+public import Foundation
+
+extension OperationQueue {
+  /// Runs an operation for all who ask for it while it is on its way: a login, say, or the refresh of a token.
+  ///
+  /// ```swift
+  /// let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
+  /// ```
+  ///
+  /// The first caller makes the operation, in this queue and under the key, which excludes others as
+  /// ``addOperation(_:exclusive:policy:in:)`` does. Whoever asks before it has finished gets its outcome, too; the next caller after
+  /// its end, or after it has been cancelled, starts a new one.
+  ///
+  /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last one
+  /// cancels it, and leaves when it has finished.
+  ///
+  /// - Parameters:
+  ///   - key: What the callers share. One key always leads to values of one type.
+  ///   - domain: Where the key means something.
+  ///   - make: Makes the operation, which is in no queue or group, a new one each time. Called by the caller that starts it.
+  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  public func run<T: Sendable>(
+    sharing key: ExclusivityKey,
+    in domain: ExclusivityDomain = .shared,
+    _ make: @escaping @Sendable () -> ResultOperation<T>
+  ) async throws -> T {
+    try Task.checkCancellation()
+    let (run, caller, isNew): (SharedRun<T>, Int, Bool) = domain.enterRun(sharing: key)
+    return try await withTaskCancellationHandler {
+      if isNew { start(run, make(), under: key, in: domain) }
+      return try await run.wait(caller)
+    } onCancel: {
+      run.cancel(caller)
+    }
+  }
+
+  private func start<T: Sendable>(
+    _ run: SharedRun<T>,
+    _ operation: ResultOperation<T>,
+    under key: ExclusivityKey,
+    in domain: ExclusivityDomain
+  ) {
+    if !run.begin(operation) { operation.cancel() }
+    operation.whenSettled { [unowned operation] in
+      domain.endRun(run, sharing: key)
+      run.end(with: operation.outcomeError.map { .failure($0) } ?? Result { try operation.output() })
+    }
+    addOperation(operation, exclusive: [key], in: domain)
+  }
+}
+
+extension ExclusivityDomain {
+  /// Takes a caller into the run under this key, or into a new one if there is none.
+  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int, isNew: Bool) {
+    while true {
+      let current = state.withLock { $0.sharedRuns[key] }
+      if let current {
+        guard let run = current as? SharedRun<T> else {
+          misuse(
+            "The key \(key.quoted) is shared by runs of another type: \(current), which cannot lead to a value of type "
+              + "\(T.self). Use another key."
+          )
+        }
+        if let caller = run.enter() { return (run, caller, false) }
+      }
+      let new = SharedRun<T>()
+      guard let caller = new.enter() else { continue }
+      let isNew = state.withLock { state in
+        if state.sharedRuns[key] !== current { return false }
+        state.sharedRuns[key] = new
+        return true
+      }
+      if isNew { return (new, caller, true) }
+    }
+  }
+
+  fileprivate func endRun(_ run: AnyObject, sharing key: ExclusivityKey) {
+    state.withLock { state in
+      if state.sharedRuns[key] === run { state.sharedRuns[key] = nil }
+    }
+  }
+}
