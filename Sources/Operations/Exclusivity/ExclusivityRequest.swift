@@ -84,6 +84,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
 
   override func operationAsks() {
     guard let owner else { return }
+    // One of ours would have said so.
+    if let gate, owner.isCancelled { return gate.unlock() }
     if policy == .drop { domain.releaseFinished(keys) }
     let outer = enclosingRequests
     let answer = domain.state.withLock { ask(&$0.table, within: outer) }

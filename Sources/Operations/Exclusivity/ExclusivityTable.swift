@@ -40,7 +40,7 @@ struct ExclusivityTable<Claimant> {
   }
 
   private(set) var entries: [Ticket: Entry] = [:]
-  private var lines: [Place: ExclusivityLine] = [:]
+  private(set) var lines: [Place: ExclusivityLine] = [:]
   private var nextTicket = 0
 
   // MARK: Coming
@@ -186,6 +186,8 @@ struct ExclusivityTable<Claimant> {
   /// Whether nothing is kept for keys that nobody uses, not even room.
   var isEmpty: Bool { entries.isEmpty && lines.isEmpty && !entries.hasMuchRoom && !lines.hasMuchRoom }
 }
+
+extension ExclusivityTable.Joining: Equatable where Claimant: Equatable {}
 
 extension Dictionary {
   /// A dictionary never gives back by itself what it once needed.

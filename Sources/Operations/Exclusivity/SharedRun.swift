@@ -19,6 +19,9 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   private let state = Locked(State())
 
+  /// How many wait for it. Nil if nobody can come any more.
+  var callerCount: Int? { state.withLock { $0.isAbandoned || $0.result != nil ? nil : $0.callers.count } }
+
   /// Takes in a caller.
   ///
   /// - Returns: Its number, or nil if the run is coming to its end and the caller had better start another.

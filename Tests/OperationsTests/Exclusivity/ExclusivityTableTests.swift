@@ -1,0 +1,244 @@
+import Testing
+
+@testable import Operations
+
+/// The table as a value.
+struct ExclusivityTableTests {
+  private typealias Table = ExclusivityTable<String>
+
+  private var table = Table()
+
+  /// Somebody asks, outside of everything or inside of others.
+  private mutating func join(_ name: String, _ keys: ExclusivityKey..., inside outer: [Int] = []) -> Table.Joining {
+    table.join(table.places(for: keys, within: outer), within: outer, name)
+  }
+
+  @Test mutating func theFirstInTheLinesOfAllItsKeysHoldsThem() {
+    #expect(join("1", "a", "b") == .granted(0))
+    #expect(join("2", "b", "c") == .waiting(1))
+    #expect(join("3", "c") == .waiting(2))
+    #expect(join("4", "d") == .granted(3))
+    #expect(table.leave(0) == ["2"])
+    #expect(table.leave(1) == ["3"])
+    #expect(table.leave(2).isEmpty && table.leave(3).isEmpty)
+    #expect(table.isEmpty)
+  }
+
+  @Test mutating func whoeverLeavesFromTheMiddleLetsThoseBehindMoveUp() {
+    _ = join("1", "a")
+    _ = join("2", "a", "b")
+    _ = join("3", "b")
+    _ = join("4", "a")
+    #expect(table.leave(1) == ["3"])
+    #expect(table.leave(0) == ["4"])
+  }
+
+  @Test mutating func whatRunsInsideAHolderStandsInALineOfItsOwn() {
+    #expect(join("group", "a") == .granted(0))
+    #expect(join("outsider", "a") == .waiting(1))
+    #expect(join("member", "a", inside: [0]) == .granted(2))
+    #expect(join("sibling", "a", inside: [0]) == .waiting(3))
+    #expect(join("far inside", "a", inside: [2, 0]) == .granted(4))
+    let (holders, waiting) = table.claimants(of: "a")
+    #expect(holders == ["group", "member", "far inside"] && waiting == ["outsider", "sibling"])
+  }
+
+  @Test mutating func aHolderStaysUntilThoseInsideHaveLeft() {
+    _ = join("group", "a")
+    _ = join("member", "a", inside: [0])
+    _ = join("outsider", "a")
+    #expect(table.leave(0).isEmpty)
+    #expect(table.leave(1) == ["outsider"])
+    #expect(table.leave(2).isEmpty && table.isEmpty)
+  }
+
+  @Test mutating func whatAHolderNeedsInsideGoesBeforeThoseWhoWaitForTheHolder() {
+    _ = join("group", "a")
+    #expect(join("waits for the group", "a", "b") == .waiting(1))
+    #expect(join("waits for that", "b", "c") == .waiting(2))
+    #expect(join("member", "b", inside: [0]) == .granted(3))
+    #expect(join("another", "c", inside: [0]) == .granted(4))
+    #expect(table.leave(3).isEmpty && table.leave(4).isEmpty)
+    #expect(table.leave(0) == ["waits for the group"])
+  }
+
+  @Test mutating func butNotBeforeThoseWhoDoNot() {
+    _ = join("group", "a")
+    _ = join("somebody", "b")
+    #expect(join("somebody else", "b") == .waiting(2))
+    #expect(join("waits for the group", "a", "b") == .waiting(3))
+    #expect(join("member", "b", inside: [0]) == .waiting(4))
+    #expect(table.leave(1) == ["somebody else"])
+    #expect(table.leave(2) == ["member"])
+  }
+
+  @Test mutating func aCircleOfHoldersIsSeen() {
+    _ = join("A", "a")
+    _ = join("B", "b")
+    #expect(join("inside B", "a", inside: [1]) == .waiting(2))
+    #expect(join("inside A", "b", inside: [0]) == .circle(key: "b", holder: "B"))
+    #expect(table.leave(0) == ["inside B"])
+  }
+
+  @Test mutating func aCircleOfThreeIsSeen() {
+    for (name, key) in [("A", "a"), ("B", "b"), ("C", "c")] { _ = join(name, ExclusivityKey(key)) }
+    #expect(join("inside A", "b", inside: [0]) == .waiting(3))
+    #expect(join("inside B", "c", inside: [1]) == .waiting(4))
+    #expect(join("inside C", "d", "a", inside: [2]) == .circle(key: "a", holder: "A"))
+  }
+
+  @Test mutating func manyWhoLeaveFromTheMiddleLeaveNothingBehind() {
+    _ = join("holder", "a")
+    for _ in 0..<50 {
+      for _ in 0..<1000 { _ = join("waits", "a") }
+      for ticket in table.tickets(at: [Table.Place(key: "a")]).dropFirst() { #expect(table.leave(ticket).isEmpty) }
+      #expect(table.lines[Table.Place(key: "a")]?.slots.count ?? 0 < 128)
+    }
+    #expect(table.leave(0).isEmpty && table.isEmpty)
+  }
+
+  @Test mutating func manyKeysThatHaveBeenUsedLeaveNothingBehind() {
+    for key in 0..<100_000 { _ = join("", ExclusivityKey("\(key)")) }
+    for ticket in 0..<100_000 { _ = table.leave(ticket) }
+    #expect(table.isEmpty)
+  }
+
+  // MARK: Everything that can happen
+
+  /// Somebody who is to join and to leave, once.
+  private struct Actor {
+    let keys: [ExclusivityKey]
+    /// What it runs inside of, from the innermost outwards.
+    let outer: [Int]
+  }
+
+  /// Three actors, with every choice of two keys and of what they run inside of, in every order of events.
+  @Test func everySequenceOfEventsKeepsThePromises() {
+    let choices: [[ExclusivityKey]] = [["a"], ["b"], ["a", "b"]]
+    var states = 0
+    for first in choices {
+      for second in choices {
+        for third in choices {
+          for outer in [([], []), ([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
+            let actors = [
+              Actor(keys: first, outer: []), Actor(keys: second, outer: outer.0), Actor(keys: third, outer: outer.1),
+            ]
+            states += Walk(actors).walk()
+          }
+        }
+      }
+    }
+    #expect(states > 10_000)
+  }
+
+  /// The same for seven actors and four keys, in orders that the machine chooses.
+  @Test(arguments: SeededGenerator.seeds) func randomSequencesOfEventsKeepThePromises(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    for _ in 0..<100 {
+      var actors: [Actor] = []
+      for index in 0..<7 {
+        let keys = (["a", "b", "c", "d"] as [ExclusivityKey]).shuffled(using: &generator)
+        let parent = Int.random(in: -index...index, using: &generator) - 1
+        let outer = parent < 0 ? [] : [parent] + actors[parent].outer
+        actors.append(Actor(keys: Array(keys.prefix(Int.random(in: 1...3, using: &generator))), outer: outer))
+      }
+      var walk = Walk(actors)
+      walk.wander(&generator)
+    }
+  }
+
+  /// A state that has been reached, and the promises it has to keep.
+  private struct Walk {
+    private enum Phase {
+      case away
+      case standing(Int)
+      case gone
+    }
+
+    private let actors: [Actor]
+    private var table = ExclusivityTable<Int>()
+    private var phases: [Phase]
+
+    init(_ actors: [Actor]) {
+      self.actors = actors
+      phases = actors.map { _ in .away }
+    }
+
+    private func ticket(_ actor: Int) -> Int? {
+      if case .standing(let ticket) = phases[actor] { ticket } else { nil }
+    }
+
+    private func isHolding(_ actor: Int) -> Bool {
+      ticket(actor).map { table.entries[$0]?.isGranted == true } ?? false
+    }
+
+    private var holders: [Int] { actors.indices.filter(isHolding) }
+
+    /// What can happen: somebody comes, inside of what has begun; or leaves, because it has finished, given up or timed out.
+    private var movable: [Int] {
+      actors.indices.filter { actor in
+        switch phases[actor] {
+        case .away: actors[actor].outer.allSatisfy(isHolding)
+        case .standing: true
+        case .gone: false
+        }
+      }
+    }
+
+    private mutating func move(_ actor: Int) {
+      let before = Set(holders)
+      switch phases[actor] {
+      case .away:
+        let outer = actors[actor].outer.compactMap(ticket)
+        switch table.join(table.places(for: actors[actor].keys, within: outer), within: outer, actor) {
+        case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
+        case .circle:
+          #expect(!outer.isEmpty, "only what runs inside a holder can close a circle")
+          phases[actor] = .gone
+        }
+        #expect(Set(holders).subtracting([actor]) == before, "somebody else was given, or has lost, a key")
+      case .standing(let ticket):
+        phases[actor] = .gone
+        let granted = table.leave(ticket)
+        #expect(Set(granted) == Set(holders).subtracting(before) && granted.count == Set(granted).count)
+      case .gone: return
+      }
+      check()
+    }
+
+    private func check() {
+      for one in holders {
+        for other in holders
+        where one < other && !actors[other].outer.contains(one) && !actors[one].outer.contains(other) {
+          #expect(Set(actors[one].keys).isDisjoint(with: actors[other].keys), "both hold a key")
+        }
+      }
+      // A holder leaves when those inside it have. If nobody else came everybody would get to the front.
+      var rest = self
+      while let next = rest.holders.first(where: { holder in
+        !rest.actors.indices.contains { rest.ticket($0) != nil && rest.actors[$0].outer.contains(holder) }
+      }), let ticket = rest.ticket(next) {
+        rest.phases[next] = .gone
+        _ = rest.table.leave(ticket)
+      }
+      #expect(
+        rest.actors.indices.allSatisfy { rest.ticket($0) == nil } && rest.table.isEmpty,
+        "somebody waits for ever"
+      )
+    }
+
+    /// - Returns: How many states there are from here on.
+    func walk() -> Int {
+      movable.reduce(1) { count, actor in
+        var next = self
+        next.move(actor)
+        return count + next.walk()
+      }
+    }
+
+    mutating func wander(_ generator: inout SeededGenerator) {
+      while let actor = movable.randomElement(using: &generator) { move(actor) }
+      #expect(table.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// One operation for all who ask.
+@Suite(.timeLimit(.minutes(1)))
+struct SharedRunTests {
+  private let domain = ExclusivityDomain()
+  private let queue = OperationQueue()
+
+  /// An operation that ends with its number when it is told to.
+  private final class Login: ResultOperation<Int>, @unchecked Sendable {
+    let begun = Gate()
+    let gate = Gate()
+    private let number: Int
+
+    init(_ number: Int) {
+      self.number = number
+      super.init()
+      named("login \(number)")
+    }
+
+    override func execute() {
+      begun.open()
+      gate.whenOpen { [weak self, number] in self?.finish(returning: number) }
+    }
+
+    override func didCancel() { finish() }
+  }
+
+  /// All that have been made.
+  private let logins = Journal<Login>()
+
+  private func login() async throws -> Int {
+    try await queue.run(sharing: "login", in: domain) { [logins] in
+      let login = Login(logins.count + 1)
+      logins.write(login)
+      return login
+    }
+  }
+
+  /// Waits until this many callers share the run.
+  private func callers(_ count: Int) async {
+    while domain.callers(sharing: "login", Int.self) != count { await Task.yield() }
+  }
+
+  @Test func allWhoAskMeanwhileGetTheOneOutcome() async throws {
+    let tasks = (0..<10).map { _ in Task { try await login() } }
+    await callers(10)
+    #expect(logins.count == 1)
+    await logins.entries[0].begun.opened()
+    #expect(domain.holder(of: "login") == "login 1")
+    logins.entries[0].gate.open()
+    for task in tasks { #expect(try await task.value == 1) }
+    #expect(domain.state.withLock { $0.sharedRuns.isEmpty })
+  }
+
+  @Test func theNextCallerAfterItsEndStartsANewOne() async throws {
+    for number in 1...3 {
+      async let value = login()
+      await logins.reaches(number)
+      logins.entries[number - 1].gate.open()
+      #expect(try await value == number)
+    }
+  }
+
+  @Test func allGetTheOneError() async {
+    let tasks = (0..<3).map { _ in Task { try await login() } }
+    await callers(3)
+    logins.entries[0].finish(with: TestError("wrong password"))
+    for task in tasks { await #expect(throws: TestError("wrong password")) { try await task.value } }
+  }
+
+  @Test func oneCallersCancellationLeavesItToTheOthers() async throws {
+    let first = Task { try await login() }
+    await callers(1)
+    let second = Task { try await login() }
+    await callers(2)
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    #expect(!logins.entries[0].isCancelled)
+    logins.entries[0].gate.open()
+    #expect(try await second.value == 1)
+  }
+
+  @Test func theLastOnesCancelsIt() async {
+    let tasks = (0..<3).map { _ in Task { try await login() } }
+    await callers(3)
+    await logins.entries[0].begun.opened()
+    for task in tasks { task.cancel() }
+    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(logins.entries[0].isCancelled && logins.entries[0].isFinished && logins.count == 1)
+  }
+
+  @Test func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd() async throws {
+    let holding = HeldOperation()
+    let first = Task { [queue, domain] in
+      try await queue.run(sharing: "login", in: domain) {
+        let operation = TaskOperation {
+          await holding.finished()
+          return 1
+        }
+        return operation
+      }
+    }
+    await callers(1)
+    first.cancel()
+    while domain.callers(sharing: "login", Int.self) != nil { await Task.yield() }
+    let second = Task { try await login() }
+    await callers(1)
+    #expect(logins.count == 1 && domain.waiting(for: "login") == ["login 1"])
+    holding.start()
+    holding.gate.open()
+    await logins.entries[0].begun.opened()
+    logins.entries[0].gate.open()
+    #expect(try await second.value == 1)
+    await #expect(throws: CancellationError.self) { try await first.value }
+  }
+
+  @Test func whoIsCancelledBeforeItAsksStartsNothing() async {
+    let task = Task {
+      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
+      return try await login()
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(logins.count == 0)
+  }
+
+  @Test func underCancellationAtAnyMomentEverybodyReturns() async {
+    let running = Locked(0)
+    let domain = domain
+    let queue = queue
+    for _ in 0..<200 {
+      let tasks = (0..<6).map { _ in
+        Task {
+          try await queue.run(sharing: "login", in: domain) {
+            TaskOperation {
+              running.withLock { $0 += 1 }
+              await Task.yield()
+              #expect(running.withLock { $0 } == 1)
+              running.withLock { $0 -= 1 }
+              return 1
+            }
+          }
+        }
+      }
+      await onThreads(2) { thread in
+        for index in stride(from: thread, to: 6, by: 2) where index != 3 { tasks[index].cancel() }
+      }
+      for (index, task) in tasks.enumerated() {
+        let result = await task.result
+        if index == 3 { #expect(throws: Never.self) { try result.get() } }
+      }
+    }
+    await queue.finished()
+    #expect(domain.state.withLock { $0.table.isEmpty && $0.sharedRuns.isEmpty })
+  }
+
+  @Test func theOperationIsReleased() async throws {
+    let live = LiveCount()
+    for _ in 0..<10 {
+      _ = try await queue.run(sharing: "login", in: domain) {
+        let token = LiveCount.Token(live)
+        return ResultOperation { withExtendedLifetime(token) { 1 } }
+      }
+    }
+    await live.none()
+  }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func oneKeyForTwoTypes() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let queue = OperationQueue()
+      async let number = queue.run(sharing: "login") {
+        TaskOperation { () async throws -> Int in
+          try await Task.sleep(for: .seconds(100))
+          return 1
+        }
+      }
+      async let text = queue.run(sharing: "login") {
+        TaskOperation { () async throws -> String in
+          try await Task.sleep(for: .seconds(100))
+          return ""
+        }
+      }
+      _ = try await (number, text)
+    }
+    expectSentence("The key “login” is shared by runs", "Use another key", in: result)
+  }
+  #endif
+}
+
+extension ExclusivityDomain {
+  /// How many share a run, if there is one that takes callers in.
+  fileprivate func callers<T: Sendable>(sharing key: ExclusivityKey, _ type: T.Type) -> Int? {
+    (state.withLock { $0.sharedRuns[key] } as? SharedRun<T>)?.callerCount
+  }
+}
