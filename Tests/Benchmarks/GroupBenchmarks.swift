@@ -23,22 +23,22 @@ enum GroupBenchmarks {
     Benchmark(
       name: "chain",
       unit: "operation of a chain of 4000",
-      numerator: stockChain(4000),
-      denominator: chain(4000),
+      numerator: .stockChain(4000),
+      denominator: .chain(4000),
       target: .atLeast(100, aim: 100)
     ),
     Benchmark(
       name: "chain-growth",
       unit: "operation of a chain of 64000 or 4000",
-      numerator: chain(64_000),
-      denominator: chain(4000, repeated: 16),
+      numerator: .chain(64_000),
+      denominator: .chain(4000, repeated: 16),
       target: .atMost(1.5)
     ),
     Benchmark(
       name: "async-block",
       unit: "operation in a stock queue",
       numerator: stockQueue(50_000),
-      denominator: asyncBlocks(50_000),
+      denominator: .asyncBlocks(50_000),
       target: .atLeast(0.8, aim: 0.95)
     ),
   ]
@@ -47,16 +47,7 @@ enum GroupBenchmarks {
     Workload(name: "BlockOperation, OperationQueue", units: count) {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
-        for index in 0..<count { queue.addOperation(block(lifetime(index))) }
-      }
-    }
-  }
-
-  private static func asyncBlocks(_ count: Int) -> Workload {
-    Workload(name: "AsyncBlockOperation, OperationQueue", units: count) {
-      Lifetime.run { lifetime in
-        let queue = OperationQueue()
-        for index in 0..<count { queue.addOperation(asyncBlock(lifetime(index))) }
+        for index in 0..<count { queue.addOperation(Workload.block(lifetime(index))) }
       }
     }
   }
@@ -64,7 +55,7 @@ enum GroupBenchmarks {
   private static func byHand(_ count: Int) -> Workload {
     Workload(name: "BlockOperation, start()", units: count) {
       Lifetime.run { lifetime in
-        for index in 0..<count { block(lifetime(index)).start() }
+        for index in 0..<count { Workload.block(lifetime(index)).start() }
       }
     }
   }
@@ -72,38 +63,8 @@ enum GroupBenchmarks {
   private static func group(_ count: Int) -> Workload {
     Workload(name: "AsyncBlockOperation, GroupOperation", units: count) {
       Lifetime.run { lifetime in
-        OperationQueue().addOperation(GroupOperation((0..<count).map { asyncBlock(lifetime($0)) }))
+        OperationQueue().addOperation(GroupOperation((0..<count).map { Workload.asyncBlock(lifetime($0)) }))
       }
     }
-  }
-
-  private static func chain(_ count: Int, repeated: Int = 1) -> Workload {
-    Workload(name: "AsyncBlockOperation ==>, GroupOperation", units: count * repeated) {
-      for _ in 0..<repeated {
-        Lifetime.run { lifetime in
-          let operations = (0..<count).map { asyncBlock(lifetime($0)) }
-          for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
-          OperationQueue().addOperation(GroupOperation(operations))
-        }
-      }
-    }
-  }
-
-  private static func stockChain(_ count: Int) -> Workload {
-    Workload(name: "BlockOperation, addDependency, OperationQueue", units: count) {
-      Lifetime.run { lifetime in
-        let operations = (0..<count).map { block(lifetime($0)) }
-        for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
-        OperationQueue().addOperations(operations, waitUntilFinished: false)
-      }
-    }
-  }
-
-  private static func block(_ lifetime: Lifetime) -> BlockOperation {
-    BlockOperation { withExtendedLifetime(lifetime) {} }
-  }
-
-  private static func asyncBlock(_ lifetime: Lifetime) -> AsyncBlockOperation {
-    AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } }
   }
 }
