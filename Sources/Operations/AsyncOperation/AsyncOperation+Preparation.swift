@@ -31,6 +31,18 @@ extension AsyncOperation {
 
   /// Prepares the operation on the thread that started it.
   func prepare() {
+    guard let admission = core.withLock({ $0.extras?.admission }), !admission.operationBegins() else {
+      return prepareInputs()
+    }
+    guard core.withLock({ $0.lifecycle.proceed(to: .evaluating) }) else { return skipExecution() }
+    let queue = DispatchQueue.ofCurrentOperationQueue(quality: qualityOfService)
+    admission.whenAdmittedAgain { [weak self] in
+      guard let self else { return }
+      queue.async { self.resume { self.prepareInputs() } }
+    }
+  }
+
+  private func prepareInputs() {
     let (conditions, handOvers, timeout) = core.withLock { core in
       (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.spentTimeout)
     }
@@ -56,14 +68,14 @@ extension AsyncOperation {
           // Ended meanwhile, by whoever it was.
           if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
         }
-        queue.async { self.resume() }
+        queue.async { self.resume { self.handOver() } }
       },
       while: .evaluating
     )
   }
 
-  private func resume() {
-    if core.withLock({ $0.lifecycle.resume() }) { handOver() }
+  private func resume(_ body: () -> Void) {
+    if core.withLock({ $0.lifecycle.resume() }) { body() }
   }
 
   /// Gives the operation its inputs, and lets it execute.

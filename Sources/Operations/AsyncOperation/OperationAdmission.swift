@@ -11,6 +11,14 @@ class OperationAdmission: @unchecked Sendable {
   /// - Returns: Whether it has given up its place. It has not if it has been let in.
   func operationPostpones() -> Bool { false }
 
+  /// The operation, which has been let in, is about to begin.
+  ///
+  /// - Returns: Whether it still may. Otherwise it waits, on no thread, for ``whenAdmittedAgain(_:)``.
+  func operationBegins() -> Bool { true }
+
+  /// Calls `resumption`, now or later, unless the operation ends before.
+  func whenAdmittedAgain(_ resumption: @escaping @Sendable () -> Void) {}
+
   func operationWasCancelled() {}
 
   /// The operation has finished, whatever way it did.

@@ -31,7 +31,9 @@ final class OperationExtras {
   var progress: OperationProgress?
   var progressWeight = 1
 
-  var isToBePrepared: Bool { !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil }
+  var isToBePrepared: Bool {
+    admission != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
+  }
 
   /// The timeout, if its time is over before it begins.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }

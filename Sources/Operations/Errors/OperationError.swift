@@ -25,9 +25,9 @@ public struct OperationError: Error, Equatable {
     public static let inputUnavailable = Code("inputUnavailable")
     /// The operation finished without the value it was to deliver.
     public static let outputMissing = Code("outputMissing")
-    /// Another operation holds a key that this one wanted, and its policy was not to wait.
+    /// Another operation holds, or waits for, a key that this one wanted, and its policy was not to wait.
     public static let excluded = Code("excluded")
-    /// Schedulers wait for each other in a circle.
+    /// Schedulers, or groups that hold keys, would wait for each other in a circle.
     public static let waitCycle = Code("waitCycle")
     /// The scheduler has been shut down.
     public static let shutdown = Code("shutdown")

@@ -15,6 +15,11 @@ public final class ExclusivityDomain: Sendable {
     var table = Table()
     /// The runs that callers share, by their keys.
     var sharedRuns: [ExclusivityKey: any AnyObject & Sendable] = [:]
+
+    fileprivate func first(at place: Table.Place) -> (Table.Ticket, Table.Entry, ExclusivityRequest?)? {
+      guard let ticket = table.first(at: place), let entry = table.entries[ticket] else { return nil }
+      return (ticket, entry, entry.claimant.request)
+    }
   }
 
   struct WeakRequest {
@@ -39,6 +44,19 @@ public final class ExclusivityDomain: Sendable {
     return claimants(of: key).waiting.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
   }
 
+  /// Where somebody waits for a slot, and one of those who do.
+  var waitingForSlots: [ObjectIdentifier: ExclusivityRequest] {
+    state.withLock { state in
+      var result: [ObjectIdentifier: ExclusivityRequest] = [:]
+      for (place, tickets) in state.table.unbegun {
+        for ticket in tickets where result[place] == nil {
+          result[place] = state.table.entries[ticket]?.claimant.request
+        }
+      }
+      return result
+    }
+  }
+
   private func claimants(of key: ExclusivityKey) -> (holders: [ExclusivityRequest], waiting: [ExclusivityRequest]) {
     state.withLock { state in
       let (holders, waiting) = state.table.claimants(of: key)
@@ -46,14 +64,23 @@ public final class ExclusivityDomain: Sendable {
     }
   }
 
-  /// Lets go of keys whose holders have finished and have not been able to say so yet.
+  /// Lets those go who have finished and have not been able to say so yet.
   ///
   /// A plain Foundation operation is heard of on another thread, and others when their observers have been told: but
   /// whoever has seen that the holder has finished finds its key free.
   func releaseFinished(_ keys: [ExclusivityKey]) {
-    for key in keys {
-      while let holder = claimants(of: key).holders.last, holder.operation?.isFinished == true {
-        if !holder.leave() { break }
+    var lines = keys.map { Table.Place(key: $0) }
+    var lingering: Set<Table.Ticket> = []
+    while let line = lines.popLast() {
+      guard let (ticket, entry, request) = state.withLock({ $0.first(at: line) }) else { continue }
+      if request?.operation?.isFinished == true {
+        request?.leave()
+        // It may not leave before those inside it have.
+        guard lingering.insert(ticket).inserted else { continue }
+        lines.append(line)
+        lines += entry.places.map { Table.Place(key: $0.key, holder: ticket) }
+      } else if entry.isGranted {
+        lines.append(Table.Place(key: line.key, holder: ticket))
       }
     }
   }

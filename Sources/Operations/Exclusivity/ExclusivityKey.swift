@@ -2,6 +2,7 @@
 ///
 /// ```swift
 /// queue.addOperation(alert, exclusive: "alert")
+/// queue.addOperation(download, exclusive: "download \(url)")
 /// queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
 ///
 /// extension ExclusivityKey {
@@ -10,7 +11,7 @@
 /// ```
 ///
 /// A type is a key that no other module can happen to choose, too. It is another key than the one of its name.
-public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
   private enum Identity: Hashable {
     case name(String)
     case type(ObjectIdentifier, name: String)

@@ -14,12 +14,11 @@ struct ExclusivityLine {
   var isEmpty: Bool { count == 0 }
   var first: Int? { slots.first }
 
-  /// Adds a ticket before all of `others`, else at the end.
+  /// Adds a ticket, at an index of ``slots`` or the end.
   ///
   /// - Returns: Whether it is the first.
-  mutating func add(_ ticket: Int, before others: Set<Int>) -> Bool {
-    let index = others.isEmpty ? nil : slots.firstIndex(where: others.contains)
-    if let index { tickets.insert(ticket, at: index) } else { tickets.append(ticket) }
+  mutating func add(_ ticket: Int, at index: Int?) -> Bool {
+    tickets.insert(ticket, at: index ?? tickets.endIndex)
     count += 1
     return tickets[head] == ticket
   }

@@ -1,5 +1,5 @@
 /// What an operation does that finds one of its keys taken, or others waiting for it.
-public enum ExclusivityPolicy: Sendable {
+public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// It waits: first come, first served.
   case wait
   /// It cancels all that hold or wait for one of its keys, and then waits until the holders have finished.

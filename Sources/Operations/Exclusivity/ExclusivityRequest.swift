@@ -32,33 +32,41 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     var replaced: [ExclusivityRequest] = []
     /// Others that have got all of their keys.
     var granted: [ExclusivityRequest] = []
+    /// Others that have lost theirs again. They find out when they begin.
+    var revoked: [ExclusivityRequest] = []
   }
 
   private let keys: [ExclusivityKey]
   private let policy: ExclusivityPolicy
-  private let domain: ExclusivityDomain
+  let domain: ExclusivityDomain
   private weak var owner: Operation?
-  /// What the operation runs inside of.
+  /// What the operation runs inside of, if it is a member.
   private weak var group: GroupOperation?
+  /// What it is in otherwise.
+  private weak var queue: OperationQueue?
   /// Keeps a plain Foundation operation back.
   let gate: ExclusivityGate?
 
   // Guarded by the lock of the domain.
   private var phase = Phase.idle
   private var isRefused = false
+  /// The operation has a slot, and has to wait for its keys again: how it goes on.
+  private var resumption: (@Sendable () -> Void)?
 
   init(
     _ keys: [ExclusivityKey],
     for operation: Operation,
     policy: ExclusivityPolicy,
     domain: ExclusivityDomain,
-    inside group: GroupOperation? = nil
+    inside group: GroupOperation? = nil,
+    of queue: OperationQueue? = nil
   ) {
     var seen: Set<ExclusivityKey> = []
     self.keys = keys.filter { seen.insert($0).inserted }
     self.policy = policy
     self.domain = domain
     self.group = group
+    self.queue = queue
     owner = operation
     gate = operation is AsyncOperation ? nil : ExclusivityGate(for: self.keys)
   }
@@ -87,8 +95,9 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     // One of ours would have said so.
     if let gate, owner.isCancelled { return gate.unlock() }
     if policy == .drop { domain.releaseFinished(keys) }
-    let outer = enclosingRequests
-    let answer = domain.state.withLock { ask(&$0.table, within: outer) }
+    let surroundings = ExclusivitySurroundings(of: group, in: domain)
+    let slots = limitedSlots
+    let answer = domain.state.withLock { ask(&$0.table, within: surroundings, waitingFor: slots) }
     for request in answer.granted { request.admit() }
     for request in answer.replaced { request.replace() }
     if answer.isGranted { admit() }
@@ -100,10 +109,14 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   }
 
   /// Nothing that it looks at is let go of before the lock is released: it may be the last reference.
-  private func ask(_ table: inout ExclusivityDomain.Table, within outer: [ExclusivityRequest]) -> Answer {
+  private func ask(
+    _ table: inout ExclusivityDomain.Table,
+    within surroundings: ExclusivitySurroundings,
+    waitingFor slots: ObjectIdentifier?
+  ) -> Answer {
     var answer = Answer()
     guard case .idle = phase else { return answer }
-    let outer = outer.compactMap(\.phase.ticket)
+    let outer = surroundings.requests.compactMap(\.phase.ticket)
     let places = table.places(for: keys, within: outer)
     switch policy {
     case .wait: break
@@ -117,7 +130,18 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       answer.replaced = table.tickets(at: places).reversed().compactMap { table.entries[$0]?.claimant.request }
       for request in answer.replaced { answer.granted += request.giveUpWaiting(&table) }
     }
-    switch table.join(places, within: outer, ExclusivityDomain.WeakRequest(request: self)) {
+    let applicant = ExclusivityDomain.Table.Applicant(
+      claimant: ExclusivityDomain.WeakRequest(request: self),
+      places: places,
+      outer: outer,
+      slots: slots,
+      isPatient: gate == nil
+    )
+    var revoked: [ExclusivityDomain.WeakRequest] = []
+    let joining = table.join(applicant, taken: surroundings.slots, revoked: &revoked)
+    answer.revoked = revoked.compactMap(\.request)
+    for other in answer.revoked { other.waitAgain() }
+    switch joining {
     case .granted(let ticket):
       phase = .holding(ticket)
       answer.isGranted = true
@@ -148,24 +172,51 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     if let gate, owner.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
   }
 
-  /// What the operation runs inside of, from the innermost outwards, as far as it asks for keys here.
-  private var enclosingRequests: [ExclusivityRequest] {
-    var requests: [ExclusivityRequest] = []
-    var enclosing: AsyncOperation? = group
-    while let operation = enclosing {
-      let (admission, supervisor) = operation.core.withLock { ($0.extras?.admission, $0.supervisor) }
-      if let request = admission as? ExclusivityRequest, request.domain === domain { requests.append(request) }
-      enclosing = supervisor?.supervisedGroup
-    }
-    return requests
+  /// Where the operation waits for a slot when it has its keys, if slots are limited there.
+  private var limitedSlots: ObjectIdentifier? {
+    if let group { return group.maxConcurrentOperationCount < 0 ? nil : ObjectIdentifier(group) }
+    return queue.flatMap { $0.maxConcurrentOperationCount < 0 ? nil : ObjectIdentifier($0) }
   }
 
-  /// Lets the operation in.
+  /// Whether this waits for a slot that one of these operations has, or that the last of them has in a queue.
+  func waitsForSlot(ofAnyOf operations: ArraySlice<AsyncOperation>, queued last: AsyncOperation) -> Bool {
+    if let group { return operations.contains { $0 === group } }
+    return queue?.operations.contains { $0 === last } == true
+  }
+
+  /// Lets the operation in, or go on.
   private func admit() {
     // It has to be alive when the gate tells it.
     guard let owner else { return }
     withExtendedLifetime(owner) {
-      if let gate { gate.unlock() } else { (owner as? AsyncOperation)?.admit() }
+      if let gate { return gate.unlock() }
+      let resumption = domain.state.withLock { _ in
+        defer { self.resumption = nil }
+        return self.resumption
+      }
+      if let resumption { resumption() } else { (owner as? AsyncOperation)?.admit() }
+    }
+  }
+
+  // MARK: Beginning
+
+  override func operationBegins() -> Bool { domain.state.withLock { begin(&$0.table) } }
+
+  override func whenAdmittedAgain(_ resumption: @escaping @Sendable () -> Void) {
+    let mayBegin = domain.state.withLock { state in
+      if begin(&state.table) { return true }
+      self.resumption = resumption
+      return false
+    }
+    if mayBegin { resumption() }
+  }
+
+  private func begin(_ table: inout ExclusivityDomain.Table) -> Bool {
+    switch phase {
+    case .holding(let ticket): table.begin(ticket)
+    case .waiting: false
+    // It has been cancelled, and is not to execute.
+    case .idle, .over: true
     }
   }
 
@@ -219,8 +270,15 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   }
 
   /// It holds its keys now.
-  fileprivate func hold() {
-    if case .waiting(let ticket) = phase { phase = .holding(ticket) }
+  fileprivate func hold(_ table: inout ExclusivityDomain.Table) {
+    guard case .waiting(let ticket) = phase else { return }
+    phase = .holding(ticket)
+    if resumption != nil { _ = table.begin(ticket) }
+  }
+
+  /// It has lost them to somebody who goes before.
+  private func waitAgain() {
+    if case .holding(let ticket) = phase { phase = .waiting(ticket) }
   }
 }
 
@@ -228,7 +286,7 @@ extension ExclusivityDomain.Table {
   /// Under the lock of the domain.
   fileprivate mutating func release(_ ticket: Ticket) -> [ExclusivityRequest] {
     let granted = leave(ticket).compactMap(\.request)
-    for request in granted { request.hold() }
+    for request in granted { request.hold(&self) }
     return granted
   }
 }

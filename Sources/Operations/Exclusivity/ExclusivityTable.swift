@@ -6,6 +6,9 @@
 /// What runs inside a holder stands in a line of its own for that key, *within* the holder: so it is let in, and its
 /// siblings exclude each other. The holder keeps its place until those have left, too. And as a holder does not leave before
 /// what runs inside it has, that goes, for any other key, before those who wait for the holder.
+///
+/// Those who hold their keys may still wait for a slot of their queue. What runs inside an operation that has such a slot
+/// goes before them, too, and gets what they hold: they *begin* when they have a slot and their keys.
 struct ExclusivityTable<Claimant> {
   /// In the order of asking.
   typealias Ticket = Int
@@ -17,11 +20,21 @@ struct ExclusivityTable<Claimant> {
     var holder: Ticket?
   }
 
-  struct Entry {
+  /// Somebody who wants keys.
+  struct Applicant {
     let claimant: Claimant
-    let places: [Place]
+    var places: [Place]
     /// What it runs inside of, from the innermost outwards.
-    let outer: [Ticket]
+    var outer: [Ticket] = []
+    /// Where it has to wait for a slot before it can begin, if slots are limited there.
+    var slots: ObjectIdentifier?
+    /// It begins with ``begin(_:)``: until then it can do without what it holds.
+    var isPatient = false
+  }
+
+  struct Entry {
+    let applicant: Applicant
+    var hasBegun: Bool
     /// In how many lines somebody is before it.
     var behind = 0
     /// How many places within it are taken.
@@ -29,7 +42,15 @@ struct ExclusivityTable<Claimant> {
     /// It would have left if nobody were inside.
     var isLeaving = false
 
+    var claimant: Claimant { applicant.claimant }
+    var places: [Place] { applicant.places }
+    var outer: [Ticket] { applicant.outer }
     var isGranted: Bool { behind == 0 }
+
+    init(_ applicant: Applicant) {
+      self.applicant = applicant
+      hasBegun = !applicant.isPatient
+    }
   }
 
   enum Joining {
@@ -41,6 +62,8 @@ struct ExclusivityTable<Claimant> {
 
   private(set) var entries: [Ticket: Entry] = [:]
   private(set) var lines: [Place: ExclusivityLine] = [:]
+  /// Those who have to wait for a slot, by where they do.
+  private(set) var unbegun: [ObjectIdentifier: Set<Ticket>] = [:]
   private var nextTicket = 0
 
   // MARK: Coming
@@ -58,29 +81,62 @@ struct ExclusivityTable<Claimant> {
     }
   }
 
-  /// Takes a place in all of these lines: the last, unless somebody there waits for what the claimant runs inside of.
-  mutating func join(_ places: [Place], within outer: [Ticket], _ claimant: Claimant) -> Joining {
-    let waiting = waiting(for: outer)
-    if !waiting.isEmpty {
-      for place in places {
-        guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
-        if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
-      }
+  /// Takes a place in all of its lines: the last, unless somebody there waits for what the applicant runs inside of.
+  ///
+  /// - Parameters:
+  ///   - taken: Where what it runs inside of has slots.
+  ///   - revoked: Is given those who do not hold their keys any more.
+  mutating func join(_ applicant: Applicant, taken: [ObjectIdentifier], revoked: inout [Claimant]) -> Joining {
+    let waiting = waiting(for: applicant.outer)
+    for place in waiting.isEmpty ? [] : applicant.places {
+      guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
+      if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
     }
+    let slow = taken.flatMap { unbegun[$0] ?? [] }
+    let others = slow.isEmpty ? waiting : self.waiting(for: applicant.outer + slow).union(slow)
     let ticket = nextTicket
     nextTicket += 1
-    var entry = Entry(claimant: claimant, places: places, outer: outer)
-    for place in places {
+    var entry = Entry(applicant)
+    for place in applicant.places {
       let first = first(at: place)
-      if lines[place, default: ExclusivityLine()].add(ticket, before: waiting) {
-        if let first { entries[first]?.behind += 1 }
+      let index = others.isEmpty ? nil : lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) }
+      if lines[place, default: ExclusivityLine()].add(ticket, at: index) {
+        if let first { giveWay(first, &revoked) }
       } else {
         entry.behind += 1
       }
       if let holder = place.holder { entries[holder]?.inside += 1 }
     }
     entries[ticket] = entry
+    if let slots = applicant.slots { unbegun[slots, default: []].insert(ticket) }
     return entry.isGranted ? .granted(ticket) : .waiting(ticket)
+  }
+
+  private func canBePassed(_ ticket: Ticket) -> Bool {
+    entries[ticket].map { !$0.isGranted || !$0.hasBegun } ?? false
+  }
+
+  /// Somebody has come before the first of a line.
+  private mutating func giveWay(_ ticket: Ticket, _ revoked: inout [Claimant]) {
+    guard let entry = entries[ticket] else { return }
+    if entry.isGranted { revoked.append(entry.claimant) }
+    entries[ticket]?.behind += 1
+  }
+
+  // MARK: Beginning
+
+  /// - Returns: Whether it has its keys, and keeps them from now on.
+  mutating func begin(_ ticket: Ticket) -> Bool {
+    guard let entry = entries[ticket], entry.isGranted else { return false }
+    entries[ticket]?.hasBegun = true
+    waitNoMoreForSlot(ticket, entry)
+    return true
+  }
+
+  private mutating func waitNoMoreForSlot(_ ticket: Ticket, _ entry: Entry) {
+    guard let slots = entry.applicant.slots else { return }
+    unbegun[slots]?.remove(ticket)
+    if unbegun[slots]?.isEmpty == true { unbegun[slots] = nil }
   }
 
   /// All who wait for one of these to leave, directly or not.
@@ -120,6 +176,7 @@ struct ExclusivityTable<Claimant> {
         continue
       }
       entries[ticket] = nil
+      waitNoMoreForSlot(ticket, entry)
       for place in entry.places {
         if let holder = place.holder, let outer = leaveInside(of: holder) { leaving.append(outer) }
         guard let next = advance(place, after: ticket) else { continue }
@@ -184,7 +241,9 @@ struct ExclusivityTable<Claimant> {
   }
 
   /// Whether nothing is kept for keys that nobody uses, not even room.
-  var isEmpty: Bool { entries.isEmpty && lines.isEmpty && !entries.hasMuchRoom && !lines.hasMuchRoom }
+  var isEmpty: Bool {
+    entries.isEmpty && lines.isEmpty && unbegun.isEmpty && !entries.hasMuchRoom && !lines.hasMuchRoom
+  }
 }
 
 extension ExclusivityTable.Joining: Equatable where Claimant: Equatable {}

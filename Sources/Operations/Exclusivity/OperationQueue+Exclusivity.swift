@@ -27,10 +27,9 @@ extension OperationQueue {
   ///   - policy: What it does if one of the keys is taken, or waited for, when it asks.
   ///   - domain: Where the keys mean something.
   /// - Returns: False if the operation was dropped at once. It has finished then, or is about to, and is in no queue.
-  /// - Important: What holds a key must not wait for an operation that wants it, unless that is one of its own members. Inside
-  ///   a group that holds a key, ask for no other that is held around another member of that kind: let the groups
-  ///   ask for all. Where two such groups would wait for each other the later one's member is cancelled with
-  ///   ``OperationError/Code/waitCycle``.
+  /// - Important: What holds a key must not wait for an operation that wants it, unless that is one of its own members. If
+  ///   members of two groups ask for the keys that the other group holds, the later one is cancelled with
+  ///   ``OperationError/Code/waitCycle``: let the groups ask for all of their keys.
   @discardableResult
   public func addOperation(
     _ operation: Operation,
@@ -49,7 +48,7 @@ extension OperationQueue {
     policy: ExclusivityPolicy = .wait,
     in domain: ExclusivityDomain = .shared
   ) -> Bool {
-    let request = ExclusivityRequest(keys, for: operation, policy: policy, domain: domain)
+    let request = ExclusivityRequest(keys, for: operation, policy: policy, domain: domain, of: self)
     let isAdded = (operation as? AsyncOperation).map { add($0, request) } ?? add(operation, request)
     // It need not wait for a slot of the queue, which the holder of the key may have.
     if !isAdded { operation.finishUnexecuted() }

@@ -10,7 +10,9 @@ struct ExclusivityTableTests {
 
   /// Somebody asks, outside of everything or inside of others.
   private mutating func join(_ name: String, _ keys: ExclusivityKey..., inside outer: [Int] = []) -> Table.Joining {
-    table.join(table.places(for: keys, within: outer), within: outer, name)
+    var revoked: [String] = []
+    let places = table.places(for: keys, within: outer)
+    return table.join(Table.Applicant(claimant: name, places: places, outer: outer), taken: [], revoked: &revoked)
   }
 
   @Test mutating func theFirstInTheLinesOfAllItsKeysHoldsThem() {
@@ -190,7 +192,13 @@ struct ExclusivityTableTests {
       switch phases[actor] {
       case .away:
         let outer = actors[actor].outer.compactMap(ticket)
-        switch table.join(table.places(for: actors[actor].keys, within: outer), within: outer, actor) {
+        var revoked: [Int] = []
+        let applicant = ExclusivityTable.Applicant(
+          claimant: actor,
+          places: table.places(for: actors[actor].keys, within: outer),
+          outer: outer
+        )
+        switch table.join(applicant, taken: [], revoked: &revoked) {
         case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
         case .circle:
           #expect(!outer.isEmpty, "only what runs inside a holder can close a circle")
