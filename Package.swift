@@ -50,6 +50,12 @@ let package = Package(
       path: "Examples/WordCount",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "Dialogs",
+      dependencies: ["Operations"],
+      path: "Examples/Dialogs",
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )

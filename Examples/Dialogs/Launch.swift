@@ -1,0 +1,59 @@
+import Foundation
+import Operations
+
+/// The start of an app that loads several things at once, and finds no network.
+@MainActor
+final class Launch {
+  private static let subjects = ["profile", "messages", "photos", "settings"]
+
+  let policy: ExclusivityPolicy
+  /// All that have been asked for, in that order.
+  private(set) var dialogs: [DialogOperation] = []
+
+  private let terminal: Terminal
+  private let queue = OperationQueue()
+  /// A launch has one of its own, and is not in the way of others. An app would do with the shared one.
+  private let domain = ExclusivityDomain()
+
+  init(policy: ExclusivityPolicy, on terminal: Terminal) {
+    self.policy = policy
+    self.terminal = terminal
+  }
+
+  func run() async {
+    await load()
+    let waiting = domain.waiting(for: .dialog)
+    if !waiting.isEmpty { terminal.write("waiting: " + waiting.joined(separator: ", ")) }
+    while dialogs.contains(where: { !$0.isFinished }) { await terminal.handOverLine() }
+  }
+
+  /// All fail at once. Each is looked at when the one before it has had its effect on the screen, so that what is printed
+  /// is the same every time.
+  private func load() async {
+    let loads = Launch.subjects.map { LoadOperation($0, isNetworkUp: false) }
+    queue.addOperations(loads)
+    for load in loads {
+      do { try await load.completed() } catch {
+        ask(about: load.subject)
+        await terminal.settled()
+      }
+    }
+  }
+
+  private func ask(about subject: String) {
+    let dialog = DialogOperation(about: subject, on: terminal) { [weak self] isYes in
+      await self?.respond(to: isYes, about: subject)
+    }
+    dialogs.append(dialog)
+    let isAdded = queue.addOperation(dialog, exclusive: .dialog, policy: policy, in: domain)
+    if !isAdded { for error in dialog.errors { terminal.write("\(subject): dropped. \(error.localizedDescription)") } }
+  }
+
+  private func respond(to isYes: Bool, about subject: String) async {
+    guard isYes else { return terminal.write("\(subject): given up") }
+    do {
+      try await queue.run(LoadOperation(subject, isNetworkUp: true))
+      terminal.write("\(subject): loaded")
+    } catch { terminal.write("\(subject): \(error.localizedDescription)") }
+  }
+}

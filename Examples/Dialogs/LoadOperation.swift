@@ -1,0 +1,19 @@
+import Foundation
+import Operations
+
+/// Pretends to load something.
+final class LoadOperation: AsyncOperation, @unchecked Sendable {
+  let subject: String
+  private let isNetworkUp: Bool
+
+  init(_ subject: String, isNetworkUp: Bool) {
+    self.subject = subject
+    self.isNetworkUp = isNetworkUp
+    super.init()
+    named(subject)
+  }
+
+  override func execute() {
+    if isNetworkUp { finish() } else { finish(with: POSIXError(.ENETDOWN)) }
+  }
+}
