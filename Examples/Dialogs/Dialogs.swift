@@ -12,19 +12,18 @@ struct Dialogs {
 
     Exit status: 2 if the arguments are wrong.
     """
-  private static let policies: [ExclusivityPolicy] = [.wait, .replace, .drop]
 
   static func main() async {
     let arguments = CommandLine.arguments.dropFirst()
     if arguments.contains(where: { ["--help", "-h"].contains($0) }) { return print(help) }
-    do { await launch(with: try arguments.isEmpty ? policies : arguments.map(policy)) } catch {
+    do { await launch(with: try arguments.isEmpty ? ExclusivityPolicy.allCases : arguments.map(policy)) } catch {
       FileHandle.standardError.write(Data((error.localizedDescription + "\n").utf8))
       exit(2)
     }
   }
 
   private static func policy(named name: String) throws -> ExclusivityPolicy {
-    guard let policy = policies.first(where: { "\($0)" == name }) else {
+    guard let policy = ExclusivityPolicy.allCases.first(where: { "\($0)" == name }) else {
       throw UsageError("There is no policy “\(name)”: give wait, replace or drop.")
     }
     return policy

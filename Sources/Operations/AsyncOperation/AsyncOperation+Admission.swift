@@ -16,7 +16,11 @@ extension AsyncOperation {
   /// The operation has come to where it is to run.
   func permitAdmission() { changeCount { $0.permitAdmission() } }
 
-  func askForAdmission() { core.withLock { $0.extras?.admission }?.operationAsks() }
+  func askForAdmission() {
+    core.withLock { $0.extras?.admission }?.operationAsks()
+    // Whoever has added a dependency while it was on its way there could not take it back.
+    if core.withLock({ $0.ledger.admission == .asked && $0.ledger.remaining > 1 }) { postponeAdmission() }
+  }
 
   /// Lets the operation in.
   func admit() { changeCount { $0.admit() } }

@@ -2,18 +2,16 @@ import Foundation
 
 /// What an operation of the toolkit tells by itself has to be watched for with a plain one.
 extension ExclusivityRequest {
-  /// Asks when all of `operations` have finished: now, if there are none.
-  func ask(after operations: [Operation]) {
-    if operations.isEmpty { operationAsks() } else { FinishRelay { self.operationAsks() }.wait(for: operations) }
-  }
-
-  /// Gives the keys back when the operation has finished.
-  func watch(_ operation: Operation) {
+  /// Asks when all of `waitedFor` have finished, at once if there are none; and gives the keys back when the operation has.
+  func see(_ operation: Operation, through waitedFor: [Operation]) {
+    let relay = waitedFor.isEmpty ? nil : FinishRelay { self.operationAsks() }
     FinishRelay {
       self.operationDidFinish()
-      // It was cancelled while it waited for the gate, which is not to tell it any more.
-      operation.forgetUnfinishedDependencies()
+      // It may have been cancelled while it waited: for others, or for the gate, which is not to tell it any more.
+      relay?.stop(waitingFor: waitedFor)
+      operation.forgetDependencies()
     }.wait(for: [operation])
+    if let relay { relay.wait(for: waitedFor) } else { operationAsks() }
   }
 }
 

@@ -50,6 +50,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   // Guarded by the lock of the domain.
   private var phase = Phase.idle
   private var isRefused = false
+  /// The operation has been told to go, and does not.
+  private var insists = false
   /// The operation has a slot, and has to wait for its keys again: how it goes on.
   private var resumption: (@Sendable () -> Void)?
 
@@ -118,7 +120,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     guard case .idle = phase else { return answer }
     let outer = surroundings.requests.compactMap(\.phase.ticket)
     let places = table.places(for: keys, within: outer)
-    switch policy {
+    switch insists ? .wait : policy {
     case .wait: break
     case .drop:
       if let (key, ticket) = table.firstTaken(of: places) {
@@ -135,7 +137,9 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       places: places,
       outer: outer,
       slots: slots,
-      isPatient: gate == nil
+      isPatient: gate == nil,
+      // Whoever is in its way is about to be cancelled.
+      acceptsCircle: policy == .replace
     )
     var revoked: [ExclusivityDomain.WeakRequest] = []
     let joining = table.join(applicant, taken: surroundings.slots, revoked: &revoked)
@@ -157,19 +161,24 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   }
 
   private func refuse(_ owner: Operation, _ error: OperationError) {
-    guard let gate else {
-      (owner as? AsyncOperation)?.cancel(with: error)
-      return
-    }
+    if let own = owner as? AsyncOperation { return own.cancel(with: error) }
     owner.cancel()
-    gate.unlock()
+    if owner.isCancelled {
+      gate?.unlock()
+    } else {
+      // A plain operation may not let itself be cancelled: it waits.
+      domain.state.withLock { _ in (phase, isRefused, insists) = (.idle, false, true) }
+      operationAsks()
+    }
   }
 
   private func replace() {
     guard let owner else { return }
     owner.cancel()
-    // A plain operation may not let itself be cancelled; and if it has been, its group does not hear of it.
-    if let gate, owner.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
+    // If a plain operation has been cancelled its group does not hear of it. But it may not let itself be cancelled.
+    withExtendedLifetime(owner) {
+      if let gate, owner.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
+    }
   }
 
   /// Where the operation waits for a slot when it has its keys, if slots are limited there.

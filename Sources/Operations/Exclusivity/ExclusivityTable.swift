@@ -30,6 +30,8 @@ struct ExclusivityTable<Claimant> {
     var slots: ObjectIdentifier?
     /// It begins with ``begin(_:)``: until then it can do without what it holds.
     var isPatient = false
+    /// What stands in its way will go, whoever waits for whom.
+    var acceptsCircle = false
   }
 
   struct Entry {
@@ -73,11 +75,11 @@ struct ExclusivityTable<Claimant> {
   /// - Parameter outer: The tickets of the operations around it, from the innermost outwards.
   func places(for keys: [ExclusivityKey], within outer: [Ticket]) -> [Place] {
     keys.map { key in
-      let holder = outer.first { ticket in
-        guard let entry = entries[ticket], entry.isGranted else { return false }
-        return entry.places.contains { $0.key == key }
+      var place = Place(key: key)
+      while let first = first(at: place), outer.contains(first), entries[first]?.isGranted == true {
+        place.holder = first
       }
-      return Place(key: key, holder: holder)
+      return place
     }
   }
 
@@ -88,7 +90,7 @@ struct ExclusivityTable<Claimant> {
   ///   - revoked: Is given those who do not hold their keys any more.
   mutating func join(_ applicant: Applicant, taken: [ObjectIdentifier], revoked: inout [Claimant]) -> Joining {
     let waiting = waiting(for: applicant.outer)
-    for place in waiting.isEmpty ? [] : applicant.places {
+    for place in waiting.isEmpty || applicant.acceptsCircle ? [] : applicant.places {
       guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
       if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
     }
@@ -99,7 +101,9 @@ struct ExclusivityTable<Claimant> {
     var entry = Entry(applicant)
     for place in applicant.places {
       let first = first(at: place)
-      let index = others.isEmpty ? nil : lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) }
+      let index =
+        isAnyone(of: others, at: place)
+        ? lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) } : nil
       if lines[place, default: ExclusivityLine()].add(ticket, at: index) {
         if let first { giveWay(first, &revoked) }
       } else {
@@ -110,6 +114,12 @@ struct ExclusivityTable<Claimant> {
     entries[ticket] = entry
     if let slots = applicant.slots { unbegun[slots, default: []].insert(ticket) }
     return entry.isGranted ? .granted(ticket) : .waiting(ticket)
+  }
+
+  /// Mostly they are few, and the line is long.
+  private func isAnyone(of others: Set<Ticket>, at place: Place) -> Bool {
+    guard let line = lines[place] else { return false }
+    return others.count >= line.slots.count || others.contains { entries[$0]?.places.contains(place) == true }
   }
 
   private func canBePassed(_ ticket: Ticket) -> Bool {
@@ -143,19 +153,21 @@ struct ExclusivityTable<Claimant> {
   private func waiting(for tickets: [Ticket]) -> Set<Ticket> {
     if tickets.isEmpty { return [] }
     var result = Set(tickets)
-    var linesToVisit = tickets.flatMap { entries[$0]?.places ?? [] }
+    var linesToVisit = Set(tickets.flatMap { entries[$0]?.places ?? [] })
     // What is known of each line: from here on, everybody waits.
     var known: [Place: Int] = [:]
-    while let place = linesToVisit.popLast() {
+    while let place = linesToVisit.popFirst() {
       guard let line = lines[place] else { continue }
       let end = known[place] ?? line.slots.endIndex
       guard let first = line.slots[..<end].firstIndex(where: result.contains) else { continue }
       known[place] = first
       for ticket in line.slots[first..<end] {
         guard let entry = entries[ticket], result.insert(ticket).inserted else { continue }
-        linesToVisit += entry.places
+        linesToVisit.formUnion(entry.places)
         // Those wait for it, for it is inside them.
-        for outer in entry.outer where result.insert(outer).inserted { linesToVisit += entries[outer]?.places ?? [] }
+        for outer in entry.outer where result.insert(outer).inserted {
+          linesToVisit.formUnion(entries[outer]?.places ?? [])
+        }
       }
     }
     return result.subtracting(tickets)

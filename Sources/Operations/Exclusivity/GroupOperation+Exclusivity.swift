@@ -46,8 +46,7 @@ extension GroupOperation {
     addOperation(operation)
     whenBegun { hasBegun in
       if hasBegun {
-        request.watch(operation)
-        request.ask(after: waitedFor)
+        request.see(operation, through: waitedFor)
       } else {
         gate.unlock()
       }

@@ -59,23 +59,25 @@ extension OperationQueue {
     operation.claimForQueue()
     operation.require(request)
     operation.permitAdmission()
-    if request.wasRefused { return false }
+    // Another thread may be just about to cancel it: then it finishes in the queue.
+    if request.wasRefused, operation.isCancelled { return false }
     addClaimed(operation)
     return true
   }
 
   private func add(_ operation: Operation, _ request: ExclusivityRequest) -> Bool {
-    let waitedFor = operation.unfinishedDependencies
-    if !operation.isCancelled {
-      if waitedFor.isEmpty { request.operationAsks() }
-      if request.wasRefused { return false }
-      // It is not to start before it is let in.
-      if let gate = request.gate, !request.isHolding { operation.addDependency(gate) }
-      request.watch(operation)
+    guard let gate = request.gate, !operation.isCancelled else {
+      addOperation(operation)
+      return true
     }
+    let waitedFor = operation.unfinishedDependencies
+    if waitedFor.isEmpty { request.operationAsks() }
+    if request.wasRefused { return false }
+    // It is not to start before it is let in.
+    if !request.isHolding { operation.addDependency(gate) }
     addOperation(operation)
-    request.gate?.unlock()
-    if !waitedFor.isEmpty { request.ask(after: waitedFor) }
+    gate.unlock()
+    request.see(operation, through: waitedFor)
     return true
   }
 

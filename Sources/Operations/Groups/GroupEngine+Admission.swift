@@ -140,14 +140,17 @@ extension Operation {
     if let own = self as? AsyncOperation {
       _ = own.startAsMember(by: nil)
     } else {
-      forgetUnfinishedDependencies()
       if isReady { start() } else { OperationQueue().addOperation(self) }
+      if isFinished { forgetDependencies() }
     }
   }
 
-  /// A plain Foundation operation finishes before what it waits for, because it has been cancelled: on Linux Foundation
+  /// A plain Foundation operation has finished before what it waits for, because it was cancelled: on Linux Foundation
   /// would use a pointer to it when that finishes, whether it is still there or not.
-  func forgetUnfinishedDependencies() {
-    for operation in dependencies where !operation.isFinished { removeDependency(operation) }
+  ///
+  /// All of them, for one that calls itself finished may not have told Foundation yet; and not before the end, or Foundation
+  /// would take a cancelled operation for one that waits for less than nothing, and is not ready.
+  func forgetDependencies() {
+    for operation in dependencies { removeDependency(operation) }
   }
 }

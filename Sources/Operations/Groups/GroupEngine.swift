@@ -234,7 +234,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
     guard let index else { return }
     wait?.relay.stop(waitingFor: wait?.operations ?? [])
-    member.forgetUnfinishedDependencies()
+    member.forgetDependencies()
     let takenNext = GroupRunner.isAboutToTake(from: self)
     finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
   }
