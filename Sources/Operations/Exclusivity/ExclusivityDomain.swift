@@ -49,8 +49,9 @@ public final class ExclusivityDomain: Sendable {
     state.withLock { state in
       var result: [ObjectIdentifier: ExclusivityRequest] = [:]
       for (place, tickets) in state.table.unbegun {
-        for ticket in tickets where result[place] == nil {
+        for ticket in tickets {
           result[place] = state.table.entries[ticket]?.claimant.request
+          if result[place] != nil { break }
         }
       }
       return result

@@ -85,7 +85,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     }
   }
 
-  /// Whether the operation has been turned away.
+  /// Whether the operation has been turned away, and cancelled.
   var wasRefused: Bool { domain.state.withLock { _ in isRefused } }
 
   override var goal: String { keys.quoted }
@@ -124,7 +124,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     case .wait: break
     case .drop:
       if let (key, ticket) = table.firstTaken(of: places) {
-        refuse(because: .taken(key, by: table.entries[ticket]?.claimant.request), &answer)
+        phase = .over
+        answer.refusal = .taken(key, by: table.entries[ticket]?.claimant.request)
         return answer
       }
     case .replace:
@@ -138,8 +139,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       outer: outer,
       slots: slots,
       isPatient: gate == nil,
-      // Whoever is in its way is about to be cancelled.
-      acceptsCircle: policy == .replace
+      // Whoever is in its way is about to be cancelled; or there is no help.
+      acceptsCircle: policy == .replace || insists
     )
     var revoked: [ExclusivityDomain.WeakRequest] = []
     let joining = table.join(applicant, taken: surroundings.slots, revoked: &revoked)
@@ -150,26 +151,22 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       phase = .holding(ticket)
       answer.isGranted = true
     case .waiting(let ticket): phase = .waiting(ticket)
-    case .circle(let key, let holder): refuse(because: .circle(key, holder: holder.request), &answer)
+    case .circle(let key, let holder):
+      phase = .over
+      answer.refusal = .circle(key, holder: holder.request)
     }
     return answer
   }
 
-  private func refuse(because refusal: Answer.Refusal, _ answer: inout Answer) {
-    (phase, isRefused) = (.over, true)
-    answer.refusal = refusal
-  }
-
   private func refuse(_ owner: Operation, _ error: OperationError) {
-    if let own = owner as? AsyncOperation { return own.cancel(with: error) }
-    owner.cancel()
-    if owner.isCancelled {
-      gate?.unlock()
-    } else {
+    if let own = owner as? AsyncOperation { own.cancel(with: error) } else { owner.cancel() }
+    let isCancelled = owner.isCancelled
+    domain.state.withLock { _ in
+      isRefused = isCancelled
       // A plain operation may not let itself be cancelled: it waits.
-      domain.state.withLock { _ in (phase, isRefused, insists) = (.idle, false, true) }
-      operationAsks()
+      if !isCancelled { (phase, insists) = (.idle, true) }
     }
+    if isCancelled { gate?.unlock() } else { operationAsks() }
   }
 
   private func replace() {
@@ -223,9 +220,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   private func begin(_ table: inout ExclusivityDomain.Table) -> Bool {
     switch phase {
     case .holding(let ticket): table.begin(ticket)
-    case .waiting: false
-    // It has been cancelled, and is not to execute.
-    case .idle, .over: true
+    // If it is over it has been cancelled, or is just about to be.
+    case .idle, .waiting, .over: false
     }
   }
 

@@ -59,8 +59,7 @@ extension OperationQueue {
     operation.claimForQueue()
     operation.require(request)
     operation.permitAdmission()
-    // Another thread may be just about to cancel it: then it finishes in the queue.
-    if request.wasRefused, operation.isCancelled { return false }
+    if request.wasRefused { return false }
     addClaimed(operation)
     return true
   }

@@ -147,6 +147,103 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["first"])
   }
 
+  /// The circle that is in its way goes with what it replaces.
+  @Test func aMemberThatReplacesIsNotRefusedBecauseOfACircle() async {
+    let begun = [HeldOperation(), HeldOperation()]
+    let groups = zip(["A", "B"], begun).map { name, held in GroupOperation(name) { held } }
+    for (group, key) in zip(groups, ["a", "b"]) {
+      queue.addOperation(group, exclusive: ExclusivityKey(key), in: domain)
+    }
+    for held in begun { await held.begun.opened() }
+    groups[0].addOperation(NoteOperation("first", journal), exclusive: "b", in: domain)
+    #expect(groups[1].addOperation(NoteOperation("second", journal), exclusive: "a", policy: .replace, in: domain))
+    #expect(groups[0].isCancelled && !groups[1].isCancelled)
+    for held in begun { held.gate.open() }
+    for group in groups { await group.finished() }
+    #expect(journal.entries == ["second"])
+  }
+
+  // MARK: Slots
+
+  /// A group with a member under keys.
+  private func inner(_ keys: ExclusivityKey...) -> GroupOperation {
+    let group = GroupOperation()
+    group.addOperation(NoteOperation("member", journal), exclusive: keys, in: domain)
+    return group
+  }
+
+  @Test func aMemberGoesBeforeThoseWhoWaitForTheSlotOfItsGroup() async {
+    let single = OperationQueue.limited(to: 1)
+    let begun = HeldOperation()
+    let group = GroupOperation([begun])
+    single.addOperation(group)
+    await begun.begun.opened()
+    let next = NoteOperation("next", journal)
+    single.addOperation(next, exclusive: "a", in: domain)
+    #expect(domain.holder(of: "a") == "next")
+    group.addOperation(GroupOperation([inner("a", "b")]))
+    begun.gate.open()
+    await next.finished()
+    #expect(journal.entries == ["member", "next"])
+  }
+
+  @Test func aMemberGoesBeforeThoseWhoWaitForTheSlotOfItsGroupInAGroup() async {
+    let outer = GroupOperation([inner("a")])
+    outer.maxConcurrentOperationCount = 1
+    outer.addOperation(NoteOperation("next", journal), exclusive: "a", in: domain)
+    queue.addOperation(outer)
+    await outer.finished()
+    #expect(journal.entries == ["member", "next"])
+  }
+
+  @Test func butNotBeforeItsSiblings() async {
+    let group = GroupOperation()
+    group.maxConcurrentOperationCount = 1
+    let held = HeldOperation()
+    group.addOperation(held)
+    for index in 0..<10 { group.addOperation(NoteOperation("\(index)", journal), exclusive: "a", in: domain) }
+    queue.addOperation(group)
+    held.gate.open()
+    await group.finished()
+    #expect(journal.entries == (0..<10).map(String.init))
+  }
+
+  /// Two slots: one for the group, whose member has been let in before `next`, and one for `next` in the end.
+  @Test(arguments: [true, false]) func whoHasItsSlotTooEarlyWaitsForItsKeyThere(isCancelled: Bool) async {
+    let double = OperationQueue.limited(to: 2)
+    let (begun, other, member) = (HeldOperation(), HeldOperation(), HeldOperation())
+    let group = GroupOperation([begun])
+    double.addOperations([group, other])
+    await begun.begun.opened()
+    await other.begun.opened()
+    let next = HeldOperation()
+    let started = Gate()
+    next.addCondition(OperationCondition(name: "") { _ in started.open() })
+    double.addOperation(next, exclusive: "a", in: domain)
+    group.addOperation(member, exclusive: "a", in: domain)
+    await member.begun.opened()
+    other.gate.open()
+    let last = NoteOperation("last", journal)
+    double.addOperation(last)
+    while next.core.withLock({ $0.lifecycle.phase }) != .evaluating { await Task.yield() }
+    #expect(!started.isOpen && next.state == .pending && !last.isFinished)
+    if isCancelled {
+      next.cancel()
+      await next.finished()
+      await last.finished()
+      #expect(!started.isOpen && domain.waiting(for: "a").isEmpty)
+    }
+    member.gate.open()
+    begun.gate.open()
+    next.gate.open()
+    await last.finished()
+    await next.finished()
+    await group.finished()
+    #expect(next.begun.isOpen != isCancelled && isUnused)
+  }
+
+  // MARK: Ends of holders
+
   @Test func aGroupThatTimedOutKeepsItsKeyUntilItsMembersHaveFinished() async {
     let clock = ManualClock()
     let member = HeldOperation().named("member")

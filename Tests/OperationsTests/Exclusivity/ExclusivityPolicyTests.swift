@@ -107,6 +107,63 @@ struct ExclusivityPolicyTests {
     #expect(journal.entries == ["first", "next"])
   }
 
+  @Test func aPlainWaiterThatHasFinishedIsNotInTheWay() async {
+    let holder = held("holder", "a")
+    for _ in 0..<300 {
+      let waiter = plain("", journal)
+      queue.addOperation(waiter, exclusive: "a", "b", in: domain)
+      waiter.cancel()
+      await waiter.finished()
+      let next = plain("", journal)
+      #expect(queue.addOperation(next, exclusive: "b", policy: .drop, in: domain))
+      await next.finished()
+    }
+    holder.gate.open()
+    await holder.finished()
+  }
+
+  @Test func allKeysOfAGroupWithPlainMembersAreFreeForItsObservers() async {
+    let dropped = Journal<Bool>()
+    for _ in 0..<100 {
+      let group = GroupOperation()
+      for _ in 0..<3 { group.addOperation(plain("", journal), exclusive: "a", in: domain) }
+      group.addObserver(
+        OperationObserver(didFinish: { [queue, domain] _ in
+          dropped.write(!queue.addOperation(AsyncOperation(), exclusive: "b", policy: .drop, in: domain))
+        })
+      )
+      queue.addOperation(group, exclusive: "a", "b", in: domain)
+      await queue.finished()
+    }
+    #expect(dropped.count == 100 && !dropped.entries.contains(true))
+  }
+
+  /// It does not let itself be cancelled.
+  private final class Stubborn: Operation, @unchecked Sendable {
+    let executed = Gate()
+    override func cancel() {}
+    override func main() { executed.open() }
+  }
+
+  @Test func aPlainOperationThatCannotBeCancelledWaitsInstead() async {
+    for isReady in [true, false] {
+      let holder = held("holder", "a")
+      let stubborn = Stubborn()
+      let dependency = AsyncOperation()
+      if !isReady { dependency ==> stubborn }
+      #expect(queue.addOperation(stubborn, exclusive: "a", policy: .drop, in: domain))
+      await start(dependency)
+      while domain.waiting(for: "a") != ["Stubborn"] { await Task.yield() }
+      let last = held("last", "a", policy: .replace)
+      #expect(holder.isCancelled && !stubborn.executed.isOpen)
+      holder.gate.open()
+      await stubborn.finished()
+      last.gate.open()
+      await last.finished()
+      #expect(stubborn.executed.isOpen)
+    }
+  }
+
   @Test func oneThatHasToAskLaterIsDroppedLater() async {
     for isOwn in [true, false] {
       let first = held("first", "a")
@@ -154,6 +211,44 @@ struct ExclusivityPolicyTests {
     last.gate.open()
     await last.finished()
     await other.finished()
+  }
+
+  @Test func oneThatHasBeenCancelledReplacesNobody() async {
+    let holder = held("holder", "a")
+    await holder.begun.opened()
+    let dependency = AsyncOperation()
+    let operation = plain("", journal)
+    dependency ==> operation
+    operation.cancel()
+    queue.addOperation(operation, exclusive: "a", policy: .replace, in: domain)
+    await operation.finished()
+    await start(dependency)
+    for member: Operation in [plain("", journal), NoteOperation("", journal)] {
+      let group = GroupOperation()
+      group.addOperation(member, exclusive: "a", policy: .replace, in: domain)
+      group.cancel()
+      queue.addOperation(group)
+      await group.finished()
+    }
+    #expect(!holder.isCancelled && domain.waiting(for: "a").isEmpty)
+    holder.gate.open()
+    await holder.finished()
+  }
+
+  @Test func classicOperationsAreDroppedAndReplaced() async {
+    let first = ClassicOperation()
+    queue.addOperation(first, exclusive: "a", in: domain)
+    await first.begun.opened()
+    let dropped = ClassicOperation()
+    #expect(!queue.addOperation(dropped, exclusive: "a", policy: .drop, in: domain))
+    await dropped.finished()
+    let last = ClassicOperation()
+    queue.addOperation(last, exclusive: "a", policy: .replace, in: domain)
+    #expect(first.isCancelled && !last.begun.isOpen)
+    first.gate.open()
+    await last.begun.opened()
+    last.gate.open()
+    await last.finished()
   }
 
   @Test func theLastOfManyRemains() async {

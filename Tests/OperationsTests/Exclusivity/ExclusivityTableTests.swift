@@ -112,7 +112,11 @@ struct ExclusivityTableTests {
     let keys: [ExclusivityKey]
     /// What it runs inside of, from the innermost outwards.
     let outer: [Int]
+    /// Where it needs the only slot before it can begin.
+    var slots: Place?
   }
+
+  private final class Place: Sendable {}
 
   /// Three actors, with every choice of two keys and of what they run inside of, in every order of events.
   @Test func everySequenceOfEventsKeepsThePromises() {
@@ -136,13 +140,21 @@ struct ExclusivityTableTests {
   /// The same for seven actors and four keys, in orders that the machine chooses.
   @Test(arguments: SeededGenerator.seeds) func randomSequencesOfEventsKeepThePromises(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
+    let (queue, groups) = (Place(), (0..<7).map { _ in Place() })
     for _ in 0..<100 {
       var actors: [Actor] = []
       for index in 0..<7 {
         let keys = (["a", "b", "c", "d"] as [ExclusivityKey]).shuffled(using: &generator)
         let parent = Int.random(in: -index...index, using: &generator) - 1
         let outer = parent < 0 ? [] : [parent] + actors[parent].outer
-        actors.append(Actor(keys: Array(keys.prefix(Int.random(in: 1...3, using: &generator))), outer: outer))
+        let places = parent < 0 ? [nil, queue] : [nil, groups[parent]]
+        actors.append(
+          Actor(
+            keys: Array(keys.prefix(Int.random(in: 1...3, using: &generator))),
+            outer: outer,
+            slots: places.randomElement(using: &generator) ?? nil
+          )
+        )
       }
       var walk = Walk(actors)
       walk.wander(&generator)
@@ -154,6 +166,7 @@ struct ExclusivityTableTests {
     private enum Phase {
       case away
       case standing(Int)
+      case begun(Int)
       case gone
     }
 
@@ -167,51 +180,67 @@ struct ExclusivityTableTests {
     }
 
     private func ticket(_ actor: Int) -> Int? {
-      if case .standing(let ticket) = phases[actor] { ticket } else { nil }
+      switch phases[actor] {
+      case .standing(let ticket), .begun(let ticket): ticket
+      case .away, .gone: nil
+      }
+    }
+
+    private func hasBegun(_ actor: Int) -> Bool {
+      if case .begun = phases[actor] { true } else { false }
     }
 
     private func isHolding(_ actor: Int) -> Bool {
       ticket(actor).map { table.entries[$0]?.isGranted == true } ?? false
     }
 
-    private var holders: [Int] { actors.indices.filter(isHolding) }
+    private var holders: Set<Int> { Set(actors.indices.filter(isHolding)) }
 
-    /// What can happen: somebody comes, inside of what has begun; or leaves, because it has finished, given up or timed out.
-    private var movable: [Int] {
-      actors.indices.filter { actor in
-        switch phases[actor] {
-        case .away: actors[actor].outer.allSatisfy(isHolding)
-        case .standing: true
-        case .gone: false
-        }
-      }
+    private func isSlotFree(for actor: Int) -> Bool {
+      guard let slots = actors[actor].slots else { return true }
+      return !actors.indices.contains { $0 != actor && hasBegun($0) && actors[$0].slots === slots }
     }
 
-    private mutating func move(_ actor: Int) {
-      let before = Set(holders)
-      switch phases[actor] {
-      case .away:
-        let outer = actors[actor].outer.compactMap(ticket)
-        var revoked: [Int] = []
-        let applicant = ExclusivityTable.Applicant(
-          claimant: actor,
-          places: table.places(for: actors[actor].keys, within: outer),
-          outer: outer
-        )
-        switch table.join(applicant, taken: [], revoked: &revoked) {
-        case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
-        case .circle:
-          #expect(!outer.isEmpty, "only what runs inside a holder can close a circle")
-          phases[actor] = .gone
-        }
-        #expect(Set(holders).subtracting([actor]) == before, "somebody else was given, or has lost, a key")
-      case .standing(let ticket):
+    /// Somebody comes, inside of what has begun.
+    private mutating func join(_ actor: Int) {
+      let outer = actors[actor].outer.compactMap(ticket)
+      let before = holders
+      var revoked: [Int] = []
+      let applicant = ExclusivityTable.Applicant(
+        claimant: actor,
+        places: table.places(for: actors[actor].keys, within: outer),
+        outer: outer,
+        slots: actors[actor].slots.map { ObjectIdentifier($0) },
+        isPatient: true
+      )
+      let taken = actors[actor].outer.compactMap { actors[$0].slots.map { ObjectIdentifier($0) } }
+      switch table.join(applicant, taken: taken, revoked: &revoked) {
+      case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
+      case .circle:
+        #expect(!outer.isEmpty, "only what runs inside a holder can close a circle")
         phases[actor] = .gone
-        let granted = table.leave(ticket)
-        #expect(Set(granted) == Set(holders).subtracting(before) && granted.count == Set(granted).count)
-      case .gone: return
       }
-      check()
+      #expect(before.subtracting(holders) == Set(revoked) && !revoked.contains(where: hasBegun))
+      #expect(holders.subtracting([actor]).isSubset(of: before), "somebody else was given a key")
+    }
+
+    private mutating func begin(_ actor: Int) {
+      guard case .standing(let ticket) = phases[actor] else { return }
+      #expect(table.begin(ticket) == isHolding(actor))
+      if isHolding(actor) { phases[actor] = .begun(ticket) }
+    }
+
+    /// It has finished, given up, or timed out.
+    private mutating func leave(_ actor: Int) {
+      guard let ticket = ticket(actor) else { return }
+      let before = holders
+      phases[actor] = .gone
+      let granted = table.leave(ticket)
+      #expect(Set(granted) == holders.subtracting(before) && granted.count == Set(granted).count)
+    }
+
+    private func isSomebodyInside(_ actor: Int) -> Bool {
+      actors.indices.contains { ticket($0) != nil && actors[$0].outer.contains(actor) }
     }
 
     private func check() {
@@ -221,13 +250,21 @@ struct ExclusivityTableTests {
           #expect(Set(actors[one].keys).isDisjoint(with: actors[other].keys), "both hold a key")
         }
       }
-      // A holder leaves when those inside it have. If nobody else came everybody would get to the front.
+      // Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would get
+      // to the front.
       var rest = self
-      while let next = rest.holders.first(where: { holder in
-        !rest.actors.indices.contains { rest.ticket($0) != nil && rest.actors[$0].outer.contains(holder) }
-      }), let ticket = rest.ticket(next) {
-        rest.phases[next] = .gone
-        _ = rest.table.leave(ticket)
+      var isMoving = true
+      while isMoving {
+        isMoving = false
+        for actor in rest.actors.indices {
+          if rest.hasBegun(actor), !rest.isSomebodyInside(actor) {
+            rest.leave(actor)
+            isMoving = true
+          } else if rest.isHolding(actor), !rest.hasBegun(actor), rest.isSlotFree(for: actor) {
+            rest.begin(actor)
+            isMoving = true
+          }
+        }
       }
       #expect(
         rest.actors.indices.allSatisfy { rest.ticket($0) == nil } && rest.table.isEmpty,
@@ -235,17 +272,35 @@ struct ExclusivityTableTests {
       )
     }
 
+    /// What can happen next.
+    private var moves: [(inout Walk) -> Void] {
+      actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
+        switch phases[actor] {
+        case .away: actors[actor].outer.allSatisfy(hasBegun) ? [{ $0.join(actor) }] : []
+        case .standing:
+          isHolding(actor) && isSlotFree(for: actor)
+            ? [{ $0.begin(actor) }, { $0.leave(actor) }] : [{ $0.leave(actor) }]
+        case .begun: [{ $0.leave(actor) }]
+        case .gone: []
+        }
+      }
+    }
+
     /// - Returns: How many states there are from here on.
     func walk() -> Int {
-      movable.reduce(1) { count, actor in
+      moves.reduce(1) { count, move in
         var next = self
-        next.move(actor)
+        move(&next)
+        next.check()
         return count + next.walk()
       }
     }
 
     mutating func wander(_ generator: inout SeededGenerator) {
-      while let actor = movable.randomElement(using: &generator) { move(actor) }
+      while let move = moves.randomElement(using: &generator) {
+        move(&self)
+        check()
+      }
       #expect(table.isEmpty)
     }
   }

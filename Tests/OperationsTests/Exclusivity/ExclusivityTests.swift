@@ -156,6 +156,37 @@ struct ExclusivityTests {
     #expect(journal.entries == ["late", "early"])
   }
 
+  /// A dependency comes when the operation has decided to ask, and does not stand in line yet.
+  @Test func oneThatGainsADependencyInTheInstantOfAskingWaitsForItAndAsksAgain() async {
+    final class Admission: OperationAdmission, @unchecked Sendable {
+      let operation: AsyncOperation
+      let dependency = AsyncOperation()
+      var calls: [String] = []
+
+      init(to operation: AsyncOperation) { self.operation = operation }
+
+      override func operationAsks() {
+        calls.append("asks")
+        if calls == ["asks"] { dependency ==> operation }
+      }
+
+      override func operationPostpones() -> Bool {
+        calls.append("postpones")
+        return calls.count > 2
+      }
+    }
+    let operation = note("operation")
+    let admission = Admission(to: operation)
+    operation.require(admission)
+    operation.permitAdmission()
+    #expect(admission.calls == ["asks", "postpones", "postpones"])
+    admission.dependency.start()
+    #expect(admission.calls.last == "asks")
+    operation.admit()
+    await start(operation)
+    #expect(journal.entries == ["operation"])
+  }
+
   @Test func oneThatNeedNotWaitForTheOtherAnyMoreAsks() async {
     let other = note("other")
     let operation = note("operation")
@@ -290,6 +321,51 @@ struct ExclusivityTests {
     }
     await live.none()
     while !isUnused { await Task.yield() }
+  }
+
+  @Test func whatACancelledPlainOperationWaitedForIsLetGo() async {
+    let live = LiveCount()
+    do {
+      let token = LiveCount.Token(live)
+      let never = BlockOperation { withExtendedLifetime(token) {} }
+      let operation = plain("", journal)
+      operation.addDependency(never)
+      queue.addOperation(operation, exclusive: "a", in: domain)
+      operation.cancel()
+      await operation.finished()
+    }
+    await live.none()
+  }
+
+  /// What it waited for calls itself finished, and tells Foundation a moment later.
+  @Test func aCancelledPlainOperationMayGoBeforeItsDependencyTells() async {
+    final class Late: Operation, @unchecked Sendable {
+      let flag = Locked(false)
+      override var isFinished: Bool { flag.withLock { $0 } }
+    }
+    for isMember in [false, true] {
+      let late = Late()
+      let live = LiveCount()
+      do {
+        let token = LiveCount.Token(live)
+        let operation = BlockOperation { withExtendedLifetime(token) {} }
+        operation.addDependency(late)
+        if isMember {
+          let group = GroupOperation()
+          group.addOperation(operation, exclusive: "a", in: domain)
+          queue.addOperation(group)
+          late.flag.withLock { $0 = true }
+          group.cancel()
+        } else {
+          queue.addOperation(operation, exclusive: "a", in: domain)
+          late.flag.withLock { $0 = true }
+          operation.cancel()
+        }
+      }
+      await live.none()
+      while !isUnused { await Task.yield() }
+      late.didChangeValue(for: \.isFinished)
+    }
   }
 
   // MARK: Awaited
