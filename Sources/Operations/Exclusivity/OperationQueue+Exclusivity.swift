@@ -14,21 +14,25 @@ extension OperationQueue {
   /// same key. Waiting for a key takes no slot of the queue and no thread. Several keys are granted together or not at all,
   /// in whatever order they are named, and nobody waits for ever while others come and go.
   ///
-  /// A key is free again when its holder has finished, whatever way it did; a holder that is cancelled keeps it until then. One
-  /// that is cancelled while it waits gives its place up at once.
+  /// A key is free again when its holder has finished, whatever way it did: for those who wait when its observers have heard of
+  /// the end, for a newcomer at once. A holder that is cancelled keeps it until then, also if its queue is suspended or full;
+  /// one that is cancelled while it waits gives its place up at once.
   ///
-  /// A **plain Foundation operation** cannot tell as much: it waits for a gate, which shows in its `dependencies`; that it
-  /// was cancelled is noticed when it finishes; and a dependency that is added to it afterwards is not waited for before it
-  /// asks. Afterwards means for one of ours: when it has its keys.
+  /// A **plain Foundation operation** cannot tell as much. It waits for a gate, which shows in its `dependencies`; that it
+  /// was cancelled is noticed when it finishes; a dependency that is added to it after this call is not waited for before it
+  /// asks; and what it has it keeps while it waits for a slot. One of ours waits for dependencies that are added until it has
+  /// its keys, and gives them back while it waits for a slot that a group has whose member wants them.
   ///
   /// - Parameters:
   ///   - operation: Of any kind, in no queue and no group, and not started.
   ///   - keys: What it is to hold. Without any it is just added.
   ///   - policy: What it does if one of the keys is taken, or waited for, when it asks.
   ///   - domain: Where the keys mean something.
-  /// - Returns: False if the operation was dropped at once. It has finished then, or is about to, and is in no queue.
-  /// - Important: What holds a key must not wait for an operation that wants it, unless that is one of its own members. If
-  ///   members of two groups ask for the keys that the other group holds, the later one is cancelled with
+  /// - Returns: False if the operation was turned away at once. Its errors are complete then; it finishes without a slot of the
+  ///   queue, in which it is not.
+  /// - Important: What executes must not wait for an operation that wants a key which it holds itself, or which somebody has
+  ///   who waits behind it: for its keys, or for a slot of its queue. Members of a group may: they go first. Only if
+  ///   members of two groups ask for keys that the other group holds, the later one is cancelled with
   ///   ``OperationError/Code/waitCycle``: let the groups ask for all of their keys.
   @discardableResult
   public func addOperation(
@@ -103,15 +107,27 @@ extension OperationQueue {
     in domain: ExclusivityDomain = .shared
   ) async throws -> O.Output {
     try await run(operation, exclusive: keys, policy: policy, in: domain)
-    return try operation.output()
   }
 
-  private func run(
-    _ operation: AsyncOperation,
+  /// The same for keys that are only known when the program runs.
+  public func run<O: AsyncOperation>(
+    _ operation: O,
     exclusive keys: [ExclusivityKey],
-    policy: ExclusivityPolicy,
-    in domain: ExclusivityDomain
+    policy: ExclusivityPolicy = .wait,
+    in domain: ExclusivityDomain = .shared
   ) async throws {
     try await run(operation) { addOperation(operation, exclusive: keys, policy: policy, in: domain) }
+  }
+
+  /// The same for keys that are only known when the program runs.
+  @discardableResult
+  public func run<O: OutputOperation>(
+    _ operation: O,
+    exclusive keys: [ExclusivityKey],
+    policy: ExclusivityPolicy = .wait,
+    in domain: ExclusivityDomain = .shared
+  ) async throws -> O.Output {
+    try await run(operation as AsyncOperation, exclusive: keys, policy: policy, in: domain)
+    return try operation.output()
   }
 }
