@@ -133,22 +133,6 @@ struct ExclusivityTable<Claimant> {
     entries[ticket]?.behind += 1
   }
 
-  // MARK: Beginning
-
-  /// - Returns: Whether it has its keys, and keeps them from now on.
-  mutating func begin(_ ticket: Ticket) -> Bool {
-    guard let entry = entries[ticket], entry.isGranted else { return false }
-    entries[ticket]?.hasBegun = true
-    waitNoMoreForSlot(ticket, entry)
-    return true
-  }
-
-  private mutating func waitNoMoreForSlot(_ ticket: Ticket, _ entry: Entry) {
-    guard let slots = entry.applicant.slots else { return }
-    unbegun[slots]?.remove(ticket)
-    if unbegun[slots]?.isEmpty == true { unbegun[slots] = nil }
-  }
-
   /// All who wait for one of these to leave, directly or not.
   private func waiting(for tickets: [Ticket]) -> Set<Ticket> {
     if tickets.isEmpty { return [] }
@@ -171,6 +155,22 @@ struct ExclusivityTable<Claimant> {
       }
     }
     return result.subtracting(tickets)
+  }
+
+  // MARK: Beginning
+
+  /// - Returns: Whether it has its keys, and keeps them from now on.
+  mutating func begin(_ ticket: Ticket) -> Bool {
+    guard let entry = entries[ticket], entry.isGranted else { return false }
+    entries[ticket]?.hasBegun = true
+    waitNoMoreForSlot(ticket, entry)
+    return true
+  }
+
+  private mutating func waitNoMoreForSlot(_ ticket: Ticket, _ entry: Entry) {
+    guard let slots = entry.applicant.slots else { return }
+    unbegun[slots]?.remove(ticket)
+    if unbegun[slots]?.isEmpty == true { unbegun[slots] = nil }
   }
 
   // MARK: Going

@@ -67,6 +67,24 @@ struct ExclusiveGroupTests {
     #expect(group.failures.map(\.path) == [["group", "own"]] && OperationError.Code.excluded ~= group.errors[0])
   }
 
+  @Test func aPlainMemberThatIsReplacedFinishesBeforeTheHolder() async {
+    let holder = HeldOperation()
+    queue.addOperation(holder, exclusive: "a", in: domain)
+    await holder.begun.opened()
+    let member = plain("member", journal)
+    let group = GroupOperation()
+    group.addOperation(member, exclusive: "a", in: domain)
+    queue.addOperation(group)
+    while domain.waiting(for: "a").isEmpty { await Task.yield() }
+    let last = NoteOperation("last", journal)
+    queue.addOperation(last, exclusive: "a", policy: .replace, in: domain)
+    await group.finished()
+    #expect(member.isCancelled && !holder.isFinished)
+    holder.gate.open()
+    await last.finished()
+    #expect(journal.entries == ["last"])
+  }
+
   // MARK: Groups that hold a key
 
   @Test func whatIsInsideAHolderIsLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
@@ -194,6 +212,23 @@ struct ExclusiveGroupTests {
     queue.addOperation(outer)
     await outer.finished()
     #expect(journal.entries == ["member", "next"])
+  }
+
+  @Test func whoHasLostItsKeyToAMemberGivesItsPlaceUpWhenItIsCancelled() async {
+    let single = OperationQueue.limited(to: 1)
+    let member = HeldOperation().named("member")
+    let group = GroupOperation([HeldOperation()])
+    single.addOperation(group)
+    let next = NoteOperation("next", journal)
+    single.addOperation(next, exclusive: "a", in: domain)
+    group.addOperation(member, exclusive: "a", in: domain)
+    await member.begun.opened()
+    #expect(domain.holder(of: "a") == "member" && domain.waiting(for: "a") == ["next"])
+    next.cancel()
+    #expect(domain.waiting(for: "a").isEmpty && !next.isFinished)
+    for case let held as HeldOperation in group.operations { held.gate.open() }
+    await next.finished()
+    #expect(journal.entries.isEmpty)
   }
 
   @Test func butNotBeforeItsSiblings() async {

@@ -94,22 +94,23 @@ struct SharedRunTests {
     #expect(logins.entries[0].isCancelled && logins.entries[0].isFinished && logins.count == 1)
   }
 
-  @Test func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd() async throws {
+  @Test(arguments: [true, false])
+  func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
     let holding = HeldOperation()
     let first = Task { [queue, domain] in
       try await queue.run(sharing: "login", in: domain) {
-        let operation = TaskOperation {
+        TaskOperation {
           await holding.finished()
           return 1
         }
-        return operation
       }
     }
     await callers(1)
-    first.cancel()
-    while domain.callers(sharing: "login", Int.self) != nil { await Task.yield() }
+    while queue.operations.isEmpty { await Task.yield() }
+    if byCaller { first.cancel() } else { queue.cancelAllOperations() }
+    while queue.operations.first?.isCancelled != true { await Task.yield() }
     let second = Task { try await login() }
-    await callers(1)
+    while domain.waiting(for: "login").isEmpty { await Task.yield() }
     #expect(logins.count == 1 && domain.waiting(for: "login") == ["login 1"])
     holding.start()
     holding.gate.open()
