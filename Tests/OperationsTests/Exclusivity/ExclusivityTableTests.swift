@@ -141,7 +141,7 @@ struct ExclusivityTableTests {
   @Test(arguments: SeededGenerator.seeds) func randomSequencesOfEventsKeepThePromises(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let (queue, groups) = (Place(), (0..<7).map { _ in Place() })
-    for _ in 0..<100 {
+    for _ in 0..<40 {
       var actors: [Actor] = []
       for index in 0..<7 {
         let keys = (["a", "b", "c", "d"] as [ExclusivityKey]).shuffled(using: &generator)
