@@ -2,8 +2,8 @@ import Foundation
 
 /// What an operation of the toolkit tells by itself has to be watched for with a plain one.
 extension ExclusivityRequest {
-  /// Asks when all of `waitedFor` have finished, at once if there are none; and gives the keys back when the operation has.
-  func see(_ operation: Operation, through waitedFor: [Operation]) {
+  /// Asks when all of `waitedFor` have finished, if there are any; and gives the keys back when the operation has.
+  func watch(_ operation: Operation, waitingFor waitedFor: [Operation]) {
     let relay = waitedFor.isEmpty ? nil : FinishRelay { self.operationAsks() }
     FinishRelay {
       self.operationDidFinish()
@@ -11,7 +11,7 @@ extension ExclusivityRequest {
       relay?.stop(waitingFor: waitedFor)
       operation.forgetDependencies()
     }.wait(for: [operation])
-    if let relay { relay.wait(for: waitedFor) } else { operationAsks() }
+    relay?.wait(for: waitedFor)
   }
 }
 

@@ -259,15 +259,3 @@ struct ExclusivityTable<Claimant> {
 }
 
 extension ExclusivityTable.Joining: Equatable where Claimant: Equatable {}
-
-extension Dictionary {
-  /// A dictionary never gives back by itself what it once needed.
-  fileprivate var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
-
-  fileprivate mutating func giveBackRoom() {
-    guard hasMuchRoom else { return }
-    var smaller = Self(minimumCapacity: count * 2)
-    for (key, value) in self { smaller[key] = value }
-    self = smaller
-  }
-}

@@ -46,7 +46,8 @@ extension GroupOperation {
     addOperation(operation)
     whenBegun { hasBegun in
       if hasBegun {
-        request.see(operation, through: waitedFor)
+        request.watch(operation, waitingFor: waitedFor)
+        if waitedFor.isEmpty { request.operationAsks() }
       } else {
         gate.unlock()
       }

@@ -80,7 +80,7 @@ extension OperationQueue {
     if !request.isHolding { operation.addDependency(gate) }
     addOperation(operation)
     gate.unlock()
-    request.see(operation, through: waitedFor)
+    request.watch(operation, waitingFor: waitedFor)
     return true
   }
 

@@ -8,8 +8,8 @@ extension OperationQueue {
   /// ```
   ///
   /// The first caller makes the operation, in this queue and under the key, which excludes others as
-  /// ``addOperation(_:exclusive:policy:in:)`` does. Whoever asks before it has finished gets its outcome, too; the next caller after
-  /// its end, or after it has been cancelled, starts a new one.
+  /// ``addOperation(_:exclusive:policy:in:)`` does. Whoever asks before it has finished gets its outcome, too; the next
+  /// caller after its end, or after it has been cancelled, starts a new one. What holds the key itself must not ask.
   ///
   /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last one
   /// cancels it, and leaves when it has finished.
@@ -77,6 +77,7 @@ extension ExclusivityDomain {
   fileprivate func endRun(_ run: AnyObject, sharing key: ExclusivityKey) {
     state.withLock { state in
       if state.sharedRuns[key] === run { state.sharedRuns[key] = nil }
+      state.sharedRuns.giveBackRoom()
     }
   }
 }
