@@ -121,6 +121,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// - Precondition: The operation is ready, is not executing, and is not the member of a group.
   public final override func start() {
+    if runsOthersInside { noteQueue() }
     switch begin(by: .anyone) {
     case .begun, .isGone: return
     case .awaitGate:
@@ -215,6 +216,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Whether the operation says itself when the time of its timeout begins.
   var startsDeadlineItself: Bool { false }
+
+  /// Whether it is of a kind that other operations may run inside of.
+  var runsOthersInside: Bool { false }
 
   /// What runs inside this operation. Only a group has any.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }

@@ -21,6 +21,8 @@ final class OperationExtras {
 
   // MARK: What runs inside
 
+  /// The queue that the operation has a slot in, if others run inside it. Only to be compared.
+  var queue: ObjectIdentifier?
   /// Cancelled with the operation, and at its end.
   var task: Task<Void, Never>?
   /// Cancelled with the operation. In the operation's name for whoever looks for circles.

@@ -44,20 +44,6 @@ public final class ExclusivityDomain: Sendable {
     return claimants(of: key).waiting.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
   }
 
-  /// Where somebody waits for a slot, and one of those who do.
-  var waitingForSlots: [ObjectIdentifier: ExclusivityRequest] {
-    state.withLock { state in
-      var result: [ObjectIdentifier: ExclusivityRequest] = [:]
-      for (place, tickets) in state.table.unbegun {
-        for ticket in tickets {
-          result[place] = state.table.entries[ticket]?.claimant.request
-          if result[place] != nil { break }
-        }
-      }
-      return result
-    }
-  }
-
   private func claimants(of key: ExclusivityKey) -> (holders: [ExclusivityRequest], waiting: [ExclusivityRequest]) {
     state.withLock { state in
       let (holders, waiting) = state.table.claimants(of: key)

@@ -33,7 +33,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     /// Others that have got all of their keys.
     var granted: [ExclusivityRequest] = []
     /// Others that have lost theirs again. They find out when they begin.
-    var revoked: [ExclusivityRequest] = []
+    var revoked: [ExclusivityRequest?] = []
   }
 
   private let keys: [ExclusivityKey]
@@ -138,14 +138,17 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       places: places,
       outer: outer,
       slots: slots,
+      taken: surroundings.slots,
       isPatient: gate == nil,
       // Whoever is in its way is about to be cancelled; or there is no help.
       acceptsCircle: policy == .replace || insists
     )
-    var revoked: [ExclusivityDomain.WeakRequest] = []
-    let joining = table.join(applicant, taken: surroundings.slots, revoked: &revoked)
-    answer.revoked = revoked.compactMap(\.request)
-    for other in answer.revoked { other.waitAgain() }
+    let (joining, moves) = table.join(applicant)
+    for (claimant, ticket) in moves.revoked {
+      answer.revoked.append(claimant.request)
+      claimant.request?.waitAgain(with: ticket)
+    }
+    answer.granted += ExclusivityRequest.hold(moves.granted, &table)
     switch joining {
     case .granted(let ticket):
       phase = .holding(ticket)
@@ -182,12 +185,6 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   private var limitedSlots: ObjectIdentifier? {
     if let group { return group.maxConcurrentOperationCount < 0 ? nil : ObjectIdentifier(group) }
     return queue.flatMap { $0.maxConcurrentOperationCount < 0 ? nil : ObjectIdentifier($0) }
-  }
-
-  /// Whether this waits for a slot that one of these operations has, or that the last of them has in a queue.
-  func waitsForSlot(ofAnyOf operations: ArraySlice<AsyncOperation>, queued last: AsyncOperation) -> Bool {
-    if let group { return operations.contains { $0 === group } }
-    return queue?.operations.contains { $0 === last } == true
   }
 
   /// Lets the operation in, or go on.
@@ -274,25 +271,33 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     return granted != nil
   }
 
-  /// It holds its keys now.
-  fileprivate func hold(_ table: inout ExclusivityDomain.Table) {
-    guard case .waiting(let ticket) = phase else { return }
-    phase = .holding(ticket)
-    if resumption != nil { _ = table.begin(ticket) }
+  /// They hold their keys now.
+  ///
+  /// - Returns: Those that are still there, to be let in when the lock is released.
+  fileprivate static func hold(
+    _ claimants: [ExclusivityDomain.WeakRequest],
+    _ table: inout ExclusivityDomain.Table
+  ) -> [ExclusivityRequest] {
+    let requests = claimants.compactMap(\.request)
+    for request in requests {
+      guard case .waiting(let ticket) = request.phase else { continue }
+      request.phase = .holding(ticket)
+      if request.resumption != nil { _ = table.begin(ticket) }
+    }
+    return requests
   }
 
-  /// It has lost them to somebody who goes before.
-  private func waitAgain() {
-    if case .holding(let ticket) = phase { phase = .waiting(ticket) }
+  /// Somebody goes before.
+  private func waitAgain(with ticket: ExclusivityDomain.Table.Ticket) {
+    if phase.ticket != nil { phase = .waiting(ticket) }
   }
 }
 
 extension ExclusivityDomain.Table {
   /// Under the lock of the domain.
   fileprivate mutating func release(_ ticket: Ticket) -> [ExclusivityRequest] {
-    let granted = leave(ticket).compactMap(\.request)
-    for request in granted { request.hold(&self) }
-    return granted
+    let granted = leave(ticket)
+    return ExclusivityRequest.hold(granted, &self)
   }
 }
 

@@ -4,22 +4,18 @@ import Foundation
 struct ExclusivitySurroundings {
   /// What the operations around it have asked for, from the innermost outwards.
   private(set) var requests: [ExclusivityRequest] = []
-  /// Where those have slots that others, who have asked for keys, wait for.
+  /// Where those operations have slots: in groups, and the outermost in a queue.
   private(set) var slots: [ObjectIdentifier] = []
 
   init(of group: GroupOperation?, in domain: ExclusivityDomain) {
-    var operations: [AsyncOperation] = []
     var next: AsyncOperation? = group
     while let operation = next {
-      operations.append(operation)
-      let (admission, supervisor) = operation.core.withLock { ($0.extras?.admission, $0.supervisor) }
+      let (admission, queue, supervisor) = operation.core.withLock {
+        ($0.extras?.admission, $0.extras?.queue, $0.supervisor)
+      }
       if let request = admission as? ExclusivityRequest, request.domain === domain { requests.append(request) }
       next = supervisor?.supervisedGroup
-    }
-    guard let last = operations.last else { return }
-    for (place, request) in domain.waitingForSlots {
-      // All but the innermost have a slot in the next one. Its members wait for theirs as this operation does.
-      if request.waitsForSlot(ofAnyOf: operations.dropFirst(), queued: last) { slots.append(place) }
+      if let place = next.map({ ObjectIdentifier($0) }) ?? queue { slots.append(place) }
     }
   }
 }

@@ -7,8 +7,10 @@
 /// siblings exclude each other. The holder keeps its place until those have left, too. And as a holder does not leave before
 /// what runs inside it has, that goes, for any other key, before those who wait for the holder.
 ///
-/// Those who hold their keys may still wait for a slot of their queue. What runs inside an operation that has such a slot
-/// goes before them, too, and gets what they hold: they *begin* when they have a slot and their keys.
+/// Those who hold their keys may still wait for a slot of their queue: they *begin* when they have both. What runs inside an
+/// operation that has such a slot goes before them, too, and gets what they hold. Nobody waits for ever: all waits that
+/// close a circle come from somebody inside of something, who either goes before others, or sends them to the end of their
+/// lines, or is turned away.
 struct ExclusivityTable<Claimant> {
   /// In the order of asking.
   typealias Ticket = Int
@@ -28,6 +30,8 @@ struct ExclusivityTable<Claimant> {
     var outer: [Ticket] = []
     /// Where it has to wait for a slot before it can begin, if slots are limited there.
     var slots: ObjectIdentifier?
+    /// Where what it runs inside of has slots.
+    var taken: [ObjectIdentifier] = []
     /// It begins with ``begin(_:)``: until then it can do without what it holds.
     var isPatient = false
     /// What stands in its way will go, whoever waits for whom.
@@ -46,7 +50,6 @@ struct ExclusivityTable<Claimant> {
 
     var claimant: Claimant { applicant.claimant }
     var places: [Place] { applicant.places }
-    var outer: [Ticket] { applicant.outer }
     var isGranted: Bool { behind == 0 }
 
     init(_ applicant: Applicant) {
@@ -60,6 +63,14 @@ struct ExclusivityTable<Claimant> {
     case waiting(Ticket)
     /// It would wait for a holder of this key, who waits for what it runs inside of: for ever.
     case circle(key: ExclusivityKey, holder: Claimant)
+  }
+
+  /// What somebody's coming means for others.
+  struct Moves {
+    /// They wait again, or at another place, with this ticket.
+    var revoked: [(claimant: Claimant, ticket: Ticket)] = []
+    /// They hold all their keys now.
+    var granted: [Claimant] = []
   }
 
   private(set) var entries: [Ticket: Entry] = [:]
@@ -84,36 +95,52 @@ struct ExclusivityTable<Claimant> {
   }
 
   /// Takes a place in all of its lines: the last, unless somebody there waits for what the applicant runs inside of.
-  ///
-  /// - Parameters:
-  ///   - taken: Where what it runs inside of has slots.
-  ///   - revoked: Is given those who do not hold their keys any more.
-  mutating func join(_ applicant: Applicant, taken: [ObjectIdentifier], revoked: inout [Claimant]) -> Joining {
-    let waiting = waiting(for: applicant.outer)
-    for place in waiting.isEmpty || applicant.acceptsCircle ? [] : applicant.places {
-      guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
-      if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
+  mutating func join(_ applicant: Applicant) -> (Joining, Moves) {
+    if !applicant.acceptsCircle, let circle = circle(through: applicant) { return (circle, Moves()) }
+    var moves = Moves()
+    var (others, slow) = waiting(for: applicant, throughSlots: true)
+    if applicant.places.contains(where: { holder(at: $0).map(others.contains) == true }) {
+      // Its holder waits for somebody who waits for a slot, and need not.
+      for ticket in slow where entries[ticket]?.hasBegun == false { postpone(ticket, &moves) }
+      (others, _) = waiting(for: applicant, throughSlots: true)
     }
-    let slow = taken.flatMap { unbegun[$0] ?? [] }
-    let others = slow.isEmpty ? waiting : self.waiting(for: applicant.outer + slow).union(slow)
-    let ticket = nextTicket
-    nextTicket += 1
-    var entry = Entry(applicant)
+    let ticket = add(applicant)
     for place in applicant.places {
       let first = first(at: place)
       let index =
         isAnyone(of: others, at: place)
         ? lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) } : nil
       if lines[place, default: ExclusivityLine()].add(ticket, at: index) {
-        if let first { giveWay(first, &revoked) }
+        if let first { giveWay(first, &moves) }
       } else {
-        entry.behind += 1
+        entries[ticket]?.behind += 1
       }
+    }
+    return (entries[ticket]?.isGranted == true ? .granted(ticket) : .waiting(ticket), moves)
+  }
+
+  private func circle(through applicant: Applicant) -> Joining? {
+    let waiting = waiting(for: applicant, throughSlots: false).all
+    if waiting.isEmpty { return nil }
+    for place in applicant.places {
+      guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
+      if entry.isGranted { return .circle(key: place.key, holder: entry.claimant) }
+    }
+    return nil
+  }
+
+  /// Who holds the key, and keeps it.
+  private func holder(at place: Place) -> Ticket? { first(at: place).flatMap { canBePassed($0) ? nil : $0 } }
+
+  /// A new entry, which stands in no line yet.
+  private mutating func add(_ applicant: Applicant) -> Ticket {
+    defer { nextTicket += 1 }
+    entries[nextTicket] = Entry(applicant)
+    for place in applicant.places {
       if let holder = place.holder { entries[holder]?.inside += 1 }
     }
-    entries[ticket] = entry
-    if let slots = applicant.slots { unbegun[slots, default: []].insert(ticket) }
-    return entry.isGranted ? .granted(ticket) : .waiting(ticket)
+    if let slots = applicant.slots { unbegun[slots, default: []].insert(nextTicket) }
+    return nextTicket
   }
 
   /// Mostly they are few, and the line is long.
@@ -127,34 +154,62 @@ struct ExclusivityTable<Claimant> {
   }
 
   /// Somebody has come before the first of a line.
-  private mutating func giveWay(_ ticket: Ticket, _ revoked: inout [Claimant]) {
+  private mutating func giveWay(_ ticket: Ticket, _ moves: inout Moves) {
     guard let entry = entries[ticket] else { return }
-    if entry.isGranted { revoked.append(entry.claimant) }
+    if entry.isGranted { moves.revoked.append((entry.claimant, ticket)) }
     entries[ticket]?.behind += 1
   }
 
-  /// All who wait for one of these to leave, directly or not.
-  private func waiting(for tickets: [Ticket]) -> Set<Ticket> {
-    if tickets.isEmpty { return [] }
-    var result = Set(tickets)
-    var linesToVisit = Set(tickets.flatMap { entries[$0]?.places ?? [] })
+  /// Goes to the end of all its lines.
+  private mutating func postpone(_ old: Ticket, _ moves: inout Moves) {
+    guard let entry = entries[old] else { return }
+    let new = add(entry.applicant)
+    for place in entry.places where !lines[place, default: ExclusivityLine()].add(new, at: nil) {
+      entries[new]?.behind += 1
+    }
+    moves.revoked.append((entry.claimant, new))
+    moves.granted += leave(old)
+  }
+
+  // MARK: Who waits for whom
+
+  /// All who wait, directly or not, for what the applicant runs inside of to leave; and those of them who wait for a slot.
+  ///
+  /// - Parameter throughSlots: Whether to wait for a slot, where somebody has one who waits, counts.
+  private func waiting(for applicant: Applicant, throughSlots: Bool) -> (all: Set<Ticket>, slow: Set<Ticket>) {
+    var result = Set(applicant.outer)
+    var slow: Set<Ticket> = []
+    var linesToVisit: Set<Place> = []
+    var toVisit = applicant.outer
+    func visit(slotsAt places: [ObjectIdentifier]) {
+      for place in throughSlots ? places : [] {
+        for ticket in unbegun[place] ?? [] where result.insert(ticket).inserted {
+          slow.insert(ticket)
+          toVisit.append(ticket)
+        }
+      }
+    }
+    visit(slotsAt: applicant.taken)
     // What is known of each line: from here on, everybody waits.
     var known: [Place: Int] = [:]
-    while let place = linesToVisit.popFirst() {
+    while true {
+      while let ticket = toVisit.popLast() {
+        guard let entry = entries[ticket] else { continue }
+        linesToVisit.formUnion(entry.places)
+        // Those wait for it, for it is inside them; and others for their slots.
+        for outer in entry.applicant.outer where result.insert(outer).inserted { toVisit.append(outer) }
+        visit(slotsAt: entry.applicant.taken)
+      }
+      guard let place = linesToVisit.popFirst() else { break }
       guard let line = lines[place] else { continue }
       let end = known[place] ?? line.slots.endIndex
       guard let first = line.slots[..<end].firstIndex(where: result.contains) else { continue }
       known[place] = first
-      for ticket in line.slots[first..<end] {
-        guard let entry = entries[ticket], result.insert(ticket).inserted else { continue }
-        linesToVisit.formUnion(entry.places)
-        // Those wait for it, for it is inside them.
-        for outer in entry.outer where result.insert(outer).inserted {
-          linesToVisit.formUnion(entries[outer]?.places ?? [])
-        }
+      for ticket in line.slots[first..<end] where entries[ticket] != nil && result.insert(ticket).inserted {
+        toVisit.append(ticket)
       }
     }
-    return result.subtracting(tickets)
+    return (result.subtracting(applicant.outer), slow)
   }
 
   // MARK: Beginning

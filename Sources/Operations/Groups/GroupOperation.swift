@@ -71,6 +71,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// grow. Keep the ones whose results you want, or collect them in ``operation(_:didFinishWith:)``.
   public final var operations: [Operation] { engine.members }
 
+  final override var runsOthersInside: Bool { true }
+
   final override var members: [Operation] { engine.members }
 
   /// Adds a member: before the group starts, or while it runs, from any thread, a member's `execute` included.

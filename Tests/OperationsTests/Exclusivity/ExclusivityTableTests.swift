@@ -10,9 +10,8 @@ struct ExclusivityTableTests {
 
   /// Somebody asks, outside of everything or inside of others.
   private mutating func join(_ name: String, _ keys: ExclusivityKey..., inside outer: [Int] = []) -> Table.Joining {
-    var revoked: [String] = []
     let places = table.places(for: keys, within: outer)
-    return table.join(Table.Applicant(claimant: name, places: places, outer: outer), taken: [], revoked: &revoked)
+    return table.join(Table.Applicant(claimant: name, places: places, outer: outer)).0
   }
 
   @Test mutating func theFirstInTheLinesOfAllItsKeysHoldsThem() {
@@ -205,23 +204,26 @@ struct ExclusivityTableTests {
     private mutating func join(_ actor: Int) {
       let outer = actors[actor].outer.compactMap(ticket)
       let before = holders
-      var revoked: [Int] = []
+      let begun = Set(actors.indices.filter(hasBegun))
       let applicant = ExclusivityTable.Applicant(
         claimant: actor,
         places: table.places(for: actors[actor].keys, within: outer),
         outer: outer,
         slots: actors[actor].slots.map { ObjectIdentifier($0) },
+        taken: actors[actor].outer.compactMap { actors[$0].slots.map { ObjectIdentifier($0) } },
         isPatient: true
       )
-      let taken = actors[actor].outer.compactMap { actors[$0].slots.map { ObjectIdentifier($0) } }
-      switch table.join(applicant, taken: taken, revoked: &revoked) {
+      let (joining, moves) = table.join(applicant)
+      for (other, ticket) in moves.revoked { phases[other] = .standing(ticket) }
+      switch joining {
       case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
       case .circle:
         #expect(!outer.isEmpty, "only what runs inside a holder can close a circle")
         phases[actor] = .gone
       }
-      #expect(before.subtracting(holders) == Set(revoked) && !revoked.contains(where: hasBegun))
-      #expect(holders.subtracting([actor]).isSubset(of: before), "somebody else was given a key")
+      #expect(before.subtracting(holders).isSubset(of: moves.revoked.map(\.claimant)))
+      #expect(holders.subtracting([actor]).subtracting(before).isSubset(of: moves.granted), "nobody was told")
+      #expect(begun == Set(actors.indices.filter(hasBegun)), "somebody had begun")
     }
 
     private mutating func begin(_ actor: Int) {

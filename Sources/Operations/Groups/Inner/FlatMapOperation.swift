@@ -14,6 +14,8 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     super.init()
   }
 
+  override var runsOthersInside: Bool { true }
+
   override func execute() {
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }

@@ -67,6 +67,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// What went wrong so far, an error for each attempt that failed, in order.
   public var attemptErrors: [any Error] { failed.withLock { $0 } }
 
+  override var runsOthersInside: Bool { true }
+
   public override func execute() { attempt(1) }
 
   /// A pause ends at once; an attempt is cancelled, and the operation finishes when that has.
