@@ -144,11 +144,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
       acceptsCircle: policy == .replace || insists
     )
     let (joining, moves) = table.join(applicant)
-    for (claimant, ticket) in moves.revoked {
-      answer.revoked.append(claimant.request)
-      claimant.request?.waitAgain(with: ticket)
-    }
-    answer.granted += ExclusivityRequest.hold(moves.granted, &table)
+    carryOut(moves, &table, &answer)
     switch joining {
     case .granted(let ticket):
       phase = .holding(ticket)
@@ -206,12 +202,40 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   override func operationBegins() -> Bool { domain.state.withLock { begin(&$0.table) } }
 
   override func whenAdmittedAgain(_ resumption: @escaping @Sendable () -> Void) {
-    let mayBegin = domain.state.withLock { state in
-      if begin(&state.table) { return true }
+    let (mayBegin, moves) = domain.state.withLock { state -> (Bool, Answer) in
+      var answer = Answer()
+      if case .waiting(let ticket) = phase { waitInSlot(ticket, &state.table, &answer) }
+      if begin(&state.table) { return (true, answer) }
       self.resumption = resumption
-      return false
+      return (false, answer)
     }
+    // If it is one of them it may begin, and has no resumption.
+    for request in moves.granted where request !== self { request.admit() }
     if mayBegin { resumption() }
+  }
+
+  private func waitInSlot(
+    _ old: ExclusivityDomain.Table.Ticket,
+    _ table: inout ExclusivityDomain.Table,
+    _ answer: inout Answer
+  ) {
+    let (ticket, moves) = table.waitInSlot(old)
+    let isGranted = table.entries[ticket]?.isGranted == true
+    phase = isGranted ? .holding(ticket) : .waiting(ticket)
+    carryOut(moves, &table, &answer)
+  }
+
+  /// What somebody's coming means for others.
+  private func carryOut(
+    _ moves: ExclusivityDomain.Table.Moves,
+    _ table: inout ExclusivityDomain.Table,
+    _ answer: inout Answer
+  ) {
+    for (claimant, ticket) in moves.revoked {
+      answer.revoked.append(claimant.request)
+      claimant.request?.waitAgain(with: ticket)
+    }
+    answer.granted += ExclusivityRequest.hold(moves.granted, &table)
   }
 
   private func begin(_ table: inout ExclusivityDomain.Table) -> Bool {

@@ -222,6 +222,22 @@ struct ExclusivityTable<Claimant> {
     return true
   }
 
+  /// Somebody has got a slot, and not its keys any more: it waits with the slot, and so goes before those who wait for that.
+  ///
+  /// - Returns: The ticket it has from now on.
+  mutating func waitInSlot(_ old: Ticket) -> (Ticket, Moves) {
+    guard var applicant = entries[old]?.applicant else { return (old, Moves()) }
+    applicant.taken += applicant.slots.map { [$0] } ?? []
+    applicant.slots = nil
+    applicant.acceptsCircle = true
+    var (joining, moves) = join(applicant)
+    moves.granted += leave(old)
+    switch joining {
+    case .granted(let new), .waiting(let new): return (new, moves)
+    case .circle: return (old, moves)
+    }
+  }
+
   private mutating func waitNoMoreForSlot(_ ticket: Ticket, _ entry: Entry) {
     guard let slots = entry.applicant.slots else { return }
     unbegun[slots]?.remove(ticket)

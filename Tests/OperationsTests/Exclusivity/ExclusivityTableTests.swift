@@ -162,9 +162,12 @@ struct ExclusivityTableTests {
 
   /// A state that has been reached, and the promises it has to keep.
   private struct Walk {
+    /// Whoever was granted its keys may get a slot though it has lost them again.
     private enum Phase {
       case away
       case standing(Int)
+      case revoked(Int)
+      case inSlot(Int)
       case begun(Int)
       case gone
     }
@@ -180,13 +183,17 @@ struct ExclusivityTableTests {
 
     private func ticket(_ actor: Int) -> Int? {
       switch phases[actor] {
-      case .standing(let ticket), .begun(let ticket): ticket
+      case .standing(let ticket), .revoked(let ticket), .inSlot(let ticket), .begun(let ticket): ticket
       case .away, .gone: nil
       }
     }
 
     private func hasBegun(_ actor: Int) -> Bool {
       if case .begun = phases[actor] { true } else { false }
+    }
+
+    private func hasSlot(_ actor: Int) -> Bool {
+      if case .inSlot = phases[actor] { true } else { hasBegun(actor) }
     }
 
     private func isHolding(_ actor: Int) -> Bool {
@@ -197,7 +204,7 @@ struct ExclusivityTableTests {
 
     private func isSlotFree(for actor: Int) -> Bool {
       guard let slots = actors[actor].slots else { return true }
-      return !actors.indices.contains { $0 != actor && hasBegun($0) && actors[$0].slots === slots }
+      return !actors.indices.contains { $0 != actor && hasSlot($0) && actors[$0].slots === slots }
     }
 
     /// Somebody comes, inside of what has begun.
@@ -214,7 +221,7 @@ struct ExclusivityTableTests {
         isPatient: true
       )
       let (joining, moves) = table.join(applicant)
-      for (other, ticket) in moves.revoked { phases[other] = .standing(ticket) }
+      carryOut(moves)
       switch joining {
       case .granted(let ticket), .waiting(let ticket): phases[actor] = .standing(ticket)
       case .circle:
@@ -226,8 +233,24 @@ struct ExclusivityTableTests {
       #expect(begun == Set(actors.indices.filter(hasBegun)), "somebody had begun")
     }
 
+    private mutating func carryOut(_ moves: ExclusivityTable<Int>.Moves) {
+      for (other, ticket) in moves.revoked {
+        switch phases[other] {
+        case .standing, .revoked: phases[other] = .revoked(ticket)
+        case .away, .inSlot, .begun, .gone: Issue.record("it cannot lose its keys any more")
+        }
+      }
+    }
+
+    private mutating func takeSlot(_ actor: Int) {
+      guard case .revoked(let old) = phases[actor] else { return }
+      let (ticket, moves) = table.waitInSlot(old)
+      phases[actor] = .inSlot(ticket)
+      carryOut(moves)
+    }
+
     private mutating func begin(_ actor: Int) {
-      guard case .standing(let ticket) = phases[actor] else { return }
+      guard let ticket = ticket(actor) else { return }
       #expect(table.begin(ticket) == isHolding(actor))
       if isHolding(actor) { phases[actor] = .begun(ticket) }
     }
@@ -252,8 +275,13 @@ struct ExclusivityTableTests {
           #expect(Set(actors[one].keys).isDisjoint(with: actors[other].keys), "both hold a key")
         }
       }
-      // Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would get
-      // to the front.
+      drain(takingSlots: false)
+      drain(takingSlots: true)
+    }
+
+    /// Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would get to
+    /// the front.
+    private func drain(takingSlots: Bool) {
       var rest = self
       var isMoving = true
       while isMoving {
@@ -261,6 +289,10 @@ struct ExclusivityTableTests {
         for actor in rest.actors.indices {
           if rest.hasBegun(actor), !rest.isSomebodyInside(actor) {
             rest.leave(actor)
+            isMoving = true
+          } else if takingSlots, case .revoked = rest.phases[actor], !rest.isHolding(actor), rest.isSlotFree(for: actor)
+          {
+            rest.takeSlot(actor)
             isMoving = true
           } else if rest.isHolding(actor), !rest.hasBegun(actor), rest.isSlotFree(for: actor) {
             rest.begin(actor)
@@ -282,6 +314,16 @@ struct ExclusivityTableTests {
         case .standing:
           isHolding(actor) && isSlotFree(for: actor)
             ? [{ $0.begin(actor) }, { $0.leave(actor) }] : [{ $0.leave(actor) }]
+        case .revoked:
+          if isSlotFree(for: actor) {
+            [
+              { [isHolding = isHolding(actor)] in isHolding ? $0.begin(actor) : $0.takeSlot(actor) },
+              { $0.leave(actor) },
+            ]
+          } else {
+            [{ $0.leave(actor) }]
+          }
+        case .inSlot: isHolding(actor) ? [{ $0.begin(actor) }, { $0.leave(actor) }] : [{ $0.leave(actor) }]
         case .begun: [{ $0.leave(actor) }]
         case .gone: []
         }
