@@ -226,7 +226,9 @@ struct ExclusivityTable<Claimant> {
   ///
   /// - Returns: The ticket it has from now on.
   mutating func waitInSlot(_ old: Ticket) -> (Ticket, Moves) {
-    guard var applicant = entries[old]?.applicant else { return (old, Moves()) }
+    guard let entry = entries[old] else { return (old, Moves()) }
+    waitNoMoreForSlot(old, entry)
+    var applicant = entry.applicant
     applicant.taken += applicant.slots.map { [$0] } ?? []
     applicant.slots = nil
     applicant.acceptsCircle = true
