@@ -183,16 +183,18 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     return queue.flatMap { $0.maxConcurrentOperationCount < 0 ? nil : ObjectIdentifier($0) }
   }
 
-  /// Lets the operation in, or go on.
+  /// Lets the operation in, or go on, if it holds its keys.
   private func admit() {
     // It has to be alive when the gate tells it.
     guard let owner else { return }
+    let (isHolding, resumption) = domain.state.withLock { _ -> (Bool, (@Sendable () -> Void)?) in
+      guard case .holding = phase else { return (false, nil) }
+      defer { self.resumption = nil }
+      return (true, self.resumption)
+    }
+    guard isHolding else { return }
     withExtendedLifetime(owner) {
       if let gate { return gate.unlock() }
-      let resumption = domain.state.withLock { _ in
-        defer { self.resumption = nil }
-        return self.resumption
-      }
       if let resumption { resumption() } else { (owner as? AsyncOperation)?.admit() }
     }
   }
@@ -295,16 +297,16 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     return granted != nil
   }
 
-  /// They hold their keys now.
+  /// They hold their keys now, unless somebody has come before them again since.
   ///
-  /// - Returns: Those that are still there, to be let in when the lock is released.
+  /// - Returns: All of them, to be let in when the lock is released, as far as they hold their keys.
   fileprivate static func hold(
     _ claimants: [ExclusivityDomain.WeakRequest],
     _ table: inout ExclusivityDomain.Table
   ) -> [ExclusivityRequest] {
     let requests = claimants.compactMap(\.request)
     for request in requests {
-      guard case .waiting(let ticket) = request.phase else { continue }
+      guard case .waiting(let ticket) = request.phase, table.entries[ticket]?.isGranted == true else { continue }
       request.phase = .holding(ticket)
       if request.resumption != nil { _ = table.begin(ticket) }
     }

@@ -14,8 +14,13 @@ struct RandomExclusivityTests {
   private final class Watch: Sendable {
     private struct State {
       var leaves: [ExclusivityKey: Int] = [:]
-      var groups: [ExclusivityKey: Set<Int>] = [:]
+      var groups: [ExclusivityKey: [(number: Int, operation: AsyncOperation)]] = [:]
       var violations: [String] = []
+
+      /// Groups under the key that are none of those. One that has finished is told so a moment later.
+      func strangers(under key: ExclusivityKey, to outer: [Int]) -> [Int] {
+        groups[key, default: []].filter { !outer.contains($0.number) && !$0.operation.isFinished }.map(\.number)
+      }
     }
 
     private let state = Locked(State())
@@ -28,7 +33,7 @@ struct RandomExclusivityTests {
         for key in keys {
           state.leaves[key, default: 0] += 1
           if state.leaves[key] != 1 { state.violations.append("two under \(key)") }
-          if !state.groups[key, default: []].isSubset(of: outer) { state.violations.append("a group under \(key)") }
+          if !state.strangers(under: key, to: outer).isEmpty { state.violations.append("a group under \(key)") }
         }
       }
     }
@@ -37,18 +42,18 @@ struct RandomExclusivityTests {
       state.withLock { state in for key in keys { state.leaves[key, default: 0] -= 1 } }
     }
 
-    func groupBegan(_ group: Int, _ keys: [ExclusivityKey], inside outer: [Int]) {
+    func groupBegan(_ group: Int, _ operation: AsyncOperation, _ keys: [ExclusivityKey], inside outer: [Int]) {
       state.withLock { state in
         for key in keys {
           if state.leaves[key, default: 0] != 0 { state.violations.append("a leaf beside a group under \(key)") }
-          if !state.groups[key, default: []].isSubset(of: outer) { state.violations.append("two groups under \(key)") }
-          state.groups[key, default: []].insert(group)
+          if !state.strangers(under: key, to: outer).isEmpty { state.violations.append("two groups under \(key)") }
+          state.groups[key, default: []].append((group, operation))
         }
       }
     }
 
     func groupEnded(_ group: Int, _ keys: [ExclusivityKey]) {
-      state.withLock { state in for key in keys { state.groups[key, default: []].remove(group) } }
+      state.withLock { state in for key in keys { state.groups[key]?.removeAll { $0.number == group } } }
     }
   }
 
@@ -128,7 +133,7 @@ struct RandomExclusivityTests {
       let watch = watch
       group.addObserver(
         OperationObserver(
-          didStart: { _ in watch.groupBegan(number, keys, inside: outer) },
+          didStart: { watch.groupBegan(number, $0, keys, inside: outer) },
           didFinish: { _ in watch.groupEnded(number, keys) }
         )
       )
