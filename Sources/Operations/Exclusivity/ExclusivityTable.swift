@@ -98,24 +98,12 @@ struct ExclusivityTable<Claimant> {
   mutating func join(_ applicant: Applicant) -> (Joining, Moves) {
     if !applicant.acceptsCircle, let circle = circle(through: applicant) { return (circle, Moves()) }
     var moves = Moves()
-    var (others, slow) = waiting(for: applicant, throughSlots: true)
+    let (others, slow) = waiting(for: applicant, throughSlots: true)
     if applicant.places.contains(where: { holder(at: $0).map(others.contains) == true }) {
       // Its holder waits for somebody who waits for a slot, and need not.
       for ticket in slow where entries[ticket]?.hasBegun == false { postpone(ticket, &moves) }
-      (others, _) = waiting(for: applicant, throughSlots: true)
     }
-    let ticket = add(applicant)
-    for place in applicant.places {
-      let first = first(at: place)
-      let index =
-        isAnyone(of: others, at: place)
-        ? lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) } : nil
-      if lines[place, default: ExclusivityLine()].add(ticket, at: index) {
-        if let first { giveWay(first, &moves) }
-      } else {
-        entries[ticket]?.behind += 1
-      }
-    }
+    let ticket = add(applicant, &moves)
     return (entries[ticket]?.isGranted == true ? .granted(ticket) : .waiting(ticket), moves)
   }
 
@@ -132,15 +120,26 @@ struct ExclusivityTable<Claimant> {
   /// Who holds the key, and keeps it.
   private func holder(at place: Place) -> Ticket? { first(at: place).flatMap { canBePassed($0) ? nil : $0 } }
 
-  /// A new entry, which stands in no line yet.
-  private mutating func add(_ applicant: Applicant) -> Ticket {
-    defer { nextTicket += 1 }
-    entries[nextTicket] = Entry(applicant)
+  /// A new entry, in all of its lines: before those who wait for what it runs inside of, else at the end.
+  private mutating func add(_ applicant: Applicant, _ moves: inout Moves) -> Ticket {
+    let others = waiting(for: applicant, throughSlots: true).all
+    let ticket = nextTicket
+    nextTicket += 1
+    entries[ticket] = Entry(applicant)
+    if let slots = applicant.slots { unbegun[slots, default: []].insert(ticket) }
     for place in applicant.places {
       if let holder = place.holder { entries[holder]?.inside += 1 }
+      let first = first(at: place)
+      let index =
+        isAnyone(of: others, at: place)
+        ? lines[place]?.slots.firstIndex { others.contains($0) && canBePassed($0) } : nil
+      if lines[place, default: ExclusivityLine()].add(ticket, at: index) {
+        if let first { giveWay(first, &moves) }
+      } else {
+        entries[ticket]?.behind += 1
+      }
     }
-    if let slots = applicant.slots { unbegun[slots, default: []].insert(nextTicket) }
-    return nextTicket
+    return ticket
   }
 
   /// Mostly they are few, and the line is long.
@@ -160,13 +159,10 @@ struct ExclusivityTable<Claimant> {
     entries[ticket]?.behind += 1
   }
 
-  /// Goes to the end of all its lines.
+  /// Begins anew in all of its lines.
   private mutating func postpone(_ old: Ticket, _ moves: inout Moves) {
     guard let entry = entries[old] else { return }
-    let new = add(entry.applicant)
-    for place in entry.places where !lines[place, default: ExclusivityLine()].add(new, at: nil) {
-      entries[new]?.behind += 1
-    }
+    let new = add(entry.applicant, &moves)
     moves.revoked.append((entry.claimant, new))
     moves.granted += leave(old)
   }
@@ -177,6 +173,7 @@ struct ExclusivityTable<Claimant> {
   ///
   /// - Parameter throughSlots: Whether to wait for a slot, where somebody has one who waits, counts.
   private func waiting(for applicant: Applicant, throughSlots: Bool) -> (all: Set<Ticket>, slow: Set<Ticket>) {
+    if applicant.outer.isEmpty, applicant.taken.isEmpty { return ([], []) }
     var result = Set(applicant.outer)
     var slow: Set<Ticket> = []
     var linesToVisit: Set<Place> = []
