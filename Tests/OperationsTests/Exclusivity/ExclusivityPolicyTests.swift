@@ -109,7 +109,7 @@ struct ExclusivityPolicyTests {
 
   @Test func aPlainWaiterThatHasFinishedIsNotInTheWay() async {
     let holder = held("holder", "a")
-    for _ in 0..<300 {
+    for _ in 0..<100 {
       let waiter = plain("", journal)
       queue.addOperation(waiter, exclusive: "a", "b", in: domain)
       waiter.cancel()

@@ -283,7 +283,7 @@ struct ExclusivityTests {
 
   @Test func keysNobodyUsesAreForgotten() async {
     let group = GroupOperation()
-    for index in 0..<10_000 {
+    for index in 0..<4000 {
       group.addOperation(AsyncOperation(), exclusive: ExclusivityKey("\(index)"), in: domain)
     }
     queue.addOperation(group)
@@ -294,7 +294,7 @@ struct ExclusivityTests {
   @Test func manyWaitersAreCancelledOneByOneAndTheRestHasItsTurn() async {
     let holder = await holder(of: "a")
     let group = GroupOperation()
-    let members = (0..<5000).map { _ in AsyncOperation() }
+    let members = (0..<2000).map { _ in AsyncOperation() }
     group.addOperations([])
     for member in members { group.addOperation(member, exclusive: "a", in: domain) }
     queue.addOperation(group)

@@ -133,7 +133,7 @@ struct SharedRunTests {
     let running = Locked(0)
     let domain = domain
     let queue = queue
-    for _ in 0..<200 {
+    for _ in 0..<100 {
       let tasks = (0..<6).map { _ in
         Task {
           try await queue.run(sharing: "login", in: domain) {
