@@ -121,7 +121,8 @@ struct ExclusivityTableTests {
   @Test func everySequenceOfEventsKeepsThePromises() {
     let choices: [[ExclusivityKey]] = [["a"], ["b"], ["a", "b"]]
     var states = 0
-    for first in choices {
+    // The two keys are alike.
+    for first in choices where first != ["b"] {
       for second in choices {
         for third in choices {
           for outer in [([], []), ([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
@@ -276,7 +277,7 @@ struct ExclusivityTableTests {
         }
       }
       drain(takingSlots: false)
-      drain(takingSlots: true)
+      if actors.contains(where: { $0.slots != nil }) { drain(takingSlots: true) }
     }
 
     /// Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would get to
