@@ -88,6 +88,65 @@ struct ExclusivityTableTests {
     #expect(join("inside C", "d", "a", inside: [2]) == .circle(key: "a", holder: "A"))
   }
 
+  // MARK: Slots
+
+  /// The same for one of ours, which begins when it has a slot, too.
+  private mutating func join(
+    _ name: String,
+    _ keys: ExclusivityKey...,
+    inside outer: [Int] = [],
+    in slots: Place? = nil,
+    taken: [Place] = []
+  ) -> (joining: Table.Joining, moves: Table.Moves) {
+    table.join(
+      Table.Applicant(
+        claimant: name,
+        places: table.places(for: keys, within: outer),
+        outer: outer,
+        slots: slots.map { ObjectIdentifier($0) },
+        taken: taken.map { ObjectIdentifier($0) },
+        isPatient: true
+      )
+    )
+  }
+
+  private mutating func begun(_ name: String, _ key: ExclusivityKey, in slots: Place? = nil) -> Bool {
+    guard case .granted(let ticket) = join(name, key, in: slots).joining else { return false }
+    return table.begin(ticket)
+  }
+
+  @Test mutating func whatRunsInsideGoesBeforeThoseWhoWaitForASlotThatTheGroupInItsWayKeeps() {
+    let queue = Place()
+    #expect(begun("group", "b", in: queue))
+    #expect(begun("other group", "c"))
+    #expect(join("next", "a", in: queue).joining == .granted(2))
+    #expect(join("after that", "e", "a", in: queue).joining == .waiting(3))
+    #expect(join("member", "c", inside: [0], taken: [queue]).joining == .waiting(4))
+    #expect(join("member of the other", "e", inside: [1]).joining == .granted(5))
+  }
+
+  @Test mutating func whoWaitsForASlotIsSentBackIfAHolderWaitsForIt() {
+    let queue = Place()
+    #expect(begun("group", "b", in: queue) && begun("second", "c") && begun("third", "e"))
+    #expect(join("next", "a", in: queue).joining == .granted(3))
+    #expect(join("member of the third", "a", inside: [2]).joining == .waiting(4))
+    #expect(join("member", "c", inside: [0], taken: [queue]).joining == .waiting(5))
+    let moves = join("member of the second", "e", inside: [1]).moves
+    #expect(moves.granted == ["member of the third"] && moves.revoked.map(\.claimant) == ["next"])
+  }
+
+  @Test mutating func whoHasASlotGoesBeforeThoseWhoWaitForIt() {
+    let queue = Place()
+    #expect(join("first", "a", in: queue).joining == .granted(0))
+    #expect(join("second", "a", in: queue).joining == .waiting(1))
+    let (ticket, moves) = table.waitInSlot(1)
+    #expect(table.begin(ticket) && moves.revoked.map(\.claimant) == ["first"])
+    #expect(table.leave(ticket) == ["first"])
+    #expect(table.leave(0).isEmpty && table.isEmpty)
+  }
+
+  // MARK: Nothing is left
+
   @Test mutating func manyWhoLeaveFromTheMiddleLeaveNothingBehind() {
     _ = join("holder", "a")
     for _ in 0..<10 {
