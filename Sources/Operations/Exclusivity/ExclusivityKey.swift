@@ -34,3 +34,8 @@ public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolati
 
   var quoted: String { "“\(description)”" }
 }
+
+extension [ExclusivityKey] {
+  /// “a”, “b”
+  var quoted: String { map(\.quoted).joined(separator: ", ") }
+}

@@ -39,7 +39,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   private let keys: [ExclusivityKey]
   private let policy: ExclusivityPolicy
   let domain: ExclusivityDomain
-  private weak var owner: Operation?
+  private(set) weak var operation: Operation?
   /// What the operation runs inside of, if it is a member.
   private weak var group: GroupOperation?
   /// What it is in otherwise.
@@ -69,13 +69,11 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     self.domain = domain
     self.group = group
     self.queue = queue
-    owner = operation
+    self.operation = operation
     gate = operation is AsyncOperation ? nil : ExclusivityGate(for: self.keys)
   }
 
   deinit { leave() }
-
-  var operation: Operation? { owner }
 
   /// Whether the operation may execute.
   var isHolding: Bool {
@@ -93,9 +91,9 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   // MARK: Asking
 
   override func operationAsks() {
-    guard let owner else { return }
+    guard let operation else { return }
     // One of ours would have said so.
-    if let gate, owner.isCancelled { return gate.unlock() }
+    if let gate, operation.isCancelled { return gate.unlock() }
     if policy == .drop { domain.releaseFinished(keys) }
     let surroundings = ExclusivitySurroundings(of: group, in: domain)
     let slots = limitedSlots
@@ -104,8 +102,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     for request in answer.replaced { request.replace() }
     if answer.isGranted { admit() }
     switch answer.refusal {
-    case .taken(let key, let other): refuse(owner, .excluded(owner, from: key, by: other))
-    case .circle(let key, let holder): refuse(owner, .circle(of: owner, wanting: key, of: holder?.operation))
+    case .taken(let key, let other): refuse(operation, .excluded(operation, from: key, by: other))
+    case .circle(let key, let holder): refuse(operation, .circle(of: operation, wanting: key, of: holder?.operation))
     case nil: return
     }
   }
@@ -157,9 +155,9 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     return answer
   }
 
-  private func refuse(_ owner: Operation, _ error: OperationError) {
-    if let own = owner as? AsyncOperation { own.cancel(with: error) } else { owner.cancel() }
-    let isCancelled = owner.isCancelled
+  private func refuse(_ operation: Operation, _ error: OperationError) {
+    if let own = operation as? AsyncOperation { own.cancel(with: error) } else { operation.cancel() }
+    let isCancelled = operation.isCancelled
     domain.state.withLock { _ in
       isRefused = isCancelled
       // A plain operation may not let itself be cancelled: it waits.
@@ -169,11 +167,11 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   }
 
   private func replace() {
-    guard let owner else { return }
-    owner.cancel()
+    guard let operation else { return }
+    operation.cancel()
     // If a plain operation has been cancelled its group does not hear of it. But it may not let itself be cancelled.
-    withExtendedLifetime(owner) {
-      if let gate, owner.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
+    withExtendedLifetime(operation) {
+      if let gate, operation.isCancelled, giveUpWaiting(then: .over) { gate.unlock() }
     }
   }
 
@@ -186,16 +184,16 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   /// Lets the operation in, or go on, if it holds its keys.
   private func admit() {
     // It has to be alive when the gate tells it.
-    guard let owner else { return }
+    guard let operation else { return }
     let (isHolding, resumption) = domain.state.withLock { _ -> (Bool, (@Sendable () -> Void)?) in
       guard case .holding = phase else { return (false, nil) }
       defer { self.resumption = nil }
       return (true, self.resumption)
     }
     guard isHolding else { return }
-    withExtendedLifetime(owner) {
+    withExtendedLifetime(operation) {
       if let gate { return gate.unlock() }
-      if let resumption { resumption() } else { (owner as? AsyncOperation)?.admit() }
+      if let resumption { resumption() } else { (operation as? AsyncOperation)?.admit() }
     }
   }
 
@@ -206,7 +204,11 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   override func whenAdmittedAgain(_ resumption: @escaping @Sendable () -> Void) {
     let (mayBegin, moves) = domain.state.withLock { state -> (Bool, Answer) in
       var answer = Answer()
-      if case .waiting(let ticket) = phase { waitInSlot(ticket, &state.table, &answer) }
+      if case .waiting(let old) = phase {
+        let (ticket, moves) = state.table.waitInSlot(old)
+        phase = state.table.entries[ticket]?.isGranted == true ? .holding(ticket) : .waiting(ticket)
+        carryOut(moves, &state.table, &answer)
+      }
       if begin(&state.table) { return (true, answer) }
       self.resumption = resumption
       return (false, answer)
@@ -214,17 +216,6 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     // If it is one of them it may begin, and has no resumption.
     for request in moves.granted where request !== self { request.admit() }
     if mayBegin { resumption() }
-  }
-
-  private func waitInSlot(
-    _ old: ExclusivityDomain.Table.Ticket,
-    _ table: inout ExclusivityDomain.Table,
-    _ answer: inout Answer
-  ) {
-    let (ticket, moves) = table.waitInSlot(old)
-    let isGranted = table.entries[ticket]?.isGranted == true
-    phase = isGranted ? .holding(ticket) : .waiting(ticket)
-    carryOut(moves, &table, &answer)
   }
 
   /// What somebody's coming means for others.
@@ -325,9 +316,4 @@ extension ExclusivityDomain.Table {
     let granted = leave(ticket)
     return ExclusivityRequest.hold(granted, &self)
   }
-}
-
-extension [ExclusivityKey] {
-  /// “a”, “b”
-  var quoted: String { map(\.quoted).joined(separator: ", ") }
 }

@@ -96,19 +96,22 @@ struct ExclusivityTable<Claimant> {
 
   /// Takes a place in all of its lines: the last, unless somebody there waits for what the applicant runs inside of.
   mutating func join(_ applicant: Applicant) -> (Joining, Moves) {
-    if !applicant.acceptsCircle, let circle = circle(through: applicant) { return (circle, Moves()) }
     var moves = Moves()
-    let (others, slow) = waiting(for: applicant, throughSlots: true)
+    var (others, slow) = waiting(for: applicant, throughSlots: true)
+    if !applicant.acceptsCircle {
+      let certain = slow.isEmpty ? others : waiting(for: applicant, throughSlots: false).all
+      if let circle = circle(through: applicant, among: certain) { return (circle, moves) }
+    }
     if applicant.places.contains(where: { holder(at: $0).map(others.contains) == true }) {
       // Its holder waits for somebody who waits for a slot, and need not.
       for ticket in slow where entries[ticket]?.hasBegun == false { postpone(ticket, &moves) }
+      others = waiting(for: applicant, throughSlots: true).all
     }
-    let ticket = add(applicant, &moves)
+    let ticket = add(applicant, before: others, &moves)
     return (entries[ticket]?.isGranted == true ? .granted(ticket) : .waiting(ticket), moves)
   }
 
-  private func circle(through applicant: Applicant) -> Joining? {
-    let waiting = waiting(for: applicant, throughSlots: false).all
+  private func circle(through applicant: Applicant, among waiting: Set<Ticket>) -> Joining? {
     if waiting.isEmpty { return nil }
     for place in applicant.places {
       guard let first = first(at: place), waiting.contains(first), let entry = entries[first] else { continue }
@@ -120,9 +123,8 @@ struct ExclusivityTable<Claimant> {
   /// Who holds the key, and keeps it.
   private func holder(at place: Place) -> Ticket? { first(at: place).flatMap { canBePassed($0) ? nil : $0 } }
 
-  /// A new entry, in all of its lines: before those who wait for what it runs inside of, else at the end.
-  private mutating func add(_ applicant: Applicant, _ moves: inout Moves) -> Ticket {
-    let others = waiting(for: applicant, throughSlots: true).all
+  /// A new entry, in all of its lines: before those of `others` who can be passed, else at the end.
+  private mutating func add(_ applicant: Applicant, before others: Set<Ticket>, _ moves: inout Moves) -> Ticket {
     let ticket = nextTicket
     nextTicket += 1
     entries[ticket] = Entry(applicant)
@@ -162,7 +164,8 @@ struct ExclusivityTable<Claimant> {
   /// Begins anew in all of its lines.
   private mutating func postpone(_ old: Ticket, _ moves: inout Moves) {
     guard let entry = entries[old] else { return }
-    let new = add(entry.applicant, &moves)
+    let others = waiting(for: entry.applicant, throughSlots: true).all
+    let new = add(entry.applicant, before: others, &moves)
     moves.revoked.append((entry.claimant, new))
     moves.granted += leave(old)
   }
@@ -284,47 +287,6 @@ struct ExclusivityTable<Claimant> {
     let next = lines.values[index].remove(ticket) { [entries] in entries[$0] == nil }
     if lines.values[index].isEmpty { lines.remove(at: index) }
     return next
-  }
-
-  // MARK: Looking
-
-  /// Who is first in a line, whether it holds the key or waits for others.
-  func first(at place: Place) -> Ticket? { lines[place]?.first }
-
-  /// A key that somebody holds or waits for, and the first of those.
-  func firstTaken(of places: [Place]) -> (key: ExclusivityKey, by: Ticket)? {
-    for place in places {
-      if let first = first(at: place) { return (place.key, first) }
-    }
-    return nil
-  }
-
-  /// All who stand in one of these lines, in the order of asking.
-  func tickets(at places: [Place]) -> [Ticket] {
-    Set(places.flatMap { lines[$0]?.slots ?? [] }).filter { entries[$0] != nil }.sorted()
-  }
-
-  /// Those who hold the key, each inside the one before, and all who wait for it, in the order of asking.
-  func claimants(of key: ExclusivityKey) -> (holders: [Claimant], waiting: [Claimant]) {
-    var holders: [Claimant] = []
-    var waiting: [Ticket] = []
-    var place = Place(key: key)
-    while let first = first(at: place), let entry = entries[first] {
-      let tickets = tickets(at: [place])
-      guard entry.isGranted else {
-        waiting += tickets
-        break
-      }
-      waiting += tickets.filter { $0 != first }
-      holders.append(entry.claimant)
-      place.holder = first
-    }
-    return (holders, waiting.sorted().compactMap { entries[$0]?.claimant })
-  }
-
-  /// Whether nothing is kept for keys that nobody uses, not even room.
-  var isEmpty: Bool {
-    entries.isEmpty && lines.isEmpty && unbegun.isEmpty && !entries.hasMuchRoom && !lines.hasMuchRoom
   }
 }
 

@@ -174,15 +174,16 @@ struct SharedRunTests {
   @Test func oneKeyForTwoTypes() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let queue = OperationQueue()
+      let never = Gate()
       async let number = queue.run(sharing: "login") {
         TaskOperation { () async throws -> Int in
-          try await Task.sleep(for: .seconds(100))
+          await never.opened()
           return 1
         }
       }
       async let text = queue.run(sharing: "login") {
         TaskOperation { () async throws -> String in
-          try await Task.sleep(for: .seconds(100))
+          await never.opened()
           return ""
         }
       }
