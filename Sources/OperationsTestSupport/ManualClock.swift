@@ -29,50 +29,22 @@ public final class ManualClock: Clock, Sendable {
   }
 
   /// Somebody who waits for a time.
-  private struct Sleeper {
-    let deadline: Instant
-    let number: Int
-    let wake: @Sendable (_ isCancelled: Bool) -> Void
-
-    func comes(before deadline: Instant, number: Int) -> Bool {
-      (self.deadline, self.number) < (deadline, number)
-    }
-  }
+  private typealias Sleeper = @Sendable (_ isCancelled: Bool) -> Void
+  private typealias Sleepers = DeadlineQueue<Instant, Sleeper>
 
   private struct State {
     var now = Instant()
     /// Where the clock is being moved to.
     var goal = Instant()
-    /// In order of time, then of asking.
-    var sleepers: [Sleeper] = []
-    var sleepersSoFar = 0
+    var sleepers = Sleepers()
     /// Those who wait until somebody sleeps.
     var watchers: [(count: Int, body: @Sendable () -> Void)] = []
 
-    /// Where somebody belongs who asked as the `number`th for `deadline`.
-    func position(of deadline: Instant, number: Int) -> Int {
-      var (low, high) = (0, sleepers.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if sleepers[middle].comes(before: deadline, number: number) { low = middle + 1 } else { high = middle }
-      }
-      return low
-    }
-
-    mutating func remove(_ deadline: Instant, number: Int) -> Sleeper? {
-      let position = position(of: deadline, number: number)
-      guard position < sleepers.count, sleepers[position].number == number else { return nil }
-      return sleepers.remove(at: position)
-    }
-
     /// The next to be woken on the way to `time`, which is where the clock is then.
     mutating func next(until time: Instant) -> Sleeper? {
-      guard let first = sleepers.first, first.deadline <= time else {
-        now = max(now, time)
-        return nil
-      }
-      now = max(now, first.deadline)
-      return sleepers.removeFirst()
+      let next = sleepers.popFirst(dueAt: time)
+      now = max(now, next?.deadline ?? time)
+      return next?.element
     }
   }
 
@@ -116,7 +88,7 @@ public final class ManualClock: Clock, Sendable {
   }
 
   private func move(to time: Instant) {
-    while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper.wake(false) }
+    while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper(false) }
   }
 
   /// Waits until so many wait for a time to come, without holding a thread.
@@ -135,51 +107,39 @@ public final class ManualClock: Clock, Sendable {
   ///
   /// - Throws: `CancellationError` if the task is cancelled before.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-    let number = nextNumber()
+    let place = state.withLock { $0.sleepers.place(at: deadline) }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        add(
-          Sleeper(deadline: deadline, number: number) { isCancelled in
-            continuation.resume(with: isCancelled ? .failure(CancellationError()) : .success(()))
-          }
-        )
+        add(place) { isCancelled in
+          continuation.resume(with: isCancelled ? .failure(CancellationError()) : .success(()))
+        }
         // It was too early for the handler, which found nobody.
-        if Task.isCancelled { cancel(deadline, number: number) }
+        if Task.isCancelled { cancel(place) }
       }
     } onCancel: {
-      cancel(deadline, number: number)
+      cancel(place)
     }
   }
 
-  private func nextNumber() -> Int {
-    state.withLock { state in
-      state.sleepersSoFar += 1
-      return state.sleepersSoFar
-    }
-  }
-
-  private func add(_ sleeper: Sleeper) {
+  private func add(_ place: Sleepers.Place, _ sleeper: @escaping Sleeper) {
     let (isDue, watchers) = state.withLock { state -> (Bool, [(count: Int, body: @Sendable () -> Void)]) in
-      if sleeper.deadline <= state.now { return (true, []) }
-      state.sleepers.insert(sleeper, at: state.position(of: sleeper.deadline, number: sleeper.number))
+      if place.deadline <= state.now { return (true, []) }
+      state.sleepers.add(sleeper, at: place)
       let count = state.sleepers.count
       defer { state.watchers.removeAll { $0.count <= count } }
       return (false, state.watchers.filter { $0.count <= count })
     }
-    if isDue { sleeper.wake(false) }
+    if isDue { sleeper(false) }
     for watcher in watchers { watcher.body() }
   }
 
-  private func cancel(_ deadline: Instant, number: Int) {
-    state.withLock { $0.remove(deadline, number: number) }?.wake(true)
-  }
+  private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?(true) }
 }
 
 extension ManualClock: TimerClock {
   package func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let number = nextNumber()
-    let deadline = now.advanced(by: delay)
-    add(Sleeper(deadline: deadline, number: number) { isCancelled in if !isCancelled { body() } })
-    return { [weak self] in self?.cancel(deadline, number: number) }
+    let place = state.withLock { $0.sleepers.place(at: $0.now.advanced(by: delay)) }
+    add(place) { isCancelled in if !isCancelled { body() } }
+    return { [weak self] in self?.cancel(place) }
   }
 }

@@ -18,7 +18,7 @@ struct Benchmarks {
     var rounds = 7
     var only: [String] = []
     var isJSON = false
-    let benchmarks = GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all
+    let benchmarks = GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       switch argument {

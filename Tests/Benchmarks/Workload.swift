@@ -22,7 +22,7 @@ struct Workload: Sendable {
 final class Lifetime: Sendable {
   private let end: DispatchGroup
 
-  private init(_ end: DispatchGroup) {
+  init(_ end: DispatchGroup) {
     self.end = end
     end.enter()
   }

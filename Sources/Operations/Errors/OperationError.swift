@@ -29,6 +29,8 @@ public struct OperationError: Error, Equatable {
     public static let excluded = Code("excluded")
     /// Schedulers, or groups that hold keys, would wait for each other in a circle.
     public static let waitCycle = Code("waitCycle")
+    /// A scheduler had no room for an event.
+    public static let overflow = Code("overflow")
     /// The scheduler has been shut down.
     public static let shutdown = Code("shutdown")
 

@@ -4,11 +4,11 @@ import Foundation
 ///
 /// Adding and taking cost the same however many there are.
 struct ReadyList {
-  private var urgent = Line()
-  private var high = Line()
-  private var normal = Line()
-  private var low = Line()
-  private var lowest = Line()
+  private var urgent = Line<Operation>()
+  private var high = Line<Operation>()
+  private var normal = Line<Operation>()
+  private var low = Line<Operation>()
+  private var lowest = Line<Operation>()
   private(set) var count = 0
   /// How many are not of normal priority: mostly none, and then the other lines need not be looked at.
   private var exceptions = 0
@@ -43,26 +43,5 @@ struct ReadyList {
     if let operation = normal.popFirst() { return operation }
     exceptions -= 1
     return low.popFirst() ?? lowest.popFirst()
-  }
-
-  private struct Line {
-    private var operations: [Operation?] = []
-    private var head = 0
-
-    mutating func append(_ operation: Operation) { operations.append(operation) }
-
-    mutating func popFirst() -> Operation? {
-      guard head < operations.count else { return nil }
-      // Moved out, not copied: counting the reference would fetch the operation into the cache under the engine's lock.
-      var operation: Operation?
-      swap(&operation, &operations[head])
-      head += 1
-      if head == operations.count || (head >= 64 && head * 2 >= operations.count) {
-        // Half of it is empty: moving the rest to the front costs each operation one move.
-        operations.removeFirst(head)
-        head = 0
-      }
-      return operation
-    }
   }
 }

@@ -19,6 +19,12 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
+  /// Whether it is this object; nil if there is none. Looks at the reference only, which costs no counting.
+  func isCurrent(_ object: Object) -> Bool? {
+    guard let pointer = unsafe pthread_getspecific(key) else { return nil }
+    return unsafe pointer == Unmanaged.passUnretained(object).toOpaque()
+  }
+
   func withValue<Result>(_ object: Object, _ body: () throws -> Result) rethrows -> Result {
     let previous = unsafe pthread_getspecific(key)
     unsafe pthread_setspecific(key, Unmanaged.passUnretained(object).toOpaque())

@@ -1,0 +1,61 @@
+/// A property of a ``Schedulable`` class that is touched on the object's scheduler only: elsewhere it traps, in release builds,
+/// too, with a sentence that names it and both schedulers.
+///
+/// ```swift
+/// final class Feed: Schedulable, @unchecked Sendable {
+///   let scheduler = SerialScheduler(name: "feed")
+///   @Confined private var posts: [Post] = []
+/// }
+/// ```
+///
+/// The value is changed in place, never by way of a copy. An access costs some nanoseconds; many changes at once are cheapest
+/// in one access: `posts.append(contentsOf:)`, or a function with an `inout` parameter.
+///
+/// While a property is being changed nobody else may touch it, as with any other (SE-0176): that traps. In `init` the property
+/// may be given its value anywhere, in `deinit` it can be had as ``lastValue``.
+@propertyWrapper
+@safe
+public struct Confined<Value> {
+  /// Keeps the cell alive.
+  @usableFromInline let storage: ConfinedStorage<Value>
+  /// The storage's: reached without counting a reference.
+  @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
+
+  @inlinable
+  public init(wrappedValue: Value, file: StaticString = #fileID, line: UInt = #line) {
+    storage = ConfinedStorage(wrappedValue, EventOrigin(file: file, line: line))
+    unsafe cell = storage.cell
+  }
+
+  @available(*, unavailable, message: "@Confined is for properties of classes that are Schedulable")
+  public var wrappedValue: Value {
+    get { misuse("@Confined is for properties of classes that are Schedulable.") }
+    set {}
+  }
+
+  /// The value, unchecked, for `deinit`: nobody else has the object any more, whatever thread lets it go. Within the class it is
+  /// `_name.lastValue`.
+  public var lastValue: Value { unsafe cell.pointee.value }
+
+  @inlinable
+  public static subscript<Owner: Schedulable>(
+    _enclosingInstance owner: Owner,
+    wrapped _: ReferenceWritableKeyPath<Owner, Value>,
+    storage storage: ReferenceWritableKeyPath<Owner, Self>
+  ) -> Value {
+    @inline(__always) get {
+      if !owner.scheduler.isCurrent { owner[keyPath: storage].storage.reportViolation(of: owner) }
+      let cell = unsafe owner[keyPath: storage].cell
+      if unsafe cell.pointee.isChanging { ConfinedStorage<Value>.reportOverlap(owner) }
+      return unsafe cell.pointee.value
+    }
+    @inline(__always) _modify {
+      if !owner.scheduler.isCurrent { owner[keyPath: storage].storage.reportViolation(of: owner) }
+      let cell = unsafe owner[keyPath: storage].cell
+      if unsafe cell.pointee.isChanging { ConfinedStorage<Value>.reportOverlap(owner) }
+      unsafe cell.pointee.isChanging = true
+      defer { unsafe cell.pointee.isChanging = false }
+      yield unsafe &cell.pointee.value
+    }
+  }
+}

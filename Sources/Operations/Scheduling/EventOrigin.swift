@@ -1,0 +1,13 @@
+/// Where in the program an event was scheduled, or a property declared.
+public struct EventOrigin: Sendable, CustomStringConvertible {
+  /// Module and file.
+  public let file: StaticString
+  public let line: UInt
+
+  public init(file: StaticString = #fileID, line: UInt = #line) {
+    self.file = file
+    self.line = line
+  }
+
+  public var description: String { "\(file):\(line)" }
+}

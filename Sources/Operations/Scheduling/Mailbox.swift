@@ -1,0 +1,250 @@
+/// What a scheduler has accepted and not yet run, as a value.
+///
+/// It decides; ``SchedulerCore`` carries out, when the lock has been released. Bodies that are not to be run leave it in an
+/// array, for they must neither be called nor released inside.
+struct Mailbox {
+  enum Phase { case open, draining, discarding }
+
+  /// What has become of an event.
+  enum Acceptance: Equatable {
+    case accepted
+    /// It waits until there is room.
+    case suspended
+    case shutDown
+    case full
+    /// It had been taken back before.
+    case withdrawn
+  }
+
+  private(set) var phase = Phase.open
+  /// The one that events are appended to; none if nothing has been posted since an operation was added to the queue.
+  private(set) var open: MailboxSegment?
+  private var segments: [ObjectIdentifier: MailboxSegment] = [:]
+  /// Those that wait, also those that are not in a segment.
+  private var tickets: [ObjectIdentifier: EventTicket] = [:]
+  private var latest: [EventKey: EventTicket] = [:]
+  private var room: EventRoom?
+  var delays = DelayedEvents()
+
+  /// Not counting those that were taken back or dropped.
+  private(set) var eventsAccepted = 0
+  private(set) var jobsAccepted = 0
+  private(set) var eventsDropped = 0
+
+  init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
+
+  var eventsAtDoor: Int { room?.waiting ?? 0 }
+
+  // MARK: Posting
+
+  mutating func start(_ segment: MailboxSegment) {
+    open = segment
+    segments[ObjectIdentifier(segment)] = segment
+  }
+
+  /// From now on nothing is added to the segment, because an operation follows it.
+  mutating func seal() { open = nil }
+
+  /// - Returns: Whether it has been accepted, or nil if a segment has to be opened first.
+  @inline(__always)
+  mutating func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool? {
+    guard phase == .open else { return false }
+    guard let open else { return nil }
+    eventsAccepted += 1
+    open.incoming.append(MailboxEntry(.event(event), origin))
+    return true
+  }
+
+  /// - Returns: Whether there is a segment for it.
+  @inline(__always)
+  mutating func post(_ job: UnownedJob) -> Bool {
+    guard let open else { return false }
+    jobsAccepted += 1
+    open.incoming.append(MailboxEntry(.job(job)))
+    return true
+  }
+
+  mutating func mark(_ body: @escaping @Sendable () -> Void) { open?.incoming.append(MailboxEntry(.mark(body))) }
+
+  /// Takes an event in, if there is room. There has to be a segment, unless it is `handedOver` to a thread that waits.
+  mutating func accept(
+    _ ticket: EventTicket,
+    _ body: @escaping EventTicket.Body,
+    handedOver: Bool = false,
+    dropping dropped: inout [EventTicket.Body]
+  ) -> Acceptance {
+    if ticket.isGone { return .withdrawn }
+    guard phase == .open else {
+      ticket.place = .gone
+      return .shutDown
+    }
+    ticket.body = body
+    if let key = ticket.key, let superseded = latest[key] { dropped.append(contentsOf: drop(superseded)) }
+    if ticket.isBounded, room != nil {
+      switch room!.decide(about: ticket) {
+      case .enter: break
+      case .wait:
+        ticket.place = .atDoor
+        return .suspended
+      case .refuse:
+        _ = ticket.leave()
+        eventsDropped += 1
+        return .full
+      case .replace(let other): dropped.append(contentsOf: drop(other))
+      }
+    }
+    enter(ticket, handedOver: handedOver)
+    return .accepted
+  }
+
+  private mutating func enter(_ ticket: EventTicket, handedOver: Bool = false) {
+    ticket.place = .waiting
+    tickets[ObjectIdentifier(ticket)] = ticket
+    if let key = ticket.key { latest[key] = ticket }
+    if ticket.isBounded { room?.enter(ticket) }
+    eventsAccepted += 1
+    if !handedOver { open?.incoming.append(MailboxEntry(.ticket(ticket), ticket.origin)) }
+  }
+
+  /// Puts one that was to be handed over, and could not be, behind the others.
+  mutating func append(_ ticket: EventTicket) {
+    open?.incoming.append(MailboxEntry(.ticket(ticket), ticket.origin))
+  }
+
+  // MARK: Times to come
+
+  mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
+    guard phase == .open else {
+      ticket.place = .gone
+      return
+    }
+    ticket.body = body
+    delays.add(ticket, at: deadline)
+  }
+
+  /// Those whose time has come, in order, to be accepted. They can be taken back until they are.
+  mutating func popDue(at time: Duration) -> [(EventTicket, EventTicket.Body)] {
+    delays.popAll(dueAt: time).compactMap { ticket in ticket.body.take().map { (ticket, $0) } }
+  }
+
+  // MARK: Taking out
+
+  /// Fills the segment's batch with what has come in since.
+  ///
+  /// - Returns: False if there is nothing. Then the segment has been closed.
+  mutating func refill(_ segment: MailboxSegment) -> Bool {
+    if !segment.incoming.isEmpty {
+      segment.refill()
+      return true
+    }
+    if open === segment { open = nil }
+    segments[ObjectIdentifier(segment)] = nil
+    return false
+  }
+
+  /// - Returns: What is to be run, unless it has been taken back.
+  mutating func claim(_ ticket: EventTicket) -> EventTicket.Body? {
+    ticket.isWaiting ? remove(ticket) : nil
+  }
+
+  /// Whether somebody could be let in.
+  var hasRoomForWaiting: Bool { room?.hasRoomForWaiting == true }
+
+  /// Lets those in who have waited for room. There has to be a segment.
+  ///
+  /// - Returns: Those who want to hear of it.
+  mutating func admit() -> [@Sendable () -> Void] {
+    var accepted: [@Sendable () -> Void] = []
+    while let ticket = room?.next() {
+      enter(ticket)
+      if let onAccept = ticket.onAccept { accepted.append(onAccept) }
+    }
+    return accepted
+  }
+
+  // MARK: Taking back
+
+  /// Takes an event back that has not begun.
+  mutating func withdraw(_ ticket: EventTicket) -> EventTicket.Body? {
+    switch ticket.place {
+    case .waiting:
+      eventsAccepted -= 1
+      tidyUp()
+      return remove(ticket)
+    case .delayed(let place):
+      _ = delays.remove(place)
+      return ticket.leave()
+    case .atDoor:
+      room?.leaveDoor(ticket)
+      return ticket.leave()
+    case .new, .gone: return ticket.leave()
+    }
+  }
+
+  private mutating func drop(_ ticket: EventTicket) -> [EventTicket.Body] {
+    eventsDropped += 1
+    return withdraw(ticket).map { [$0] } ?? []
+  }
+
+  private mutating func remove(_ ticket: EventTicket) -> EventTicket.Body? {
+    tickets[ObjectIdentifier(ticket)] = nil
+    tickets.giveBackRoom()
+    if let key = ticket.key, latest[key] === ticket {
+      latest[key] = nil
+      latest.giveBackRoom()
+    }
+    let body = ticket.leave()
+    if ticket.isBounded { room?.leave(ticket) }
+    return body
+  }
+
+  /// What has been taken back keeps its entry until the drain comes upon it: in a storm that would be many.
+  private mutating func tidyUp() {
+    guard let open else { return }
+    open.goneCount += 1
+    guard open.goneCount >= 64, open.goneCount * 2 > open.incoming.count else { return }
+    open.goneCount = 0
+    open.incoming.removeAll { entry in if case .ticket(let ticket) = entry.work { !ticket.isWaiting } else { false } }
+  }
+
+  // MARK: Shutting down
+
+  mutating func noteRefused() { eventsDropped += 1 }
+
+  mutating func noteDropped(_ count: Int) {
+    eventsAccepted -= count
+    eventsDropped += count
+  }
+
+  /// From now on events are refused, and those for a time to come are dropped.
+  ///
+  /// - Returns: Those that are not going to be run, to be told and to be released.
+  mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [MailboxEntry]) {
+    if phase == .open { phase = .draining }
+    let late = delays.removeAll() + (room?.removeAllWaiting() ?? [])
+    eventsDropped += late.count
+    var refused = late.compactMap { $0.leave() }
+    guard discarding, phase != .discarding else { return (refused, []) }
+    phase = .discarding
+    let waiting = tickets.values
+    noteDropped(waiting.count)
+    refused += waiting.compactMap { $0.leave() }
+    tickets = [:]
+    latest = [:]
+    var released: [MailboxEntry] = []
+    for segment in segments.values {
+      var kept: [MailboxEntry] = []
+      for entry in segment.incoming {
+        switch entry.work {
+        case .job, .mark: kept.append(entry)
+        case .event:
+          noteDropped(1)
+          released.append(entry)
+        case .ticket, .none: released.append(entry)
+        }
+      }
+      segment.incoming = kept
+    }
+    return (refused, released)
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+
+/// What a scheduler's queue and its operations need of it, without keeping it alive.
+final class SchedulerCore: Sendable {
+  let name: String
+  let capacity: EventCapacity?
+  let mailbox: Locked<Mailbox>
+  let time: ElapsedTime
+  let instruments = Locked(SchedulerInstruments())
+  let counts = SchedulerCounts()
+  let mode = SchedulerMode()
+
+  /// Held while an operation or a drain is enqueued, so that the queue has them in the order of the mailbox's segments.
+  ///
+  /// Foundation is called inside, and through it `isReady` of a foreign operation, which may schedule something: it is
+  /// recursive, and no other lock is held.
+  private let ordering = NSRecursiveLock()
+
+  init(_ name: String, _ capacity: EventCapacity?, _ clock: any Clock<Duration>) {
+    self.name = name
+    self.capacity = capacity
+    mailbox = Locked(Mailbox(capacity))
+    time = ElapsedTime(clock)
+  }
+
+  /// Enqueues an operation behind all events that have been scheduled, and before those that will be.
+  func seal(_ enqueue: () -> Void) {
+    ordering.withLock {
+      mailbox.withLock { $0.seal() }
+      enqueue()
+    }
+  }
+
+  /// Changes the mailbox, with a segment that can be added to.
+  ///
+  /// - Parameters:
+  ///   - always: Also after the scheduler has been shut down, when events are refused, and need no segment.
+  ///   - enqueue: Called with the segment if it is a new one, which needs a drain.
+  func post<Result>(always: Bool = false, enqueue: (MailboxSegment) -> Void, _ change: (inout Mailbox) -> Result)
+    -> Result
+  {
+    func isReady(_ mailbox: borrowing Mailbox) -> Bool { mailbox.open != nil || (!always && mailbox.phase != .open) }
+    let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
+    if let result { return result }
+    return ordering.withLock {
+      let segment = MailboxSegment()
+      let (result, isNew) = mailbox.withLock { mailbox in
+        let isNew = !isReady(mailbox)
+        if isNew { mailbox.start(segment) }
+        return (change(&mailbox), isNew)
+      }
+      if isNew { enqueue(segment) }
+      return result
+    }
+  }
+}

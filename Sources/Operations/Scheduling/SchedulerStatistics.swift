@@ -1,0 +1,17 @@
+/// What a ``SerialScheduler`` has done and has yet to do, at one moment.
+public struct SchedulerStatistics: Sendable {
+  /// Events that have been run to their end.
+  public let eventsRun: Int
+  /// Events that have been accepted and have not begun, not counting those for a time to come.
+  public let eventsQueued: Int
+  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity or of a newer event under the
+  /// same key, because the scheduler was shut down, or had been when a result was to be delivered.
+  public let eventsDropped: Int
+  /// Pieces of actors' methods and tasks that have been run, or are being run.
+  public let jobsRun: Int
+  public let jobsQueued: Int
+  /// The longest that an event had to wait for its turn. Only if ``SerialScheduler/measuresTime`` is set.
+  public let longestWait: Duration?
+  /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/measuresTime`` is set.
+  public let longestRun: Duration?
+}

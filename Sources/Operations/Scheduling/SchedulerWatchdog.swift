@@ -1,0 +1,33 @@
+/// Reports events that hold a ``SerialScheduler`` for long: everything behind them waits, on `.main` the screen.
+///
+/// ```swift
+/// SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
+/// ```
+///
+/// The report comes while the event is still at it, on another thread, once an event. Watching costs two readings of the
+/// clock an event. Operations that were added to the scheduler's queue are not watched.
+public struct SchedulerWatchdog: Sendable {
+  /// An event that has held the scheduler longer than the limit.
+  public struct Report: Sendable, CustomStringConvertible {
+    /// The scheduler's name.
+    public let scheduler: String
+    /// Where it was scheduled; nil for a job of an actor or a task.
+    public let origin: EventOrigin?
+    public let limit: Duration
+
+    public var description: String {
+      let event = origin.map { "An event scheduled at \($0)" } ?? "A job of an actor or a task"
+      return "\(event) has held the scheduler “\(scheduler)” for more than \(limit)."
+    }
+  }
+
+  public let limit: Duration
+  let report: @Sendable (Report) -> Void
+
+  /// - Precondition: `limit` is more than nothing.
+  public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
+    if limit <= .zero { misuse("A watchdog cannot report events after \(limit): allow them some time.") }
+    self.limit = limit
+    self.report = report
+  }
+}

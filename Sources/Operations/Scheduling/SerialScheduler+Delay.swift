@@ -1,0 +1,46 @@
+extension SerialScheduler {
+  /// Longer than anybody waits, and short enough to be added to any time.
+  private static let longestDelay = Duration.seconds(1_000_000_000)
+
+  /// Has an event run when `delay` is over, after everything that has been scheduled by then. Events of the same time are run
+  /// in the order in which they were scheduled.
+  ///
+  /// A delay of nothing, or less, is over at once. The scheduler lives until the event has been run. A shutdown drops it.
+  ///
+  /// - Returns: What cancels the event, and need not be kept.
+  @discardableResult
+  public func schedule(
+    after delay: Duration,
+    _ event: @escaping @Sendable () -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> ScheduledEvent {
+    let ticket = EventTicket(EventOrigin(file: file, line: line))
+    let body: EventTicket.Body = { refusal in if refusal == nil { event() } }
+    if delay <= .zero {
+      _ = accept(ticket, body)
+    } else {
+      let deadline = core.time.now + min(delay, Self.longestDelay)
+      core.mailbox.withLock { $0.delay(ticket, body, until: deadline) }
+      updateTimer()
+    }
+    return ScheduledEvent(ticket, self)
+  }
+
+  /// Has the timer go off when the first event is due, if there is one.
+  func updateTimer() {
+    guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
+    change.outdated?.cancel()
+    guard let deadline = change.deadline else { return }
+    let timer = ClockTimer.start(after: deadline - core.time.now, on: core.time.clock) { self.postDue() }
+    let isWanted = core.mailbox.withLock { $0.delays.noteTimer(timer, change.generation) }
+    if !isWanted { timer.cancel() }
+  }
+
+  private func postDue() {
+    let now = core.time.now
+    let due = core.mailbox.withLock { $0.popDue(at: now) }
+    for (ticket, body) in due { _ = accept(ticket, body) }
+    updateTimer()
+  }
+}

@@ -1,0 +1,23 @@
+extension SerialScheduler {
+  /// Whether events are refused.
+  public var isShutDown: Bool { core.mailbox.withLock { $0.phase != .open } }
+
+  /// Ends the scheduler's service: from now on `schedule` returns false, `run`, `send` and `wait` throw
+  /// ``OperationError/Code/shutdown``, and events for a time to come are dropped.
+  ///
+  /// It does not wait; ``drained()`` does. The event that is being run goes on to its end, and jobs of actors and tasks are run
+  /// also after this, for who awaits them would wait for ever. What was accepted is run (``ShutdownMode/drain``) or not
+  /// (``ShutdownMode/discard``), when those who wait for it hear of that at once.
+  ///
+  /// - Precondition: It is not the main scheduler, which belongs to the whole program.
+  public func shutdown(_ mode: ShutdownMode = .drain) {
+    if isMain {
+      misuse("The main scheduler cannot be shut down: it belongs to the whole program. Use one of your own.")
+    }
+    if mode == .discard { core.mode.insert(.discarding) }
+    let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
+    for body in refused { body(OperationError.shutdown(name)) }
+    withExtendedLifetime(released) {}
+    updateTimer()
+  }
+}
