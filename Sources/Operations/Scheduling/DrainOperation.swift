@@ -6,10 +6,12 @@ import Foundation
 final class DrainOperation: Operation, @unchecked Sendable {
   private let scheduler: SerialScheduler
   private let segment: MailboxSegment
+  private var batch: MailboxBatch
 
-  init(_ scheduler: SerialScheduler, _ segment: MailboxSegment) {
+  init(_ scheduler: SerialScheduler, _ segment: MailboxSegment, _ batch: MailboxBatch) {
     self.scheduler = scheduler
     self.segment = segment
+    self.batch = batch
     super.init()
   }
 
@@ -21,5 +23,10 @@ final class DrainOperation: Operation, @unchecked Sendable {
   /// The queue may be told to cancel all its operations. What is in here has been accepted, and runs.
   override func cancel() {}
 
-  override func main() { scheduler.drain(segment) }
+  override func main() {
+    var batch = MailboxBatch()
+    // Moved out, so that what has been run can go.
+    swap(&batch, &self.batch)
+    scheduler.drain(segment, batch)
+  }
 }

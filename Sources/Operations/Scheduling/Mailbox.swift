@@ -17,8 +17,14 @@ struct Mailbox {
   }
 
   private(set) var phase = Phase.open
-  /// The one that events are appended to; none if nothing has been posted since an operation was added to the queue.
+  /// The segment that is being added to; none if nothing has been posted since an operation was added to the queue.
   private(set) var open: MailboxSegment?
+  /// Whether there is one: asked for every event, when counting a reference would cost as much as the rest.
+  private(set) var isOpen = false
+  /// What has come in for it.
+  private var incoming: [MailboxEntry] = []
+  /// About how many of that have been taken back.
+  private var goneCount = 0
   private var segments: [ObjectIdentifier: MailboxSegment] = [:]
   /// Those that wait, also those that are not in a segment.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
@@ -39,32 +45,43 @@ struct Mailbox {
 
   mutating func start(_ segment: MailboxSegment) {
     open = segment
+    isOpen = true
     segments[ObjectIdentifier(segment)] = segment
   }
 
   /// From now on nothing is added to the segment, because an operation follows it.
-  mutating func seal() { open = nil }
+  mutating func seal() {
+    guard let open else { return }
+    swap(&open.sealed, &incoming)
+    close()
+  }
+
+  private mutating func close() {
+    open = nil
+    isOpen = false
+    goneCount = 0
+  }
 
   /// - Returns: Whether it has been accepted, or nil if a segment has to be opened first.
   @inline(__always)
   mutating func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool? {
     guard phase == .open else { return false }
-    guard let open else { return nil }
+    guard isOpen else { return nil }
     eventsAccepted += 1
-    open.incoming.append(MailboxEntry(.event(event), origin))
+    incoming.append(MailboxEntry(.event(event), origin))
     return true
   }
 
   /// - Returns: Whether there is a segment for it.
   @inline(__always)
   mutating func post(_ job: UnownedJob) -> Bool {
-    guard let open else { return false }
+    guard isOpen else { return false }
     jobsAccepted += 1
-    open.incoming.append(MailboxEntry(.job(job)))
+    incoming.append(MailboxEntry(.job(job)))
     return true
   }
 
-  mutating func mark(_ body: @escaping @Sendable () -> Void) { open?.incoming.append(MailboxEntry(.mark(body))) }
+  mutating func mark(_ body: @escaping @Sendable () -> Void) { incoming.append(MailboxEntry(.mark(body))) }
 
   /// Takes an event in, if there is room. There has to be a segment, unless it is `handedOver` to a thread that waits.
   mutating func accept(
@@ -103,12 +120,12 @@ struct Mailbox {
     if let key = ticket.key { latest[key] = ticket }
     if ticket.isBounded { room?.enter(ticket) }
     eventsAccepted += 1
-    if !handedOver { open?.incoming.append(MailboxEntry(.ticket(ticket), ticket.origin)) }
+    if !handedOver { incoming.append(MailboxEntry(.ticket(ticket), ticket.origin)) }
   }
 
   /// Puts one that was to be handed over, and could not be, behind the others.
   mutating func append(_ ticket: EventTicket) {
-    open?.incoming.append(MailboxEntry(.ticket(ticket), ticket.origin))
+    incoming.append(MailboxEntry(.ticket(ticket), ticket.origin))
   }
 
   // MARK: Times to come
@@ -129,17 +146,19 @@ struct Mailbox {
 
   // MARK: Taking out
 
-  /// Fills the segment's batch with what has come in since.
+  /// Fills the batch with what there is in the segment.
   ///
-  /// - Returns: False if there is nothing. Then the segment has been closed.
-  mutating func refill(_ segment: MailboxSegment) -> Bool {
-    if !segment.incoming.isEmpty {
-      segment.refill()
-      return true
+  /// - Returns: False if that is nothing. Then the segment has been closed.
+  mutating func refill(_ batch: inout MailboxBatch, from segment: MailboxSegment) -> Bool {
+    if open === segment {
+      goneCount = 0
+      batch.exchange(with: &incoming)
+      if batch.isEmpty { close() }
+    } else {
+      batch.exchange(with: &segment.sealed)
     }
-    if open === segment { open = nil }
-    segments[ObjectIdentifier(segment)] = nil
-    return false
+    if batch.isEmpty { segments[ObjectIdentifier(segment)] = nil }
+    return !batch.isEmpty
   }
 
   /// - Returns: What is to be run, unless it has been taken back.
@@ -200,11 +219,10 @@ struct Mailbox {
 
   /// What has been taken back keeps its entry until the drain comes upon it: in a storm that would be many.
   private mutating func tidyUp() {
-    guard let open else { return }
-    open.goneCount += 1
-    guard open.goneCount >= 64, open.goneCount * 2 > open.incoming.count else { return }
-    open.goneCount = 0
-    open.incoming.removeAll { entry in if case .ticket(let ticket) = entry.work { !ticket.isWaiting } else { false } }
+    goneCount += 1
+    guard goneCount >= 64, goneCount * 2 > incoming.count else { return }
+    goneCount = 0
+    incoming.removeAll { entry in if case .ticket(let ticket) = entry.work { !ticket.isWaiting } else { false } }
   }
 
   // MARK: Shutting down
@@ -231,20 +249,10 @@ struct Mailbox {
     refused += waiting.compactMap { $0.leave() }
     tickets = [:]
     latest = [:]
-    var released: [MailboxEntry] = []
-    for segment in segments.values {
-      var kept: [MailboxEntry] = []
-      for entry in segment.incoming {
-        switch entry.work {
-        case .job, .mark: kept.append(entry)
-        case .event:
-          noteDropped(1)
-          released.append(entry)
-        case .ticket, .none: released.append(entry)
-        }
-      }
-      segment.incoming = kept
-    }
+    let released = incoming + segments.values.flatMap(\.sealed)
+    incoming.removeAll { !$0.mustRun }
+    for segment in segments.values { segment.sealed.removeAll { !$0.mustRun } }
+    noteDropped(released.count { if case .event = $0.work { true } else { false } })
     return (refused, released)
   }
 }

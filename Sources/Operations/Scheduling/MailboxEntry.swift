@@ -15,6 +15,14 @@ struct MailboxEntry {
   /// Nil for a job.
   let origin: EventOrigin?
 
+  /// Also if the scheduler has been shut down.
+  var mustRun: Bool {
+    switch work {
+    case .job, .mark: true
+    case .event, .ticket, .none: false
+    }
+  }
+
   init(_ work: Work, _ origin: EventOrigin? = nil) {
     self.work = work
     self.origin = origin

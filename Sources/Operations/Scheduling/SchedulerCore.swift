@@ -39,7 +39,7 @@ final class SchedulerCore: Sendable {
   func post<Result>(always: Bool = false, enqueue: (MailboxSegment) -> Void, _ change: (inout Mailbox) -> Result)
     -> Result
   {
-    func isReady(_ mailbox: borrowing Mailbox) -> Bool { mailbox.open != nil || (!always && mailbox.phase != .open) }
+    func isReady(_ mailbox: borrowing Mailbox) -> Bool { mailbox.isOpen || (!always && mailbox.phase != .open) }
     let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
     return ordering.withLock {

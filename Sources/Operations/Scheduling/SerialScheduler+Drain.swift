@@ -5,61 +5,65 @@ extension SerialScheduler {
   private struct Slice {
     /// The clock is read once in so many events: reading it costs a third of an event.
     private let stride: Int
-    private let end: ContinuousClock.Instant
+    private let end: UInt64
     private var events = 0
     private(set) var isOver = false
 
-    init(of scheduler: SerialScheduler) {
+    init(isMain: Bool) {
       // On main a quarter of a frame, and never longer than one event more than that.
-      let isMain = scheduler.isMain
       stride = isMain ? 1 : 32
-      end = .now + (isMain ? .milliseconds(4) : .milliseconds(10))
+      end = DispatchTime.now().uptimeNanoseconds + (isMain ? 4_000_000 : 10_000_000)
     }
 
     mutating func noteEvent() {
       events += 1
-      if events % stride == 0, !isOver { isOver = .now >= end }
+      if events % stride == 0 { isOver = DispatchTime.now().uptimeNanoseconds >= end }
     }
   }
 
-  func enqueue(_ segment: MailboxSegment) { add(DrainOperation(self, segment)) }
+  func enqueue(_ segment: MailboxSegment) { add(DrainOperation(self, segment, MailboxBatch())) }
 
   private func add(_ drain: DrainOperation) {
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 
   /// Runs what there is, for a while, and has the rest run ahead of everything else.
-  func drain(_ segment: MailboxSegment) {
-    var slice = Slice(of: self)
-    let rest = Self.running.withValue(self) { () -> DrainOperation? in
+  ///
+  /// - Parameter batch: What has been taken out of the segment and not yet run.
+  func drain(_ segment: MailboxSegment, _ batch: consuming MailboxBatch) {
+    var slice = Slice(isMain: isMain)
+    let hasRest = Self.running.withValue(self) {
       while true {
-        while !slice.isOver, let entry = segment.next() {
+        while !slice.isOver, let entry = batch.next() {
           run(entry)
           slice.noteEvent()
         }
-        if !segment.hasNext {
-          segment.clear()
-          guard core.mailbox.withLock({ $0.refill(segment) }) else { return nil }
+        if batch.isEmpty {
+          batch.clear()
+          if !core.mailbox.withLock({ $0.refill(&batch, from: segment) }) { return false }
         }
-        if slice.isOver { return DrainOperation(self, segment) }
+        if slice.isOver { return true }
       }
     }
-    guard let rest else { return }
+    if !hasRest { return }
+    let rest = DrainOperation(self, segment, batch)
     // Ahead of the operation that sealed the segment. On main nothing is sealed, and others shall have their turn.
     if !isMain { rest.queuePriority = .veryHigh }
     add(rest)
   }
 
+  @inline(__always)
   private func run(_ entry: MailboxEntry) {
+    guard case .event(let event) = entry.work, core.mode.isPlain else { return runSlowly(entry) }
+    count(event)
+  }
+
+  @inline(never)
+  private func runSlowly(_ entry: MailboxEntry) {
     switch entry.work {
     case .event(let event):
-      if core.mode.isPlain {
-        count(event)
-      } else if core.mode.isDiscarding {
-        core.mailbox.withLock { $0.noteDropped(1) }
-      } else {
-        watch(entry.origin) { count(event) }
-      }
+      if core.mode.isDiscarding { return core.mailbox.withLock { $0.noteDropped(1) } }
+      watch(entry.origin) { count(event) }
     case .job(let job):
       core.counts.beginJob()
       if core.mode.isPlain { run(job) } else { watch(nil) { run(job) } }
@@ -69,6 +73,7 @@ extension SerialScheduler {
     }
   }
 
+  @inline(__always)
   private func count(_ event: () -> Void) {
     core.counts.beginEvent()
     event()

@@ -1,9 +1,14 @@
 extension SerialScheduler {
   /// Posts an event that cannot be taken back, whatever the capacity.
   func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    let event = core.mode.isPlain ? event : measuringWait(of: event)
-    let isAccepted = core.mailbox.withLock { $0.post(event, origin) }
-    return isAccepted ?? core.post(enqueue: enqueue) { $0.post(event, origin) == true }
+    if !core.mode.isPlain { return postSlowly(measuringWait(of: event), origin) }
+    return core.mailbox.withLock { $0.post(event, origin) } ?? postSlowly(event, origin)
+  }
+
+  /// Not inlined: it would cost the others registers.
+  @inline(never)
+  private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
+    core.post(enqueue: enqueue) { $0.post(event, origin) == true }
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
