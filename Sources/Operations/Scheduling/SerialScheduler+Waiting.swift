@@ -22,7 +22,7 @@ extension SerialScheduler {
     line: UInt = #line
   ) throws -> T {
     if isCurrent { return try body() }
-    let link = WaitLink(from: .current, to: self)
+    let link = WaitLink(to: self)
     let ticket = EventTicket(EventOrigin(file: file, line: line), link: link)
     let outcome = Locked<Result<T, any Error>?>(nil)
     try begin(link, ticket) { refusal in
@@ -61,7 +61,9 @@ extension SerialScheduler {
     waiting: while link.sleep(until: deadline) {
       switch WaitGraph.shared.withLock({ $0.step(link) }) {
       case .end: break waiting
-      case .serve(let ticket): link.waiter?.serve(ticket)
+      case .serve(let ticket):
+        link.waiter?.serve(ticket)
+        WaitGraph.shared.withLock { $0.noteServed(link) }
       case .sleep: break
       }
     }

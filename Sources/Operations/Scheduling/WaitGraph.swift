@@ -26,6 +26,7 @@ struct WaitGraph {
     if let server = chain.first(where: { $0.waiter === link.target }) {
       guard server.canServe else { return .circle(path(from: server, through: chain, to: link)) }
       record(link)
+      server.serving += 1
       return .handOver(server)
     }
     if let circle = circle(closedBy: link, chain) { return .circle(circle) }
@@ -38,6 +39,8 @@ struct WaitGraph {
     server.inbox.append(ticket)
     return true
   }
+
+  mutating func noteServed(_ server: WaitLink) { server.serving -= 1 }
 
   mutating func step(_ link: WaitLink) -> Step {
     if link.hasEnded { return .end }
@@ -65,11 +68,12 @@ struct WaitGraph {
     Array(sequence(first: link) { $0.previous }.dropFirst().prefix { $0.isOpen })
   }
 
-  /// Follows who the target waits for, and so on, to somebody who waits for `link`.
+  /// Follows who the target waits for, and so on, to somebody who waits for `link`. Whoever serves is not blocked.
   private func circle(closedBy link: WaitLink, _ chain: [WaitLink]) -> [SerialScheduler]? {
     let waiting = [link] + chain
     var path = [link.target]
-    while let next = blocked[ObjectIdentifier(path[path.count - 1])]?.last?.target {
+    while let blocking = blocked[ObjectIdentifier(path[path.count - 1])]?.last, blocking.serving == 0 {
+      let next = blocking.target
       path.append(next)
       if let start = waiting.first(where: { $0.waiter === next }) {
         return self.path(from: start, through: chain, to: link) + path.dropFirst()

@@ -8,8 +8,6 @@ final class WaitLink: @unchecked Sendable {
   /// The innermost wait whose body the current thread is running.
   private static let innermost = ThreadLocal<WaitLink>()
 
-  static var current: WaitLink? { innermost.current }
-
   /// Whose thread it is; none if it is nobody's.
   let waiter: SerialScheduler?
   let target: SerialScheduler
@@ -21,14 +19,22 @@ final class WaitLink: @unchecked Sendable {
   var isOpen = true
   var hasEnded = false
   var inbox = Line<EventTicket>()
+  /// How many it has been handed and has not run to the end.
+  var serving = 0
 
   private let signal = DispatchSemaphore(value: 0)
 
-  init(from waiter: SerialScheduler?, to target: SerialScheduler) {
+  init(from waiter: SerialScheduler?, to target: SerialScheduler, after previous: WaitLink?, canServe: Bool) {
     self.waiter = waiter
     self.target = target
-    previous = Self.current
-    canServe = unsafe withUnsafeCurrentTask { task in unsafe task == nil }
+    self.previous = previous
+    self.canServe = canServe
+  }
+
+  /// The wait of the current thread.
+  convenience init(to target: SerialScheduler) {
+    let isJob = unsafe withUnsafeCurrentTask { task in unsafe task != nil }
+    self.init(from: .current, to: target, after: Self.innermost.current, canServe: !isJob)
   }
 
   func wake() { signal.signal() }

@@ -1,0 +1,174 @@
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// What the mailbox decides, step by step.
+@Suite final class MailboxTests {
+  private let origin = EventOrigin()
+  private let segment = MailboxSegment()
+  private var mailbox = Mailbox(nil)
+  private var batch = MailboxBatch()
+
+  private func kinds() -> [String] {
+    var kinds: [String] = []
+    while let entry = batch.next() {
+      switch entry.work {
+      case .event: kinds.append("event")
+      case .ticket(let ticket): kinds.append(ticket.isWaiting ? "ticket" : "gone")
+      case .mark: kinds.append("mark")
+      case .job: kinds.append("job")
+      case .none: kinds.append("none")
+      }
+    }
+    return kinds
+  }
+
+  private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
+    var dropped: [EventTicket.Body] = []
+    return (mailbox.accept(ticket, { _ in }, dropping: &dropped), dropped.count)
+  }
+
+  @Test func eventsNeedASegment() {
+    #expect(mailbox.post({}, origin) == nil)
+    mailbox.start(segment)
+    #expect(mailbox.post({}, origin) == true)
+    #expect(mailbox.eventsAccepted == 1)
+  }
+
+  @Test func sealedSegmentIsAddedToNoMore() {
+    mailbox.start(segment)
+    _ = mailbox.post({}, origin)
+    mailbox.seal()
+    #expect(mailbox.post({}, origin) == nil)
+    let next = MailboxSegment()
+    mailbox.start(next)
+    mailbox.mark {}
+    #expect(mailbox.refill(&batch, from: segment))
+    #expect(kinds() == ["event"])
+    batch.clear()
+    #expect(!mailbox.refill(&batch, from: segment))
+    #expect(mailbox.refill(&batch, from: next))
+    #expect(kinds() == ["mark"])
+  }
+
+  @Test func segmentThatIsEmptyIsClosed() {
+    mailbox.start(segment)
+    #expect(!mailbox.refill(&batch, from: segment))
+    #expect(mailbox.post({}, origin) == nil)
+  }
+
+  @Test func whatWasTakenBackIsSkipped() {
+    mailbox.start(segment)
+    let ticket = EventTicket(origin)
+    #expect(accept(ticket).0 == .accepted)
+    #expect(mailbox.withdraw(ticket) != nil)
+    #expect(mailbox.withdraw(ticket) == nil)
+    #expect(mailbox.eventsAccepted == 0)
+    _ = mailbox.refill(&batch, from: segment)
+    #expect(kinds() == ["gone"])
+    #expect(mailbox.claim(ticket) == nil)
+  }
+
+  @Test func ticketTakenBackBeforeItCameIsNotAccepted() {
+    mailbox.start(segment)
+    let ticket = EventTicket(origin)
+    #expect(mailbox.withdraw(ticket) == nil)
+    #expect(accept(ticket).0 == .withdrawn)
+  }
+
+  @Test func stormUnderOneKeyNeedsLittleRoom() {
+    mailbox.start(segment)
+    _ = mailbox.post({}, origin)
+    for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
+    #expect(mailbox.eventsAccepted == 2)
+    #expect(mailbox.eventsDropped == 9_999)
+    _ = mailbox.refill(&batch, from: segment)
+    let kinds = kinds()
+    #expect(kinds.count < 200)
+    #expect(kinds.filter { $0 != "gone" } == ["event", "ticket"])
+    #expect(kinds.last == "ticket")
+  }
+
+  @Test func keysOfDifferentObjectsAreDifferent() {
+    mailbox.start(segment)
+    let objects = [LiveCount(), LiveCount()]
+    for object in objects { _ = accept(EventTicket(origin, key: EventKey(object: ObjectIdentifier(object), name: "key"))) }
+    #expect(mailbox.eventsAccepted == 2)
+  }
+
+  @Test func discardingLeavesWhatMustRun() {
+    mailbox.start(segment)
+    _ = mailbox.post({}, origin)
+    mailbox.mark {}
+    _ = accept(EventTicket(origin))
+    mailbox.seal()
+    let next = MailboxSegment()
+    mailbox.start(next)
+    _ = mailbox.post({}, origin)
+    mailbox.mark {}
+    let (refused, released) = mailbox.shutDown(discarding: true)
+    #expect(refused.count == 1)
+    #expect(released.count == 5)
+    #expect(mailbox.eventsAccepted == 0)
+    #expect(mailbox.eventsDropped == 3)
+    for segment in [segment, next] {
+      batch.clear()
+      _ = mailbox.refill(&batch, from: segment)
+      #expect(kinds() == ["mark"])
+    }
+  }
+
+  @Test func drainingLeavesEverythingAndRefusesTheRest() {
+    mailbox.start(segment)
+    _ = mailbox.post({}, origin)
+    let (refused, released) = mailbox.shutDown(discarding: false)
+    #expect(refused.isEmpty && released.isEmpty)
+    #expect(mailbox.post({}, origin) == false)
+    #expect(accept(EventTicket(origin)).0 == .shutDown)
+    _ = mailbox.refill(&batch, from: segment)
+    #expect(kinds() == ["event"])
+  }
+
+  @Test func oldestOrNewestIsDropped() {
+    for (policy, expected) in [(EventCapacity.Policy.dropOldest, [3, 4]), (.keepLatest, [0, 4])] {
+      mailbox = Mailbox(EventCapacity(2, policy))
+      mailbox.start(MailboxSegment())
+      let tickets = (0..<5).map { _ in EventTicket(origin, isBounded: true) }
+      for ticket in tickets { #expect(accept(ticket).0 == .accepted) }
+      #expect(tickets.indices.filter { tickets[$0].isWaiting } == expected)
+      #expect(mailbox.eventsDropped == 3)
+    }
+  }
+
+  @Test func whoWaitsAtTheDoorComesInOrderAndIsNotOvertaken() {
+    mailbox = Mailbox(EventCapacity(1, .suspend))
+    mailbox.start(segment)
+    let tickets = (0..<4).map { _ in EventTicket(origin, isBounded: true, maySuspend: true) }
+    #expect(tickets.map { accept($0).0 } == [.accepted, .suspended, .suspended, .suspended])
+    #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
+    #expect(!mailbox.hasRoomForWaiting)
+    #expect(mailbox.withdraw(tickets[1]) != nil)
+    #expect(mailbox.claim(tickets[0]) != nil)
+    #expect(mailbox.hasRoomForWaiting)
+    #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
+    _ = mailbox.admit()
+    #expect(tickets.map(\.isWaiting) == [false, false, true, false])
+    #expect(mailbox.claim(tickets[2]) != nil)
+    _ = mailbox.admit()
+    #expect(tickets[3].isWaiting)
+  }
+
+  @Test func roomIsCountedRightWhateverWayTheyLeave() {
+    mailbox = Mailbox(EventCapacity(2, .dropOldest))
+    mailbox.start(segment)
+    for _ in 0..<1000 {
+      let tickets = (0..<3).map { _ in EventTicket(origin, isBounded: true) }
+      for ticket in tickets { _ = accept(ticket) }
+      #expect(tickets.map(\.isWaiting) == [false, true, true])
+      _ = mailbox.claim(tickets[1])
+      _ = mailbox.withdraw(tickets[2])
+    }
+    #expect(mailbox.eventsDropped == 1000)
+  }
+}

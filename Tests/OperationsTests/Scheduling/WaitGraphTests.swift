@@ -1,0 +1,161 @@
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// Who may wait for whom, against another view of the same: schedulers as locks that a logical thread, which goes from one to
+/// the next by waiting, may take again while it holds them.
+@Suite struct WaitGraphTests {
+  /// A logical thread: the schedulers that run something of it, outermost first, and the waits that lead from each to the next.
+  private struct Chain {
+    var places: [Int] = []
+    var links: [WaitLink] = []
+    /// For each wait, the one it was handed over to.
+    var servers: [WaitLink?] = []
+    /// What it waits for and has not got.
+    var wanted: Int?
+  }
+
+  private struct World {
+    var generator: SeededGenerator
+    var graph = WaitGraph()
+    let schedulers = (0..<5).map { SerialScheduler(name: "\($0)") }
+    var chains = [Chain](repeating: Chain(), count: 6)
+    /// Who has it, and those who come next.
+    var owners = [Int?](repeating: nil, count: 5)
+    var lines = [[Int]](repeating: [], count: 5)
+    var circles = 0
+
+    mutating func step() throws {
+      let idle = chains.indices.filter { chains[$0].wanted == nil }
+      guard let number = idle.randomElement(using: &generator) else {
+        Issue.record("everybody waits")
+        return
+      }
+      if chains[number].places.isEmpty {
+        let free = owners.indices.filter { owners[$0] == nil && lines[$0].isEmpty }
+        guard let place = free.randomElement(using: &generator) else { return }
+        owners[place] = number
+        chains[number].places = [place]
+      } else if Bool.random(using: &generator) {
+        try wait(number, for: Int.random(in: owners.indices, using: &generator))
+      } else {
+        leave(number)
+      }
+    }
+
+    private mutating func wait(_ number: Int, for target: Int) throws {
+      let chain = chains[number]
+      guard let place = chain.places.last, place != target else { return }
+      let link = WaitLink(
+        from: schedulers[place],
+        to: schedulers[target],
+        after: chain.links.last,
+        canServe: true
+      )
+      switch graph.begin(link) {
+      case .handOver(let server):
+        #expect(owners[target] == number, "handed over by a stranger")
+        #expect(server.waiter === schedulers[target])
+        #expect(server === chain.links.last { $0.waiter === schedulers[target] })
+        chains[number].links.append(link)
+        chains[number].servers.append(server)
+        chains[number].places.append(target)
+      case .circle(let circle):
+        #expect(closesCircle(number, target), "there is no circle")
+        #expect(circle.first === circle.last)
+        #expect(circle.contains { $0 === schedulers[target] })
+        circles += 1
+      case .post:
+        #expect(owners[target] != number)
+        #expect(!closesCircle(number, target), "it would wait for ever")
+        chains[number].links.append(link)
+        chains[number].servers.append(nil)
+        lines[target].append(number)
+        chains[number].wanted = target
+        serveNext(target)
+      }
+    }
+
+    private mutating func leave(_ number: Int) {
+      let place = chains[number].places.removeLast()
+      if let link = chains[number].links.popLast() {
+        let left = graph.end(link)
+        #expect(left.isEmpty)
+        if let server = chains[number].servers.removeLast() { graph.noteServed(server) }
+      }
+      if !chains[number].places.contains(place) {
+        owners[place] = nil
+        serveNext(place)
+      }
+    }
+
+    private mutating func serveNext(_ place: Int) {
+      guard owners[place] == nil, let next = lines[place].first else { return }
+      lines[place].removeFirst()
+      owners[place] = next
+      chains[next].wanted = nil
+      chains[next].places.append(place)
+    }
+
+    private func closesCircle(_ number: Int, _ target: Int) -> Bool {
+      var wanted: Int? = target
+      while let place = wanted, let owner = owners[place] {
+        if owner == number { return chains[number].places.contains(place) && place != target }
+        wanted = chains[owner].wanted
+      }
+      return false
+    }
+  }
+
+  @Test(arguments: UInt64(1)...200)
+  func nobodyWaitsForEverAndNobodyIsTurnedAwayWithoutNeed(seed: UInt64) throws {
+    var world = World(generator: SeededGenerator(seed: seed))
+    for _ in 0..<400 { try world.step() }
+  }
+
+  @Test func circlesComeUpInThoseWorlds() throws {
+    var world = World(generator: SeededGenerator(seed: 1))
+    for _ in 0..<2000 { try world.step() }
+    #expect(world.circles > 10)
+  }
+
+  private let a = SerialScheduler(name: "a")
+  private let b = SerialScheduler(name: "b")
+  private let c = SerialScheduler(name: "c")
+
+  @Test func circleIsNamedInOrder() {
+    var graph = WaitGraph()
+    _ = graph.begin(WaitLink(from: a, to: b, after: nil, canServe: true))
+    _ = graph.begin(WaitLink(from: b, to: c, after: nil, canServe: true))
+    guard case .circle(let circle) = graph.begin(WaitLink(from: c, to: a, after: nil, canServe: true)) else {
+      Issue.record("no circle")
+      return
+    }
+    #expect(circle.map(\.name) == ["c", "a", "b", "c"])
+  }
+
+  @Test func waitWhoseTimeIsOverNoLongerServes() {
+    var graph = WaitGraph()
+    let first = WaitLink(from: a, to: b, after: nil, canServe: true)
+    _ = graph.begin(first)
+    _ = graph.end(first)
+    guard case .post = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
+      Issue.record("not posted")
+      return
+    }
+    let isDelivered = graph.deliver(EventTicket(EventOrigin()), to: first)
+    #expect(!isDelivered)
+  }
+
+  @Test func waitWithinAnActorsJobDoesNotServe() {
+    var graph = WaitGraph()
+    let first = WaitLink(from: a, to: b, after: nil, canServe: false)
+    _ = graph.begin(first)
+    guard case .circle(let circle) = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
+      Issue.record("no circle")
+      return
+    }
+    #expect(circle.map(\.name) == ["a", "b", "a"])
+  }
+}
