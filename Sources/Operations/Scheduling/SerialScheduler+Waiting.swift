@@ -28,7 +28,7 @@ extension SerialScheduler {
     try begin(link, ticket) { refusal in
       let result = refusal.map { .failure($0) } ?? Result { try body() }
       outcome.withLock { $0 = result }
-      WaitGraph.shared.withLock { _ in link.hasEnded = true }
+      WaitGraph.shared.withLock { $0.finish(link) }
       link.wake()
     }
     block(link, timeout)

@@ -47,16 +47,29 @@ struct WaitGraph {
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
 
+  /// The body has been run. The thread may take a while to hear of it, but waits no more: whoever comes now is not told so.
+  mutating func finish(_ link: WaitLink) {
+    link.hasEnded = true
+    remove(link)
+  }
+
+  /// The thread goes on.
+  ///
   /// - Returns: What it was to serve and has not.
   mutating func end(_ link: WaitLink) -> [EventTicket] {
-    link.isOpen = false
-    if let waiter = link.waiter.map(ObjectIdentifier.init) {
-      blocked[waiter]?.removeAll { $0 === link }
-      if blocked[waiter]?.isEmpty == true { blocked[waiter] = nil }
-    }
+    remove(link)
     var left: [EventTicket] = []
     while let ticket = link.inbox.popFirst() { left.append(ticket) }
     return left
+  }
+
+  func isBlocked(_ scheduler: SerialScheduler) -> Bool { blocked[ObjectIdentifier(scheduler)] != nil }
+
+  private mutating func remove(_ link: WaitLink) {
+    link.isOpen = false
+    guard let waiter = link.waiter.map(ObjectIdentifier.init) else { return }
+    blocked[waiter]?.removeAll { $0 === link }
+    if blocked[waiter]?.isEmpty == true { blocked[waiter] = nil }
   }
 
   private mutating func record(_ link: WaitLink) {

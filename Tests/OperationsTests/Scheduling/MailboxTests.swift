@@ -93,7 +93,9 @@ import Testing
   @Test func keysOfDifferentObjectsAreDifferent() {
     mailbox.start(segment)
     let objects = [LiveCount(), LiveCount()]
-    for object in objects { _ = accept(EventTicket(origin, key: EventKey(object: ObjectIdentifier(object), name: "key"))) }
+    for object in objects {
+      _ = accept(EventTicket(origin, key: EventKey(object: ObjectIdentifier(object), name: "key")))
+    }
     #expect(mailbox.eventsAccepted == 2)
   }
 

@@ -148,6 +148,17 @@ import Testing
     #expect(!isDelivered)
   }
 
+  @Test func waitThatHasEndedBlocksNobodyThoughItsThreadSleepsOn() {
+    var graph = WaitGraph()
+    let first = WaitLink(from: a, to: b, after: nil, canServe: true)
+    _ = graph.begin(first)
+    graph.finish(first)
+    guard case .post = graph.begin(WaitLink(from: b, to: a, after: nil, canServe: true)) else {
+      Issue.record("not posted")
+      return
+    }
+  }
+
   @Test func waitWithinAnActorsJobDoesNotServe() {
     var graph = WaitGraph()
     let first = WaitLink(from: a, to: b, after: nil, canServe: false)

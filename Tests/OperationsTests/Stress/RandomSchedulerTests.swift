@@ -1,0 +1,201 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// Events, jobs, operations and waits, from several threads on several schedulers, at random.
+///
+/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomScheduler` replays a seed.
+@Suite(.timeLimit(.minutes(5)))
+struct RandomSchedulerTests {
+  /// What lives on a scheduler. Its state has no lock: the thread sanitizer sees whether the scheduler is one.
+  private final class Home: Schedulable, @unchecked Sendable {
+    let scheduler: SerialScheduler
+    private let token: LiveCount.Token
+    private var isInside = false
+    private var last: [Int: Int] = [:]
+    private var violations: [String] = []
+    private(set) var visits = 0
+
+    init(_ name: String, _ live: LiveCount) {
+      scheduler = SerialScheduler(name: name)
+      token = LiveCount.Token(live)
+    }
+
+    /// - Parameter number: The how manieth of the producer's here; nil for one that is in no order.
+    func visit(_ producer: Int, _ number: Int?) {
+      if !scheduler.isCurrent { violations.append("not current") }
+      if isInside { violations.append("two at once") }
+      isInside = true
+      visits += 1
+      if let number {
+        let expected = last[producer, default: 0] + 1
+        if number != expected { violations.append("\(producer): \(number) instead of \(expected)") }
+        last[producer] = number
+      }
+      isInside = false
+    }
+
+    func report() -> [String] { violations }
+  }
+
+  /// Somebody who schedules, on a thread of its own.
+  private struct Producer {
+    /// A serial queue gets a thread also when those of the pool are blocked.
+    private static let elsewhere = DispatchQueue(label: "elsewhere")
+
+    let number: Int
+    let homes: [Home]
+    let expected: Counter
+    var generator: SeededGenerator
+    var numbers: [Int: Int] = [:]
+
+    mutating func run() { for _ in 0..<60 { step() } }
+
+    private mutating func step() {
+      let index = Int.random(in: homes.indices, using: &generator)
+      let home = homes[index]
+      let producer = number
+      let number = numbers[index, default: 0] + 1
+      numbers[index] = number
+      expected.add(1)
+      switch Int.random(in: 0..<10, using: &generator) {
+      case 0: home.scheduler.queue.addOperation { home.visit(producer, number) }
+      case 1:
+        let operation = AsyncBlockOperation { operation in
+          home.visit(producer, number)
+          Self.elsewhere.async { operation.finish() }
+        }
+        home.scheduler.queue.addOperation(operation)
+      case 2:
+        // A task comes to its executor by itself, sooner or later: not in the order of its maker.
+        numbers[index] = number - 1
+        Task(executorPreference: home.scheduler) {
+          home.visit(producer, nil)
+          await Task.yield()
+        }
+      case 3:
+        let others = (0..<Int.random(in: 1...4, using: &generator)).map { _ in homes.randomElement(using: &generator)! }
+        let expected = expected
+        try? home.wait { home in
+          home.visit(producer, number)
+          Self.visit(others[...], producer, expected)
+        }
+      case 4: home.scheduler.queue.addOperations([plain { home.visit(producer, number) }], waitUntilFinished: false)
+      default: home.schedule { $0.visit(producer, number) }
+      }
+      if number.isMultiple(of: 7) { home.scheduler.isSuspended.toggle() }
+      if number.isMultiple(of: 7) { home.scheduler.isSuspended = false }
+    }
+
+    private func plain(_ block: @escaping @Sendable () -> Void) -> Operation { BlockOperation(block: block) }
+
+    /// From one to the next, each waiting for the one it leads to. Waits that would never end are refused.
+    private static func visit(_ homes: ArraySlice<Home>, _ producer: Int, _ expected: Counter) {
+      guard let home = homes.first else { return }
+      expected.add(1)
+      do {
+        try home.wait { home in
+          home.visit(producer, nil)
+          visit(homes.dropFirst(), producer, expected)
+        }
+      } catch OperationError.Code.waitCycle {
+        expected.add(-1)
+      } catch {
+        Issue.record(error)
+      }
+    }
+  }
+
+  private final class Counter: Sendable {
+    private let value = Locked(0)
+    func add(_ amount: Int) { value.withLock { $0 += amount } }
+    var total: Int { value.withLock { $0 } }
+  }
+
+  @Test(arguments: SeededGenerator.seeds)
+  func everythingRunsOnceInOrderAndAlone(seed: UInt64) async throws {
+    let live = LiveCount()
+    do {
+      let homes = (0..<3).map { Home("\($0)", live) }
+      let expected = Counter()
+      await onThreads(4) { number in
+        var producer = Producer(
+          number: number,
+          homes: homes,
+          expected: expected,
+          generator: SeededGenerator(seed: seed &* 4 &+ UInt64(number))
+        )
+        producer.run()
+      }
+      var visits = 0
+      for home in homes {
+        await home.scheduler.queue.finished()
+        await home.scheduler.drained()
+        visits += try await home.run { $0.visits }
+        for violation in try await home.run({ $0.report() }) { Issue.record("\(violation)") }
+        #expect(home.scheduler.statistics.eventsQueued == 0)
+        #expect(home.scheduler.statistics.jobsQueued == 0)
+      }
+      #expect(visits == expected.total)
+      #expect(WaitGraph.shared.withLock { graph in homes.allSatisfy { !graph.isBlocked($0.scheduler) } })
+    }
+    await live.none()
+  }
+
+  @Test(arguments: SeededGenerator.seeds)
+  func withACapacityEverybodyHearsOfTheEnd(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
+    let policy = EventCapacity.Policy.allCases.randomElement(using: &generator)!
+    let count = Int.random(in: 1...4, using: &generator)
+    let scheduler = SerialScheduler(name: "full", capacity: EventCapacity(count, policy))
+    let mode: SerialScheduler.ShutdownMode? = [nil, .drain, .discard].randomElement(using: &generator)!
+    let ran = Counter()
+    let promised = Counter()
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<60 {
+        let choice = Int.random(in: 0..<8, using: &generator)
+        let isCancelled = Int.random(in: 0..<5, using: &generator) == 0
+        group.addTask {
+          await withTaskGroup(of: Void.self) { inner in
+            inner.addTask { await Self.post(choice, scheduler, ran, promised) }
+            if isCancelled { inner.cancelAll() }
+          }
+        }
+      }
+      if let mode { group.addTask { scheduler.shutdown(mode) } }
+    }
+    await scheduler.drained()
+    let statistics = scheduler.statistics
+    #expect(ran.total == promised.total || mode == .discard || policy != .suspend && policy != .fail)
+    #expect(ran.total <= promised.total)
+    #expect(statistics.eventsQueued == 0)
+    #expect(statistics.eventsRun == ran.total)
+  }
+
+  /// Counts what has been promised, which is what was accepted, and what has run.
+  private static func post(_ choice: Int, _ scheduler: SerialScheduler, _ ran: Counter, _ promised: Counter) async {
+    switch choice {
+    case 0...3:
+      do {
+        try await scheduler.run { ran.add(1) }
+        promised.add(1)
+      } catch OperationError.Code.shutdown, OperationError.Code.overflow {
+      } catch is CancellationError {
+      } catch {
+        Issue.record(error)
+      }
+    case 4, 5:
+      do {
+        try await scheduler.send { ran.add(1) }
+        promised.add(1)
+      } catch OperationError.Code.shutdown, OperationError.Code.overflow {
+      } catch is CancellationError {
+      } catch {
+        Issue.record(error)
+      }
+    default: if scheduler.schedule({ ran.add(1) }) { promised.add(1) }
+    }
+  }
+}
