@@ -56,6 +56,12 @@ let package = Package(
       path: "Examples/Dialogs",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "EchoPrinter",
+      dependencies: ["Operations"],
+      path: "Examples/EchoPrinter",
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )
