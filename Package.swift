@@ -62,6 +62,12 @@ let package = Package(
       path: "Examples/EchoPrinter",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "Feed",
+      dependencies: ["Operations"],
+      path: "Examples/Feed",
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )
