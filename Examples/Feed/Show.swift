@@ -14,7 +14,7 @@ struct Show {
   /// - Parameter isFaultWanted: Whether to draw more frames if no row was missing until then.
   /// - Returns: What came of it.
   func run(frames: Int, isFaultWanted: Bool) async -> Report {
-    let droppedBefore = SerialScheduler.main.statistics.eventsDropped
+    let coalescedBefore = SerialScheduler.main.statistics.eventsCoalesced
     let following = Task { [presenter] in await presenter.follow() }
     while isToGoOn(frames, isFaultWanted) {
       await Show.nextFrame()
@@ -28,7 +28,7 @@ struct Show {
     return Report(
       updates: await presenter.updates,
       canvas: view.canvas,
-      coalescedOnTheWay: SerialScheduler.main.statistics.eventsDropped - droppedBefore,
+      coalescedOnTheWay: SerialScheduler.main.statistics.eventsCoalesced - coalescedBefore,
       isFaultWanted: isFaultWanted
     )
   }

@@ -59,6 +59,8 @@ public final class ManualClock: Clock, Sendable {
   /// How many wait for a time to come: sleeping tasks, and whatever the package is to do at a time.
   public var sleepers: Int { state.withLock { $0.sleepers.count } }
 
+  var nextDeadline: Instant? { state.withLock { $0.sleepers.earliest } }
+
   /// Moves the clock, and wakes everybody who is due: in order of time, and among those of one time in the order they asked.
   ///
   /// While somebody is woken the clock shows the time he asked for, so that what he then asks for counts from there, and is

@@ -36,6 +36,7 @@ struct Mailbox {
   private(set) var eventsAccepted = 0
   private(set) var jobsAccepted = 0
   private(set) var eventsDropped = 0
+  private(set) var eventsCoalesced = 0
 
   init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
 
@@ -96,8 +97,11 @@ struct Mailbox {
       return .shutDown
     }
     ticket.body = body
-    if let key = ticket.key, let superseded = latest[key] { dropped.append(contentsOf: drop(superseded)) }
-    if ticket.isBounded, room != nil {
+    if let key = ticket.key, let superseded = latest[key] {
+      eventsCoalesced += 1
+      // It takes over the room, too.
+      dropped.append(contentsOf: withdraw(superseded).map { [$0] } ?? [])
+    } else if ticket.isBounded, room != nil {
       switch room!.decide(about: ticket) {
       case .enter: break
       case .wait:
@@ -107,7 +111,9 @@ struct Mailbox {
         _ = ticket.leave()
         eventsDropped += 1
         return .full
-      case .replace(let other): dropped.append(contentsOf: drop(other))
+      case .replace(let other):
+        eventsDropped += 1
+        dropped.append(contentsOf: withdraw(other).map { [$0] } ?? [])
       }
     }
     enter(ticket, handedOver: handedOver)
@@ -198,11 +204,6 @@ struct Mailbox {
       return ticket.leave()
     case .new, .gone: return ticket.leave()
     }
-  }
-
-  private mutating func drop(_ ticket: EventTicket) -> [EventTicket.Body] {
-    eventsDropped += 1
-    return withdraw(ticket).map { [$0] } ?? []
   }
 
   private mutating func remove(_ ticket: EventTicket) -> EventTicket.Body? {

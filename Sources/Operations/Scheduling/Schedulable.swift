@@ -107,6 +107,15 @@ extension Schedulable {
     try await scheduler.run({ try body(self) }, file: file, line: line)
   }
 
+  /// Has an event run as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
+  public func send(
+    _ event: @escaping @Sendable (Self) -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) async throws {
+    try await scheduler.send({ event(self) }, file: file, line: line)
+  }
+
   /// Runs `body` on the object's scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)`` does.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(

@@ -99,6 +99,15 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     try await scheduler.run({ try body(self.content) }, file: file, line: line)
   }
 
+  /// Has an event run as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
+  public func send(
+    _ event: @escaping @Sendable (Object) -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) async throws {
+    try await scheduler.send({ event(self.content) }, file: file, line: line)
+  }
+
   /// Runs `body` on the scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)`` does.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(

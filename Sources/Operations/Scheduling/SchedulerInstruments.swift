@@ -3,7 +3,8 @@ struct SchedulerInstruments {
   /// What to do about the watchdog's timer.
   enum TimerAction {
     case none
-    case start(after: Duration)
+    /// To come back with the number.
+    case start(after: Duration, generation: Int)
   }
 
   /// An event that holds the scheduler.
@@ -18,11 +19,18 @@ struct SchedulerInstruments {
   }
   private(set) var longestWait: Duration?
   private(set) var longestRun: Duration?
-  var watchdog: SchedulerWatchdog?
+  var watchdog: SchedulerWatchdog? {
+    didSet {
+      // What was started for the one before does not know the new limit.
+      generation += 1
+      isTimerRunning = false
+    }
+  }
 
   /// Innermost last: an event may be run while another waits.
   private var running: [Current] = []
   private var isTimerRunning = false
+  private var generation = 0
 
   var isIdle: Bool { !measuresTime && watchdog == nil }
 
@@ -34,7 +42,7 @@ struct SchedulerInstruments {
     running.append(Current(origin: origin, began: now))
     guard let watchdog, !isTimerRunning else { return .none }
     isTimerRunning = true
-    return .start(after: watchdog.limit)
+    return .start(after: watchdog.limit, generation: generation)
   }
 
   mutating func end(at now: Duration) {
@@ -43,7 +51,8 @@ struct SchedulerInstruments {
   }
 
   /// The timer has gone off, which was started for this event or one before it.
-  mutating func look(at now: Duration) -> (overdue: EventOrigin??, timer: TimerAction) {
+  mutating func look(at now: Duration, generation: Int) -> (overdue: EventOrigin??, timer: TimerAction) {
+    guard generation == self.generation else { return (nil, .none) }
     isTimerRunning = false
     guard let watchdog, let last = running.indices.last else { return (nil, .none) }
     let elapsed = now - running[last].began
@@ -53,6 +62,6 @@ struct SchedulerInstruments {
       return (.some(running[last].origin), .none)
     }
     isTimerRunning = true
-    return (nil, .start(after: watchdog.limit - elapsed))
+    return (nil, .start(after: watchdog.limit - elapsed, generation: generation))
   }
 }

@@ -4,8 +4,10 @@ public struct SchedulerStatistics: Sendable {
   public let eventsRun: Int
   /// Events that have been accepted and have not begun, not counting those for a time to come.
   public let eventsQueued: Int
-  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity or of a newer event under the
-  /// same key, because the scheduler was shut down, or had been when a result was to be delivered.
+  /// Events that a newer one under the same key has made superfluous.
+  public let eventsCoalesced: Int
+  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler was shut
+  /// down, or had been when a result was to be delivered. Not those that were cancelled, nor those that were coalesced.
   public let eventsDropped: Int
   /// Pieces of actors' methods and tasks that have been run, or are being run.
   public let jobsRun: Int

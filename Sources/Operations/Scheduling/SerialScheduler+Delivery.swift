@@ -29,7 +29,7 @@ extension SerialScheduler {
   /// Runs `work` on this scheduler, and hands what came of it to `deliver` on the main actor, whose state it may touch.
   ///
   /// ```swift
-  /// disk.schedule { try load(file) } deliverOn: .main { result in viewModel.show(result) }
+  /// disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
   /// ```
   @discardableResult
   public func schedule<T: Sendable>(

@@ -24,6 +24,7 @@ extension SerialScheduler {
   func enqueue(_ segment: MailboxSegment) { add(DrainOperation(self, segment, MailboxBatch())) }
 
   private func add(_ drain: DrainOperation) {
+    if let changedQualityOfService { drain.qualityOfService = changedQualityOfService }
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 

@@ -19,7 +19,8 @@ extension SerialScheduler {
   /// Has an event run that makes the earlier ones under the same key superfluous, as far as they have not begun: only the
   /// latest is run, after everything that was scheduled before it.
   ///
-  /// For what only shows a state, such as “reload”: however often it is scheduled, it is run once for all of them.
+  /// For what only shows a state, such as “reload”: however often it is scheduled, it is run once for all of them. As long as
+  /// newer ones come before its turn, it is put off.
   ///
   /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
   @discardableResult
@@ -46,6 +47,20 @@ extension SerialScheduler {
     line: UInt = #line
   ) -> Bool {
     main.schedule({ MainActor.assumeIsolated(event) }, file: file, line: line)
+  }
+
+  /// Has an event run on the main actor that makes the earlier ones under the same key superfluous, as far as they have not
+  /// begun: so a view shows the latest of many changes.
+  ///
+  /// - Returns: True: the main scheduler is never shut down.
+  @discardableResult
+  public static func scheduleOnMain(
+    coalescing key: String,
+    _ event: @escaping @MainActor @Sendable () -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Bool {
+    main.schedule(coalescing: key, { MainActor.assumeIsolated(event) }, file: file, line: line)
   }
 
   /// Runs `body` on the scheduler, after everything that was scheduled before, and returns what it returns.

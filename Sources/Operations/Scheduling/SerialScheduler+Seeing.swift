@@ -10,6 +10,7 @@ extension SerialScheduler {
       SchedulerStatistics(
         eventsRun: eventsRun,
         eventsQueued: mailbox.eventsAccepted - eventsBegun,
+        eventsCoalesced: mailbox.eventsCoalesced,
         eventsDropped: mailbox.eventsDropped,
         jobsRun: jobsBegun,
         jobsQueued: mailbox.jobsAccepted - jobsBegun,
@@ -55,14 +56,14 @@ extension SerialScheduler {
   }
 
   private func startWatching(_ action: SchedulerInstruments.TimerAction) {
-    guard case .start(let delay) = action else { return }
-    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.lookAtRunning() }
+    guard case .start(let delay, let generation) = action else { return }
+    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.lookAtRunning(generation) }
   }
 
-  private func lookAtRunning() {
+  private func lookAtRunning(_ generation: Int) {
     let now = core.time.now
     let (overdue, timer, watchdog) = core.instruments.withLock { instruments in
-      let (overdue, timer) = instruments.look(at: now)
+      let (overdue, timer) = instruments.look(at: now, generation: generation)
       return (overdue, timer, instruments.watchdog)
     }
     if let overdue, let watchdog {

@@ -8,6 +8,8 @@ extension SerialScheduler {
   /// on. Other events of A stay in line until the end of the one that waits, or they would change A's objects in the middle
   /// of it.
   ///
+  /// No ``EventCapacity`` counts it: a producer that is refused may wait instead, and go on when there is less to do.
+  ///
   /// - Parameters:
   ///   - timeout: How long to wait for the end of `body`. One that has not begun by then is not run.
   ///   - body: What to run.

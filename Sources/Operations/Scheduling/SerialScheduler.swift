@@ -55,6 +55,9 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// until it has finished. `cancelAllOperations` cancels the operations that were added, and no events.
   public let queue: OperationQueue
   let core: SchedulerCore
+  let isMain: Bool
+  /// What the queue's threads have by themselves.
+  private let initialQualityOfService: QualityOfService
 
   /// - Parameters:
   ///   - name: For people: errors, traps and the debugger name it.
@@ -71,6 +74,8 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     core = SchedulerCore(name, capacity, clock)
     let queue = SchedulerQueue(core, qualityOfService)
     self.queue = queue
+    isMain = false
+    initialQualityOfService = qualityOfService
     queue.scheduler = self
   }
 
@@ -78,9 +83,9 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     name = "main"
     core = SchedulerCore(name, nil, ContinuousClock())
     self.queue = queue
+    isMain = true
+    initialQualityOfService = queue.qualityOfService
   }
-
-  var isMain: Bool { !(queue is SchedulerQueue) }
 
   /// Whether the code that asks is running on this scheduler: within an event, a job, or an operation on its queue's thread.
   public var isCurrent: Bool { Self.running.isCurrent(self) ?? isCurrentQueue }
@@ -88,10 +93,16 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// Within an operation that was added to the queue, nobody has told us that it is ours.
   private var isCurrentQueue: Bool { isMain ? MainQueue.isCurrent : OperationQueue.current === queue }
 
-  /// Of the thread that runs the events. Setting it counts from the next time there is something to do after a pause.
+  /// Of the thread that runs the events. One that is set counts for what comes after a pause, or after some milliseconds.
   public var qualityOfService: QualityOfService {
     get { queue.qualityOfService }
     set { queue.qualityOfService = newValue }
+  }
+
+  /// Nil if it is what the thread has anyhow, as Foundation does not look at the queue's where there is one of Dispatch beneath.
+  var changedQualityOfService: QualityOfService? {
+    let current = qualityOfService
+    return current == initialQualityOfService ? nil : current
   }
 
   /// Whether what comes next has to wait, which is accepted all the same. The event being run goes on to its end.

@@ -82,12 +82,23 @@ import Testing
     _ = mailbox.post({}, origin)
     for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
     #expect(mailbox.eventsAccepted == 2)
-    #expect(mailbox.eventsDropped == 9_999)
+    #expect(mailbox.eventsCoalesced == 9_999)
     _ = mailbox.refill(&batch, from: segment)
     let kinds = kinds()
     #expect(kinds.count < 200)
     #expect(kinds.filter { $0 != "gone" } == ["event", "ticket"])
     #expect(kinds.last == "ticket")
+  }
+
+  @Test func newerEventUnderAKeyTakesOverTheRoomAlsoWhenSomebodyWaitsForSome() {
+    mailbox = Mailbox(EventCapacity(1, .suspend))
+    mailbox.start(segment)
+    let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), isBounded: true) }
+    #expect(accept(tickets[0]).0 == .accepted)
+    #expect(accept(EventTicket(origin, isBounded: true, maySuspend: true)).0 == .suspended)
+    #expect(accept(tickets[1]) == (.accepted, dropped: 1))
+    #expect(tickets[1].isWaiting)
+    #expect(!mailbox.hasRoomForWaiting)
   }
 
   @Test func keysOfDifferentObjectsAreDifferent() {
