@@ -68,6 +68,12 @@ let package = Package(
       path: "Examples/Feed",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "PhotoUpload",
+      dependencies: ["Operations"],
+      path: "Examples/PhotoUpload",
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )
