@@ -17,7 +17,10 @@ extension SerialScheduler {
 
   /// Ends the program if the code does not run on this scheduler, in release builds, too, with a sentence that names both.
   ///
-  /// - Parameter message: What must not be done elsewhere: the beginning of the sentence.
+  /// - Parameters:
+  ///   - message: What must not be done elsewhere: the beginning of the sentence.
+  ///   - file: Where the check is.
+  ///   - line: Where the check is.
   public func preconditionIsCurrent(
     _ message: @autoclosure () -> String = "",
     file: StaticString = #fileID,

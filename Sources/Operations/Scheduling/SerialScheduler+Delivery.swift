@@ -7,6 +7,8 @@ extension SerialScheduler {
   ///     delivered, and ``SchedulerStatistics/eventsDropped`` has it.
   ///   - deliver: Gets the value of `work`, its error, or that it was not run: ``OperationError/Code/shutdown`` or
   ///     ``OperationError/Code/overflow``.
+  ///   - file: Where this is, for the watchdog.
+  ///   - line: Where this is, for the watchdog.
   /// - Returns: False if it was refused. Then nothing is delivered.
   @discardableResult
   @_disfavoredOverload

@@ -13,6 +13,8 @@ extension SerialScheduler {
   /// - Parameters:
   ///   - timeout: How long to wait for the end of `body`. One that has not begun by then is not run.
   ///   - body: What to run.
+  ///   - file: Where this is, for the watchdog.
+  ///   - line: Where this is, for the watchdog.
   /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutdown``;
   ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross, and
   ///   one that comes back to an actor in the middle of its job, where nothing else may run.
