@@ -49,7 +49,68 @@ nonisolated final class Dialog: MainOperation, @unchecked Sendable {
   var value = 0
 }
 
+actor Library: ScheduledActor {
+  let scheduler = SerialScheduler(name: "library")
+  private var books = 0
+
+  func add() -> Int {
+    scheduler.preconditionIsCurrent()
+    books += 1
+    return books
+  }
+}
+
+/// Nonisolated without a word, because a Schedulable is Sendable; with the word the compiler takes no property wrapper.
+final class Printer: Schedulable, @unchecked Sendable {
+  let scheduler = SerialScheduler(name: "printer")
+  @Confined private var lines: [String] = []
+
+  func add(_ line: String) -> Int {
+    lines.append(line)
+    return lines.count
+  }
+}
+
+nonisolated final class Options {
+  var isVerbose = false
+}
+
+/// It names no scheduler, so it belongs to the main one.
+@MainActor final class View: Schedulable {
+  var shown = 0
+}
+
 struct MainActorModuleTests {
+  @Test func actorsAndObjectsLiveOnTheirSchedulers() async throws {
+    let library = Library()
+    #expect(await library.add() == 1)
+    let printer = Printer()
+    #expect(try await printer.run { $0.add("line") } == 1)
+    let options = SchedulableObject(Options(), on: printer.scheduler)
+    options.schedule { $0.isVerbose = true }
+    #expect(try await options.run { $0.isVerbose })
+  }
+
+  @Test func resultsAreDeliveredOnTheMainActor() async {
+    let view = View()
+    #expect(view.scheduler === SerialScheduler.main)
+    let printer = Printer()
+    await withCheckedContinuation { continuation in
+      printer.schedule(
+        { $0.add("line") },
+        deliverOn: .main,
+        { result in
+          view.shown += (try? result.get()) ?? 0
+          SerialScheduler.scheduleOnMain {
+            view.shown += 10
+            continuation.resume()
+          }
+        }
+      )
+    }
+    #expect(view.shown == 11)
+  }
+
   @Test func valuesPassOffTheMainActor() async throws {
     let doubled = Fetching().pass(to: Doubling())
     let text = doubled.map { Thread.isMainThread ? "main" : "\($0)" }
