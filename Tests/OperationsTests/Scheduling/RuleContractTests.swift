@@ -1,0 +1,203 @@
+#if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+private final class Camera {
+  var shots = 0
+}
+
+@globalActor
+private actor Disk: ScheduledActor {
+  static let shared = Disk()
+  nonisolated let scheduler = SerialScheduler(name: "disk")
+}
+
+/// What belongs to a scheduler and is touched elsewhere ends the program, with a sentence that names both.
+@Suite(.timeLimit(.minutes(1)))
+struct RuleContractTests {
+  @Test func readingAConfinedPropertyOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = Shelf(on: SerialScheduler(name: "shelves")).items
+    }
+    expectSentence("“items”", "“Shelf”", "“shelves”", "no scheduler", in: result)
+  }
+
+  @Test func settingAConfinedPropertyOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      Shelf(on: SerialScheduler(name: "shelves")).items = [1]
+    }
+    expectSentence("“items”", "“shelves”", "no scheduler", in: result)
+  }
+
+  @Test func changingAConfinedPropertyOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      Shelf(on: SerialScheduler(name: "shelves")).labels["a", default: []].append(1)
+    }
+    expectSentence("“labels”", "“shelves”", "no scheduler", in: result)
+  }
+
+  @Test func readingAConfinedPropertyOnAnotherScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let shelf = Shelf(on: SerialScheduler(name: "shelves"))
+      _ = try await SerialScheduler(name: "kitchen").run { shelf.items }
+    }
+    expectSentence("“items”", "“shelves”", "“kitchen”", in: result)
+  }
+
+  @Test func changingAConfinedPropertyOnAnotherSchedulersJob() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let shelf = Shelf(on: SerialScheduler(name: "shelves"))
+      await Notes(on: SerialScheduler(name: "kitchen")).perform { shelf.items.append(1) }
+    }
+    expectSentence("“items”", "“shelves”", "“kitchen”", in: result)
+  }
+
+  @Test func touchingAConfinedPropertyOnMain() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let shelf = Shelf(on: SerialScheduler(name: "shelves"))
+      await MainActor.run { shelf.items.append(1) }
+    }
+    expectSentence("“items”", "“shelves”", "“main”", in: result)
+  }
+
+  @Test func anObjectThatNamesNoSchedulerBelongsToMain() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let window = Window()
+      try await SerialScheduler(name: "kitchen").run { window.title = "changed" }
+    }
+    expectSentence("“title”", "“Window”", "“main”", "“kitchen”", in: result)
+  }
+
+  @Test func fromWithinAWaitOnAnotherScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let shelf = Shelf(on: SerialScheduler(name: "shelves"))
+      let other = SerialScheduler(name: "kitchen")
+      // The shelf's scheduler is blocked meanwhile: this is not on it all the same.
+      try await shelf.run { shelf in try other.wait { shelf.items.append(1) } }
+    }
+    expectSentence("“items”", "“shelves”", "“kitchen”", in: result)
+  }
+
+  @Test func touchingAScheduledObjectOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      SchedulableObject(Camera(), on: SerialScheduler(name: "photos")).object.shots += 1
+    }
+    expectSentence("“Camera”", "“photos”", "no scheduler", in: result)
+  }
+
+  @Test func touchingAScheduledObjectOnAnotherScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let camera = SchedulableObject(Camera(), on: SerialScheduler(name: "photos"))
+      let kitchen = SerialScheduler(name: "kitchen")
+      kitchen.queue.addOperation { camera.object.shots += 1 }
+      await kitchen.drained()
+    }
+    expectSentence("“Camera”", "“photos”", "“kitchen”", in: result)
+  }
+
+  @Test func aScheduledObjectThatNamesNoSchedulerBelongsToMain() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = SchedulableObject(Camera()).object
+    }
+    expectSentence("“Camera”", "“main”", "no scheduler", in: result)
+  }
+
+  @Test func preconditionIsCurrentNamesBothAndWhatItWasTold() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let scheduler = SerialScheduler(name: "photos")
+      try await SerialScheduler(name: "kitchen").run { scheduler.preconditionIsCurrent("Taking a picture") }
+    }
+    expectSentence("Taking a picture", "“photos”", "“kitchen”", "RuleContractTests.swift", in: result)
+  }
+
+  @Test func preconditionIsCurrentOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      SerialScheduler(name: "photos").preconditionIsCurrent()
+    }
+    expectSentence("“photos”", "no scheduler", in: result)
+  }
+
+  @Test func assumingAnActorIsolatedOnNoScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let notes = Notes(on: SerialScheduler(name: "photos"))
+      _ = await onThread { notes.assumeIsolated { _ in } }
+    }
+    expectSentence("“photos”", "no scheduler", in: result)
+  }
+
+  @Test func assumingAnActorIsolatedInAnEventOfAnotherScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let notes = Notes(on: SerialScheduler(name: "photos"))
+      try await SerialScheduler(name: "kitchen").run { notes.assumeIsolated { _ in } }
+    }
+    expectSentence("“photos”", "“kitchen”", in: result)
+  }
+
+  @Test func assumingAnActorIsolatedInAnActorOfAnotherScheduler() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let notes = Notes(on: SerialScheduler(name: "photos"))
+      await Notes(on: SerialScheduler(name: "kitchen")).perform { notes.assumeIsolated { _ in } }
+    }
+    expectSentence("“photos”", "“kitchen”", in: result)
+  }
+
+  @Test func assumingAGlobalActorIsolatedElsewhere() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      try await SerialScheduler(name: "kitchen").run { Disk.shared.preconditionIsolated() }
+    }
+    expectSentence("“disk”", "“kitchen”", in: result)
+  }
+
+  @Test func assumingAnActorIsolatedOnMain() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let notes = Notes(on: SerialScheduler(name: "photos"))
+      await MainActor.run { notes.assumeIsolated { _ in } }
+    }
+    expectSentence("“photos”", "“main”", in: result)
+  }
+
+  @Test func touchingAPropertyThatIsBeingChanged() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      @Sendable func change(_ items: inout [Int], of shelf: Shelf) { items.append(shelf.items.count) }
+      try await Shelf(on: SerialScheduler(name: "shelves")).run { shelf in change(&shelf.items, of: shelf) }
+    }
+    expectSentence("“Shelf”", "being changed", in: result)
+  }
+
+  @Test func changingAPropertyThatIsBeingChanged() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      try await Shelf(on: SerialScheduler(name: "shelves")).run { shelf in
+        unsafe shelf.items.withUnsafeMutableBufferPointer { _ in shelf.items.append(1) }
+      }
+    }
+    expectSentence("“Shelf”", "being changed", in: result)
+  }
+
+  @Test func onTheSchedulerNothingIsSaid() async {
+    await #expect(processExitsWith: .success) {
+      let scheduler = SerialScheduler(name: "photos")
+      let camera = SchedulableObject(Camera(), on: scheduler)
+      let shelf = Shelf(on: scheduler)
+      let notes = Notes(on: scheduler)
+      let window = Window()
+      let touch: @Sendable () -> Void = {
+        camera.object.shots += 1
+        shelf.items.append(1)
+        scheduler.preconditionIsCurrent("Nothing")
+        notes.assumeIsolated { _ in }
+        notes.preconditionIsolated()
+      }
+      try await scheduler.run(touch)
+      await notes.perform(touch)
+      await Task(executorPreference: scheduler) { touch() }.value
+      try await scheduler.queue.run(ResultOperation<Void> { touch() })
+      try await SerialScheduler(name: "kitchen").run { try scheduler.wait(touch) }
+      await MainActor.run { window.title = "changed" }
+      try await Disk.shared.scheduler.run { Disk.shared.assertIsolated() }
+      exit(try await shelf.run { $0.items.count } == 5 ? EXIT_SUCCESS : EXIT_FAILURE)
+    }
+  }
+}
+#endif

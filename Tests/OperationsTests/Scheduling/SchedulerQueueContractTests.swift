@@ -1,0 +1,140 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// What may be done to the queue of a scheduler.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerQueueContractTests {
+  private let scheduler = SerialScheduler(name: "line", qualityOfService: .utility)
+  private let journal = Journal<String>()
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func moreThanOneAtATimeTraps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      SerialScheduler(name: "photos").queue.maxConcurrentOperationCount = 2
+    }
+    expectSentence("“photos”", "one operation at a time", in: result)
+  }
+
+  @Test func noLimitTraps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let scheduler = SerialScheduler(name: "photos")
+      scheduler.queue.maxConcurrentOperationCount = OperationQueue.defaultMaxConcurrentOperationCount
+    }
+    expectSentence("“photos”", in: result)
+  }
+
+  @Test func theMainSchedulerCannotBeSuspended() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      SerialScheduler.main.isSuspended = true
+    }
+    expectSentence("main scheduler", "suspended", in: result)
+  }
+  #endif
+
+  @Test func oneAtATimeMayBeSaidAgain() {
+    scheduler.queue.maxConcurrentOperationCount = 1
+    #expect(scheduler.queue.maxConcurrentOperationCount == 1)
+    #expect(SerialScheduler.main.queue.maxConcurrentOperationCount == 1)
+  }
+
+  @Test func cancelAllOperationsLosesNoEvent() async {
+    let journal = journal
+    let end = await scheduler.held()
+    let operations = (0..<10).map { plain("operation \($0)", journal) }
+    for index in 0..<100 {
+      scheduler.schedule { journal.write("\(index)") }
+      if index % 10 == 0 { scheduler.queue.addOperation(operations[index / 10] as Operation) }
+    }
+    let notes = Notes(on: scheduler, journal)
+    let job = immediately { await notes.note("job") }
+    scheduler.queue.cancelAllOperations()
+    end.open()
+    try? await job.value
+    #expect(journal.entries == (0..<100).map(String.init) + ["job"])
+    #expect(operations.allSatisfy { $0.isCancelled })
+  }
+
+  @Test func cancelAllOperationsAtAnyMomentLosesNoEvent() async {
+    let scheduler = scheduler
+    let journal = journal
+    await onThreads(3) { thread in
+      for index in 0..<3000 {
+        if thread < 2 { scheduler.schedule { journal.write("\(thread).\(index)") } }
+        if thread == 2, index % 30 == 0 {
+          scheduler.queue.addOperation {}
+          scheduler.queue.cancelAllOperations()
+        }
+      }
+    }
+    await journal.reaches(6000)
+    await scheduler.drained()
+    for thread in 0..<2 {
+      let own = journal.entries.filter { $0.hasPrefix("\(thread).") }
+      #expect(own == (0..<3000).map { "\(thread).\($0)" })
+    }
+  }
+
+  @Test func anEventThatCancelsAllOperationsLosesNoneBehindIt() async {
+    let journal = journal
+    let scheduler = scheduler
+    let end = await scheduler.held()
+    scheduler.schedule {
+      scheduler.queue.cancelAllOperations()
+      // The rest has to be queued anew.
+      work(for: .milliseconds(20))
+    }
+    for index in 0..<200 { scheduler.schedule { journal.write("\(index)") } }
+    end.open()
+    await journal.reaches(200)
+    #expect(journal.entries == (0..<200).map(String.init))
+  }
+
+  @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
+    let journal = journal
+    scheduler.isSuspended = true
+    #expect(scheduler.isSuspended && scheduler.queue.isSuspended)
+    for index in 0..<100 { #expect(scheduler.schedule { journal.write("\(index)") }) }
+    scheduler.queue.addOperation { journal.write("operation") }
+    #expect(scheduler.schedule { journal.write("last") })
+    // Time for another scheduler to do as much.
+    let neighbour = SerialScheduler(name: "neighbour")
+    for _ in 0..<100 { try await neighbour.run {} }
+    #expect(journal.entries.isEmpty)
+    #expect(scheduler.statistics.eventsQueued == 101)
+    scheduler.isSuspended = false
+    await journal.reaches(102)
+    #expect(journal.entries == (0..<100).map(String.init) + ["operation", "last"])
+  }
+
+  @Test func suspendedInTheMiddleItGoesOnWhereItWas() async throws {
+    let journal = journal
+    let scheduler = scheduler
+    for round in 0..<20 {
+      for index in 0..<50 { scheduler.schedule { journal.write("\(round).\(index)") } }
+      scheduler.isSuspended.toggle()
+    }
+    scheduler.isSuspended = false
+    await journal.reaches(1000)
+    #expect(journal.entries == (0..<20).flatMap { round in (0..<50).map { "\(round).\($0)" } })
+  }
+
+  @Test func theQualityOfServiceIsTheQueues() async throws {
+    #expect(scheduler.qualityOfService == .utility && scheduler.queue.qualityOfService == .utility)
+    #expect(SerialScheduler(name: "plain").qualityOfService == .default)
+    scheduler.qualityOfService = .userInitiated
+    #expect(scheduler.qualityOfService == .userInitiated && scheduler.queue.qualityOfService == .userInitiated)
+    #expect(try await scheduler.run { 7 } == 7)
+    for quality in [QualityOfService.userInteractive, .background, .default] {
+      let scheduler = SerialScheduler(name: "some", qualityOfService: quality)
+      #expect(scheduler.qualityOfService == quality)
+      #expect(try await scheduler.run { 7 } == 7)
+    }
+  }
+
+  @Test func theNameIsTheOneItWasGiven() {
+    #expect(scheduler.name == "line")
+    #expect(scheduler.queue.name == "line")
+  }
+}

@@ -1,0 +1,270 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ShutdownContractTests {
+  private let scheduler = SerialScheduler(name: "ending")
+  private let journal = Journal<String>()
+
+  private func note(_ text: String) -> Bool { scheduler.schedule { [journal] in journal.write(text) } }
+
+  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
+  func afterwardsEventsAreRefused(_ mode: SerialScheduler.ShutdownMode) async {
+    #expect(note("before") && !scheduler.isShutDown)
+    await scheduler.drained()
+    scheduler.shutdown(mode)
+    #expect(scheduler.isShutDown)
+    #expect(!note("after"))
+    let isCoalesced = scheduler.schedule(coalescing: "key") { [journal] in journal.write("coalesced") }
+    #expect(!isCoalesced)
+    let delivery = SerialScheduler(name: "delivery")
+    let journal = journal
+    let isAccepted = scheduler.schedule({ 1 }, deliverOn: delivery, { _ in journal.write("delivered") })
+    #expect(!isAccepted)
+    let scheduler = scheduler
+    let sent = await immediately { try await scheduler.send { journal.write("sent") } }.result
+    #expect(sent.code == .shutdown)
+    await scheduler.drained()
+    await delivery.drained()
+    #expect(journal.entries == ["before"])
+  }
+
+  @Test func byDefaultEverythingAcceptedIsRun() async throws {
+    let end = await scheduler.held()
+    let (scheduler, journal) = (scheduler, journal)
+    for index in 0..<100 { #expect(note("\(index)")) }
+    let run = immediately { try await scheduler.run { journal.write("run") } }
+    scheduler.queue.addOperation { journal.write("operation") }
+    #expect(note("last"))
+    scheduler.shutdown()
+    #expect(!note("late"))
+    end.open()
+    try await run.value
+    await scheduler.drained()
+    #expect(journal.entries == (0..<100).map(String.init) + ["run", "operation", "last"])
+  }
+
+  @Test func discardRunsNothingThatHasNotBegun() async {
+    let live = LiveCount()
+    let end = await scheduler.held()
+    let journal = journal
+    for index in 0..<100 {
+      scheduler.schedule { [token = LiveCount.Token(live)] in withExtendedLifetime(token) { journal.write("\(index)") }
+      }
+      if index % 10 == 0 { scheduler.queue.addOperation {} }
+    }
+    scheduler.shutdown(.discard)
+    end.open()
+    await scheduler.drained()
+    #expect(journal.entries.isEmpty)
+    await live.none()
+  }
+
+  @Test func discardDropsTheRestOfWhatIsBeingRun() async {
+    let (scheduler, journal) = (scheduler, journal)
+    let end = await scheduler.held()
+    for index in 0..<100 {
+      scheduler.schedule {
+        journal.write("\(index)")
+        if index == 49 { scheduler.shutdown(.discard) }
+      }
+    }
+    end.open()
+    await scheduler.drained()
+    #expect(journal.entries == (0...49).map(String.init))
+  }
+
+  @Test func anEventMayShutItDownAndTheRestIsDrained() async {
+    let (scheduler, journal) = (scheduler, journal)
+    let end = await scheduler.held()
+    for index in 0..<100 {
+      scheduler.schedule {
+        if index == 49 {
+          scheduler.shutdown(.drain)
+          #expect(!scheduler.schedule { journal.write("late") })
+        }
+        journal.write("\(index)")
+      }
+    }
+    end.open()
+    await scheduler.drained()
+    #expect(journal.entries == (0..<100).map(String.init))
+  }
+
+  @Test func discardEndsRunsAndWaitsAtOnceWhileAnEventHoldsTheScheduler() async {
+    let (scheduler, journal) = (scheduler, journal)
+    let end = await scheduler.held()
+    let run = immediately { try await scheduler.run { journal.write("run") } }
+    let isWaiting = Gate()
+    async let wait = onThread {
+      isWaiting.open()
+      return try scheduler.wait { journal.write("wait") }
+    }
+    await isWaiting.opened()
+    scheduler.shutdown(.discard)
+    #expect(await run.result.code == .shutdown)
+    #expect(await wait.code == .shutdown)
+    // Only now.
+    #expect(!end.isOpen)
+    end.open()
+    await scheduler.drained()
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func discardEndsRunsAndWaitsAtOnceWhileTheSchedulerIsSuspended() async {
+    let (scheduler, journal) = (scheduler, journal)
+    scheduler.isSuspended = true
+    let runs = (0..<10).map { _ in immediately { try await scheduler.run { journal.write("run") } } }
+    let isWaiting = Gate()
+    async let wait = onThread {
+      isWaiting.open()
+      return try scheduler.wait { journal.write("wait") }
+    }
+    await isWaiting.opened()
+    scheduler.shutdown(.discard)
+    for run in runs { #expect(await run.result.code == .shutdown) }
+    #expect(await wait.code == .shutdown)
+    scheduler.isSuspended = false
+    await scheduler.drained()
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func discardEndsAWaitFromAnotherSchedulerWhichGoesOn() async throws {
+    let scheduler = scheduler
+    let other = SerialScheduler(name: "other")
+    let end = await scheduler.held()
+    let isWaiting = Gate()
+    let result = Journal<OperationError.Code?>()
+    other.schedule {
+      isWaiting.open()
+      result.write(Result { try scheduler.wait { 1 } }.code)
+    }
+    await isWaiting.opened()
+    scheduler.shutdown(.discard)
+    await result.reaches(1)
+    #expect(result.entries == [.shutdown])
+    #expect(try await other.run { 1 } == 1)
+    end.open()
+  }
+
+  @Test func drainedWhileSuspendedItRunsEverythingWhenItGoesOn() async throws {
+    let (scheduler, journal) = (scheduler, journal)
+    scheduler.isSuspended = true
+    for index in 0..<10 { #expect(note("\(index)")) }
+    let run = immediately { try await scheduler.run { journal.write("run") } }
+    scheduler.shutdown(.drain)
+    scheduler.isSuspended = false
+    try await run.value
+    #expect(journal.entries == (0..<10).map(String.init) + ["run"])
+  }
+
+  @Test func drainMayBecomeDiscard() async {
+    let (scheduler, journal) = (scheduler, journal)
+    let end = await scheduler.held()
+    #expect(note("event"))
+    let run = immediately { try await scheduler.run { journal.write("run") } }
+    scheduler.shutdown(.drain)
+    scheduler.shutdown(.discard)
+    #expect(await run.result.code == .shutdown)
+    scheduler.shutdown(.drain)
+    scheduler.shutdown(.discard)
+    end.open()
+    await scheduler.drained()
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
+  func jobsStillRunAfterwards(_ mode: SerialScheduler.ShutdownMode) async {
+    let scheduler = scheduler
+    let notes = Notes(on: scheduler, journal)
+    scheduler.shutdown(mode)
+    await notes.note("method")
+    #expect(await notes.perform { scheduler.isCurrent })
+    #expect(await Task(executorPreference: scheduler) { scheduler.isCurrent }.value)
+    #expect(journal.entries == ["method"])
+  }
+
+  @Test func jobsThatWereWaitingAreRunThoughEventsAreDiscarded() async throws {
+    let (scheduler, journal) = (scheduler, journal)
+    let notes = Notes(on: scheduler, journal)
+    let end = await scheduler.held()
+    var jobs: [Task<Void, any Error>] = []
+    for index in 0..<20 {
+      #expect(note("event"))
+      jobs.append(immediately { await notes.note("job \(index)") })
+    }
+    scheduler.shutdown(.discard)
+    end.open()
+    for job in jobs { try await job.value }
+    #expect(journal.entries == (0..<20).map { "job \($0)" })
+  }
+
+  @Test func anActorGoesOnAfterAnAwaitThoughShutDownMeanwhile() async throws {
+    let scheduler = scheduler
+    let gate = Gate()
+    let begun = Gate()
+    let task = Task(executorPreference: scheduler) {
+      begun.open()
+      await gate.opened()
+      return scheduler.isCurrent
+    }
+    await begun.opened()
+    scheduler.shutdown(.discard)
+    gate.open()
+    #expect(await task.value)
+  }
+
+  @Test func theLaterPartOfAChainOfWaitsIsRefused() async {
+    let scheduler = scheduler
+    let other = SerialScheduler(name: "other")
+    let code = Journal<OperationError.Code?>()
+    scheduler.schedule {
+      try? other.wait {
+        scheduler.shutdown(.drain)
+        code.write(Result { try scheduler.wait { 1 } }.code)
+      }
+    }
+    await code.reaches(1)
+    #expect(code.entries == [.shutdown])
+  }
+
+  @Test func atAnyMomentEverythingAcceptedIsRunAndNothingElse() async {
+    for mode in [SerialScheduler.ShutdownMode.drain, .discard] {
+      for _ in 0..<50 {
+        let scheduler = SerialScheduler(name: "race")
+        let accepted = Journal<Int>()
+        let ran = Journal<Int>()
+        let ended = Journal<Bool>()
+        await onThreads(4) { thread in
+          if thread == 3 { return scheduler.shutdown(mode) }
+          for index in 0..<100 {
+            if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
+          }
+          immediately { ended.write(await Result { try await scheduler.run { true } }.code ?? .shutdown == .shutdown) }
+        }
+        await ended.reaches(3)
+        await scheduler.drained()
+        #expect(ended.entries == [true, true, true])
+        if mode == .drain { #expect(ran.count == accepted.count) }
+        #expect(ran.count <= accepted.count)
+      }
+    }
+  }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func theMainSchedulerCannotBeShutDown() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      SerialScheduler.main.shutdown()
+    }
+    expectSentence("main scheduler", "shut down", in: result)
+  }
+  #endif
+}
+
+extension Result where Failure == any Error {
+  fileprivate init(_ body: @Sendable () async throws -> Success) async {
+    do { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+
+extension Gate {
+  /// Blocks the thread until the gate is open, for what has to hold its thread.
+  @available(*, noasync)
+  func pass() {
+    let signal = DispatchSemaphore(value: 0)
+    whenOpen { signal.signal() }
+    signal.wait()
+  }
+}
+
+extension SerialScheduler {
+  /// Returns when an event holds the scheduler, which it does until the gate is opened.
+  func held() async -> Gate {
+    let begun = Gate()
+    let end = Gate()
+    schedule {
+      begun.open()
+      end.pass()
+    }
+    await begun.opened()
+    return end
+  }
+}
+
+/// Runs what may block on a thread of its own, which is on no scheduler.
+func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async -> Result<T, any Error> {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(returning: Result { try body() }) }
+  }
+}
+
+/// Starts a task that has come to where it first waits when this returns.
+@discardableResult
+func immediately<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) -> Task<T, any Error> {
+  guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return Task { try await body() } }
+  return Task.immediate { try await body() }
+}
+
+/// Keeps the processor busy.
+func work(for duration: Duration) {
+  let end = ContinuousClock.now + duration
+  while ContinuousClock.now < end {}
+}
+
+/// An actor that lives on a scheduler.
+actor Notes: ScheduledActor {
+  nonisolated let scheduler: SerialScheduler
+  private let journal: Journal<String>
+
+  init(on scheduler: SerialScheduler, _ journal: Journal<String> = Journal()) {
+    self.scheduler = scheduler
+    self.journal = journal
+  }
+
+  func note(_ text: String) { journal.write(text) }
+
+  /// For what has to happen within a job of the actor.
+  func perform<T: Sendable>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
+}
+
+extension Result where Failure == any Error {
+  /// The code of the package's error, if that is what it ended with.
+  var code: OperationError.Code? {
+    guard case .failure(let error as OperationError) = self else { return nil }
+    return error.code
+  }
+
+  var message: String {
+    guard case .failure(let error as OperationError) = self else { return "" }
+    return error.message
+  }
+}

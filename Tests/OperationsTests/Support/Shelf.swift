@@ -1,0 +1,18 @@
+import Operations
+
+/// An object of the base-class form.
+final class Shelf: Schedulable, @unchecked Sendable {
+  let scheduler: SerialScheduler
+  @Confined var items: [Int] = []
+  @Confined var labels: [String: [Int]]
+
+  init(on scheduler: SerialScheduler, labels: [String: [Int]] = [:]) {
+    self.scheduler = scheduler
+    self.labels = labels
+  }
+}
+
+/// One that names no scheduler.
+final class Window: Schedulable, @unchecked Sendable {
+  @Confined var title = "untitled"
+}
