@@ -3,6 +3,7 @@ struct Line<Element> {
   private var elements: [Element?] = []
   private var head = 0
 
+  var count: Int { elements.count - head }
   var isEmpty: Bool { head == elements.count }
 
   mutating func append(_ element: Element) { elements.append(element) }

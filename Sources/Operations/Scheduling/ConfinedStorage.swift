@@ -13,6 +13,10 @@ final class ConfinedStorage<Value> {
   }
 
   deinit {
+    // An access is going to put an end to the change, in a cell that is no more.
+    if unsafe cell.pointee.isChanging {
+      misuse("A confined property was replaced while it is being changed. Set its value.")
+    }
     unsafe cell.deinitialize(count: 1)
     unsafe cell.deallocate()
   }

@@ -22,11 +22,12 @@ struct DelayedEvents {
 
   mutating func removeAll() -> [EventTicket] { events.removeAll() }
 
-  /// Those that are due, in order. The timer has gone off.
-  mutating func popAll(dueAt time: Duration) -> [EventTicket] {
+  /// Those that are due, in order. The timer has gone off, unless it is one that was cancelled too late.
+  mutating func popAll(dueAt time: Duration, _ generation: Int) -> [EventTicket] {
+    guard generation == self.generation else { return [] }
     timer = nil
     timerDeadline = nil
-    generation += 1
+    self.generation += 1
     return events.popAll(dueAt: time)
   }
 

@@ -23,10 +23,12 @@ final class DrainOperation: Operation, @unchecked Sendable {
   /// The queue may be told to cancel all its operations. What is in here has been accepted, and runs.
   override func cancel() {}
 
-  override func main() {
-    var batch = MailboxBatch()
-    // Moved out, so that what has been run can go.
-    swap(&batch, &self.batch)
-    scheduler.drain(segment, batch)
+  override func main() { scheduler.drain(segment, takeBatch()) }
+
+  /// Moved out: a second reference would keep alive what has been run.
+  private func takeBatch() -> MailboxBatch {
+    var taken = MailboxBatch()
+    swap(&taken, &batch)
+    return taken
   }
 }

@@ -13,9 +13,13 @@ struct EventRoom {
   private var line = Line<EventTicket>()
   private var linesGone = 0
   private var door = Line<EventTicket>()
+  private var doorsGone = 0
   private(set) var waiting = 0
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
+
+  /// With those that have left and are not yet tidied away.
+  var doorLength: Int { door.count }
 
   mutating func decide(about ticket: EventTicket) -> Decision {
     // Nobody overtakes those who wait already.
@@ -63,7 +67,13 @@ struct EventRoom {
   }
 
   /// Its place in the line is skipped when it comes up.
-  mutating func leaveDoor(_ ticket: EventTicket) { waiting -= 1 }
+  mutating func leaveDoor() {
+    waiting -= 1
+    doorsGone += 1
+    guard doorsGone >= 64, doorsGone > waiting else { return }
+    doorsGone = 0
+    door.removeAll(where: \.isGone)
+  }
 
   mutating func removeAllWaiting() -> [EventTicket] {
     var removed: [EventTicket] = []

@@ -145,9 +145,10 @@ struct Mailbox {
     delays.add(ticket, at: deadline)
   }
 
-  /// Those whose time has come, in order, to be accepted. They can be taken back until they are.
-  mutating func popDue(at time: Duration) -> [(EventTicket, EventTicket.Body)] {
-    delays.popAll(dueAt: time).compactMap { ticket in ticket.body.take().map { (ticket, $0) } }
+  /// Takes those in whose time has come, in order. There has to be a segment.
+  mutating func acceptDue(at time: Duration, _ generation: Int) {
+    guard phase == .open else { return }
+    for ticket in delays.popAll(dueAt: time, generation) { enter(ticket) }
   }
 
   // MARK: Taking out
@@ -200,8 +201,9 @@ struct Mailbox {
       _ = delays.remove(place)
       return ticket.leave()
     case .atDoor:
-      room?.leaveDoor(ticket)
-      return ticket.leave()
+      let body = ticket.leave()
+      room?.leaveDoor()
+      return body
     case .new, .gone: return ticket.leave()
     }
   }

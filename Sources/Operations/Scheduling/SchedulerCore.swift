@@ -28,6 +28,8 @@ final class SchedulerCore: Sendable {
     ordering.withLock {
       mailbox.withLock { $0.seal() }
       enqueue()
+      // What came meanwhile, from other threads or from the operation's `isReady`, is in front of it.
+      mailbox.withLock { $0.seal() }
     }
   }
 

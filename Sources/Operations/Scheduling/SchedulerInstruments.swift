@@ -50,18 +50,19 @@ struct SchedulerInstruments {
     longestRun = max(longestRun ?? .zero, now - current.began)
   }
 
-  /// The timer has gone off, which was started for this event or one before it.
-  mutating func look(at now: Duration, generation: Int) -> (overdue: EventOrigin??, timer: TimerAction) {
-    guard generation == self.generation else { return (nil, .none) }
+  /// The timer has gone off, which was started for one of these events or one before them.
+  ///
+  /// - Returns: Where those were scheduled that have been at it for too long.
+  mutating func look(at now: Duration, generation: Int) -> (overdue: [EventOrigin?], timer: TimerAction) {
+    guard generation == self.generation, let watchdog else { return ([], .none) }
     isTimerRunning = false
-    guard let watchdog, let last = running.indices.last else { return (nil, .none) }
-    let elapsed = now - running[last].began
-    if running[last].isReported { return (nil, .none) }
-    if elapsed >= watchdog.limit {
-      running[last].isReported = true
-      return (.some(running[last].origin), .none)
+    var overdue: [EventOrigin?] = []
+    for index in running.indices where !running[index].isReported && now - running[index].began >= watchdog.limit {
+      running[index].isReported = true
+      overdue.append(running[index].origin)
     }
+    guard let next = running.first(where: { !$0.isReported }) else { return (overdue, .none) }
     isTimerRunning = true
-    return (nil, .start(after: watchdog.limit - elapsed, generation: generation))
+    return (overdue, .start(after: watchdog.limit - (now - next.began), generation: generation))
   }
 }

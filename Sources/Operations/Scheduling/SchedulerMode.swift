@@ -6,12 +6,17 @@ struct SchedulerMode: ~Copyable, Sendable {
     let rawValue: UInt8
     static let discarding = Self(rawValue: 1)
     static let instrumented = Self(rawValue: 2)
+    static let suspended = Self(rawValue: 4)
   }
 
   private let options = Atomic<UInt8>(0)
 
-  var isPlain: Bool { options.load(ordering: .relaxed) == 0 }
-  var isDiscarding: Bool { Options(rawValue: options.load(ordering: .relaxed)).contains(.discarding) }
+  /// Whether nothing is measured or watched, and nothing discarded.
+  var isPlain: Bool { current.isDisjoint(with: [.discarding, .instrumented]) }
+  var isDiscarding: Bool { current.contains(.discarding) }
+  var isSuspended: Bool { current.contains(.suspended) }
+
+  private var current: Options { Options(rawValue: options.load(ordering: .relaxed)) }
 
   func insert(_ option: Options) { options.bitwiseOr(option.rawValue, ordering: .relaxed) }
   func remove(_ option: Options) { options.bitwiseAnd(~option.rawValue, ordering: .relaxed) }

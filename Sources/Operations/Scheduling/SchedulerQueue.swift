@@ -33,11 +33,20 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
   override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) { addOperation(barrier) }
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
-    if waitUntilFinished, scheduler?.isCurrent == true {
+    if waitUntilFinished, scheduler?.isCurrent ?? (OperationQueue.current === self) {
       misuse("“\(core.name)” cannot wait for operations of its own queue from within: they run after it. Do not wait.")
     }
     core.seal { super.addOperations(operations, waitUntilFinished: false) }
     if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
+  }
+
+  /// The drain that is at it has to hear of it, too.
+  override var isSuspended: Bool {
+    get { super.isSuspended }
+    set {
+      if newValue { core.mode.insert(.suspended) } else { core.mode.remove(.suspended) }
+      super.isSuspended = newValue
+    }
   }
 
   override var maxConcurrentOperationCount: Int {

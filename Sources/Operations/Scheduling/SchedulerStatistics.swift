@@ -12,7 +12,7 @@ public struct SchedulerStatistics: Sendable {
   /// Pieces of actors' methods and tasks that have been run, or are being run.
   public let jobsRun: Int
   public let jobsQueued: Int
-  /// The longest that an event had to wait for its turn. Only if ``SerialScheduler/measuresTime`` is set.
+  /// The longest that an event had to wait for its turn, without those that were to come later. Only if ``SerialScheduler/measuresTime`` is set.
   public let longestWait: Duration?
   /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/measuresTime`` is set.
   public let longestRun: Duration?

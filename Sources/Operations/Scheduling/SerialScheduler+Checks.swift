@@ -7,9 +7,12 @@ extension SerialScheduler {
   public static var violationHandler: (@Sendable (SchedulerViolation) -> Void)? {
     get { handler.withLock { $0 } }
     set {
-      let outdated = violationHandler
-      handler.withLock { $0 = newValue }
-      withExtendedLifetime(outdated) {}
+      // The one before goes when the lock has been released: its closure is not ours.
+      _ = handler.withLock { handler in
+        var outdated = newValue
+        swap(&outdated, &handler)
+        return outdated
+      }
     }
   }
 

@@ -32,15 +32,17 @@ extension SerialScheduler {
     guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
     change.outdated?.cancel()
     guard let deadline = change.deadline else { return }
-    let timer = ClockTimer.start(after: deadline - core.time.now, on: core.time.clock) { self.postDue() }
+    let timer = ClockTimer.start(after: deadline - core.time.now, on: core.time.clock) {
+      self.postDue(change.generation)
+    }
     let isWanted = core.mailbox.withLock { $0.delays.noteTimer(timer, change.generation) }
     if !isWanted { timer.cancel() }
   }
 
-  private func postDue() {
+  /// At once, or another timer could come in between with later ones.
+  private func postDue(_ generation: Int) {
     let now = core.time.now
-    let due = core.mailbox.withLock { $0.popDue(at: now) }
-    for (ticket, body) in due { _ = accept(ticket, body) }
+    core.post(enqueue: enqueue) { $0.acceptDue(at: now, generation) }
     updateTimer()
   }
 }

@@ -35,7 +35,7 @@ extension SerialScheduler {
     var slice = Slice(isMain: isMain)
     let hasRest = Self.running.withValue(self) {
       while true {
-        while !slice.isOver, let entry = batch.next() {
+        while !slice.isOver, !core.mode.isSuspended, let entry = batch.next() {
           run(entry)
           slice.noteEvent()
         }
@@ -43,7 +43,7 @@ extension SerialScheduler {
           batch.clear()
           if !core.mailbox.withLock({ $0.refill(&batch, from: segment) }) { return false }
         }
-        if slice.isOver { return true }
+        if slice.isOver || core.mode.isSuspended { return true }
       }
     }
     if !hasRest { return }

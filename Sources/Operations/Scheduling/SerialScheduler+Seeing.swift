@@ -32,16 +32,19 @@ extension SerialScheduler {
     get { core.instruments.withLock { $0.watchdog } }
     set {
       // The one before goes when the lock has been released: its closure is not ours.
-      let outdated = watchdog
-      change { $0.watchdog = newValue }
-      withExtendedLifetime(outdated) {}
+      _ = change { instruments in
+        var watchdog = newValue
+        swap(&watchdog, &instruments.watchdog)
+        return watchdog
+      }
     }
   }
 
-  private func change(_ body: (inout SchedulerInstruments) -> Void) {
+  private func change<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
     core.instruments.withLock { instruments in
-      body(&instruments)
+      let result = body(&instruments)
       if instruments.isIdle { core.mode.remove(.instrumented) } else { core.mode.insert(.instrumented) }
+      return result
     }
   }
 
@@ -66,8 +69,10 @@ extension SerialScheduler {
       let (overdue, timer) = instruments.look(at: now, generation: generation)
       return (overdue, timer, instruments.watchdog)
     }
-    if let overdue, let watchdog {
-      watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: overdue, limit: watchdog.limit))
+    if let watchdog {
+      for origin in overdue {
+        watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
+      }
     }
     startWatching(timer)
   }

@@ -16,8 +16,8 @@ extension SerialScheduler {
   ///   - file: Where this is, for the watchdog.
   ///   - line: Where this is, for the watchdog.
   /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutdown``;
-  ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross, and
-  ///   one that comes back to an actor in the middle of its job, where nothing else may run.
+  ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross,
+  ///   whatever their timeouts, and one that comes back to an actor in the middle of its job, where nothing else may run.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,
@@ -45,18 +45,25 @@ extension SerialScheduler {
 
   /// Has the event of a wait queued, or handed over to a thread of this scheduler that waits for us.
   private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
-    var server: WaitLink?
-    switch WaitGraph.shared.withLock({ $0.begin(link) }) {
-    case .circle(let circle): throw OperationError.waitCycle(circle)
-    case .post: break
-    case .handOver(let blocked): server = blocked
-    }
-    guard accept(ticket, handedOver: server != nil, body) == .accepted else {
+    let decision = WaitGraph.shared.withLock { $0.begin(link) }
+    if case .circle(let circle) = decision { throw OperationError.waitCycle(circle) }
+    let isHandedOver = if case .handOver = decision { true } else { false }
+    guard accept(ticket, handedOver: isHandedOver, body) == .accepted else {
       end(link)
       throw OperationError.shutdown(name)
     }
-    guard let server else { return }
-    if WaitGraph.shared.withLock({ $0.deliver(ticket, to: server) }) { server.wake() } else { queue(ticket) }
+    if isHandedOver { deliver(ticket) }
+  }
+
+  /// Hands an event over, which may be too late.
+  private func deliver(_ ticket: EventTicket) {
+    guard let link = ticket.link else { return }
+    switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
+    case .handOver(let server): server.wake()
+    case .post: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
+    case .circle(let circle):
+      core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(circle))
+    }
   }
 
   /// Returns when the wait has ended, or its time is over. Serves meanwhile.
@@ -65,9 +72,7 @@ extension SerialScheduler {
     waiting: while link.sleep(until: deadline) {
       switch WaitGraph.shared.withLock({ $0.step(link) }) {
       case .end: break waiting
-      case .serve(let ticket):
-        link.waiter?.serve(ticket)
-        WaitGraph.shared.withLock { $0.noteServed(link) }
+      case .serve(let ticket): link.waiter?.serve(ticket)
       case .sleep: break
       }
     }
@@ -75,11 +80,8 @@ extension SerialScheduler {
   }
 
   private func end(_ link: WaitLink) {
-    for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.queue(ticket) }
+    for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(ticket) }
   }
-
-  /// Queues one that was to be handed over.
-  private func queue(_ ticket: EventTicket) { core.post(always: true, enqueue: enqueue) { $0.append(ticket) } }
 }
 
 extension DispatchTime {

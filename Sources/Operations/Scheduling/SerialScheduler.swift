@@ -53,6 +53,10 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///
   /// Its `maxConcurrentOperationCount` is 1, and setting another traps. An asynchronous operation in it keeps the scheduler
   /// until it has finished. `cancelAllOperations` cancels the operations that were added, and no events.
+  ///
+  /// An operation does not keep the scheduler alive, as events do: if nobody else does, ``current`` is nil in it. Foundation asks
+  /// for its `isReady` while the line is locked: one that is overridden must neither schedule anything on another scheduler
+  /// nor take a lock that is held elsewhere while something is scheduled.
   public let queue: OperationQueue
   let core: SchedulerCore
   let isMain: Bool

@@ -1,4 +1,8 @@
 /// Which schedulers are blocked, waiting for which.
+///
+/// Every thread that runs something for a scheduler is a stack: an event, which may have come to wait; a body that is being
+/// served meanwhile, which may have come to wait; and so on. A wait ends when its body has been run. A body in the mailbox has to
+/// wait until the whole stack of its scheduler is gone; one that is handed over to a wait, for what is above that.
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
@@ -6,7 +10,7 @@ struct WaitGraph {
     case post
     /// To a thread that waits for us, through whomever, and belongs to the scheduler that is wanted.
     case handOver(WaitLink)
-    /// It would wait for ever: the schedulers on the way, beginning and ending with the one that closes the circle.
+    /// It would wait for ever: the schedulers on the way, from the one that waits back to it.
     case circle([SerialScheduler])
   }
 
@@ -22,27 +26,29 @@ struct WaitGraph {
 
   /// Decides about a wait, and has it on record unless it closes a circle.
   mutating func begin(_ link: WaitLink) -> Decision {
-    let chain = chain(before: link)
-    if let server = chain.first(where: { $0.waiter === link.target }) {
-      guard server.canServe else { return .circle(path(from: server, through: chain, to: link)) }
-      record(link)
-      server.serving += 1
-      return .handOver(server)
-    }
-    if let circle = circle(closedBy: link, chain) { return .circle(circle) }
-    record(link)
-    return .post
+    if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
+    let decision = decide(about: link)
+    if case .circle = decision { remove(link) }
+    return decision
   }
 
-  mutating func deliver(_ ticket: EventTicket, to server: WaitLink) -> Bool {
-    guard server.isOpen else { return false }
-    server.inbox.append(ticket)
-    return true
+  /// Whom it is handed over to. An actor that is in the middle of its job does not serve: what is for its scheduler waits for
+  /// the end of the job, which mostly is a circle.
+  private func decide(about link: WaitLink) -> Decision {
+    link.server = server(for: link).flatMap { $0.canServe ? $0 : nil }
+    if let circle = circle(through: link) { return .circle(circle) }
+    return link.server.map(Decision.handOver) ?? .post
   }
 
-  mutating func noteServed(_ server: WaitLink) { server.serving -= 1 }
+  /// Gives the event of a wait to the one that is to serve it. If its time is over by now, that is decided anew.
+  mutating func deliver(_ ticket: EventTicket, of link: WaitLink) -> Decision {
+    var decision = link.server.map(Decision.handOver) ?? .post
+    if link.server?.isOpen == false { decision = decide(about: link) }
+    if case .handOver(let server) = decision { server.inbox.append(ticket) }
+    return decision
+  }
 
-  mutating func step(_ link: WaitLink) -> Step {
+  func step(_ link: WaitLink) -> Step {
     if link.hasEnded { return .end }
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
@@ -63,8 +69,6 @@ struct WaitGraph {
     return left
   }
 
-  func isBlocked(_ scheduler: SerialScheduler) -> Bool { blocked[ObjectIdentifier(scheduler)] != nil }
-
   private mutating func remove(_ link: WaitLink) {
     link.isOpen = false
     guard let waiter = link.waiter.map(ObjectIdentifier.init) else { return }
@@ -72,31 +76,48 @@ struct WaitGraph {
     if blocked[waiter]?.isEmpty == true { blocked[waiter] = nil }
   }
 
-  private mutating func record(_ link: WaitLink) {
-    if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
+  func isBlocked(_ scheduler: SerialScheduler) -> Bool { !waits(of: scheduler).isEmpty }
+
+  private func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
+
+  /// The innermost wait of the target that cannot end before this one: its body is below it on the stack, or on the stack of
+  /// one that waits for that, and so on. A body that nobody waits for any more is no such, but what is below it may be.
+  private func server(for link: WaitLink) -> WaitLink? {
+    var found: Set<ObjectIdentifier> = []
+    var pending = [link]
+    while let next = pending.popLast() {
+      var bodies = [next.previous]
+      if let waiter = next.waiter { bodies += waits(of: waiter).prefix { $0 !== next }.map(\.previous) }
+      for body in bodies.compactMap(\.self) where body.isOpen && found.insert(ObjectIdentifier(body)).inserted {
+        pending.append(body)
+      }
+    }
+    return waits(of: link.target).last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// The waits that wait for this one, innermost first. One that has run out of time waits no more, nor do those before it.
-  private func chain(before link: WaitLink) -> [WaitLink] {
-    Array(sequence(first: link) { $0.previous }.dropFirst().prefix { $0.isOpen })
+  /// What has to end before its body can be run to the end.
+  private func obstacles(to link: WaitLink) -> ArraySlice<WaitLink> {
+    let waits = waits(of: link.target)
+    let server = waits.lastIndex { $0 === link.server }
+    return waits[(server.map { $0 + 1 } ?? 0)...]
   }
 
-  /// Follows who the target waits for, and so on, to somebody who waits for `link`. Whoever serves is not blocked.
-  private func circle(closedBy link: WaitLink, _ chain: [WaitLink]) -> [SerialScheduler]? {
-    let waiting = [link] + chain
-    var path = [link.target]
-    while let blocking = blocked[ObjectIdentifier(path[path.count - 1])]?.last, blocking.serving == 0 {
-      let next = blocking.target
-      path.append(next)
-      if let start = waiting.first(where: { $0.waiter === next }) {
-        return self.path(from: start, through: chain, to: link) + path.dropFirst()
+  /// A way from the wait back to it.
+  private func circle(through link: WaitLink) -> [SerialScheduler]? {
+    guard let waiter = link.waiter else { return nil }
+    var origins: [ObjectIdentifier: WaitLink] = [:]
+    var pending = [link]
+    while let next = pending.popLast() {
+      for obstacle in obstacles(to: next) {
+        if obstacle === link {
+          let way = sequence(first: next) { (step: WaitLink) in step === link ? nil : origins[ObjectIdentifier(step)] }
+          return [waiter] + way.reversed().map(\.target)
+        }
+        if origins[ObjectIdentifier(obstacle)] != nil { continue }
+        origins[ObjectIdentifier(obstacle)] = next
+        pending.append(obstacle)
       }
     }
     return nil
-  }
-
-  private func path(from start: WaitLink, through chain: [WaitLink], to link: WaitLink) -> [SerialScheduler] {
-    let between = ([link] + chain).prefix { $0 !== start } + [start]
-    return between.reversed().compactMap(\.waiter) + [link.target]
   }
 }

@@ -18,9 +18,10 @@ final class WaitLink: @unchecked Sendable {
 
   var isOpen = true
   var hasEnded = false
+  /// Whose thread is to run the body.
+  var server: WaitLink?
+  /// What this one's thread is to run.
   var inbox = Line<EventTicket>()
-  /// How many it has been handed and has not run to the end.
-  var serving = 0
 
   private let signal = DispatchSemaphore(value: 0)
 

@@ -21,7 +21,7 @@ struct CoalescingContractTests {
     end.open()
     await scheduler.drained()
     #expect(journal.entries == ["999"])
-    #expect(scheduler.statistics.eventsDropped == 999)
+    #expect(scheduler.statistics.eventsCoalesced == 999)
   }
 
   @Test func eachKeyHasItsOwn() async {
@@ -142,6 +142,6 @@ struct CoalescingContractTests {
     #expect(last.withLock { $0 } == [4999, 4999, 4999, 4999])
     #expect(disorder.withLock { $0 } == 0)
     let statistics = scheduler.statistics
-    #expect(statistics.eventsRun + statistics.eventsDropped == 20_000 && statistics.eventsQueued == 0)
+    #expect(statistics.eventsRun + statistics.eventsCoalesced == 20_000 && statistics.eventsQueued == 0)
   }
 }

@@ -172,6 +172,22 @@ import Testing
     #expect(tickets[3].isWaiting)
   }
 
+  @Test func manyWhoGiveUpAtTheDoorLeaveNothingBehind() {
+    var room = EventRoom(EventCapacity(1, .suspend))
+    let first = EventTicket(origin, isBounded: true, maySuspend: true)
+    room.enter(first)
+    for _ in 0..<10_000 {
+      let ticket = EventTicket(origin, isBounded: true, maySuspend: true)
+      guard case .wait = room.decide(about: ticket) else {
+        Issue.record("let in")
+        return
+      }
+      ticket.place = .gone
+      room.leaveDoor()
+    }
+    #expect(room.doorLength < 100)
+  }
+
   @Test func roomIsCountedRightWhateverWayTheyLeave() {
     mailbox = Mailbox(EventCapacity(2, .dropOldest))
     mailbox.start(segment)

@@ -129,7 +129,7 @@ struct VirtualTimeTests {
     scheduler.schedule {}
     scheduler.schedule { [note = note("end")] in
       begun.open()
-      blockUntilOpen(gate)
+      gate.pass()
       note()
     }
     let line = UInt(#line)
@@ -147,6 +147,36 @@ struct VirtualTimeTests {
     scheduler.watchdog = nil
   }
 
+  @Test func watchdogReportsAnEventAlsoAfterOneThatWasRunWithinIt() async {
+    let (scheduler, other) = (scheduler("outer"), scheduler("inner"))
+    let begun = Gate()
+    let gates = [Gate(), Gate()]
+    let ended = Gate()
+    scheduler.watchdog = SchedulerWatchdog(limit: .seconds(2)) { [journal] report in
+      journal.write("\(report.origin!.line)")
+    }
+    scheduler.schedule {
+      try? other.wait {
+        try? scheduler.wait {
+          begun.open()
+          gates[0].pass()
+        }
+        ended.open()
+      }
+      gates[1].pass()
+    }
+    await begun.opened()
+    clock.advance(by: .seconds(2))
+    #expect(journal.count == 2)
+    gates[0].open()
+    await ended.opened()
+    clock.advance(by: .seconds(10))
+    gates[1].open()
+    await scheduler.drained()
+    #expect(Set(journal.entries).count == 2 && journal.count == 2)
+    scheduler.watchdog = nil
+  }
+
   @Test func newWatchdogDoesNotWaitForTheTimerOfTheOneBefore() async {
     let scheduler = scheduler()
     let gate = Gate()
@@ -157,7 +187,7 @@ struct VirtualTimeTests {
     scheduler.watchdog = SchedulerWatchdog(limit: .seconds(1)) { [journal] report in journal.write("\(report.limit)") }
     scheduler.schedule {
       begun.open()
-      blockUntilOpen(gate)
+      gate.pass()
     }
     await begun.opened()
     clock.advance(by: .seconds(1))

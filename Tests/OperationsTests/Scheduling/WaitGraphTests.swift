@@ -10,8 +10,6 @@ import Testing
   private struct Chain {
     var places: [Int] = []
     var links: [WaitLink] = []
-    /// For each wait, the one it was handed over to.
-    var servers: [WaitLink?] = []
     /// What it waits for and has not got.
     var wanted: Int?
   }
@@ -59,7 +57,6 @@ import Testing
         #expect(server.waiter === schedulers[target])
         #expect(server === chain.links.last { $0.waiter === schedulers[target] })
         chains[number].links.append(link)
-        chains[number].servers.append(server)
         chains[number].places.append(target)
       case .circle(let circle):
         #expect(closesCircle(number, target), "there is no circle")
@@ -70,7 +67,6 @@ import Testing
         #expect(owners[target] != number)
         #expect(!closesCircle(number, target), "it would wait for ever")
         chains[number].links.append(link)
-        chains[number].servers.append(nil)
         lines[target].append(number)
         chains[number].wanted = target
         serveNext(target)
@@ -82,7 +78,6 @@ import Testing
       if let link = chains[number].links.popLast() {
         let left = graph.end(link)
         #expect(left.isEmpty)
-        if let server = chains[number].servers.removeLast() { graph.noteServed(server) }
       }
       if !chains[number].places.contains(place) {
         owners[place] = nil
@@ -144,8 +139,6 @@ import Testing
       Issue.record("not posted")
       return
     }
-    let isDelivered = graph.deliver(EventTicket(EventOrigin()), to: first)
-    #expect(!isDelivered)
   }
 
   @Test func waitThatHasEndedBlocksNobodyThoughItsThreadSleepsOn() {
@@ -167,6 +160,6 @@ import Testing
       Issue.record("no circle")
       return
     }
-    #expect(circle.map(\.name) == ["a", "b", "a"])
+    #expect(circle.map(\.name) == ["b", "a", "b"])
   }
 }

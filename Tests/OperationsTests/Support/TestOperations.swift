@@ -119,10 +119,3 @@ func start(_ operation: Operation) async {
     }
   }
 }
-
-/// Holds the thread until the gate is opened: for events that are to be in the middle of something.
-func blockUntilOpen(_ gate: Gate) {
-  let opened = DispatchSemaphore(value: 0)
-  gate.whenOpen { opened.signal() }
-  opened.wait()
-}
