@@ -53,10 +53,11 @@ struct WaitGraph {
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
 
-  /// The body has been run. The thread may take a while to hear of it, but waits no more: whoever comes now is not told so.
-  mutating func finish(_ link: WaitLink) {
+  /// The body has been run, and nobody has to wait for it any more. It stays on the stack of its thread, which may take a
+  /// while to hear of it, or be serving somebody.
+  func finish(_ link: WaitLink) {
     link.hasEnded = true
-    remove(link)
+    link.isOpen = false
   }
 
   /// The thread goes on.
@@ -96,10 +97,10 @@ struct WaitGraph {
   }
 
   /// What has to end before its body can be run to the end.
-  private func obstacles(to link: WaitLink) -> ArraySlice<WaitLink> {
+  private func obstacles(to link: WaitLink) -> [WaitLink] {
     let waits = waits(of: link.target)
     let server = waits.lastIndex { $0 === link.server }
-    return waits[(server.map { $0 + 1 } ?? 0)...]
+    return waits[(server.map { $0 + 1 } ?? 0)...].filter { !$0.hasEnded }
   }
 
   /// A way from the wait back to it.
