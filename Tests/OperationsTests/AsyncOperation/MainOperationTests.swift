@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MainOperationTests {
   private final class Dialog: MainOperation, @unchecked Sendable {
     let shown = Gate()

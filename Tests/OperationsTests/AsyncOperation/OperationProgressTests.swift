@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// Operations that report their own units, and the groups around them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OperationProgressTests {
   private let queue = OperationQueue()
 

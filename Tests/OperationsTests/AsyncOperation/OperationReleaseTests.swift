@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// An operation is released once it has finished and nobody holds it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OperationReleaseTests {
   private func make(_ live: LiveCount) -> AsyncBlockOperation {
     let token = LiveCount.Token(live)

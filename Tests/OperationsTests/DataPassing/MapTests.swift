@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Operations made of others' values.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MapTests {
   private let queue = OperationQueue()
 

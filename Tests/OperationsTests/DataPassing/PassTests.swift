@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Values on their way from one operation to another.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PassTests {
   private let queue = OperationQueue()
 

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ResultOperationTests {
   private final class Later: ResultOperation<String>, @unchecked Sendable {
     let begun = Gate()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TaskOperationTests {
   private final class Doubling: TaskOperation<Int>, @unchecked Sendable {
     override func run() async throws -> Int {

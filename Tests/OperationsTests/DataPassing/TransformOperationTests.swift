@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransformOperationTests {
   private final class Squaring: TransformOperation<Int, Int>, @unchecked Sendable {
     override func transform(_ input: Int) async throws -> Int {

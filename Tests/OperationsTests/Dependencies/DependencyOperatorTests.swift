@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DependencyOperatorTests {
   private let journal = Journal<String>()
 

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Errors of operations that fail because others failed: they grow with each of them, but not beyond all bounds.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RootCausesTests {
   private let queue = OperationQueue()
 

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// What an operation does that finds its key taken.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExclusivityPolicyTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()

@@ -6,7 +6,7 @@ import Testing
 @testable import Operations
 
 /// Operations of queues that exclude each other.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExclusivityTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()

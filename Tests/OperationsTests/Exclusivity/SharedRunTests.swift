@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// One operation for all who ask.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GroupCancellationTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Members that wait for each other in a circle end the group with an error that names them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GroupCycleTests {
   private let queue = OperationQueue()
 

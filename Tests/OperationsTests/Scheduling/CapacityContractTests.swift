@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// A scheduler that takes so many events and no more.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CapacityContractTests {
   private let journal = Journal<String>()
 

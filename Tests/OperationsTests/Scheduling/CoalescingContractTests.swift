@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Only the latest of the events under one key that have not yet run.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CoalescingContractTests {
   private let scheduler = SerialScheduler(name: "screen")
   private let journal = Journal<String>()

@@ -53,7 +53,7 @@ private final class Derived: Base, @unchecked Sendable {
   deinit { atTheEnd(_extra.lastValue) }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConfinedContractTests {
   private let scheduler = SerialScheduler(name: "home")
 

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Where code runs, and that nothing runs before its turn.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CurrentContractTests {
   private let scheduler = SerialScheduler(name: "here")
   private let other = SerialScheduler(name: "there")

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Events for a time to come, under a clock that the test moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DelayContractTests {
   private let clock = ManualClock()
   private let scheduler: SerialScheduler

@@ -15,7 +15,7 @@ private final class ViewModel {
 }
 
 /// Results that come back, weak events, and events on main.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeliveryContractTests {
   private let worker = SerialScheduler(name: "worker")
   private let home = SerialScheduler(name: "home")

@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// What the drain does between events.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DrainTests {
   private let scheduler = SerialScheduler(name: "line")
   private let journal = Journal<String>()

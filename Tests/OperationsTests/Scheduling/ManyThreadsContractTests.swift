@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Whoever schedules, and however many they are.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ManyThreadsContractTests {
   /// What came from each thread, without a lock: the scheduler has to do.
   private final class Tally: @unchecked Sendable {

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Events, jobs and operations share one line.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OrderContractTests {
   private let scheduler = SerialScheduler(name: "line")
   private let journal = Journal<String>()

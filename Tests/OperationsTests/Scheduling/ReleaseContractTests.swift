@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Nothing lives longer than it is needed, and nothing shorter.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SchedulerReleaseContractTests {
   /// A clock that lives as long as the scheduler which has it.
   private struct CountedClock: Clock {

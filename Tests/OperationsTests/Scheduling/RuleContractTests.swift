@@ -15,7 +15,7 @@ private actor Disk: ScheduledActor {
 }
 
 /// What belongs to a scheduler and is touched elsewhere ends the program, with a sentence that names both.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RuleContractTests {
   @Test func readingAConfinedPropertyOnNoScheduler() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

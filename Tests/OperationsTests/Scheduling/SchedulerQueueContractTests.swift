@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// What may be done to the queue of a scheduler.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SchedulerQueueContractTests {
   private let scheduler = SerialScheduler(name: "line", qualityOfService: .utility)
   private let journal = Journal<String>()

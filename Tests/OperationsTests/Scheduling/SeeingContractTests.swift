@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Counters, times, and the watchdog.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SeeingContractTests {
   private let clock = ManualClock()
   private let scheduler: SerialScheduler

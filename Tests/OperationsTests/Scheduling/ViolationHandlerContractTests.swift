@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// A program that is told of violations goes on. The handler is everybody's, so one test at a time.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 final class ViolationHandlerContractTests {
   private let violations = Journal<SchedulerViolation>()
   private let scheduler = SerialScheduler(name: "home")

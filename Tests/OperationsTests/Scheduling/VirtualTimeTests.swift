@@ -4,7 +4,7 @@ import Testing
 @testable import Operations
 
 /// Delayed events under a clock that the test moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct VirtualTimeTests {
   private let clock = ManualClock()
   private let journal = Journal<String>()

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Blocking until something has been run on a scheduler.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitContractTests {
   private let a = SerialScheduler(name: "A")
   private let b = SerialScheduler(name: "B")

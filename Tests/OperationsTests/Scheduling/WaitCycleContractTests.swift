@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Waits that could never end are refused, and everything else goes on.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitCycleContractTests {
   private let a = SerialScheduler(name: "Alpha")
   private let b = SerialScheduler(name: "Beta")

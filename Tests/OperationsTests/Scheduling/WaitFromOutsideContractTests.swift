@@ -7,7 +7,7 @@ import Testing
 /// Somebody else comes while A waits for B, which waits for A.
 ///
 /// In processes of their own: who hangs here takes every other wait with him.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitFromOutsideContractTests {
   /// A and B, deep in a chain that goes there and back, until it is let go.
   private struct Chain {

@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// Waits whose time is over, or that end at the same moment as others begin.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitTests {
   private let a = SerialScheduler(name: "Alpha")
   private let b = SerialScheduler(name: "Beta")

@@ -2,7 +2,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ManualClockTests {
   private let clock = ManualClock()
   private let journal = Journal<String>()
