@@ -14,7 +14,7 @@ struct EventRoom {
   private var linesGone = 0
   private var door = Line<EventTicket>()
   private var doorsGone = 0
-  private(set) var waiting = 0
+  private var waiting = 0
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
@@ -46,7 +46,7 @@ struct EventRoom {
     if capacity.policy == .dropOldest || capacity.policy == .keepLatest { line.append(ticket) }
   }
 
-  mutating func leave(_ ticket: EventTicket) {
+  mutating func leave() {
     count -= 1
     linesGone += 1
     guard linesGone >= 64, linesGone > count else { return }

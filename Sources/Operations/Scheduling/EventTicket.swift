@@ -49,6 +49,11 @@ final class EventTicket: @unchecked Sendable {
   var isWaiting: Bool { if case .waiting = place { true } else { false } }
   var isGone: Bool { if case .gone = place { true } else { false } }
 
+  /// What comes of an event that returns something.
+  static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
+    refusal.map { .failure($0) } ?? Result { try body() }
+  }
+
   /// Takes the body out, which is the caller's to call, or to let go of, without the lock.
   func leave() -> Body? {
     place = .gone

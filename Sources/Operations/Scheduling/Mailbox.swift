@@ -40,8 +40,6 @@ struct Mailbox {
 
   init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
 
-  var eventsAtDoor: Int { room?.waiting ?? 0 }
-
   // MARK: Posting
 
   mutating func start(_ segment: MailboxSegment) {
@@ -216,7 +214,7 @@ struct Mailbox {
       latest.giveBackRoom()
     }
     let body = ticket.leave()
-    if ticket.isBounded { room?.leave(ticket) }
+    if ticket.isBounded { room?.leave() }
     return body
   }
 

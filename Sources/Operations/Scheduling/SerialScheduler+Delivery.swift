@@ -21,7 +21,7 @@ extension SerialScheduler {
   ) -> Bool {
     let origin = EventOrigin(file: file, line: line)
     let acceptance = accept(EventTicket(origin, isBounded: core.capacity != nil)) { refusal in
-      let result = refusal.map { .failure($0) } ?? Result { try work() }
+      let result = EventTicket.outcome(refusal, work)
       let isDelivered = scheduler.post({ deliver(result) }, origin)
       if !isDelivered { scheduler.core.mailbox.withLock { $0.noteRefused() } }
     }

@@ -81,9 +81,7 @@ extension SerialScheduler {
     )
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        submit(ticket) { refusal in
-          continuation.resume(with: refusal.map { .failure($0) } ?? Result { try body() })
-        }
+        submit(ticket) { refusal in continuation.resume(with: EventTicket.outcome(refusal, body)) }
       }
     } onCancel: {
       takeBack(ticket)

@@ -22,10 +22,12 @@ extension SerialScheduler {
     _ body: @escaping EventTicket.Body
   ) -> Mailbox.Acceptance {
     let body = core.mode.isPlain ? body : measuringWait(of: body)
-    let (acceptance, dropped) = core.post(enqueue: enqueue) { mailbox -> (Mailbox.Acceptance, [EventTicket.Body]) in
+    func accept(_ mailbox: inout Mailbox) -> (Mailbox.Acceptance, [EventTicket.Body]) {
       var dropped: [EventTicket.Body] = []
       return (mailbox.accept(ticket, body, handedOver: handedOver, dropping: &dropped), dropped)
     }
+    let (acceptance, dropped) =
+      handedOver ? core.mailbox.withLock { accept(&$0) } : core.post(enqueue: enqueue, accept)
     for body in dropped { body(OperationError.overflow(name, core.capacity)) }
     return acceptance
   }

@@ -30,7 +30,7 @@ extension SerialScheduler {
     let ticket = EventTicket(EventOrigin(file: file, line: line), link: link)
     let outcome = Locked<Result<T, any Error>?>(nil)
     try begin(link, ticket) { refusal in
-      let result = refusal.map { .failure($0) } ?? Result { try body() }
+      let result = EventTicket.outcome(refusal, body)
       outcome.withLock { $0 = result }
       WaitGraph.shared.withLock { $0.finish(link) }
       link.wake()
