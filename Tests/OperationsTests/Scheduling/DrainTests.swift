@@ -46,17 +46,13 @@ struct DrainTests {
     scheduler.queue.addOperation { journal.write("operation") }
     scheduler.isSuspended = false
     await suspended.opened()
-    // The rest has been put back into the queue when the operation that ran it is gone.
-    await Self.turns(of: scheduler.queue) { $0.contains { $0.isExecuting } == false }
+    // The rest has been put back into the queue when the operation that ran it has finished.
+    for operation in scheduler.queue.operations where operation.isExecuting { await operation.finished() }
     #expect(journal.entries == ["suspending"])
     #expect(scheduler.statistics.eventsQueued == 100)
     scheduler.isSuspended = false
     await scheduler.drained()
     #expect(journal.entries == ["suspending"] + (0..<100).map(String.init) + ["operation"])
-  }
-
-  private static func turns(of queue: OperationQueue, until isReached: ([Operation]) -> Bool) async {
-    while !isReached(queue.operations) { await Task.yield() }
   }
 
   @Test func whatAnOperationSchedulesWhileItIsAddedIsInFrontOfItAndWhatComesThenBehind() async {
