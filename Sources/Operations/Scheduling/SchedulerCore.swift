@@ -26,9 +26,8 @@ final class SchedulerCore: Sendable {
   /// Enqueues an operation behind all events that have been scheduled, and before those that will be.
   func seal(_ enqueue: () -> Void) {
     ordering.withLock {
-      mailbox.withLock { $0.seal() }
       enqueue()
-      // What came meanwhile, from other threads or from the operation's `isReady`, is in front of it.
+      // The drain of what has come until now, also from the operation's `isReady`, is in front of it.
       mailbox.withLock { $0.seal() }
     }
   }
