@@ -1,7 +1,4 @@
 extension SerialScheduler {
-  /// Longer than anybody waits, and short enough to be added to any time.
-  private static let longestDelay = Duration.seconds(1_000_000_000)
-
   /// Has an event run when `delay` is over, after everything that has been scheduled by then. Events of the same time are run
   /// in the order in which they were scheduled.
   ///
@@ -20,7 +17,7 @@ extension SerialScheduler {
     if delay <= .zero {
       _ = accept(ticket, body)
     } else {
-      let deadline = core.time.now + min(delay, Self.longestDelay)
+      let deadline = core.time.now + delay
       core.mailbox.withLock { $0.delay(ticket, body, until: deadline) }
       updateTimer()
     }

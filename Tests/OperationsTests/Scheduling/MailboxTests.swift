@@ -188,6 +188,21 @@ import Testing
     #expect(room.doorLength < 100)
   }
 
+  @Test func timerThatWasCancelledTooLateChangesNothing() {
+    var delays = DelayedEvents()
+    delays.add(EventTicket(origin), at: .seconds(10))
+    let first = delays.timerChange()
+    delays.add(EventTicket(origin), at: .seconds(5))
+    let second = delays.timerChange()
+    #expect(first?.deadline == .seconds(10) && second?.deadline == .seconds(5))
+    let early = delays.popAll(dueAt: .seconds(10), first?.generation ?? 0)
+    #expect(early.isEmpty)
+    let unchanged = delays.timerChange()
+    #expect(unchanged == nil)
+    let due = delays.popAll(dueAt: .seconds(10), second?.generation ?? 0)
+    #expect(due.count == 2)
+  }
+
   @Test func roomIsCountedRightWhateverWayTheyLeave() {
     mailbox = Mailbox(EventCapacity(2, .dropOldest))
     mailbox.start(segment)

@@ -175,6 +175,20 @@ struct RuleContractTests {
     expectSentence("“Shelf”", "being changed", in: result)
   }
 
+  @Test func replacingAPropertysStorageWhileItIsBeingChanged() async {
+    final class Careless: Schedulable, @unchecked Sendable {
+      let scheduler = SerialScheduler(name: "careless")
+      @Confined var items = [1]
+      func replace() { _items = Confined(wrappedValue: []) }
+    }
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      try await Careless().run { object in
+        unsafe object.items.withUnsafeMutableBufferPointer { _ in object.replace() }
+      }
+    }
+    expectSentence("replaced while it is being changed", in: result)
+  }
+
   @Test func onTheSchedulerNothingIsSaid() async {
     await #expect(processExitsWith: .success) {
       let scheduler = SerialScheduler(name: "photos")

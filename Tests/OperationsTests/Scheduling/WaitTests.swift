@@ -24,6 +24,24 @@ struct WaitTests {
     }
   }
 
+  /// Waits for a body that has begun when the time is over, and is going to need more.
+  private func waitShortly(for target: SerialScheduler, _ body: @escaping @Sendable () -> Void) {
+    let begun = Gate()
+    repeat {
+      do {
+        try target.wait(timeout: .milliseconds(10)) {
+          begun.open()
+          body()
+        }
+        Issue.record("in time")
+      } catch OperationError.Code.timedOut {
+      } catch {
+        Issue.record(error)
+      }
+    } while !begun.isOpen
+    results.write("short: timed out")
+  }
+
   @Test func waitThatHasJustEndedIsNoReasonToRefuseAnother() async {
     let (a, b) = (a, b)
     let count = 500
@@ -44,12 +62,10 @@ struct WaitTests {
     a.schedule {
       note("outer") {
         try b.wait {
-          note("short") {
-            try a.wait(timeout: .milliseconds(10)) {
-              left.pass()
-              waiting.open()
-              note("of the abandoned one") { try b.wait {} }
-            }
+          waitShortly(for: a) {
+            left.pass()
+            waiting.open()
+            note("of the abandoned one") { try b.wait {} }
           }
           left.open()
           waiting.pass()
@@ -74,11 +90,9 @@ struct WaitTests {
           // C's wait for B is given up while its body goes on, on B's thread, within what A waits for.
           note("middle") {
             try c.wait {
-              note("short") {
-                try b.wait(timeout: .milliseconds(10)) {
-                  left.pass()
-                  note("served") { try a.wait {} }
-                }
+              waitShortly(for: b) {
+                left.pass()
+                note("served") { try a.wait {} }
               }
               left.open()
             }
@@ -99,11 +113,9 @@ struct WaitTests {
         try b.wait {
           note("middle") {
             try a.wait {
-              note("short") {
-                try b.wait(timeout: .milliseconds(10)) {
-                  left.pass()
-                  note("served") { try a.wait {} }
-                }
+              waitShortly(for: b) {
+                left.pass()
+                note("served") { try a.wait {} }
               }
             }
           }
@@ -117,17 +129,38 @@ struct WaitTests {
     #expect(Set(results.entries) == ["short: timed out", "served", "middle", "outer", "end"])
   }
 
+  /// Who has given up waiting for a body has nothing to do with what that does then.
+  @Test func abandonedBodyIsNotServedInTheMiddleOfSomethingElse() async {
+    let (a, b) = (a, b)
+    let c = SerialScheduler(name: "Gamma")
+    let left = Gate()
+    let isServed = Locked(false)
+    a.schedule {
+      waitShortly(for: b) {
+        left.pass()
+        note("abandoned") { try a.wait { isServed.withLock { $0 = true } } }
+      }
+      left.open()
+      note("other") {
+        try c.wait {
+          while a.statistics.eventsQueued == 0, !isServed.withLock({ $0 }) { work(for: .microseconds(10)) }
+        }
+      }
+      results.write(isServed.withLock { $0 } ? "served in the middle" : "end")
+    }
+    await results.reaches(4)
+    #expect(results.entries == ["short: timed out", "other", "end", "abandoned"])
+  }
+
   @Test func waitThatIsHandedOverIsQueuedWhenItsServerHasGone() async {
     let (a, b) = (a, b)
     let begun = Gate()
     let gone = Gate()
     a.schedule {
-      note("short") {
-        try b.wait(timeout: .milliseconds(10)) {
-          begun.open()
-          gone.pass()
-          note("back") { try a.wait {} }
-        }
+      waitShortly(for: b) {
+        begun.open()
+        gone.pass()
+        note("back") { try a.wait {} }
       }
       gone.open()
     }
