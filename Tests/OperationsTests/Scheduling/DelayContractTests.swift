@@ -24,6 +24,7 @@ struct DelayContractTests {
     clock.advance(by: .seconds(3))
     await scheduler.drained()
     #expect(journal.entries == ["a", "b", "c", "d", "e"])
+    scheduler.shutdown()
   }
 
   @Test func noneComesBeforeItsTime() async {
