@@ -10,7 +10,7 @@ final class SchedulerCore: Sendable {
   let counts = SchedulerCounts()
   let mode = SchedulerMode()
 
-  /// Held while an operation or a drain is enqueued, so that the queue has them in the order of the mailbox's segments.
+  /// Held while the queue is changed: so it has operations and drains in the order of the mailbox's segments.
   ///
   /// Foundation is called inside, and through it `isReady` of a foreign operation, which may schedule something: it is
   /// recursive, and no other lock is held.
@@ -22,6 +22,8 @@ final class SchedulerCore: Sendable {
     mailbox = Locked(Mailbox(capacity))
     time = ElapsedTime(clock)
   }
+
+  func exclusively(_ body: () -> Void) { ordering.withLock(body) }
 
   /// Enqueues an operation behind all events that have been scheduled, and before those that will be.
   func seal(_ enqueue: () -> Void) {

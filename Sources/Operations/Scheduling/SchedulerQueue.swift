@@ -2,8 +2,8 @@ import Foundation
 
 /// A queue of one, in which operations keep their place among the events of its scheduler.
 ///
-/// Whatever way an operation comes in, the events before it are sealed off first: their drain is in front of it, and those
-/// that come later get another one behind it.
+/// Whatever way an operation comes in, the events before it are sealed off: their drain is in front of it, and those that come
+/// later get another one behind it.
 final class SchedulerQueue: OperationQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue
@@ -44,8 +44,11 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
   override var isSuspended: Bool {
     get { super.isSuspended }
     set {
-      if newValue { core.mode.insert(.suspended) } else { core.mode.remove(.suspended) }
-      super.isSuspended = newValue
+      // Two threads at it must not leave the drain in another mode than the queue.
+      core.exclusively {
+        if newValue { core.mode.insert(.suspended) } else { core.mode.remove(.suspended) }
+        super.isSuspended = newValue
+      }
     }
   }
 
