@@ -5,26 +5,22 @@ import Operations
 enum ConfinedBenchmark {
   private static let appends = 100_000
 
-  static let confined = Workload(name: "@Confined array", units: appends) {
-    let scheduler = SerialScheduler(name: "confined")
-    let end = DispatchSemaphore(value: 0)
-    scheduler.schedule {
-      let list = List(scheduler)
-      for number in 0..<appends { list.confined.append(number) }
-      end.signal()
-    }
-    end.wait()
+  static let confined = workload("@Confined array") { list in
+    for number in 0..<appends { list.confined.append(number) }
   }
 
-  static let plain = Workload(name: "plain array", units: appends) {
-    let scheduler = SerialScheduler(name: "confined")
-    let end = DispatchSemaphore(value: 0)
-    scheduler.schedule {
-      let list = List(scheduler)
-      for number in 0..<appends { list.plain.append(number) }
-      end.signal()
+  static let plain = workload("plain array") { list in for number in 0..<appends { list.plain.append(number) } }
+
+  private static func workload(_ name: String, _ fill: @escaping @Sendable (List) -> Void) -> Workload {
+    Workload(name: name, units: appends) {
+      let scheduler = SerialScheduler(name: "confined")
+      let end = DispatchSemaphore(value: 0)
+      scheduler.schedule {
+        fill(List(scheduler))
+        end.signal()
+      }
+      end.wait()
     }
-    end.wait()
   }
 
   private final class List: Schedulable, @unchecked Sendable {

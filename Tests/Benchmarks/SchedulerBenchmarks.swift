@@ -82,32 +82,18 @@ enum SchedulerBenchmarks {
     return queue
   }
 
-  private static let operationEvents = Workload(name: "addOperation { }, OperationQueue of one", units: operations) {
-    Lifetime.run { lifetime in
-      let queue = operationQueue()
-      for index in 0..<operations {
-        let lifetime = lifetime(index)
-        queue.addOperation { withExtendedLifetime(lifetime) {} }
-      }
-    }
-  }
+  private static let operationEvents = fromOne("OperationQueue of one", operations) { operationQueue().post }
+  private static let schedulerEvents = fromOne("SerialScheduler", events) { SerialScheduler(name: "serial").post }
+  private static let dispatchEvents = fromOne("serial DispatchQueue", events) { DispatchQueue(label: "serial").post }
 
-  private static let schedulerEvents = Workload(name: "schedule { }, SerialScheduler", units: events) {
-    Lifetime.run { lifetime in
-      let scheduler = SerialScheduler(name: "serial")
-      for index in 0..<events {
-        let lifetime = lifetime(index)
-        scheduler.schedule { withExtendedLifetime(lifetime) {} }
-      }
-    }
-  }
-
-  private static let dispatchEvents = Workload(name: "async { }, serial DispatchQueue", units: events) {
-    Lifetime.run { lifetime in
-      let queue = DispatchQueue(label: "serial")
-      for index in 0..<events {
-        let lifetime = lifetime(index)
-        queue.async { withExtendedLifetime(lifetime) {} }
+  private static func fromOne(_ name: String, _ count: Int, _ make: @escaping @Sendable () -> Post) -> Workload {
+    Workload(name: name, units: count) {
+      Lifetime.run { lifetime in
+        let post = make()
+        for index in 0..<count {
+          let lifetime = lifetime(index)
+          post { withExtendedLifetime(lifetime) {} }
+        }
       }
     }
   }

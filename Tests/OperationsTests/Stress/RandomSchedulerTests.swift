@@ -82,14 +82,16 @@ struct RandomSchedulerTests {
           home.visit(producer, number)
           Self.visit(others[...], producer, expected)
         }
-      case 4: home.scheduler.queue.addOperations([plain { home.visit(producer, number) }], waitUntilFinished: false)
+      case 4:
+        let operation = BlockOperation { home.visit(producer, number) }
+        home.scheduler.queue.addOperations([operation], waitUntilFinished: false)
       default: home.schedule { $0.visit(producer, number) }
       }
-      if number.isMultiple(of: 7) { home.scheduler.isSuspended.toggle() }
-      if number.isMultiple(of: 7) { home.scheduler.isSuspended = false }
+      if number.isMultiple(of: 7) {
+        home.scheduler.isSuspended.toggle()
+        home.scheduler.isSuspended = false
+      }
     }
-
-    private func plain(_ block: @escaping @Sendable () -> Void) -> Operation { BlockOperation(block: block) }
 
     /// From one to the next, each waiting for the one it leads to. Waits that would never end are refused.
     private static func visit(_ homes: ArraySlice<Home>, _ producer: Int, _ expected: Counter) {
@@ -176,26 +178,17 @@ struct RandomSchedulerTests {
 
   /// Counts what has been promised, which is what was accepted, and what has run.
   private static func post(_ choice: Int, _ scheduler: SerialScheduler, _ ran: Counter, _ promised: Counter) async {
-    switch choice {
-    case 0...3:
-      do {
-        try await scheduler.run { ran.add(1) }
-        promised.add(1)
-      } catch OperationError.Code.shutdown, OperationError.Code.overflow {
-      } catch is CancellationError {
-      } catch {
-        Issue.record(error)
+    do {
+      switch choice {
+      case 0...3: try await scheduler.run { ran.add(1) }
+      case 4, 5: try await scheduler.send { ran.add(1) }
+      default: if !scheduler.schedule({ ran.add(1) }) { return }
       }
-    case 4, 5:
-      do {
-        try await scheduler.send { ran.add(1) }
-        promised.add(1)
-      } catch OperationError.Code.shutdown, OperationError.Code.overflow {
-      } catch is CancellationError {
-      } catch {
-        Issue.record(error)
-      }
-    default: if scheduler.schedule({ ran.add(1) }) { promised.add(1) }
+      promised.add(1)
+    } catch OperationError.Code.shutdown, OperationError.Code.overflow {
+    } catch is CancellationError {
+    } catch {
+      Issue.record(error)
     }
   }
 }
