@@ -43,19 +43,25 @@ public struct Confined<Value> {
     wrapped _: ReferenceWritableKeyPath<Owner, Value>,
     storage storage: ReferenceWritableKeyPath<Owner, Self>
   ) -> Value {
-    @inline(__always) get {
-      if !owner.scheduler.isCurrent { owner[keyPath: storage].storage.reportViolation(of: owner) }
-      let cell = unsafe owner[keyPath: storage].cell
-      if unsafe cell.pointee.isChanging { ConfinedStorage<Value>.reportOverlap(owner) }
-      return unsafe cell.pointee.value
-    }
+    @inline(__always) get { unsafe checkedCell(of: owner, storage).pointee.value }
     @inline(__always) _modify {
-      if !owner.scheduler.isCurrent { owner[keyPath: storage].storage.reportViolation(of: owner) }
-      let cell = unsafe owner[keyPath: storage].cell
-      if unsafe cell.pointee.isChanging { ConfinedStorage<Value>.reportOverlap(owner) }
+      let cell = unsafe checkedCell(of: owner, storage)
       unsafe cell.pointee.isChanging = true
       defer { unsafe cell.pointee.isChanging = false }
       yield unsafe &cell.pointee.value
     }
+  }
+
+  /// Inlined, so that the key path becomes an offset: making one costs more than the access.
+  @inlinable
+  @inline(__always)
+  static func checkedCell<Owner: Schedulable>(
+    of owner: Owner,
+    _ storage: ReferenceWritableKeyPath<Owner, Self>
+  ) -> UnsafeMutablePointer<ConfinedCell<Value>> {
+    if !owner.scheduler.isCurrent { owner[keyPath: storage].storage.reportViolation(of: owner) }
+    let cell = unsafe owner[keyPath: storage].cell
+    if unsafe cell.pointee.isChanging { ConfinedStorage<Value>.reportOverlap(owner) }
+    return unsafe cell
   }
 }

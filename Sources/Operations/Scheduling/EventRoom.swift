@@ -7,14 +7,40 @@ struct EventRoom {
     case replace(EventTicket)
   }
 
+  /// Tickets in the order they came. Those that have left from the middle are skipped when they come up.
+  private struct Queue {
+    private var tickets = Line<EventTicket>()
+    private var goneCount = 0
+
+    /// With those that have left.
+    var count: Int { tickets.count }
+
+    mutating func append(_ ticket: EventTicket) { tickets.append(ticket) }
+
+    mutating func popFirst() -> EventTicket? {
+      while let ticket = tickets.popFirst() { if !ticket.isGone { return ticket } }
+      return nil
+    }
+
+    mutating func popLast() -> EventTicket? {
+      while let ticket = tickets.popLast() { if !ticket.isGone { return ticket } }
+      return nil
+    }
+
+    /// Somebody has left. When they are more than those who are left, they are tidied away.
+    mutating func noteGone(besides left: Int) {
+      goneCount += 1
+      guard goneCount >= 64, goneCount > left else { return }
+      goneCount = 0
+      tickets.removeAll(where: \.isGone)
+    }
+  }
+
   private let capacity: EventCapacity
   private var count = 0
-  /// In the order they came. Some may have left: they are skipped when they come up.
-  private var line = Line<EventTicket>()
-  private var linesGone = 0
-  private var door = Line<EventTicket>()
-  private var doorsGone = 0
+  private var line = Queue()
   private var waiting = 0
+  private var door = Queue()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
@@ -31,12 +57,8 @@ struct EventRoom {
       door.append(ticket)
       waiting += 1
       return .wait
-    case .dropOldest:
-      while let oldest = line.popFirst() { if oldest.isWaiting { return .replace(oldest) } }
-      return .enter
-    case .keepLatest:
-      while let newest = line.popLast() { if newest.isWaiting { return .replace(newest) } }
-      return .enter
+    case .dropOldest: return line.popFirst().map(Decision.replace) ?? .enter
+    case .keepLatest: return line.popLast().map(Decision.replace) ?? .enter
     }
   }
 
@@ -48,36 +70,25 @@ struct EventRoom {
 
   mutating func leave() {
     count -= 1
-    linesGone += 1
-    guard linesGone >= 64, linesGone > count else { return }
-    linesGone = 0
-    line.removeAll(where: \.isGone)
+    line.noteGone(besides: count)
   }
 
   var hasRoomForWaiting: Bool { waiting > 0 && count < capacity.count }
 
   mutating func next() -> EventTicket? {
-    guard hasRoomForWaiting else { return nil }
-    while let ticket = door.popFirst() {
-      guard case .atDoor = ticket.place else { continue }
-      waiting -= 1
-      return ticket
-    }
-    return nil
+    guard hasRoomForWaiting, let ticket = door.popFirst() else { return nil }
+    waiting -= 1
+    return ticket
   }
 
-  /// Its place in the line is skipped when it comes up.
   mutating func leaveDoor() {
     waiting -= 1
-    doorsGone += 1
-    guard doorsGone >= 64, doorsGone > waiting else { return }
-    doorsGone = 0
-    door.removeAll(where: \.isGone)
+    door.noteGone(besides: waiting)
   }
 
   mutating func removeAllWaiting() -> [EventTicket] {
     var removed: [EventTicket] = []
-    while let ticket = door.popFirst() { if case .atDoor = ticket.place { removed.append(ticket) } }
+    while let ticket = door.popFirst() { removed.append(ticket) }
     waiting = 0
     return removed
   }

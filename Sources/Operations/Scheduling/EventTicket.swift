@@ -19,7 +19,7 @@ final class EventTicket: @unchecked Sendable {
   let origin: EventOrigin
   /// Events of one name make each other superfluous.
   let key: EventKey?
-  /// Whether it counts in the scheduler's capacity, and whether it may wait until there is room.
+  /// Whether it counts in the scheduler's capacity, if there is one, and whether it may wait until there is room.
   let isBounded: Bool
   let maySuspend: Bool
   /// Called when it is accepted after it has waited at the door.
@@ -48,6 +48,9 @@ final class EventTicket: @unchecked Sendable {
 
   var isWaiting: Bool { if case .waiting = place { true } else { false } }
   var isGone: Bool { if case .gone = place { true } else { false } }
+
+  /// For an event that nobody waits for.
+  static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
 
   /// What comes of an event that returns something.
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {

@@ -124,7 +124,7 @@ struct Mailbox {
     if let key = ticket.key { latest[key] = ticket }
     if ticket.isBounded { room?.enter(ticket) }
     eventsAccepted += 1
-    if !handedOver { incoming.append(MailboxEntry(.ticket(ticket), ticket.origin)) }
+    if !handedOver { append(ticket) }
   }
 
   /// Puts one that was to be handed over, and could not be, behind the others.

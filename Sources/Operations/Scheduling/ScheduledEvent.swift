@@ -12,5 +12,5 @@ public final class ScheduledEvent: Sendable {
   /// between: an event that has not begun by then never will.
   ///
   /// The closure is released.
-  public func cancel() { scheduler?.takeBack(ticket) }
+  public func cancel() { scheduler?.cancel(ticket) }
 }

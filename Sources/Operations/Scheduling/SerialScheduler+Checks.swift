@@ -9,9 +9,8 @@ extension SerialScheduler {
     set {
       // The one before goes when the lock has been released: its closure is not ours.
       _ = handler.withLock { handler in
-        var outdated = newValue
-        swap(&outdated, &handler)
-        return outdated
+        defer { handler = newValue }
+        return handler
       }
     }
   }

@@ -13,15 +13,19 @@ extension SerialScheduler {
     line: UInt = #line
   ) -> ScheduledEvent {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
-    let body: EventTicket.Body = { refusal in if refusal == nil { event() } }
     if delay <= .zero {
-      _ = accept(ticket, body)
+      _ = accept(ticket, event)
     } else {
       let deadline = core.time.now + delay
-      core.mailbox.withLock { $0.delay(ticket, body, until: deadline) }
+      core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
       updateTimer()
     }
     return ScheduledEvent(ticket, self)
+  }
+
+  func cancel(_ ticket: EventTicket) {
+    takeBack(ticket)
+    updateTimer()
   }
 
   /// Has the timer go off when the first event is due, if there is one.

@@ -20,7 +20,7 @@ extension SerialScheduler {
     line: UInt = #line
   ) -> Bool {
     let origin = EventOrigin(file: file, line: line)
-    let acceptance = accept(EventTicket(origin, isBounded: core.capacity != nil)) { refusal in
+    let acceptance = accept(EventTicket(origin, isBounded: true)) { refusal in
       let result = EventTicket.outcome(refusal, work)
       let isDelivered = scheduler.post({ deliver(result) }, origin)
       if !isDelivered { scheduler.core.mailbox.withLock { $0.noteRefused() } }

@@ -34,7 +34,7 @@ extension SerialScheduler {
   }
 
   func schedule(coalescing key: EventKey, _ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    accept(EventTicket(origin, key: key, isBounded: core.capacity != nil), event)
+    accept(EventTicket(origin, key: key, isBounded: true), event)
   }
 
   /// Has an event run that may touch what belongs to the main actor.
@@ -76,7 +76,7 @@ extension SerialScheduler {
   ) async throws -> T {
     let ticket = EventTicket(
       EventOrigin(file: file, line: line),
-      isBounded: core.capacity != nil,
+      isBounded: true,
       maySuspend: true
     )
     return try await withTaskCancellationHandler {
@@ -101,7 +101,7 @@ extension SerialScheduler {
     let sender = Locked<CheckedContinuation<Void, any Error>?>(nil)
     let ticket = EventTicket(
       EventOrigin(file: file, line: line),
-      isBounded: core.capacity != nil,
+      isBounded: true,
       maySuspend: true,
       onAccept: { sender.withLock { $0.take() }?.resume() }
     )

@@ -12,7 +12,7 @@ extension SerialScheduler {
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
-    accept(ticket) { (refusal: (any Error)?) in if refusal == nil { event() } } == .accepted
+    accept(ticket, EventTicket.body(of: event)) == .accepted
   }
 
   /// Takes an event in, and tells those that have to go for it.
@@ -56,7 +56,6 @@ extension SerialScheduler {
     }
     body?(CancellationError())
     if canAdmit { admit() }
-    updateTimer()
   }
 
   /// Lets those in who have waited for room.

@@ -33,9 +33,8 @@ extension SerialScheduler {
     set {
       // The one before goes when the lock has been released: its closure is not ours.
       _ = change { instruments in
-        var watchdog = newValue
-        swap(&watchdog, &instruments.watchdog)
-        return watchdog
+        defer { instruments.watchdog = newValue }
+        return instruments.watchdog
       }
     }
   }

@@ -86,7 +86,7 @@ extension SerialScheduler {
 
 extension DispatchTime {
   fileprivate static func after(_ duration: Duration) -> DispatchTime {
-    let seconds = Double(duration.components.seconds) + Double(duration.components.attoseconds) * 1e-18
+    let seconds = duration / .seconds(1)
     // Dispatch cannot count further than its clock, some centuries.
     return seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
   }

@@ -49,16 +49,13 @@ struct WaitGraph {
   }
 
   func step(_ link: WaitLink) -> Step {
-    if link.hasEnded { return .end }
+    if !link.isOpen { return .end }
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
 
   /// The body has been run, and nobody has to wait for it any more. It stays on the stack of its thread, which may take a
   /// while to hear of it, or be serving somebody.
-  func finish(_ link: WaitLink) {
-    link.hasEnded = true
-    link.isOpen = false
-  }
+  func finish(_ link: WaitLink) { link.isOpen = false }
 
   /// The thread goes on.
   ///
@@ -100,7 +97,7 @@ struct WaitGraph {
   private func obstacles(to link: WaitLink) -> [WaitLink] {
     let waits = waits(of: link.target)
     let server = waits.lastIndex { $0 === link.server }
-    return waits[(server.map { $0 + 1 } ?? 0)...].filter { !$0.hasEnded }
+    return waits[(server.map { $0 + 1 } ?? 0)...].filter(\.isOpen)
   }
 
   /// A way from the wait back to it.

@@ -16,8 +16,8 @@ final class WaitLink: @unchecked Sendable {
   /// else may run there before it suspends itself.
   let canServe: Bool
 
+  /// Until its body has been run, or its time is over.
   var isOpen = true
-  var hasEnded = false
   /// Whose thread is to run the body.
   var server: WaitLink?
   /// What this one's thread is to run.
