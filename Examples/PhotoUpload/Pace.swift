@@ -4,8 +4,8 @@ enum Pace: Sendable {
   case batches(of: Int)
   case portions(of: Int, every: Duration)
 
-  /// A thousand every five seconds. Fewer photos come in two portions, and the second one as much sooner, for otherwise they
-  /// would all come at once.
+  /// A thousand every five seconds. Fewer photos come in two portions, and the second one as much sooner, for otherwise
+  /// they would all come at once.
   static func throttled(_ photos: Int) -> Self {
     let portion = min(1000, (photos + 1) / 2)
     return .portions(of: portion, every: .seconds(5) * portion / 1000)

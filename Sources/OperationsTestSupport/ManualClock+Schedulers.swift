@@ -10,9 +10,9 @@ extension ManualClock {
   /// await clock.advance(by: .seconds(60), draining: scheduler)
   /// ```
   ///
-  /// The clock stops at every time that somebody waits for, until the schedulers have nothing left to run: so what an event
-  /// schedules for later counts from its own time, and comes in the same call if it is due. When this returns, everything that
-  /// was due has been run.
+  /// The clock stops at every time that somebody waits for, until the schedulers have nothing left to run: so what an
+  /// event schedules for later counts from its own time, and comes in the same call if it is due. When this returns,
+  /// everything that was due has been run.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {

@@ -1,5 +1,5 @@
-/// A property of a ``Schedulable`` class that is touched on the object's scheduler only: elsewhere it traps, in release builds,
-/// too, with a sentence that names it and both schedulers.
+/// A property of a ``Schedulable`` class that is touched on the object's scheduler only: elsewhere it traps, in release
+/// builds, too, with a sentence that names it and both schedulers.
 ///
 /// ```swift
 /// final class Feed: Schedulable, @unchecked Sendable {
@@ -8,11 +8,11 @@
 /// }
 /// ```
 ///
-/// The value is changed in place, never by way of a copy. An access costs some nanoseconds; many changes at once are cheapest
-/// in one access: `posts.append(contentsOf:)`, or a function with an `inout` parameter.
+/// The value is changed in place, never by way of a copy. An access costs some nanoseconds; many changes at once are
+/// cheapest in one access: `posts.append(contentsOf:)`, or a function with an `inout` parameter.
 ///
-/// While a property is being changed nobody else may touch it, as with any other (SE-0176): that traps. In `init` the property
-/// may be given its value anywhere, in `deinit` it can be had as ``lastValue``.
+/// While a property is being changed nobody else may touch it, as with any other (SE-0176): that traps. In `init` the
+/// property may be given its value anywhere, in `deinit` it can be had as ``lastValue``.
 @propertyWrapper
 @safe
 public struct Confined<Value> {
@@ -33,8 +33,8 @@ public struct Confined<Value> {
     set {}
   }
 
-  /// The value, unchecked, for `deinit`: nobody else has the object any more, whatever thread lets it go. Within the class it is
-  /// `_name.lastValue`.
+  /// The value, unchecked, for `deinit`: nobody else has the object any more, whatever thread lets it go. Within the
+  /// class it is `_name.lastValue`.
   public var lastValue: Value { unsafe cell.pointee.value }
 
   @inlinable

@@ -41,8 +41,8 @@ final class ConfinedStorage<Value> {
   @usableFromInline
   static func reportOverlap(_ owner: some Schedulable) -> Never {
     misuse(
-      "A confined property of “\(type(of: owner))” was touched while it is being changed. Take the value out, change it, and "
-        + "set it in the end."
+      "A confined property of “\(type(of: owner))” was touched while it is being changed. Take the value out, change it, "
+        + "and set it in the end."
     )
   }
 }

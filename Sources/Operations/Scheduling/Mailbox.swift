@@ -1,7 +1,7 @@
 /// What a scheduler has accepted and not yet run, as a value.
 ///
-/// It decides; ``SchedulerCore`` carries out, when the lock has been released. Bodies that are not to be run leave it in an
-/// array, for they must neither be called nor released inside.
+/// It decides; ``SchedulerCore`` carries out, when the lock has been released. Bodies that are not to be run leave it
+/// in an array, for they must neither be called nor released inside.
 struct Mailbox {
   enum Phase { case open, draining, discarding }
 

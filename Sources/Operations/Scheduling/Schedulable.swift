@@ -14,8 +14,8 @@
 /// printer.schedule { printer in printer.show("Hello") }
 /// ```
 ///
-/// Objects on one scheduler call each other directly; those on others send events. An object that names no scheduler belongs
-/// to the main one.
+/// Objects on one scheduler call each other directly; those on others send events. An object that names no scheduler
+/// belongs to the main one.
 public protocol Schedulable: AnyObject, Sendable {
   /// Has to be the same as long as the object lives.
   var scheduler: SerialScheduler { get }
@@ -24,7 +24,8 @@ public protocol Schedulable: AnyObject, Sendable {
 extension Schedulable {
   public var scheduler: SerialScheduler { .main }
 
-  /// Has an event run on the object's scheduler, after everything that was scheduled before. The object lives until then.
+  /// Has an event run on the object's scheduler, after everything that was scheduled before. The object lives until
+  /// then.
   ///
   /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
   @discardableResult
@@ -46,7 +47,8 @@ extension Schedulable {
     scheduler.schedule({ [weak self] in if let self { event(self) } }, file: file, line: line)
   }
 
-  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not begun.
+  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not
+  /// begun.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -116,7 +118,8 @@ extension Schedulable {
     try await scheduler.send({ event(self) }, file: file, line: line)
   }
 
-  /// Runs `body` on the object's scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)`` does.
+  /// Runs `body` on the object's scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)``
+  /// does.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,

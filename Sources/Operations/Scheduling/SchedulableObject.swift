@@ -6,8 +6,8 @@
 /// options.object.isVerbose                                   // on the scheduler; traps elsewhere
 /// ```
 ///
-/// The object need not be Sendable: it is handed over, and nobody else may hold it. It is released with this, where that may
-/// be.
+/// The object need not be Sendable: it is handed over, and nobody else may hold it. It is released with this, where
+/// that may be.
 public final class SchedulableObject<Object>: @unchecked Sendable {
   public let scheduler: SerialScheduler
   private let content: Object
@@ -38,7 +38,8 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule({ event(self.content) }, file: file, line: line)
   }
 
-  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not begun.
+  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not
+  /// begun.
   @discardableResult
   public func schedule(
     coalescing key: String,

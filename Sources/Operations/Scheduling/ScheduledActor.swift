@@ -8,8 +8,8 @@
 /// }
 /// ```
 ///
-/// Its methods are run among the events of the scheduler. Actors on the same scheduler call each other directly, through
-/// `assumeIsolated`; what awaits gives the others their turn meanwhile, as everywhere with actors.
+/// Its methods are run among the events of the scheduler. Actors on the same scheduler call each other directly,
+/// through `assumeIsolated`; what awaits gives the others their turn meanwhile, as everywhere with actors.
 ///
 /// Custom executors are SE-0392.
 public protocol ScheduledActor: Actor {

@@ -8,8 +8,8 @@ public final class ScheduledEvent: Sendable {
     self.scheduler = scheduler
   }
 
-  /// Keeps the event from being run, unless it has begun. Called on the scheduler, it is in time or too late, nothing in
-  /// between: an event that has not begun by then never will.
+  /// Keeps the event from being run, unless it has begun. Called on the scheduler, it is in time or too late, nothing
+  /// in between: an event that has not begun by then never will.
   ///
   /// The closure is released.
   public func cancel() { scheduler?.cancel(ticket) }

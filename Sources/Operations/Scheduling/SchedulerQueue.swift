@@ -2,8 +2,8 @@ import Foundation
 
 /// A queue of one, in which operations keep their place among the events of its scheduler.
 ///
-/// Whatever way an operation comes in, the events before it are sealed off: their drain is in front of it, and those that come
-/// later get another one behind it.
+/// Whatever way an operation comes in, the events before it are sealed off: their drain is in front of it, and those
+/// that come later get another one behind it.
 final class SchedulerQueue: OperationQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue

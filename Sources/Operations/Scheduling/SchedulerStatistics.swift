@@ -6,13 +6,15 @@ public struct SchedulerStatistics: Sendable {
   public let eventsQueued: Int
   /// Events that a newer one under the same key has made superfluous.
   public let eventsCoalesced: Int
-  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler was shut
-  /// down, or had been when a result was to be delivered. Not those that were cancelled, nor those that were coalesced.
+  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler
+  /// was shut down, or had been when a result was to be delivered. Not those that were cancelled, nor those that were
+  /// coalesced.
   public let eventsDropped: Int
   /// Pieces of actors' methods and tasks that have been run, or are being run.
   public let jobsRun: Int
   public let jobsQueued: Int
-  /// The longest that an event had to wait for its turn, without those that were to come later. Only if ``SerialScheduler/measuresTime`` is set.
+  /// The longest that an event had to wait for its turn, without those that were to come later. Only if
+  /// ``SerialScheduler/measuresTime`` is set.
   public let longestWait: Duration?
   /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/measuresTime`` is set.
   public let longestRun: Duration?

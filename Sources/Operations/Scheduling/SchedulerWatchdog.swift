@@ -4,8 +4,8 @@
 /// SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
 /// ```
 ///
-/// The report comes while the event is still at it, on another thread, once an event. Watching costs two readings of the
-/// clock an event. Operations that were added to the scheduler's queue are not watched.
+/// The report comes while the event is still at it, on another thread, once an event. Watching costs two readings of
+/// the clock an event. Operations that were added to the scheduler's queue are not watched.
 public struct SchedulerWatchdog: Sendable {
   /// An event that has held the scheduler longer than the limit.
   public struct Report: Sendable, CustomStringConvertible {

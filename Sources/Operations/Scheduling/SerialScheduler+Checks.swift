@@ -1,9 +1,9 @@
 extension SerialScheduler {
-  /// Who is told when something is touched outside of its scheduler, instead of ending the program. It goes on then, at its
-  /// own risk.
+  /// Who is told when something is touched outside of its scheduler, instead of ending the program. It goes on then, at
+  /// its own risk.
   ///
-  /// For all schedulers, for a program that is being brought to follow the rules: it records what it has not got right yet.
-  /// The compiler's own checks, such as `assumeIsolated`, end the program nevertheless.
+  /// For all schedulers, for a program that is being brought to follow the rules: it records what it has not got right
+  /// yet. The compiler's own checks, such as `assumeIsolated`, end the program nevertheless.
   public static var violationHandler: (@Sendable (SchedulerViolation) -> Void)? {
     get { handler.withLock { $0 } }
     set {
@@ -17,7 +17,8 @@ extension SerialScheduler {
 
   private static let handler = Locked<(@Sendable (SchedulerViolation) -> Void)?>(nil)
 
-  /// Ends the program if the code does not run on this scheduler, in release builds, too, with a sentence that names both.
+  /// Ends the program if the code does not run on this scheduler, in release builds, too, with a sentence that names
+  /// both.
   ///
   /// - Parameters:
   ///   - message: What must not be done elsewhere: the beginning of the sentence.

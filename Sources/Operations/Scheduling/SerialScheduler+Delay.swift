@@ -1,8 +1,9 @@
 extension SerialScheduler {
-  /// Has an event run when `delay` is over, after everything that has been scheduled by then. Events of the same time are run
-  /// in the order in which they were scheduled.
+  /// Has an event run when `delay` is over, after everything that has been scheduled by then. Events of the same time
+  /// are run in the order in which they were scheduled.
   ///
-  /// A delay of nothing, or less, is over at once. The scheduler lives until the event has been run. A shutdown drops it.
+  /// A delay of nothing, or less, is over at once. The scheduler lives until the event has been run. A shutdown drops
+  /// it.
   ///
   /// - Returns: What cancels the event, and need not be kept.
   @discardableResult

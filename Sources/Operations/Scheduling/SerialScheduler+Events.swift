@@ -4,7 +4,8 @@ extension SerialScheduler {
   /// The closure is released as soon as it has been run.
   ///
   /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
-  /// - Complexity: Constant, and about a tenth of a microsecond: no operation is made as long as there is something to run.
+  /// - Complexity: Constant, and about a tenth of a microsecond: no operation is made as long as there is something to
+  ///   run.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable () -> Void,
@@ -16,11 +17,11 @@ extension SerialScheduler {
     return post(event, origin)
   }
 
-  /// Has an event run that makes the earlier ones under the same key superfluous, as far as they have not begun: only the
-  /// latest is run, after everything that was scheduled before it.
+  /// Has an event run that makes the earlier ones under the same key superfluous, as far as they have not begun: only
+  /// the latest is run, after everything that was scheduled before it.
   ///
-  /// For what only shows a state, such as “reload”: however often it is scheduled, it is run once for all of them. As long as
-  /// newer ones come before its turn, it is put off.
+  /// For what only shows a state, such as “reload”: however often it is scheduled, it is run once for all of them. As
+  /// long as newer ones come before its turn, it is put off.
   ///
   /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
   @discardableResult
@@ -49,8 +50,8 @@ extension SerialScheduler {
     main.schedule({ MainActor.assumeIsolated(event) }, file: file, line: line)
   }
 
-  /// Has an event run on the main actor that makes the earlier ones under the same key superfluous, as far as they have not
-  /// begun: so a view shows the latest of many changes.
+  /// Has an event run on the main actor that makes the earlier ones under the same key superfluous, as far as they have
+  /// not begun: so a view shows the latest of many changes.
   ///
   /// - Returns: True: the main scheduler is never shut down.
   @discardableResult
@@ -67,8 +68,8 @@ extension SerialScheduler {
   ///
   /// Cancelling the task before `body` has begun keeps it from being run.
   ///
-  /// - Throws: What `body` throws; ``OperationError/Code/shutdown`` if the scheduler has been shut down, or discards what it
-  ///   has; ``OperationError/Code/overflow`` if its capacity does not allow it; `CancellationError`.
+  /// - Throws: What `body` throws; ``OperationError/Code/shutdown`` if the scheduler has been shut down, or discards
+  ///   what it has; ``OperationError/Code/overflow`` if its capacity does not allow it; `CancellationError`.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T,
     file: StaticString = #fileID,

@@ -19,8 +19,8 @@ extension SerialScheduler {
     )
   }
 
-  /// True, or nil for “not as far as known”, upon which the runtime asks ``checkIsolated()``, which names the schedulers: false
-  /// would end the program with a message that does not (SE-0471).
+  /// True, or nil for “not as far as known”, upon which the runtime asks ``checkIsolated()``, which names the
+  /// schedulers: false would end the program with a message that does not (SE-0471).
   @available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *)
   public func isIsolatingCurrentContext() -> Bool? { isCurrent ? true : nil }
 }

@@ -5,10 +5,10 @@ extension SerialScheduler {
   /// Ends the scheduler's service: from now on `schedule` returns false, `run`, `send` and `wait` throw
   /// ``OperationError/Code/shutdown``, and events for a time to come are dropped.
   ///
-  /// It does not wait; ``drained()`` does. The event that is being run goes on to its end, and jobs of actors and tasks are run
-  /// also after this, for who awaits them would wait for ever. What was accepted is run (``ShutdownMode/drain``) or not
-  /// (``ShutdownMode/discard``), when those who wait for it hear of that at once. What somebody
-  /// wants to read of the scheduler's objects in the end has to be read before.
+  /// It does not wait; ``drained()`` does. The event that is being run goes on to its end, and jobs of actors and tasks
+  /// are run also after this, for who awaits them would wait for ever. What was accepted is run
+  /// (``ShutdownMode/drain``) or not (``ShutdownMode/discard``), when those who wait for it hear of that at once. What
+  /// somebody wants to read of the scheduler's objects in the end has to be read before.
   ///
   /// - Precondition: It is not the main scheduler, which belongs to the whole program.
   public func shutdown(_ mode: ShutdownMode = .drain) {

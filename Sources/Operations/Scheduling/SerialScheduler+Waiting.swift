@@ -1,12 +1,13 @@
 import Foundation
 
 extension SerialScheduler {
-  /// Runs `body` on the scheduler and blocks the thread until it has been run. On the scheduler itself `body` is run at once.
+  /// Runs `body` on the scheduler and blocks the thread until it has been run. On the scheduler itself `body` is run at
+  /// once.
   ///
-  /// For code that cannot be asynchronous; `await` ``run(_:file:line:)`` where it can. Two schedulers may wait for each other:
-  /// while one is blocked here, it runs what is waited for on its behalf, so that A, which waits for B, which waits for A, goes
-  /// on. Other events of A stay in line until the end of the one that waits, or they would change A's objects in the middle
-  /// of it.
+  /// For code that cannot be asynchronous; `await` ``run(_:file:line:)`` where it can. Two schedulers may wait for each
+  /// other: while one is blocked here, it runs what is waited for on its behalf, so that A, which waits for B, which
+  /// waits for A, goes on. Other events of A stay in line until the end of the one that waits, or they would change A's
+  /// objects in the middle of it.
   ///
   /// No ``EventCapacity`` counts it: a producer that is refused may wait instead, and go on when there is less to do.
   ///
@@ -17,7 +18,8 @@ extension SerialScheduler {
   ///   - line: Where this is, for the watchdog.
   /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutdown``;
   ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross,
-  ///   whatever their timeouts, and one that comes back to an actor in the middle of its job, where nothing else may run.
+  ///   whatever their timeouts, and one that comes back to an actor in the middle of its job, where nothing else may
+  ///   run.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,

@@ -1,8 +1,9 @@
 /// Which schedulers are blocked, waiting for which.
 ///
-/// Every thread that runs something for a scheduler is a stack: an event, which may have come to wait; a body that is being
-/// served meanwhile, which may have come to wait; and so on. A wait ends when its body has been run. A body in the mailbox has to
-/// wait until the whole stack of its scheduler is gone; one that is handed over to a wait, for what is above that.
+/// Every thread that runs something for a scheduler is a stack: an event, which may have come to wait; a body that is
+/// being served meanwhile, which may have come to wait; and so on. A wait ends when its body has been run. A body in
+/// the mailbox has to wait until the whole stack of its scheduler is gone; one that is handed over to a wait, for what
+/// is above that.
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
@@ -32,8 +33,8 @@ struct WaitGraph {
     return decision
   }
 
-  /// Whom it is handed over to. An actor that is in the middle of its job does not serve: what is for its scheduler waits for
-  /// the end of the job, which mostly is a circle.
+  /// Whom it is handed over to. An actor that is in the middle of its job does not serve: what is for its scheduler
+  /// waits for the end of the job, which mostly is a circle.
   private func decide(about link: WaitLink) -> Decision {
     link.server = server(for: link).flatMap { $0.canServe ? $0 : nil }
     if let circle = circle(through: link) { return .circle(circle) }
@@ -53,8 +54,8 @@ struct WaitGraph {
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
 
-  /// The body has been run, and nobody has to wait for it any more. It stays on the stack of its thread, which may take a
-  /// while to hear of it, or be serving somebody.
+  /// The body has been run, and nobody has to wait for it any more. It stays on the stack of its thread, which may take
+  /// a while to hear of it, or be serving somebody.
   func finish(_ link: WaitLink) { link.isOpen = false }
 
   /// The thread goes on.
@@ -78,8 +79,9 @@ struct WaitGraph {
 
   private func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
 
-  /// The innermost wait of the target that cannot end before this one: its body is below it on the stack, or on the stack of
-  /// one that waits for that, and so on. A body that nobody waits for any more is no such, but what is below it may be.
+  /// The innermost wait of the target that cannot end before this one: its body is below it on the stack, or on the
+  /// stack of one that waits for that, and so on. A body that nobody waits for any more is no such, but what is below
+  /// it may be.
   private func server(for link: WaitLink) -> WaitLink? {
     var found: Set<ObjectIdentifier> = []
     var pending = [link]

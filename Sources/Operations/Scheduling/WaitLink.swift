@@ -12,8 +12,8 @@ final class WaitLink: @unchecked Sendable {
   let waiter: SerialScheduler?
   let target: SerialScheduler
   let previous: WaitLink?
-  /// Whether the blocked thread may run something for its scheduler meanwhile. Not in the middle of an actor's job: nothing
-  /// else may run there before it suspends itself.
+  /// Whether the blocked thread may run something for its scheduler meanwhile. Not in the middle of an actor's job:
+  /// nothing else may run there before it suspends itself.
   let canServe: Bool
 
   /// Until its body has been run, or its time is over.

@@ -99,7 +99,8 @@ struct OrderContractTests {
     let entries = journal.entries
     #expect(entries.filter { $0.hasPrefix("task") } == (0..<50).map { "task \($0)" })
     #expect(entries.filter { $0.hasPrefix("event") } == (0..<50).map { "event \($0)" })
-    // The runtime may run a task in two jobs: its body comes behind what was there, perhaps also behind what came later.
+    // The runtime may run a task in two jobs: its body comes behind what was there, perhaps also behind what came
+    // later.
     for index in 0..<50 {
       #expect(entries.firstIndex(of: "event \(index)")! < entries.firstIndex(of: "task \(index)")!)
     }

@@ -3,10 +3,11 @@ import Testing
 
 @testable import Operations
 
-/// Who may wait for whom, against another view of the same: schedulers as locks that a logical thread, which goes from one to
-/// the next by waiting, may take again while it holds them.
+/// Who may wait for whom, against another view of the same: schedulers as locks that a logical thread, which goes from
+/// one to the next by waiting, may take again while it holds them.
 @Suite struct WaitGraphTests {
-  /// A logical thread: the schedulers that run something of it, outermost first, and the waits that lead from each to the next.
+  /// A logical thread: the schedulers that run something of it, outermost first, and the waits that lead from each to
+  /// the next.
   private struct Chain {
     var places: [Int] = []
     var links: [WaitLink] = []

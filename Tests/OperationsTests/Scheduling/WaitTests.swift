@@ -53,8 +53,8 @@ struct WaitTests {
     #expect(results.entries == Array(repeating: "back", count: count))
   }
 
-  /// A waits for B, which waits for A for a short time. What A runs for that goes on when the time is over, and waits for B,
-  /// which waits for A again: one of the two has to give way.
+  /// A waits for B, which waits for A for a short time. What A runs for that goes on when the time is over, and waits
+  /// for B, which waits for A again: one of the two has to give way.
   @Test func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACircle() async {
     let (a, b) = (a, b)
     let left = Gate()
