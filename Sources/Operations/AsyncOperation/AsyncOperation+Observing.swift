@@ -21,4 +21,7 @@ extension AsyncOperation {
     }
     if isSettled { waiter() }
   }
+
+  /// Who follows the operation from close by: mostly nobody.
+  var traces: [OperationTrace] { core.withLock { $0.traces } }
 }

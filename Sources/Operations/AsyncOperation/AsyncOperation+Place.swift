@@ -2,8 +2,8 @@ import Foundation
 
 extension AsyncOperation {
   /// Takes the operation for a queue, or ends the program if it is not free.
-  func claimForQueue() {
-    switch core.withLock({ $0.claimForQueue() }) {
+  func claim(for queue: OperationQueue?) {
+    switch core.withLock({ $0.claim(for: queue) }) {
     case .claimed: return
     case .refused(let obstacle): misuse(cannotBeAdded(because: obstacle))
     case .repeated: misuse(cannotBeAdded(because: "is in a group"))
@@ -11,8 +11,8 @@ extension AsyncOperation {
   }
 
   /// Takes the operation for a queue, if it is free.
-  func claimForQueueIfFree() -> Bool {
-    if case .claimed = core.withLock({ $0.claimForQueue() }) { return true }
+  func claimIfFree(for queue: OperationQueue) -> Bool {
+    if case .claimed = core.withLock({ $0.claim(for: queue) }) { return true }
     return false
   }
 
@@ -23,7 +23,12 @@ extension AsyncOperation {
   }
 
   /// Whether the operation is still to be put into a queue or a group, as far as the toolkit knows.
-  var isFree: Bool { core.withLock { $0.place == .none && $0.lifecycle.phase == .pending } }
+  var isFree: Bool {
+    core.withLock { core in
+      if case .none = core.place { return core.lifecycle.phase == .pending }
+      return false
+    }
+  }
 }
 
 extension Operation {

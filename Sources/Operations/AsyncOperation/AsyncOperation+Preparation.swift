@@ -34,7 +34,7 @@ extension AsyncOperation {
     guard let admission = core.withLock({ $0.extras?.admission }), !admission.operationBegins() else {
       return prepareInputs()
     }
-    guard core.withLock({ $0.lifecycle.proceed(to: .evaluating) }) else { return skipExecution() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
     let queue = DispatchQueue.ofCurrentOperationQueue(quality: qualityOfService)
     admission.whenAdmittedAgain { [weak self] in
       guard let self else { return }
@@ -50,7 +50,7 @@ extension AsyncOperation {
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(because: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
-    guard core.withLock({ $0.lifecycle.proceed(to: .evaluating) }) else { return skipExecution() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
     evaluate(conditions)
   }
 
@@ -59,11 +59,12 @@ extension AsyncOperation {
     adopt(
       Task { [self] in
         for condition in conditions {
+          core.withLock { $0.makeExtras().condition = condition.name }
           do { try await condition.evaluate(self) } catch {
             let failure = condition.failure(of: self, because: error)
-            return carryOut(
-              core.withLock { $0.lifecycle.phase == .evaluating ? $0.lifecycle.finish([failure]) : .ignore }
-            )
+            let finish = core.withLock { $0.lifecycle.phase == .evaluating ? $0.finish([failure]) : nil }
+            if let finish { carryOut(finish) }
+            return
           }
           // Ended meanwhile, by whoever it was.
           if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
@@ -91,7 +92,7 @@ extension AsyncOperation {
     }
     // The ledger still holds the producers: this is not their last reference.
     _ = consume handOvers
-    let execution = core.withLock { $0.lifecycle.proceed(to: .executing) ? $0.execution : nil }
+    let execution = core.withLock { $0.proceed(to: .executing) ? $0.execution : nil }
     if let execution { carryOut(execution) } else { skipExecution() }
   }
 

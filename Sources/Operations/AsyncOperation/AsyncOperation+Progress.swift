@@ -7,7 +7,7 @@ extension AsyncOperation {
     set {
       if newValue < 0 { misuse("\(quotedName) cannot count \(newValue) in a progress: give it a weight from 0 up.") }
       let isTooLate = core.withLock { core in
-        if core.place == .group { return true }
+        if case .group = core.place { return true }
         core.makeExtras().progressWeight = newValue
         return false
       }

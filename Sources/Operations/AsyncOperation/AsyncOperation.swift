@@ -174,12 +174,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
   func complete(with errors: [any Error]) {
-    carryOut(core.withLock { $0.lifecycle.finish(errors) })
+    carryOut(core.withLock { $0.finish(errors) })
   }
 
   final func endIfNotEnded() {
-    guard let hasExecuted = core.withLock({ $0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil }) else { return }
-    conclude(afterExecution: hasExecuted)
+    let (hasExecuted, traces) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.traces) }
+    if let hasExecuted { conclude(afterExecution: hasExecuted, traces) }
   }
 
   /// Lets go of a closure that will not be called any more.
@@ -271,6 +271,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       return core.withLock { $0.ledger.remaining == 0 || $0.lifecycle.isCancelled } && super.isReady
     }
   }
+
+  /// Whether Foundation would start it. Asking ``isReady`` may tell Foundation something.
+  final var isReadyForFoundation: Bool { super.isReady }
 
   /// What the operation waits for, each named once. Empty when it has finished.
   public final override var dependencies: [Operation] {

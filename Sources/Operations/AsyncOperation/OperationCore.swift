@@ -1,9 +1,12 @@
+import Foundation
+
 /// Everything an ``AsyncOperation`` keeps under its one lock.
 @safe struct OperationCore {
   /// Through whom the operation runs. A second enqueueing is caught here, with a sentence, instead of in Foundation.
   enum Place {
     case none
-    case queue
+    /// Not kept when the operation has ended. Until then the queue stays alive anyway, for Foundation keeps it so.
+    case queue(OperationQueue?)
     case group
   }
 
@@ -38,6 +41,13 @@
   struct Execution {
     var observers: [OperationObserver]
     var hasTimeout: Bool
+    var traces: [OperationTrace]
+  }
+
+  /// What is to be done about a finish, and who follows it.
+  struct Finish {
+    var action: OperationLifecycle.FinishAction
+    var traces: [OperationTrace]
   }
 
   enum ClaimAction {
@@ -56,6 +66,7 @@
     var failed: Bool
     var holdsSlot: Bool
     var extras: OperationExtras.Remains?
+    var queue: OperationQueue?
   }
 
   var lifecycle = OperationLifecycle()
@@ -73,6 +84,8 @@
   private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
   private(set) var starter: OperationStarter?
   private(set) var place = Place.none
+  /// When it was started, and when its execution began if something came in between.
+  private(set) var startTime = CoarseTime.never
   /// The supervisor has not been told yet that the operation is ready.
   private var owesReadiness = false
   /// The observers, the dependents and the waiters have been told of the end.
@@ -97,11 +110,11 @@
 
   // MARK: Places
 
-  mutating func claimForQueue() -> ClaimAction { claim(.queue, supervisor: nil) }
+  mutating func claim(for queue: OperationQueue?) -> ClaimAction { claim(.queue(queue), supervisor: nil) }
 
   /// Takes the operation for a group, whose engine is told when it is ready, unless it is so already.
   mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
-    if place == .group, self.supervisor === supervisor { return .repeated }
+    if case .group = place, self.supervisor === supervisor { return .repeated }
     let action = claim(.group, supervisor: supervisor)
     memberIndex = index
     return action
@@ -125,6 +138,12 @@
   mutating func leaveGroup() {
     unsafe unmanagedSupervisor = nil
     owesReadiness = false
+  }
+
+  /// The one that the operation was added to by the toolkit's verbs.
+  var queue: OperationQueue? {
+    if case .queue(let queue) = place { return queue }
+    return nil
   }
 
   mutating func becomeFree() {
@@ -165,7 +184,7 @@
       switch starter {
       case .queue: break
       case .anyone:
-        if place == .group { return .isMember }
+        if case .group = place { return .isMember }
         if isWaiting { return .notReady }
         if !ledger.isSatisfied, !lifecycle.isCancelled { return .awaitGate }
       case .member(let starter):
@@ -179,7 +198,9 @@
       extras?.pause = nil
       return .resume(pause)
     }
-    switch lifecycle.start(preparing: extras?.isToBePrepared ?? false) {
+    let action = lifecycle.start(preparing: extras?.isToBePrepared ?? false)
+    if action != .ignore, action != .refuse { startTime = .now }
+    switch action {
     case .execute: return .execute(execution)
     case .prepare: return .prepare
     case .skip: return .skip
@@ -188,13 +209,28 @@
     }
   }
 
-  var execution: Execution { Execution(observers: observers, hasTimeout: extras?.timeout != nil) }
+  /// The one who prepares the operation goes a step further.
+  mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
+    guard lifecycle.proceed(to: phase) else { return false }
+    startTime = .now
+    return true
+  }
+
+  var execution: Execution {
+    Execution(observers: observers, hasTimeout: extras?.timeout != nil, traces: traces)
+  }
+
+  /// Who follows the operation: mostly nobody.
+  var traces: [OperationTrace] { extras?.traces ?? [] }
+
+  mutating func finish(_ errors: [any Error]) -> Finish { Finish(action: lifecycle.finish(errors), traces: traces) }
 
   mutating func takeEnd() -> End {
     defer {
       isSettled = true
       waiters = []
       starter = nil
+      if case .queue = place { place = .queue(nil) }
       leaveGroup()
     }
     return End(
@@ -204,7 +240,8 @@
       memberIndex: memberIndex,
       failed: !lifecycle.failures.isEmpty,
       holdsSlot: extras?.pause == nil,
-      extras: extras?.takeRemains()
+      extras: extras?.takeRemains(),
+      queue: queue
     )
   }
 }

@@ -7,6 +7,8 @@ final class OperationExtras {
   /// What has to let the operation in when everything it waits for has finished.
   var admission: OperationAdmission?
   var conditions: [OperationCondition] = []
+  /// The one that is being evaluated.
+  var condition: String?
   /// In the order of the `pass` calls.
   var handOvers: [HandOver] = []
 
@@ -28,8 +30,10 @@ final class OperationExtras {
   /// Cancelled with the operation. In the operation's name for whoever looks for circles.
   var inner: AsyncOperation?
 
-  // MARK: Progress
+  // MARK: Following
 
+  /// Kept beyond the end, so that others who are followed can say that they waited for this one.
+  var traces: [OperationTrace] = []
   var progress: OperationProgress?
   var progressWeight = 1
 

@@ -61,13 +61,13 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// - Returns: Whether this one counted.
   @discardableResult
   public final func finish(returning output: Output) -> Bool {
-    let action = core.withLock { core in
-      let action = core.lifecycle.finish([])
-      if action != .ignore { storedOutput = output }
-      return action
+    let finish = core.withLock { core in
+      let finish = core.finish([])
+      if finish.action != .ignore { storedOutput = output }
+      return finish
     }
-    carryOut(action)
-    return action != .ignore
+    carryOut(finish)
+    return finish.action != .ignore
   }
 
   /// The work is done, one way or the other.

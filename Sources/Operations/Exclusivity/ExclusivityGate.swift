@@ -6,6 +6,8 @@ import Foundation
 /// the other is in its queue would be one of the wake-ups that Foundation on Linux may lose.
 final class ExclusivityGate: Operation, @unchecked Sendable {
   private let locks = Locked(2)
+  /// Who opens it. Set once, before anybody else knows the gate.
+  weak var request: ExclusivityRequest?
 
   init(for keys: [ExclusivityKey]) {
     super.init()

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// It belongs to the operation and goes with it: what it holds is free again then, whatever became of the operation.
 final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
-  private enum Phase {
+  enum Phase {
     case idle
     case waiting(ExclusivityDomain.Table.Ticket)
     case holding(ExclusivityDomain.Table.Ticket)
@@ -48,7 +48,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   let gate: ExclusivityGate?
 
   // Guarded by the lock of the domain.
-  private var phase = Phase.idle
+  private(set) var phase = Phase.idle
   private var isRefused = false
   /// The operation has been told to go, and does not.
   private var insists = false
@@ -71,6 +71,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     self.queue = queue
     self.operation = operation
     gate = operation is AsyncOperation ? nil : ExclusivityGate(for: self.keys)
+    super.init()
+    gate?.request = self
   }
 
   deinit { leave() }

@@ -60,7 +60,7 @@ extension OperationQueue {
   }
 
   private func add(_ operation: AsyncOperation, _ request: ExclusivityRequest) -> Bool {
-    operation.claimForQueue()
+    operation.claim(for: self)
     operation.require(request)
     operation.permitAdmission()
     if request.wasRefused { return false }

@@ -35,11 +35,15 @@ extension GroupEngine {
       if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
       return isWindingDown ? .cancelled : .refused
     }
+    let traces = outer.traces
+    for trace in traces { trace.operationGains(operations) }
     // In batches that stay in the processor's cache: each operation is touched several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], to: outer, skipping: skipping)
     }
+    // Whoever has begun to follow the group meanwhile may have come before its members.
+    for trace in outer.traces.dropFirst(traces.count) { trace.operationGains(operations) }
     if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
     admitted()
     return .admitted
@@ -128,7 +132,7 @@ extension GroupEngine {
 
   /// Ends an operation that was added to a group after its cancellation had ended it.
   private func finishUnexecuted(_ operation: Operation) {
-    (operation as? AsyncOperation)?.claimForQueue()
+    (operation as? AsyncOperation)?.claim(for: nil)
     operation.cancel()
     operation.finishUnexecuted()
   }

@@ -42,6 +42,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     set { change { $0.isSuspended = newValue } }
   }
 
+  var isWindingDown: Bool { state.withLock { $0.schedule.isWindingDown } }
+
   private func change(_ change: (inout GroupSchedule) -> Void) {
     let (addsRunner, isDone) = state.withLock { state in
       change(&state.schedule)
@@ -213,13 +215,18 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func startForeign(_ member: Operation) {
+    let traces = state.withLock { $0.group }?.traces.compactMap { $0.trace(of: member) } ?? []
     // Asked once: it may become ready at any moment.
     let isStarted = member.isFinished || member.isReady
-    if isStarted, !member.isFinished { member.start() }
-    if member.isFinished { return foreignMemberDidFinish(member) }
+    if isStarted, !member.isFinished {
+      for trace in traces { trace.operationBegins() }
+      member.start()
+    }
+    if member.isFinished { return foreignMemberDidFinish(member, traces) }
+    if isStarted { for trace in traces { trace.executionReturned() } }
     // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
     // settled by another thread at this moment. Foundation starts it when they are.
-    FinishRelay { self.foreignMemberDidFinish(member) }.wait(for: [member])
+    FinishRelay { self.foreignMemberDidFinish(member, traces) }.wait(for: [member])
     guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
     queue.addOperation(member)
     queue.nudge()
@@ -227,7 +234,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   // MARK: Members end
 
-  private func foreignMemberDidFinish(_ member: Operation) {
+  private func foreignMemberDidFinish(_ member: Operation, _ traces: [OperationTrace]) {
+    for trace in traces { trace.operationEnds(member) }
     let (index, wait) = state.withLock { state in
       let id = ObjectIdentifier(member)
       return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))

@@ -140,6 +140,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set { engine.isSuspended = newValue }
   }
 
+  /// Whether members are only started to be finished, which neither a limit nor suspension delays.
+  final var isWindingDown: Bool { engine.isWindingDown }
+
   /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
   public final var errorPolicy: ErrorPolicy {
     get { policy.withLock { $0 } }

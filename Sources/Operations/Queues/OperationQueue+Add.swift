@@ -6,7 +6,7 @@ extension OperationQueue {
   ///
   /// - Precondition: The operation has not been started and is in no queue and no group.
   public func addOperation(_ operation: AsyncOperation) {
-    operation.claimForQueue()
+    operation.claim(for: self)
     addClaimed(operation)
   }
 
@@ -20,7 +20,7 @@ extension OperationQueue {
   ///
   /// At once is cheaper than one by one: on Linux every addition looks at all that wait in the queue.
   public func addOperations(_ operations: [Operation]) {
-    for case let operation as AsyncOperation in operations { operation.claimForQueue() }
+    for case let operation as AsyncOperation in operations { operation.claim(for: self) }
     addClaimed(operations)
   }
 

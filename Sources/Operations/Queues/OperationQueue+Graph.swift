@@ -10,6 +10,6 @@ extension OperationQueue {
     let enqueued = Set(operations.map { ObjectIdentifier($0) })
     let graph = OperationWalk.freeGraph(endingIn: last).filter { !enqueued.contains(ObjectIdentifier($0)) }
     // Somebody else may have taken some of them a moment ago: a login that two graphs wait for.
-    addClaimed(graph.filter { $0.claimForQueueIfFree() })
+    addClaimed(graph.filter { $0.claimIfFree(for: self) })
   }
 }

@@ -1,0 +1,65 @@
+extension OperationGraph {
+  /// The graph in the language of Mermaid, which GitHub and others draw in Markdown, between three backticks and `mermaid`.
+  ///
+  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is red.
+  /// Names are escaped, whatever is in them. Mermaid draws up to 500 arrows and 50,000 characters unless it is told to draw
+  /// more; for a large graph see ``dot()``.
+  public func mermaid() -> String {
+    let drawing = GraphDrawing(self)
+    var text = "flowchart LR\n"
+    var depth = 1
+    func line(_ line: String) { text += Self.indentation(depth) + line + "\n" }
+    for step in drawing.steps {
+      switch step {
+      case .open(let node):
+        line("subgraph n\(node)[\"\(label(of: node))\"]")
+        depth += 1
+      case .node(let node): line("n\(node)[\"\(label(of: node))\"]:::\(nodes[node].state)")
+      case .close:
+        depth -= 1
+        line("end")
+      case .standIn(let node): line("s\(node)([\"\(label(of: node))\"]):::\(nodes[node].state)")
+      }
+    }
+    for arrow in drawing.arrows { line("\(Self.name(of: arrow.from)) --> \(Self.name(of: arrow.to))") }
+    for state in Node.State.allCases where nodes.contains(where: { $0.state == state }) {
+      let dashes = state == .cancelled ? ",stroke-dasharray:4 2" : ""
+      line("classDef \(state) fill:\(state.colors.fill),stroke:\(state.colors.line),color:#111827\(dashes)")
+    }
+    for node in nodes where drawing.isBox(node.id) { line("class n\(node.id) \(node.state)") }
+    let circle = drawing.arrows.indices.filter { drawing.arrows[$0].isInCircle }.map(String.init)
+    if !circle.isEmpty { line("linkStyle \(circle.joined(separator: ",")) stroke:#dc2626,stroke-width:3px") }
+    return text
+  }
+
+  /// So that a graph of groups in groups in groups does not consist of spaces.
+  static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(depth, 16)) }
+
+  private static func name(of end: GraphDrawing.End) -> String {
+    switch end {
+    case .node(let node): "n\(node)"
+    case .standIn(let node): "s\(node)"
+    }
+  }
+
+  private func label(of node: Int) -> String {
+    let duration = nodes[node].duration.map { "<br/>" + Self.mermaidEscaped($0.reading) } ?? ""
+    return Self.mermaidEscaped(nodes[node].name) + duration
+  }
+
+  /// Everything that might mean something to Mermaid, to Markdown or to HTML as the number of the character.
+  private static func mermaidEscaped(_ name: String) -> String {
+    var text = ""
+    for character in name.unicodeScalars {
+      switch character {
+      case "\n": text += "<br/>"
+      case " " where !text.isEmpty && text.last != " ": text += " "
+      case "0"..."9", "a"..."z", "A"..."Z", ",": text.unicodeScalars.append(character)
+      case _ where character.properties.generalCategory == .control: text += " "
+      case _ where character.isASCII: text += "#\(character.value);"
+      default: text.unicodeScalars.append(character)
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,143 @@
+/// What is at the bottom of it, for every point of the graph of what is waited for.
+///
+/// Who waits for several others is as badly off as with the worst of them; who needs any of several slots, as with the best.
+/// O(n + e), without recursion.
+struct StallFindings {
+  struct Finding {
+    let cause: StallReport.Cause
+    let severity: Severity
+    /// Which of the waits leads there. Nil at the bottom, and in a circle.
+    var wait: StallNode.Wait?
+    /// The point that the cause is about.
+    let explainer: Int
+    /// How many operations further on that is.
+    var distance = 0
+    /// How many steps of whatever kind it is to the very bottom.
+    let depth: Int
+    /// Which of the circles it is in.
+    var circle: Int?
+  }
+
+  /// How little hope there is that it gets on by itself; then, how long it has lasted.
+  struct Severity: Comparable {
+    let rank: Int
+    var elapsed = Duration.zero
+
+    static func < (left: Self, right: Self) -> Bool { (left.rank, left.elapsed) < (right.rank, right.elapsed) }
+  }
+
+  let nodes: [StallNode]
+  let circles: [[Int]]
+  private var findings: [Finding?]
+
+  init(_ nodes: [StallNode]) {
+    self.nodes = nodes
+    findings = Array(repeating: nil, count: nodes.count)
+    let order = WaitOrder(nodes.map { $0.waits.map(\.node) }) { nodes[$0].operation == nil }
+    circles = order.circles
+    for node in order.order { findings[node] = finding(of: node) }
+    for (index, circle) in circles.enumerated() {
+      for node in circle {
+        findings[node] = Finding(cause: .circle, severity: .circle, explainer: node, depth: 0, circle: index)
+      }
+    }
+    // Everybody else waits for one of those, directly or not.
+    var toDo = circles.flatMap(\.self)
+    var done = 0
+    while done < toDo.count {
+      for dependent in order.dependents[toDo[done]] where findings[dependent] == nil {
+        let wait = nodes[dependent].waits.first { $0.node == toDo[done] }
+        findings[dependent] = wait.map { finding(of: dependent, through: $0) }
+        toDo.append(dependent)
+      }
+      done += 1
+    }
+  }
+
+  subscript(node: Int) -> Finding {
+    guard let finding = findings[node] else {
+      misuse("Nothing was found out about the point \(node) of a stall report.")
+    }
+    return finding
+  }
+
+  /// The point that speaks for one: the beginning of a group if that is what its end waits for.
+  func speaker(for node: Int) -> Int {
+    guard let wait = self[node].wait, isOwnBeginning(wait, of: node) else { return node }
+    return wait.node
+  }
+
+  func isOwnBeginning(_ wait: StallNode.Wait, of node: Int) -> Bool {
+    guard let operation = nodes[node].operation else { return false }
+    return nodes[wait.node].operation === operation
+  }
+
+  private func finding(of node: Int) -> Finding {
+    let waits = nodes[node].waits
+    let isLess = { (left: StallNode.Wait, right: StallNode.Wait) in
+      let (left, right) = (self[left.node], self[right.node])
+      return left.severity == right.severity ? left.distance > right.distance : left.severity < right.severity
+    }
+    let needsAny = nodes[node].operation == nil
+    if let wait = needsAny ? waits.min(by: isLess) : waits.max(by: isLess) { return finding(of: node, through: wait) }
+    let (cause, rank) = (nodes[node].obstacle ?? .ending).cause
+    let severity = Severity(rank: rank, elapsed: nodes[node].elapsed ?? .zero)
+    if case .operation = nodes[node].subject {
+      return Finding(cause: cause, severity: severity, explainer: node, depth: 0)
+    }
+    return Finding(cause: cause, severity: severity, explainer: node, depth: -1)
+  }
+
+  private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
+    let next = self[wait.node]
+    let depth = next.depth + 1
+    if let cause = ownCause(wait, next) {
+      return Finding(cause: cause, severity: next.severity, wait: wait, explainer: node, depth: depth)
+    }
+    let isStep = nodes[wait.node].operation != nil && !isOwnBeginning(wait, of: node)
+    return Finding(
+      cause: next.cause,
+      severity: next.severity,
+      wait: wait,
+      explainer: next.explainer,
+      distance: next.distance + (isStep ? 1 : 0),
+      depth: depth
+    )
+  }
+
+  /// Nil if the cause is further on.
+  private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
+    switch wait.kind {
+    case .slot where next.wait == nil && next.circle == nil: next.cause
+    // Whoever has the slot or the key gets on: that one has it is the cause.
+    case .slot where next.cause.isProgress: .saturated
+    case .key where next.cause.isProgress: .exclusivity
+    case .dependency, .member, .beginning, .slot, .slotHolder, .key: nil
+    }
+  }
+}
+
+extension StallFindings.Severity {
+  fileprivate static let circle = Self(rank: 10)
+}
+
+extension StallReport.Cause {
+  fileprivate var isProgress: Bool { [.executing, .condition, .pausing, .moving].contains(self) }
+}
+
+extension StallNode.Obstacle {
+  /// And how little hope there is with it.
+  fileprivate var cause: (StallReport.Cause, rank: Int) {
+    switch self {
+    case .notAdded(isCertain: true): (.notAdded, 9)
+    case .suspended, .hasNoSlots, .waitsForMembers: (.suspended, 8)
+    case .notReady: (.notReady, 7)
+    case .notAdded(isCertain: false): (.notAdded, 6)
+    case .condition: (.condition, 3)
+    case .executing: (.executing, 3)
+    case .pausing: (.pausing, 2)
+    case .starting: (.moving, 1)
+    case .ending: (.moving, 0)
+    }
+  }
+}

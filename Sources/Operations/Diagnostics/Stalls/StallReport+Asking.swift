@@ -1,0 +1,65 @@
+public import Foundation
+
+extension OperationQueue {
+  /// Why the operations of the queue that have not finished do not get on: for each one what is at the bottom of it, in a
+  /// sentence with names.
+  ///
+  /// ```swift
+  /// print(queue.stallReport())
+  /// ```
+  ///
+  /// It follows what they wait for, wherever that is: operations they depend on, in other queues and groups or in none;
+  /// members; keys and who has them; slots and who takes them. Asking changes nothing, and may be done at any moment from any
+  /// thread, of a queue that is at work as well: what is said of an operation was so at some moment of the call.
+  ///
+  /// **Plain Foundation operations** do not tell where they are. Those of this queue are seen, those of groups, of the main
+  /// queue, and of queues that an ``AsyncOperation`` on the way was added to; name others in `queues`. Nor do they tell since
+  /// when they execute. (They must not be renamed meanwhile: on Linux their name has no lock.) Barrier blocks cannot be seen
+  /// at all, nor what somebody awaits in the middle of an operation.
+  ///
+  /// O(n + e) for n operations and e waits.
+  ///
+  /// - Parameter queues: Where else to look for operations that do not tell where they are.
+  public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
+    let place = StallPlace.queue(self)
+    let subject = place.name == nil ? "the queue" : place.description
+    return StallReport(of: operations, in: subject, lookingInto: [self] + queues)
+  }
+}
+
+extension GroupOperation {
+  /// Why the group has not finished: for it, for each of its members, and for whatever they wait for, what is at the bottom
+  /// of it. As ``Foundation/OperationQueue/stallReport(alsoIn:)``.
+  ///
+  /// - Parameter queues: Where else to look for plain Foundation operations, which do not tell where they are.
+  public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
+    StallReport(of: [self], in: StallPlace.group(self).description, lookingInto: queues)
+  }
+}
+
+extension StallReport {
+  /// How often to look again when what looks like a circle has moved meanwhile.
+  private static let attempts = 3
+
+  fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
+    var findings: StallFindings
+    var attempt = 1
+    repeat {
+      var nodes = StallWalk(from: operations, lookingInto: queues).nodes
+      findings = StallFindings(nodes)
+      // Each was looked at at another moment: it is a circle if all of them still wait as they did.
+      let moved = findings.circles.filter { $0.contains { nodes[$0].hasMoved } }
+      if moved.isEmpty { break }
+      if attempt == Self.attempts {
+        for node in moved.joined() { (nodes[node].waits, nodes[node].obstacle) = ([], .starting(nil)) }
+        findings = StallFindings(nodes)
+      }
+      attempt += 1
+    } while attempt <= Self.attempts
+    self.init(subject: subject, entries: StallWords(findings).entries)
+  }
+}
+
+extension StallNode {
+  fileprivate var hasMoved: Bool { operation.map { Stamp(of: $0) != stamp } ?? false }
+}

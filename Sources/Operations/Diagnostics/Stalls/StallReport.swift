@@ -1,0 +1,35 @@
+/// Why operations that have not finished do not get on: see ``Foundation/OperationQueue/stallReport(alsoIn:)`` and
+/// ``GroupOperation/stallReport(alsoIn:)``.
+///
+/// ```
+/// The queue “sync” has not finished, for 3 operations have not:
+/// “login” was never added to a queue or a group.
+/// “upload” waits for “login”, which was never added to a queue or a group.
+/// “report” waits for “upload”, which waits for “login”, which was never added to a queue or a group.
+/// ```
+///
+/// A value, to be printed, or encoded and sent along with a complaint.
+public struct StallReport: Sendable, Hashable, Codable {
+  /// The queue or the group that was asked, as sentences speak of it.
+  public let subject: String
+  /// An entry for each operation that has not finished: those of the queue or the group, of groups in it, and whatever they
+  /// wait for elsewhere. Those at the bottom of it first, then those that wait for these, and so on.
+  public let entries: [Entry]
+
+  /// The entries at the bottom of it: they wait for no other operation.
+  public var roots: [Entry] { entries.filter { $0.waitsFor.isEmpty } }
+}
+
+extension StallReport: CustomStringConvertible {
+  /// How many entries the text has at most: ``entries`` has all of them.
+  private static let longestText = 100
+
+  public var description: String {
+    if entries.isEmpty { return "Nothing is left to be done in \(subject)." }
+    let sentences = entries.prefix(Self.longestText).map(\.description).joined(separator: "\n")
+    let rest = entries.count - Self.longestText
+    let header = entries.count == 1 ? "1 operation has not" : "\(entries.count) operations have not"
+    return subject.prefix(1).uppercased() + subject.dropFirst() + " has not finished, for \(header):\n\(sentences)"
+      + (rest > 0 ? "\n… and \(rest) more." : "")
+  }
+}

@@ -1,0 +1,227 @@
+import Foundation
+
+/// The way from operations to all that they wait for, by whatever they wait.
+///
+/// It only looks: nothing is asked here that would tell Foundation something, or change who holds what.
+struct StallWalk {
+  private(set) var nodes: [StallNode] = []
+  private var toVisit: [Int] = []
+  private var ends: [ObjectIdentifier: Int] = [:]
+  private var beginnings: [ObjectIdentifier: Int] = [:]
+  private var slots: [ObjectIdentifier: Int] = [:]
+  /// Where operations are that do not know themselves. Kept alive with them, for addresses may be used again.
+  private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
+  private var queues: [ObjectIdentifier: OperationQueue] = [:]
+  /// Operations of which nobody has said yet where they are.
+  private var unplaced: [(node: Int, operation: Operation, isCertain: Bool)] = []
+
+  init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
+    for queue in queues + [.main] { look(into: queue) }
+    for operation in roots { _ = end(of: operation) }
+    while true {
+      while let node = toVisit.popLast() { visit(node) }
+      if unplaced.isEmpty { break }
+      // The others may have led to the queue that they are in.
+      let unplaced = unplaced
+      self.unplaced = []
+      for (node, operation, isCertain) in unplaced {
+        if let place = places[ObjectIdentifier(operation)]?.place {
+          wait(node, in: place, operation)
+        } else {
+          nodes[node].obstacle = .notAdded(isCertain: isCertain)
+        }
+      }
+    }
+  }
+
+  private mutating func look(into queue: OperationQueue) {
+    guard queues.updateValue(queue, forKey: ObjectIdentifier(queue)) == nil else { return }
+    for operation in queue.operations { places[ObjectIdentifier(operation)] = (operation, .queue(queue)) }
+  }
+
+  // MARK: Nodes
+
+  private mutating func add(_ subject: StallNode.Subject) -> Int {
+    nodes.append(StallNode(subject: subject))
+    toVisit.append(nodes.count - 1)
+    return nodes.count - 1
+  }
+
+  private mutating func end(of operation: Operation) -> Int {
+    let id = ObjectIdentifier(operation)
+    if let node = ends[id] { return node }
+    let node = add(.operation(operation))
+    ends[id] = node
+    return node
+  }
+
+  private mutating func beginning(of group: AsyncOperation) -> Int {
+    let id = ObjectIdentifier(group)
+    if let node = beginnings[id] { return node }
+    let node = add(.beginning(of: group))
+    beginnings[id] = node
+    return node
+  }
+
+  private mutating func slots(of place: StallPlace) -> Int {
+    if let node = slots[place.id] { return node }
+    let node = add(.slots(of: place))
+    slots[place.id] = node
+    return node
+  }
+
+  private mutating func wait(_ node: Int, for other: Int, _ kind: StallNode.Wait.Kind) {
+    nodes[node].waits.append(StallNode.Wait(node: other, kind: kind))
+  }
+
+  // MARK: What they wait for
+
+  private mutating func visit(_ node: Int) {
+    switch nodes[node].subject {
+    case .operation(let operation as AsyncOperation): visit(node, operation)
+    case .operation(let operation): visit(node, plain: operation)
+    case .beginning(let group):
+      nodes[node].stamp = StallNode.Stamp(of: group)
+      waitToBegin(node, group)
+    case .slots(let place): visit(node, place)
+    }
+  }
+
+  private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
+    let (stamp, time, pause, condition, place) = operation.core.withLock { core in
+      (StallNode.Stamp(core), core.startTime, core.extras?.pause, core.extras?.condition, core.stallPlace)
+    }
+    nodes[node].stamp = stamp
+    nodes[node].elapsed = stamp.phase == .pending ? nil : time.elapsed
+    nodes[node].place = place() ?? places[ObjectIdentifier(operation)]?.place
+    switch stamp.phase {
+    case .pending:
+      let members = waitForMembers(node, operation)
+      if members == 0 { waitToBegin(node, operation) } else { wait(node, for: beginning(of: operation), .beginning) }
+    case .preparing: nodes[node].obstacle = .starting(nil)
+    case .evaluating:
+      // It has a slot, and either waits for its keys again, or for a condition.
+      if waitForKeys(node, operation) == 0 { nodes[node].obstacle = .condition(condition) }
+    case .executing:
+      if waitForMembers(node, operation) > 0 { return }
+      if let pause {
+        if pause.isOver { waitForSlot(node, operation) } else { nodes[node].obstacle = .pausing }
+      } else if let group = operation as? GroupOperation {
+        nodes[node].obstacle = group.isSuspended && !group.isWindingDown ? .waitsForMembers : .ending
+      } else {
+        nodes[node].obstacle = .executing
+      }
+    case .skipped: if waitForMembers(node, operation) == 0 { nodes[node].obstacle = .ending }
+    case .ending, .finished: nodes[node].obstacle = .ending
+    }
+  }
+
+  private mutating func visit(_ node: Int, plain operation: Operation) {
+    nodes[node].stamp = StallNode.Stamp(of: operation)
+    nodes[node].place = places[ObjectIdentifier(operation)]?.place
+    switch nodes[node].stamp.phase {
+    case .finished: nodes[node].obstacle = .ending
+    case .executing: nodes[node].obstacle = .executing
+    default: waitToBegin(node, operation)
+    }
+  }
+
+  /// - Returns: For how many it waits.
+  private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
+    let members = operation.shownMembers.filter { !$0.isFinished }
+    for member in members {
+      if let group = operation as? GroupOperation { places[ObjectIdentifier(member)] = (member, .group(group)) }
+      wait(node, for: end(of: member), .member)
+    }
+    return members.count
+  }
+
+  private mutating func waitToBegin(_ node: Int, _ operation: Operation) {
+    // A cancelled operation waits for nothing but a slot, in which it finishes.
+    if !operation.isCancelled {
+      for dependency in operation.unfinishedDependencies {
+        if let gate = dependency as? ExclusivityGate {
+          if gate.request.map({ waitForKeys(node, $0) }) ?? 0 == 0 { nodes[node].obstacle = .starting(nil) }
+        } else {
+          wait(node, for: end(of: dependency), .dependency)
+        }
+      }
+      if let own = operation as? AsyncOperation {
+        if nodes[node].waits.isEmpty { _ = waitForKeys(node, own) }
+        if !nodes[node].waits.isEmpty, let group = own.enclosing as? GroupOperation, group.state == .pending {
+          wait(node, for: beginning(of: group), .beginning)
+        }
+      }
+    }
+    if nodes[node].waits.isEmpty, nodes[node].obstacle == nil { waitForSlot(node, operation) }
+  }
+
+  private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Int {
+    guard let request = operation.core.withLock({ $0.extras?.admission }) as? ExclusivityRequest else { return 0 }
+    return waitForKeys(node, request)
+  }
+
+  private mutating func waitForKeys(_ node: Int, _ request: ExclusivityRequest) -> Int {
+    var count = 0
+    for predecessor in request.predecessors {
+      guard let operation = predecessor.request?.operation else { continue }
+      wait(node, for: end(of: operation), .key(predecessor.key, isHeld: predecessor.isHolding))
+      count += 1
+    }
+    return count
+  }
+
+  private mutating func waitForSlot(_ node: Int, _ operation: Operation) {
+    guard let own = operation as? AsyncOperation else {
+      return unplaced.append((node, operation, isCertain: false))
+    }
+    let (place, isAsked) = own.core.withLock { ($0.stallPlace, $0.ledger.isWatched || $0.lifecycle.isCancelled) }
+    if let place = place() {
+      wait(node, in: place, own)
+    } else if own.isFree {
+      unplaced.append((node, own, isCertain: !isAsked))
+    } else {
+      // Its group has gone, or it has just been started.
+      nodes[node].obstacle = .starting(nil)
+    }
+  }
+
+  private mutating func wait(_ node: Int, in place: StallPlace, _ operation: Operation) {
+    nodes[node].place = place
+    switch place {
+    case .group(let group) where group.state == .pending: wait(node, for: beginning(of: group), .beginning)
+    case .group: wait(node, for: slots(of: place), .slot)
+    case .queue(let queue):
+      look(into: queue)
+      let isReady = (operation as? AsyncOperation)?.isReadyForFoundation ?? operation.isReady
+      if isReady { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
+    }
+  }
+
+  private mutating func visit(_ node: Int, _ place: StallPlace) {
+    nodes[node].place = place
+    if place.isSuspended {
+      nodes[node].obstacle = .suspended(place)
+    } else if place.limit == 0 {
+      nodes[node].obstacle = .hasNoSlots(place)
+    } else {
+      let executing = place.limit == nil ? [] : place.executing
+      if executing.count < place.limit ?? .max {
+        nodes[node].obstacle = .starting(place)
+      } else {
+        for operation in executing { wait(node, for: end(of: operation), .slotHolder) }
+      }
+    }
+  }
+}
+
+extension OperationCore {
+  /// Where the operation is, if it knows: to be called when the lock is released.
+  fileprivate var stallPlace: () -> StallPlace? {
+    let (supervisor, queue) = (supervisor, queue)
+    return {
+      if let group = supervisor?.supervisedGroup as? GroupOperation { return .group(group) }
+      return queue.map { .queue($0) }
+    }
+  }
+}

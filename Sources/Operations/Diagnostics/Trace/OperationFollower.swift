@@ -1,0 +1,64 @@
+import Foundation
+
+/// Tells a tracer about one operation.
+final class OperationFollower: OperationTrace, @unchecked Sendable {
+  let tracer: OperationTracer
+  let index: Int
+
+  init(_ tracer: OperationTracer, _ index: Int) {
+    self.tracer = tracer
+    self.index = index
+  }
+
+  private func note<Result>(_ change: (inout OperationTracer.Record, _ now: Duration) -> Result) -> Result {
+    let now = tracer.now
+    return tracer.log.withLock { change(&$0[index], now) }
+  }
+
+  override func operationIsReady() {
+    note { record, now in if record.started == nil { record.ready = now } }
+  }
+
+  override func operationBegins() {
+    let (thread, isMain, now) = (ObjectIdentifier(Thread.current), MainQueue.isCurrent, tracer.now)
+    let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
+    let name = tracer.log.withLock { log in
+      let worker = log.worker(thread, isMain: isMain)
+      (log[index].started, log[index].worker, log[index].state) = (now, worker, .executing)
+      if log[index].group == nil { log[index].queue = queue }
+      return log[index].name
+    }
+    Signposts.begin(index, of: ObjectIdentifier(tracer), name)
+  }
+
+  override func executionReturned() {
+    note { record, now in if record.finished == nil { record.returned = now } }
+  }
+
+  override func operationWasCancelled() {
+    note { record, now in
+      record.cancelled = now
+      record.state = .cancelled
+    }
+  }
+
+  override func operationEnds(_ operation: Operation) {
+    // It is about to forget what it waited for.
+    tracer.noteDependencies(of: operation)
+    let own = operation as? AsyncOperation
+    let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })
+    let hasStarted = note { record, now in
+      record.finished = now
+      record.error = error
+      record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
+      return record.started != nil
+    }
+    if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
+  }
+
+  override func operationGains(_ members: [Operation]) { tracer.trace(members, inside: index) }
+
+  override func trace(of member: Operation) -> OperationTrace? {
+    tracer.index(of: member).map { OperationFollower(tracer, $0) }
+  }
+}

@@ -1,0 +1,120 @@
+extension OperationTracer {
+  /// What has been recorded as a drawing for a terminal, a line for each operation: groups as brackets with their members
+  /// below, `·` where an operation was ready and waited for its turn, `█` where it executed, and `×` where it was cancelled
+  /// without executing.
+  ///
+  /// ```
+  ///             0 s                           62 ms
+  /// Import      ├──────────────────────────────────┤  62 ms
+  ///   Download  ████████████████                      29 ms
+  ///   Parse                     █████████████         24 ms
+  ///   Store                                  ███████  12 ms, failed
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - width: How many characters a line has at most, 40 at least.
+  ///   - lines: How many operations are drawn at most; a last line says how many are not.
+  public func timeline(width: Int = 100, lines: Int = 100) -> String {
+    TraceTimeline(records, now, width: max(width, 40), lines: max(lines, 0)).text
+  }
+}
+
+private struct TraceTimeline {
+  private static let longestName = 28
+  private static let deepest = 8
+
+  private let records: [OperationTracer.Record]
+  private let now: Duration
+  private let start: Duration
+  private let end: Duration
+  private let nameWidth: Int
+  private let barWidth: Int
+  /// The operations to be drawn, and how far they are in.
+  private let shown: [(id: Int, depth: Int)]
+
+  init(_ records: [OperationTracer.Record], _ now: Duration, width: Int, lines: Int) {
+    self.records = records
+    self.now = now
+    start = records.compactMap { $0.started ?? $0.cancelled }.min() ?? .zero
+    end = records.compactMap { $0.started == nil ? $0.cancelled : $0.finished ?? now }.max() ?? start
+    shown = Array(TraceTimeline.order(records).prefix(lines))
+    nameWidth = shown.map { TraceTimeline.name(records[$0.id], $0.depth).count }.max() ?? 0
+    let rest = shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0
+    barWidth = max(10, width - nameWidth - rest - 4)
+  }
+
+  /// Members below their group, each in the order they came.
+  private static func order(_ records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
+    var members = [[Int]](repeating: [], count: records.count)
+    for record in records { if let group = record.group { members[group].append(record.id) } }
+    var result: [(id: Int, depth: Int)] = []
+    var toDo = records.reversed().filter { $0.group == nil }.map { (id: $0.id, depth: 0) }
+    while let next = toDo.popLast() {
+      result.append(next)
+      toDo += members[next.id].reversed().map { ($0, next.depth + 1) }
+    }
+    return result
+  }
+
+  private static func name(_ record: OperationTracer.Record, _ depth: Int) -> String {
+    let name = String(String.UnicodeScalarView(record.name.unicodeScalars.map { $0.properties.isPrintable ? $0 : " " }))
+    let indented = String(repeating: "  ", count: min(depth, deepest)) + name
+    return indented.count <= longestName ? indented : indented.prefix(longestName - 1) + "…"
+  }
+
+  private static func remark(_ record: OperationTracer.Record) -> String {
+    let duration = record.duration?.reading
+    switch record.state {
+    case .finished: return duration ?? ""
+    case .failed, .cancelled: return [duration, record.state.rawValue].compactMap(\.self).joined(separator: ", ")
+    case .executing, .pending: return record.state.rawValue
+    }
+  }
+
+  var text: String {
+    if shown.isEmpty { return "Nothing has been recorded.\n" }
+    let total = (end - start).reading
+    let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
+    var text = padded("", to: nameWidth) + "  " + scale + "\n"
+    for (id, depth) in shown {
+      let record = records[id]
+      let line = padded(Self.name(record, depth), to: nameWidth) + "  " + padded(bar(record), to: barWidth)
+      text += line + "  " + Self.remark(record) + "\n"
+    }
+    let rest = records.count - shown.count
+    return rest > 0 ? text + "… and \(rest) more.\n" : text
+  }
+
+  private func padded(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+
+  private func bar(_ record: OperationTracer.Record) -> String {
+    guard let started = record.started else {
+      return record.cancelled.map { String(repeating: " ", count: column($0)) + "×" } ?? ""
+    }
+    let from = column(started)
+    // At least a character.
+    let to = max(column(record.finished ?? now, isEnd: true), from)
+    if record.isGroup {
+      let length = to - from + 1
+      if length == 1 { return String(repeating: " ", count: from) + "│" }
+      return String(repeating: " ", count: from) + "├" + String(repeating: "─", count: length - 2) + "┤"
+    }
+    let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
+    return String(repeating: " ", count: ready) + String(repeating: "·", count: from - ready)
+      + String(repeating: "█", count: to - from + 1)
+  }
+
+  /// In which column a time is. The one that an end is in is the last that belongs to it.
+  private func column(_ time: Duration, isEnd: Bool = false) -> Int {
+    guard end > start else { return 0 }
+    let position = (time - start) / (end - start) * Double(barWidth)
+    return min(max(Int(isEnd ? position.rounded(.up) - 1 : position), 0), barWidth - 1)
+  }
+}
+
+extension Unicode.Scalar.Properties {
+  /// Whether it can be in a line.
+  fileprivate var isPrintable: Bool { ![.control, .lineSeparator, .paragraphSeparator].contains(generalCategory) }
+}

@@ -1,0 +1,118 @@
+import Foundation
+
+/// Follows operations through their life, to show afterwards who ran when and where, and who waited for what.
+///
+/// ```swift
+/// let tracer = OperationTracer()
+/// tracer.trace(importer)                          // a group: its members, too, and those that are added later
+/// try await queue.run(importer)
+/// try tracer.chromeTrace().write(to: file)        // for ui.perfetto.dev, or chrome://tracing
+/// print(tracer.timeline())                        // the same in a terminal
+/// print(tracer.summary)
+/// ```
+///
+/// Attach it before the operation runs; what has been before is not known. It costs a lock and a look at the clock for each
+/// station of an operation that is followed, and others nothing. It keeps no operation alive, and what it has recorded as long
+/// as it lives. On Apple's platforms every execution is a signpost interval, too (subsystem `Operations`), for Instruments.
+///
+/// It may be asked at any moment from any thread: an operation that is executing has no end yet.
+public final class OperationTracer: Sendable {
+  private let time: ElapsedTime
+  let log = Locked(TraceLog())
+
+  /// - Parameter clock: What times are read from. A test may set one that it moves by hand.
+  public init(clock: any Clock<Duration> = ContinuousClock()) { time = ElapsedTime(clock) }
+
+  /// How long ago the tracer was made.
+  var now: Duration { time.now }
+
+  /// Begins to follow an operation; of one that others run inside of, a group or one that tries again, also those, whenever
+  /// they are added. Once: a second call does nothing. What it depends on is followed only if it is traced, too.
+  public func trace(_ operation: AsyncOperation) { trace([operation], inside: nil) }
+
+  /// Begins to follow several operations.
+  public func trace(_ operations: [AsyncOperation]) { trace(operations, inside: nil) }
+
+  /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its index.
+  public var records: [Record] { log.withLock { $0.records } }
+
+  /// The operations as a graph, with how long each has executed: to draw it, or to see what decides how long it takes.
+  ///
+  /// The arrows are those that there were when an operation came to be followed and when it ended, between operations that are
+  /// followed.
+  public var graph: OperationGraph { OperationGraph(records.map { OperationGraph.Node($0) }) }
+
+  // MARK: Following
+
+  func trace(_ operations: [Operation], inside group: Int?) {
+    var toFollow = operations.map { (operation: $0, group: group) }
+    var done = 0
+    while done < toFollow.count {
+      let (operation, group) = toFollow[done]
+      done += 1
+      guard let own = operation as? AsyncOperation else {
+        follow(plain: operation, inside: group)
+        continue
+      }
+      guard let index = follow(own, inside: group) else { continue }
+      // Later ones are told of by the group.
+      for member in own.shownMembers { toFollow.append((member, index)) }
+    }
+    for (operation, _) in toFollow { noteDependencies(of: operation) }
+  }
+
+  /// - Returns: Its index. Nil if it is followed already.
+  private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
+    let (name, isGroup) = (operation.displayName, operation.runsOthersInside)
+    return once(operation) {
+      let now = now
+      let follower = OperationFollower(self, log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) })
+      let (phase, isReady) = operation.core.withLock { core in
+        core.makeExtras().traces.append(follower)
+        return (core.lifecycle.phase, core.ledger.remaining == 0)
+      }
+      log.withLock { log in
+        if isReady { log[follower.index].ready = now }
+        if phase == .executing, log[follower.index].started == nil { log[follower.index].started = now }
+      }
+      if phase == .ending || phase == .finished { follower.operationEnds(operation) }
+      return follower.index
+    }
+  }
+
+  private func follow(plain operation: Operation, inside group: Int?) {
+    let (name, isReady) = (operation.displayName, operation.unfinishedDependencies.isEmpty)
+    _ = once(operation) {
+      let now = now
+      return log.withLock { log in
+        let index = log.add(name, isGroup: false, inside: group, now)
+        if isReady { log[index].ready = now }
+        log.note(plain: operation, index)
+        return index
+      }
+    }
+  }
+
+  /// Calls `body` unless the operation is followed, or another thread is just beginning to.
+  private func once(_ operation: Operation, _ body: () -> Int) -> Int? {
+    guard log.withLock({ $0.begin(operation) }) else { return nil }
+    defer { log.withLock { $0.hasBegun(operation) } }
+    return index(of: operation) == nil ? body() : nil
+  }
+
+  func index(of operation: Operation) -> Int? {
+    guard let own = operation as? AsyncOperation else { return log.withLock { $0.index(ofPlain: operation) } }
+    return own.traces.lazy.compactMap { $0 as? OperationFollower }.first { $0.tracer === self }?.index
+  }
+
+  func noteDependencies(of operation: Operation) {
+    guard let index = index(of: operation) else { return }
+    let dependencies = operation.dependencies.compactMap { self.index(of: $0) }
+    if dependencies.isEmpty { return }
+    log.withLock { log in
+      for dependency in dependencies where !log[index].dependencies.contains(dependency) {
+        log[index].dependencies.append(dependency)
+      }
+    }
+  }
+}

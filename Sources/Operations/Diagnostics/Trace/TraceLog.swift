@@ -1,0 +1,52 @@
+import Foundation
+
+/// What a tracer has recorded: a value, under its lock.
+struct TraceLog {
+  private struct Plain {
+    weak var operation: Operation?
+    let index: Int
+  }
+
+  private(set) var records: [OperationTracer.Record] = []
+  /// Plain Foundation operations, which cannot note their index themselves.
+  private var plain: [ObjectIdentifier: Plain] = [:]
+  /// Operations that a thread is just beginning to follow.
+  private var beginning: Set<ObjectIdentifier> = []
+  private var workers: [ObjectIdentifier: Int] = [:]
+
+  subscript(index: Int) -> OperationTracer.Record {
+    get { records[index] }
+    _modify { yield &records[index] }
+  }
+
+  /// Alone with an operation until ``hasBegun(_:)``.
+  ///
+  /// - Returns: Whether nobody else is.
+  mutating func begin(_ operation: Operation) -> Bool { beginning.insert(ObjectIdentifier(operation)).inserted }
+
+  mutating func hasBegun(_ operation: Operation) { beginning.remove(ObjectIdentifier(operation)) }
+
+  /// - Returns: The index of the new record.
+  mutating func add(_ name: String, isGroup: Bool, inside group: Int?, _ now: Duration) -> Int {
+    records.append(OperationTracer.Record(records.count, name, isGroup, group, now))
+    return records.count - 1
+  }
+
+  mutating func note(plain operation: Operation, _ index: Int) {
+    plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
+  }
+
+  /// - Parameter operation: Alive, so that an entry under its address that is not its own is one of a past operation.
+  func index(ofPlain operation: Operation) -> Int? {
+    guard let entry = plain[ObjectIdentifier(operation)], entry.operation === operation else { return nil }
+    return entry.index
+  }
+
+  /// The number of a thread: 0 is the main one.
+  mutating func worker(_ thread: ObjectIdentifier, isMain: Bool) -> Int {
+    if isMain { return 0 }
+    if let worker = workers[thread] { return worker }
+    workers[thread] = workers.count + 1
+    return workers.count
+  }
+}

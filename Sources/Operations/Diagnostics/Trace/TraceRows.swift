@@ -1,0 +1,89 @@
+/// On which row of a picture each execution is drawn.
+///
+/// What a thread did from beginning to end is on the thread's row. What went on when the thread had left it is on a row where
+/// nothing else is at the time. A group is on the row of the group around it, inside which it is drawn then, unless another
+/// one is there. O(n log n).
+struct TraceRows {
+  enum Kind: Hashable {
+    case groups
+    case worker(Int)
+    case asynchronous
+  }
+
+  struct Row: Hashable {
+    let kind: Kind
+    /// Of those of a kind.
+    let number: Int
+  }
+
+  /// From the top.
+  private(set) var rows: [Row] = []
+  /// The row of each record that has executed: an index into ``rows``.
+  private(set) var rowOf: [Int: Int] = [:]
+
+  init(_ records: [OperationTracer.Record], _ intervals: [TraceInterval]) {
+    var places: [Int: Row] = [:]
+    var workers: Set<Int> = []
+    var (groups, asynchronous) = (Lanes(), Lanes())
+    /// The group that is drawn inside each group at the moment.
+    var insides: [Int: Int] = [:]
+    let ends = Dictionary(uniqueKeysWithValues: intervals.map { ($0.id, $0.end) })
+    for event in TraceInterval.events(of: intervals) {
+      let interval = intervals[event.index]
+      let record = records[interval.id]
+      if record.isGroup {
+        let outer = record.group.flatMap { ends[$0] == nil ? nil : $0 }
+        if !event.isStart {
+          if let outer, insides[outer] == record.id { insides[outer] = nil } else { groups.leave(record.id) }
+        } else if let outer, insides[outer] == nil, let end = ends[outer], interval.end <= end, let row = places[outer]
+        {
+          insides[outer] = record.id
+          places[record.id] = row
+        } else {
+          places[record.id] = Row(kind: .groups, number: groups.enter(record.id))
+        }
+      } else if let worker = record.worker, record.returned == nil {
+        workers.insert(worker)
+        places[record.id] = Row(kind: .worker(worker), number: 0)
+      } else if event.isStart {
+        places[record.id] = Row(kind: .asynchronous, number: asynchronous.enter(record.id))
+      } else {
+        asynchronous.leave(record.id)
+      }
+    }
+    rows += (0..<groups.count).map { Row(kind: .groups, number: $0) }
+    rows += workers.sorted().map { Row(kind: .worker($0), number: 0) }
+    rows += (0..<asynchronous.count).map { Row(kind: .asynchronous, number: $0) }
+    let indices = Dictionary(uniqueKeysWithValues: zip(rows, rows.indices))
+    rowOf = places.compactMapValues { indices[$0] }
+  }
+
+  /// Numbers that are used again when they are free.
+  private struct Lanes {
+    private(set) var count = 0
+    private var free: [Int] = []
+    private var taken: [Int: Int] = [:]
+
+    mutating func enter(_ id: Int) -> Int {
+      let lane = free.popLast() ?? count
+      if lane == count { count += 1 }
+      taken[id] = lane
+      return lane
+    }
+
+    mutating func leave(_ id: Int) {
+      if let lane = taken.removeValue(forKey: id) { free.append(lane) }
+    }
+  }
+}
+
+extension TraceRows.Row {
+  var name: String {
+    switch kind {
+    case .groups: number == 0 ? "groups" : "groups \(number + 1)"
+    case .worker(0): "main thread"
+    case .worker(let worker): "worker \(worker)"
+    case .asynchronous: number == 0 ? "asynchronous" : "asynchronous \(number + 1)"
+    }
+  }
+}

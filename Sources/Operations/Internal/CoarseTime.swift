@@ -1,0 +1,26 @@
+import Foundation
+
+/// A moment, to within a few milliseconds, for what nobody may ever ask about: reading it takes 4 ns instead of 23.
+struct CoarseTime: Sendable {
+  private let nanoseconds: UInt64
+
+  /// Of what has not happened.
+  static let never = CoarseTime(nanoseconds: 0)
+
+  #if canImport(Darwin)
+  static var now: Self { Self(nanoseconds: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX)) }
+  #else
+  static var now: Self {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    return Self(nanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
+  }
+  #endif
+
+  /// How long ago it was. Nil if it has not happened.
+  var elapsed: Duration? {
+    if nanoseconds == 0 { return nil }
+    let now = Self.now.nanoseconds
+    return .nanoseconds(now > nanoseconds ? now - nanoseconds : 0)
+  }
+}
