@@ -13,21 +13,26 @@ struct WaitOrder {
   /// - Parameters:
   ///   - waits: What each one waits for.
   ///   - needsAny: Those for which one of these is enough.
-  init(_ waits: [[Int]], needsAny: (Int) -> Bool = { _ in false }) {
+  ///   - rank: In which order those are done that wait for nothing; whatever they make possible comes before the next. So who
+  ///     needs any comes as early as one of those that it waits for.
+  init(_ waits: [[Int]], needsAny: (Int) -> Bool = { _ in false }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() {
       for one in waited { dependents[one].append(waiter) }
     }
     self.dependents = dependents
     var missing = waits.indices.map { needsAny($0) ? min(waits[$0].count, 1) : waits[$0].count }
-    order = missing.indices.filter { missing[$0] == 0 }
+    let free = missing.indices.filter { missing[$0] == 0 }
     var done = 0
-    while done < order.count {
-      for dependent in dependents[order[done]] where missing[dependent] > 0 {
-        missing[dependent] -= 1
-        if missing[dependent] == 0 { order.append(dependent) }
+    for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) {
+      order += free
+      while done < order.count {
+        for dependent in dependents[order[done]] where missing[dependent] > 0 {
+          missing[dependent] -= 1
+          if missing[dependent] == 0 { order.append(dependent) }
+        }
+        done += 1
       }
-      done += 1
     }
     if order.count < waits.count { findCircles(waits, missing) }
   }

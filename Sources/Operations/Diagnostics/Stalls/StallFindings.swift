@@ -33,7 +33,11 @@ struct StallFindings {
   init(_ nodes: [StallNode]) {
     self.nodes = nodes
     findings = Array(repeating: nil, count: nodes.count)
-    let order = WaitOrder(nodes.map { $0.waits.map(\.node) }) { nodes[$0].operation == nil }
+    let order = WaitOrder(
+      nodes.map { $0.waits.map(\.node) },
+      needsAny: { nodes[$0].operation == nil },
+      rank: { (nodes[$0].obstacle ?? .ending).cause.rank }
+    )
     circles = order.circles
     for node in order.order { findings[node] = finding(of: node) }
     for (index, circle) in circles.enumerated() {
@@ -73,7 +77,8 @@ struct StallFindings {
   }
 
   private func finding(of node: Int) -> Finding {
-    let waits = nodes[node].waits
+    // Who needs any comes as soon as there is one; the others, to come or in a circle, are no better.
+    let waits = nodes[node].waits.filter { findings[$0.node] != nil }
     let isLess = { (left: StallNode.Wait, right: StallNode.Wait) in
       let (left, right) = (self[left.node], self[right.node])
       return left.severity == right.severity ? left.distance > right.distance : left.severity < right.severity

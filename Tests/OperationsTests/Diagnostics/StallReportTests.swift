@@ -1,0 +1,630 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite struct StallReportTests {
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  private func queue(_ name: String, limit: Int = OperationQueue.defaultMaxConcurrentOperationCount) -> OperationQueue {
+    let queue = OperationQueue.limited(to: limit)
+    queue.name = name
+    return queue
+  }
+
+  // MARK: Nothing
+
+  @Test func aQueueWithNothingToDoHasNoEntries() async throws {
+    let queue = queue("idle")
+    try await queue.run(note("a"))
+    await queue.finished()
+    #expect(queue.stallReport().entries.isEmpty)
+    #expect(queue.stallReport().description == "Nothing is left to be done in the queue “idle”.")
+  }
+
+  // MARK: Dependencies
+
+  @Test func aDependencyThatWasNeverAddedIsTheRootOfAllThatFollow() async {
+    let (missing, first, second, third) = (note("missing"), note("first"), note("second"), note("third"))
+    missing ==> first ==> second ==> third
+    let queue = queue("sync")
+    queue.addOperations([third, second, first])
+    let report = queue.stallReport()
+    #expect(
+      report.description == """
+        The queue “sync” has not finished, for 4 operations have not:
+        “missing” was never added to a queue or a group.
+        “first” waits for “missing”, which was never added to a queue or a group.
+        “second” waits for “first”, which waits for “missing”, which was never added to a queue or a group.
+        “third” waits for “second”, which waits, by way of another, for “missing”, which was never added to a queue or a group.
+        """
+    )
+    #expect(report.entries.map(\.operation) == ["missing", "first", "second", "third"])
+    #expect(report.entries.allSatisfy { $0.cause == .notAdded })
+    #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
+    #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
+    #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
+    #expect(report.roots.map(\.operation) == ["missing"])
+    queue.addOperation(missing)
+    await queue.finished()
+    #expect(journal.entries == ["missing", "first", "second", "third"])
+  }
+
+  @Test func theWorstOfSeveralDependenciesCounts() async {
+    let (held, missing, last) = (HeldOperation().named("held"), note("missing"), note("last"))
+    held ==> last
+    missing ==> last
+    let queue = queue("sync")
+    queue.addOperations([held, last])
+    await held.begun.opened()
+    let entry = queue.stallReport()["last"]
+    #expect(entry?.cause == .notAdded)
+    #expect(entry?.waitsFor == ["held", "missing"])
+    #expect(entry?.root == "missing")
+    queue.addOperation(missing)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aDependencyInASuspendedQueueIsNamedWithTheQueue() async {
+    let (load, show) = (note("load"), note("show"))
+    load ==> show
+    let (network, screen) = (queue("network"), queue("screen"))
+    network.isSuspended = true
+    network.addOperation(load)
+    screen.addOperation(show)
+    let report = screen.stallReport()
+    #expect(report["show"]?.cause == .suspended)
+    #expect(
+      report["show"]?.description
+        == "“show” waits for “load”, which cannot start, for the queue “network” is suspended."
+    )
+    #expect(report["load"]?.place == "network")
+    network.isSuspended = false
+    await screen.finished()
+  }
+
+  @Test func anOperationThatWasCancelledAndNeverAddedHoldsUpItsDependents() async {
+    let (missing, last) = (note("missing"), note("last"))
+    missing ==> last
+    missing.cancel()
+    let queue = queue("sync")
+    queue.addOperation(last)
+    #expect(queue.stallReport()["last"]?.cause == .notAdded)
+    queue.addOperation(missing)
+    await queue.finished()
+  }
+
+  // MARK: Slots
+
+  @Test func whoTakesTheSlotsIsNamedWithTheTime() async {
+    let (held, next, last) = (HeldOperation().named("held"), note("next"), note("last"))
+    let queue = queue("upload", limit: 1)
+    queue.addOperations([held, next, last])
+    await held.begun.opened()
+    let report = queue.stallReport()
+    #expect(report.entries.map(\.operation) == ["held", "next", "last"])
+    #expect(report.entries.map(\.cause) == [.executing, .saturated, .saturated])
+    #expect(report.entries.map(\.waitsFor) == [[], ["held"], ["held"]])
+    #expect(
+      report["next"]?.description.hasPrefix("“next” waits for a slot of the queue “upload”, taken by “held” for ")
+        == true
+    )
+    #expect(report["held"]?.elapsed != nil)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aDependencyInASaturatedQueueIsSaidToWaitForASlot() async {
+    let (held, load, show) = (HeldOperation().named("held"), note("load"), note("show"))
+    load ==> show
+    let (network, screen) = (queue("network", limit: 1), queue("screen"))
+    network.addOperations([held, load])
+    screen.addOperation(show)
+    await held.begun.opened()
+    let entry = screen.stallReport()["show"]
+    #expect(entry?.cause == .saturated)
+    #expect(
+      entry?.description.hasPrefix(
+        "“show” waits for “load”, which waits for a slot of the queue “network”, taken by “held” for "
+      ) == true
+    )
+    held.gate.open()
+    await screen.finished()
+  }
+
+  @Test func oneSlotThatWillBeFreeIsEnough() async {
+    let (held, missing, next) = (HeldOperation().named("held"), note("missing"), note("next"))
+    let member = note("member")
+    missing ==> member
+    let group = GroupOperation([member]).named("group")
+    let queue = queue("two", limit: 2)
+    queue.addOperations([held, group, next] as [Operation])
+    await held.begun.opened()
+    await group.begun()
+    #expect(queue.stallReport()["next"]?.cause == .saturated)
+    held.gate.open()
+    await next.finished()
+    queue.addOperations([note("third"), note("fourth")])
+    let elsewhere = OperationQueue()
+    elsewhere.addOperation(missing)
+    await queue.finished()
+  }
+
+  @Test func aQueueThatExecutesNothingIsNamed() async {
+    let queue = queue("closed", limit: 0)
+    queue.addOperation(note("a"))
+    let entry = queue.stallReport()["a"]
+    #expect(entry?.cause == .suspended)
+    #expect(entry?.description == "“a” cannot start, for the queue “closed” executes 0 operations at once.")
+    queue.maxConcurrentOperationCount = 1
+    await queue.finished()
+  }
+
+  @Test func aQueueWithoutANameIsNotCalledByItsAddress() async {
+    let queue = OperationQueue.suspended()
+    queue.addOperation(note("a"))
+    #expect(queue.stallReport()["a"]?.description == "“a” cannot start, for its queue is suspended.")
+    #expect(queue.stallReport()["a"]?.place == nil)
+    queue.isSuspended = false
+    await queue.finished()
+  }
+
+  // MARK: Circles
+
+  @Test func aCircleIsSpelledOut() async {
+    let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
+    a ==> b ==> c ==> a
+    c ==> d
+    let queue = queue("round")
+    queue.addOperations([a, b, c, d])
+    let report = queue.stallReport()
+    #expect(report.entries.allSatisfy { $0.cause == .circle })
+    #expect(
+      report["a"]?.description == "“a” waits for “c”, which waits for “b”, which waits for “a”, in a circle."
+    )
+    #expect(
+      report["d"]?.description
+        == "“d” waits for “c”, which waits for “b”, which waits for “a”, which waits for “c”, in a circle."
+    )
+    #expect(report.entries.last?.operation == "d")
+    a.removeDependency(c)
+    await queue.finished()
+  }
+
+  @Test func aCircleThroughASlotIsSpelledOut() async {
+    let (member, later) = (note("member"), note("later"))
+    later ==> member
+    let group = GroupOperation([member]).named("group")
+    let queue = queue("one", limit: 1)
+    queue.addOperations([group, later])
+    await group.begun()
+    let report = queue.stallReport()
+    #expect(report.entries.allSatisfy { $0.cause == .circle })
+    #expect(
+      report["later"]?.description
+        == "“later” waits for a slot of the queue “one”, taken by “group”, which waits for its member “member”, which waits "
+        + "for “later”, in a circle."
+    )
+    queue.maxConcurrentOperationCount = 2
+    await queue.finished()
+  }
+
+  @Test func aCircleThroughAKeyIsSpelledOut() async {
+    let (member, wanting) = (note("member"), note("wanting"))
+    wanting ==> member
+    let group = GroupOperation([member]).named("group")
+    let queue = queue("sync")
+    let domain = ExclusivityDomain()
+    queue.addOperation(group, exclusive: "k", in: domain)
+    await group.begun()
+    queue.addOperation(wanting, exclusive: "k", in: domain)
+    let report = queue.stallReport()
+    #expect(
+      report["wanting"]?.description
+        == "“wanting” waits for the key “k”, held by “group”, which waits for its member “member”, which waits for “wanting”, "
+        + "in a circle."
+    )
+    #expect(report["wanting"]?.cause == .circle)
+    member.removeDependency(wanting)
+    await queue.finished()
+  }
+
+  // MARK: Keys
+
+  @Test func whoHoldsTheKeyIsNamed() async {
+    let (held, waiting, after) = (HeldOperation().named("held"), note("waiting"), note("after"))
+    waiting ==> after
+    let queue = queue("alerts")
+    let domain = ExclusivityDomain()
+    queue.addOperation(held, exclusive: "alert", in: domain)
+    queue.addOperation(waiting, exclusive: "alert", in: domain)
+    queue.addOperation(after)
+    await held.begun.opened()
+    let report = queue.stallReport()
+    #expect(report["waiting"]?.cause == .exclusivity)
+    #expect(report["waiting"]?.waitsFor == ["held"])
+    #expect(
+      report["waiting"]?.description.hasPrefix(
+        "“waiting” waits for the key “alert”, held by “held”, which has been executing for "
+      ) == true
+    )
+    #expect(report["after"]?.cause == .exclusivity)
+    #expect(report["after"]?.root == "waiting")
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func whoIsBeforeOneInTheLineForAKeyIsNamed() async {
+    let (held, both, last) = (HeldOperation().named("held"), note("both"), note("last"))
+    let queue = queue("alerts")
+    let domain = ExclusivityDomain()
+    queue.addOperation(held, exclusive: "a", in: domain)
+    await held.begun.opened()
+    queue.addOperation(both, exclusive: "a", "b", in: domain)
+    queue.addOperation(last, exclusive: "b", in: domain)
+    let entry = queue.stallReport()["last"]
+    #expect(entry?.waitsFor == ["both"])
+    #expect(
+      entry?.description.hasPrefix(
+        "“last” waits for the key “b” behind “both”, which waits for the key “a”, held by “held”, which has been executing"
+      ) == true
+    )
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aPlainOperationBehindItsGateWaitsForTheKey() async {
+    let held = HeldOperation().named("held")
+    let queue = queue("alerts")
+    let domain = ExclusivityDomain()
+    queue.addOperation(held, exclusive: "alert", in: domain)
+    await held.begun.opened()
+    queue.addOperation(plain("plain", journal), exclusive: "alert", in: domain)
+    let report = queue.stallReport()
+    #expect(report.entries.map(\.operation) == ["held", "plain"])
+    #expect(report["plain"]?.cause == .exclusivity)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  // MARK: Executing
+
+  @Test func aConditionThatIsBeingEvaluatedIsNamed() async {
+    let (operation, after) = (note("upload"), note("after"))
+    operation ==> after
+    let (begun, end) = (Gate(), Gate())
+    operation.addCondition(OperationCondition(name: "met at once") { _ in })
+    operation.addCondition(
+      OperationCondition(name: "signed in") { _ in
+        begun.open()
+        await end.opened()
+      }
+    )
+    let queue = queue("sync")
+    queue.addOperations([operation, after])
+    await begun.opened()
+    let report = queue.stallReport()
+    #expect(report["upload"]?.cause == .condition)
+    #expect(report["upload"]?.elapsed != nil)
+    #expect(
+      report["upload"]?.description.hasPrefix(
+        "“upload” has not begun, for its condition “signed in” is being evaluated"
+      )
+        == true
+    )
+    #expect(report["after"]?.cause == .condition)
+    end.open()
+    await queue.finished()
+  }
+
+  @Test func anOperationThatHasNotFinishedIsSaidToBeExecuting() async {
+    let (held, after) = (HeldOperation().named("held"), note("after"))
+    held ==> after
+    let queue = queue("sync")
+    queue.addOperations([held, after])
+    await held.begun.opened()
+    let report = queue.stallReport()
+    #expect(report.entries.map(\.cause) == [.executing, .executing])
+    #expect(report["held"]?.description.hasPrefix("“held” has been executing for ") == true)
+    #expect(report["held"]?.description.contains("has not finished") == true)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aRetryBetweenTwoAttemptsPauses() async throws {
+    let clock = ManualClock()
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(60))) { attempt in
+      ResultOperation { if attempt == 1 { throw TestError("once") } }
+    }.named("retry")
+    retry.clock = clock
+    let queue = queue("sync")
+    queue.addOperation(retry)
+    await clock.waitForSleepers()
+    #expect(queue.stallReport()["retry"]?.cause == .pausing)
+    clock.advance(by: .seconds(60))
+    try await retry.completed()
+  }
+
+  @Test func whatARetryTriesIsWhatItWaitsFor() async throws {
+    let attempt = HeldAttempt().named("attempt")
+    let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
+    let queue = queue("sync")
+    queue.addOperation(retry)
+    await attempt.begun.opened()
+    let report = queue.stallReport()
+    #expect(report.entries.map(\.operation) == ["attempt", "retry"])
+    #expect(report["retry"]?.waitsFor == ["attempt"])
+    attempt.finish(returning: ())
+    try await retry.completed()
+  }
+
+  // MARK: Groups
+
+  @Test func membersWaitForTheBeginningOfTheirGroup() async {
+    let (missing, member) = (note("missing"), note("member"))
+    let group = GroupOperation([member]).named("group")
+    missing ==> group
+    let queue = queue("sync")
+    queue.addOperation(group)
+    let report = queue.stallReport()
+    #expect(report.entries.map(\.operation).first == "missing")
+    #expect(
+      report["member"]?.description
+        == "“member” waits for its group “group” to begin, which waits for “missing”, which was never added to a queue or a "
+        + "group."
+    )
+    #expect(report["group"]?.waitsFor == ["missing"])
+    queue.addOperation(missing)
+    await queue.finished()
+  }
+
+  @Test func aGroupCanBeAskedItself() async {
+    let (held, member) = (HeldOperation().named("held"), note("member"))
+    held ==> member
+    let group = GroupOperation([held, member]).named("group")
+    let queue = queue("sync")
+    queue.addOperations([group, note("unrelated")])
+    await held.begun.opened()
+    let report = group.stallReport()
+    #expect(report.entries.map(\.operation).sorted() == ["group", "held", "member"])
+    #expect(
+      report.description.hasPrefix("The group “group” has not finished, for 3 operations have not:\n“held” has been")
+    )
+    #expect(report["group"]?.waitsFor.sorted() == ["held", "member"])
+    held.gate.open()
+    await queue.finished()
+    #expect(group.stallReport().description == "Nothing is left to be done in the group “group”.")
+  }
+
+  @Test func aGroupThatWasNeverAddedSaysSo() {
+    let group = GroupOperation([note("member")]).named("group")
+    let report = group.stallReport()
+    #expect(report["group"]?.description == "“group” was never added to a queue or a group.")
+    #expect(
+      report["member"]?.description
+        == "“member” waits for its group “group” to begin, which was never added to a queue or a group."
+    )
+  }
+
+  @Test func suspendedAndFullGroupsAreNamed() async {
+    let (held, next) = (HeldOperation().named("held"), note("next"))
+    let group = GroupOperation([held, next]).named("group")
+    group.maxConcurrentOperationCount = 1
+    let queue = queue("sync")
+    queue.addOperation(group)
+    await held.begun.opened()
+    #expect(group.stallReport()["next"]?.cause == .saturated)
+    group.isSuspended = true
+    #expect(group.stallReport()["next"]?.description == "“next” cannot start, for the group “group” is suspended.")
+    group.isSuspended = false
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aSuspendedGroupWithoutMembersWaitsForSome() async {
+    let group = GroupOperation().named("group")
+    group.isSuspended = true
+    let queue = queue("sync")
+    queue.addOperation(group)
+    await group.begun()
+    #expect(queue.stallReport()["group"]?.cause == .suspended)
+    #expect(queue.stallReport()["group"]?.description == "“group” is suspended, and waits for members.")
+    group.isSuspended = false
+    await queue.finished()
+  }
+
+  // MARK: Plain operations
+
+  @Test func plainOperationsOfTheQueueAreSeen() async {
+    let (begun, end) = (Gate(), Gate())
+    let held = BlockOperation {
+      begun.open()
+      end.pass()
+    }.named("held")
+    let (next, after) = (plain("next", journal), plain("after", journal))
+    after.addDependency(next)
+    let queue = queue("plain", limit: 1)
+    queue.addOperations([held, next, after])
+    await begun.opened()
+    let report = queue.stallReport()
+    #expect(
+      report["held"]?.description == "“held” is executing; since when, a plain Foundation operation does not tell."
+    )
+    #expect(report["next"]?.description == "“next” waits for a slot of the queue “plain”, taken by “held”.")
+    #expect(report["after"]?.root == "next")
+    end.open()
+    await queue.finished()
+  }
+
+  @Test func whereAPlainOperationIsCanBeSaid() async {
+    let elsewhere = queue("elsewhere")
+    elsewhere.isSuspended = true
+    let (load, show) = (plain("load", journal), note("show"))
+    load ==> show
+    elsewhere.addOperation(load)
+    let queue = queue("screen")
+    queue.addOperation(show)
+    let guess = queue.stallReport()["load"]
+    #expect(guess?.cause == .notAdded)
+    #expect(guess?.description.contains("none of the queues that were looked into") == true)
+    #expect(queue.stallReport(alsoIn: [elsewhere])["show"]?.cause == .suspended)
+    // One of ours that is there leads to the queue.
+    let lead = note("lead")
+    elsewhere.addOperation(lead)
+    lead ==> show
+    #expect(queue.stallReport()["load"]?.cause == .suspended)
+    elsewhere.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func anOverriddenReadinessIsNamed() async {
+    let operation = NeverReady().named("moody")
+    let queue = queue("sync")
+    queue.addOperation(operation)
+    let entry = queue.stallReport()["moody"]
+    #expect(entry?.cause == .notReady)
+    #expect(entry?.description.contains("its isReady is overridden") == true)
+    operation.cancel()
+    operation.allow()
+    await queue.finished()
+  }
+
+  @Test func anOperationBehindABarrierBlockIsNotReady() async {
+    let (held, after) = (HeldOperation().named("held"), note("after"))
+    let queue = queue("sync")
+    queue.addOperation(held)
+    await held.begun.opened()
+    queue.addBarrierBlock {}
+    queue.addOperation(after)
+    let entry = queue.stallReport()["after"]
+    #expect(entry?.cause == .notReady)
+    #expect(entry?.description.contains("barrier block") == true)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  // MARK: Added by Foundation's own verbs
+
+  @Test func whatFoundationsVerbsAddedToThisQueueIsThere() async {
+    let queue = queue("sync")
+    queue.isSuspended = true
+    queue.addOperation(note("a") as Operation)
+    #expect(queue.stallReport()["a"]?.cause == .suspended)
+    queue.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func whatFoundationsVerbsAddedElsewhereIsNotSaidToBeNowhere() async {
+    let elsewhere = queue("elsewhere")
+    elsewhere.isSuspended = true
+    let (a, b) = (note("a"), note("b"))
+    a ==> b
+    elsewhere.addOperation(a as Operation)
+    let queue = queue("sync")
+    queue.addOperation(b)
+    let entry = queue.stallReport()["a"]
+    #expect(entry?.cause == .notAdded)
+    #expect(entry?.description.contains("if nobody has added it by Foundation's") == true)
+    elsewhere.isSuspended = false
+    await queue.finished()
+  }
+
+  // MARK: The report
+
+  @Test func askingTellsFoundationNothing() async {
+    let (missing, last) = (note("missing"), note("last"))
+    missing ==> last
+    let queue = queue("sync")
+    queue.addOperation(last)
+    // If it had asked whether the operation is ready, it could not be sure any more that nobody else has.
+    for _ in 0..<2 { #expect(queue.stallReport()["missing"]?.description.contains("was never added") == true) }
+    queue.addOperation(missing)
+    await queue.finished()
+  }
+
+  @Test func itIsTheSameAfterEncodingAndDecoding() async throws {
+    let (held, next) = (HeldOperation().named("held"), note("next"))
+    let queue = queue("sync", limit: 1)
+    queue.addOperations([held, next])
+    await held.begun.opened()
+    let report = queue.stallReport()
+    let data = try JSONEncoder().encode(report)
+    #expect(try JSONDecoder().decode(StallReport.self, from: data) == report)
+    #expect(String(decoding: data, as: UTF8.self).contains(#""cause":"saturated""#))
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func itHoldsNothing() async {
+    let live = LiveCount()
+    let queue = queue("sync")
+    queue.isSuspended = true
+    queue.addOperation(CountedGroup(live, [note("member")]))
+    let report = queue.stallReport()
+    queue.isSuspended = false
+    await queue.finished()
+    await live.none()
+    #expect(report.entries.count == 2)
+  }
+
+  @Test func sentencesStayShortHoweverLongTheChain() async {
+    let operations = (0..<20_000).map { note("\($0)") }
+    for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
+    let group = GroupOperation(operations).named("group")
+    let report = group.stallReport()
+    #expect(report.entries.count == 20_001)
+    #expect(report.entries.allSatisfy { $0.description.count < 300 })
+    #expect(report.description.components(separatedBy: "\n").count == 102)
+    #expect(report.description.hasSuffix("… and 19901 more."))
+  }
+
+  @Test func aLongCircleIsCutShort() async {
+    let operations = (0..<1000).map { note("\($0)") }
+    for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
+    operations[999] ==> operations[0]
+    let queue = queue("round")
+    queue.addOperations(operations)
+    let report = queue.stallReport()
+    #expect(report.entries.count == 1000)
+    #expect(report.entries.allSatisfy { $0.cause == .circle && $0.description.count < 400 })
+    #expect(report["0"]?.description.hasSuffix(", and so on, back to “0”, in a circle.") == true)
+    operations[0].removeDependency(operations[999])
+    await queue.finished()
+  }
+}
+
+extension StallReport {
+  fileprivate subscript(name: String) -> Entry? { entries.first { $0.operation == name } }
+}
+
+extension GroupOperation {
+  /// Waits until the group executes.
+  fileprivate func begun() async {
+    let begun = Gate()
+    addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    if isExecuting { begun.open() }
+    await begun.opened()
+  }
+}
+
+private final class HeldAttempt: ResultOperation<Void>, @unchecked Sendable {
+  let begun = Gate()
+
+  override func execute() { begun.open() }
+}
+
+/// Not ready until it is allowed to be.
+private final class NeverReady: Operation, @unchecked Sendable {
+  private let isAllowed = Gate()
+
+  override var isReady: Bool { isAllowed.isOpen && super.isReady }
+
+  func allow() {
+    willChangeValue(for: \.isReady)
+    isAllowed.open()
+    didChangeValue(for: \.isReady)
+  }
+}

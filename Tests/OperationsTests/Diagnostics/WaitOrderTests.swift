@@ -1,0 +1,57 @@
+import Testing
+
+@testable import Operations
+
+@Suite struct WaitOrderTests {
+  @Test func everyoneComesAfterAllThatItWaitsFor() {
+    let waits = [[1, 2], [3], [3], []]
+    let order = WaitOrder(waits)
+    #expect(order.circles.isEmpty)
+    let places = Dictionary(uniqueKeysWithValues: zip(order.order, 0...))
+    for (waiter, waited) in waits.enumerated() {
+      for one in waited { #expect(places[one] ?? .max < places[waiter] ?? .min) }
+    }
+  }
+
+  @Test func aCircleIsInTheOrderOfWaiting() {
+    #expect(WaitOrder([[1], [2], [0]]).circles == [[0, 1, 2]])
+    #expect(WaitOrder([[0]]).circles == [[0]])
+  }
+
+  @Test func whoWaitsForACircleIsNotInIt() {
+    let order = WaitOrder([[1], [2], [3], [1], []])
+    #expect(order.circles == [[1, 2, 3]])
+    #expect(order.order == [4])
+  }
+
+  @Test func circlesThatHaveNothingInCommonAreAllFound() {
+    #expect(WaitOrder([[1], [0], [3], [2, 0]]).circles == [[0, 1], [2, 3]])
+  }
+
+  @Test func oneOfSeveralIsEnoughForThoseThatNeedAny() {
+    // 0 needs any of 1, which waits for 0, and 2, which is free.
+    let waits = [[1, 2], [0], []]
+    #expect(WaitOrder(waits) { $0 == 0 }.circles.isEmpty)
+    #expect(WaitOrder(waits) { $0 == 0 }.order == [2, 0, 1])
+    #expect(WaitOrder(waits).circles == [[0, 1]])
+  }
+
+  @Test func namedTwiceIsWaitedForOnce() {
+    #expect(WaitOrder([[1, 1], []]).order == [1, 0])
+    #expect(WaitOrder([[1, 1], []]) { $0 == 0 }.order == [1, 0])
+  }
+
+  @Test func whoNeedsAnyComesWithTheFirstInRank() {
+    // 0 needs any of 1 and 2, which wait for 3 and 4.
+    let waits = [[1, 2], [3], [4], [], []]
+    #expect(WaitOrder(waits, needsAny: { $0 == 0 }, rank: { $0 == 3 ? 1 : 0 }).order == [4, 2, 0, 3, 1])
+    #expect(WaitOrder(waits, needsAny: { $0 == 0 }, rank: { $0 == 4 ? 1 : 0 }).order == [3, 1, 0, 4, 2])
+  }
+
+  @Test func longChainsAndCirclesTakeNoStack() {
+    let count = 200_000
+    let chain = (0..<count).map { $0 + 1 < count ? [$0 + 1] : [] }
+    #expect(WaitOrder(chain).order.count == count)
+    #expect(WaitOrder((0..<count).map { [($0 + 1) % count] }).circles.first?.count == count)
+  }
+}
