@@ -22,7 +22,7 @@ extension OperationTracer {
     public internal(set) var returned: Duration?
     /// When the work had ended. Of a plain Foundation operation that goes on after its `start()`, when that was heard of.
     public internal(set) var finished: Duration?
-    /// When it was cancelled. Not known of a plain Foundation operation.
+    /// When it was cancelled, or came to be followed if that was later. Not known of a plain Foundation operation.
     public internal(set) var cancelled: Duration?
     /// How it is, or ended.
     public internal(set) var state = OperationGraph.Node.State.pending

@@ -67,12 +67,15 @@ public final class OperationTracer: Sendable {
     return once(operation) {
       let now = now
       let follower = OperationFollower(self, log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) })
-      let (phase, isReady) = operation.core.withLock { core in
+      let (phase, isReady, isCancelled) = operation.core.withLock { core in
         core.makeExtras().traces.append(follower)
-        return (core.lifecycle.phase, core.ledger.remaining == 0)
+        return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
       }
       log.withLock { log in
         if isReady { log[follower.index].ready = now }
+        if isCancelled, log[follower.index].cancelled == nil {
+          (log[follower.index].cancelled, log[follower.index].state) = (now, .cancelled)
+        }
         if phase == .executing, log[follower.index].started == nil { log[follower.index].started = now }
       }
       if phase == .ending || phase == .finished { follower.operationEnds(operation) }
