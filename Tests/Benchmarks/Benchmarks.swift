@@ -19,6 +19,7 @@ struct Benchmarks {
     var only: [String] = []
     var isJSON = false
     let benchmarks = GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
+      + DiagnosticsBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       switch argument {

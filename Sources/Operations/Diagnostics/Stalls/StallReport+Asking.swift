@@ -29,7 +29,7 @@ extension OperationQueue {
 
 extension GroupOperation {
   /// Why the group has not finished: for it, for each of its members, and for whatever they wait for, what is at the bottom
-  /// of it. As ``Foundation/OperationQueue/stallReport(alsoIn:)``.
+  /// of it. As `OperationQueue.stallReport(alsoIn:)`.
   ///
   /// - Parameter queues: Where else to look for plain Foundation operations, which do not tell where they are.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {

@@ -1,4 +1,4 @@
-/// Why operations that have not finished do not get on: see ``Foundation/OperationQueue/stallReport(alsoIn:)`` and
+/// Why operations that have not finished do not get on: see `OperationQueue.stallReport(alsoIn:)` and
 /// ``GroupOperation/stallReport(alsoIn:)``.
 ///
 /// ```
