@@ -113,9 +113,8 @@ public final class OperationTracer: Sendable {
     let dependencies = operation.dependencies.compactMap { self.index(of: $0) }
     if dependencies.isEmpty { return }
     log.withLock { log in
-      for dependency in dependencies where !log[index].dependencies.contains(dependency) {
-        log[index].dependencies.append(dependency)
-      }
+      let known = Set(log[index].dependencies)
+      log[index].dependencies += dependencies.filter { !known.contains($0) }
     }
   }
 }
