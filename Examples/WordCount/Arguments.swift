@@ -3,18 +3,19 @@ import Foundation
 /// What the program is to do, as said on the command line.
 struct Arguments {
   static let help = """
-    Usage: WordCount [--limit N] [--timeout SECONDS] [--] PATH
+    Usage: WordCount [--limit N] [--timeout SECONDS] [--trace FILE] [--] PATH
 
     Counts the words of every file at or below PATH, which have to be UTF-8. A word is a run of characters that are not
     white space, as Unicode has it. Symbolic links below PATH are not followed.
 
       --limit N          how many files to read at once; without it, as many as there are processors, and 2 at least
       --timeout SECONDS  when to give up
+      --trace FILE       writes what ran when into FILE, for ui.perfetto.dev, and a summary on standard error
       --help             says this
       --                 what follows is the path, also if it begins with a dash
 
-    Exit status: 0 if all was counted, 1 if something could not be read, 2 if the arguments are wrong, 124 after the
-    timeout, 130 after Ctrl-C.
+    Exit status: 0 if all was counted, 1 if something could not be read, 2 if the arguments are wrong or the
+    trace cannot be written, 124 after the timeout, 130 after Ctrl-C.
     """
   /// What a clock can measure without overflowing: thirty years.
   private static let longestTimeout = 1e9
@@ -22,6 +23,7 @@ struct Arguments {
   private(set) var path = ""
   private(set) var limit = max(2, ProcessInfo.processInfo.activeProcessorCount)
   private(set) var timeout: Duration?
+  private(set) var trace: String?
   private(set) var isHelpWanted = false
 
   init(_ arguments: some Sequence<String>) throws {
@@ -34,6 +36,9 @@ struct Arguments {
         return
       case "--limit": limit = try Arguments.limit(rest.popFirst())
       case "--timeout": timeout = try Arguments.timeout(rest.popFirst())
+      case "--trace":
+        guard let path = rest.popFirst(), !path.isEmpty else { throw UsageError("--trace needs a file to write to.") }
+        trace = path
       case "--":
         paths += rest
         rest = []

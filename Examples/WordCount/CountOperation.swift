@@ -9,16 +9,20 @@ final class CountOperation: GroupOperation, @unchecked Sendable {
   private static let manyFiles = 10_000
 
   let tally = Tally()
+  private let tracer: OperationTracer?
 
   /// - Parameters:
   ///   - path: May also be a symbolic link: who names one means what it leads to.
   ///   - limit: How many files and folders may be open at once.
-  init(path: String, limit: Int) throws {
+  ///   - tracer: Follows the operations of each file, too.
+  init(path: String, limit: Int, tracer: OperationTracer?) throws {
+    self.tracer = tracer
     super.init()
     var path = path
     if case .other = try FileKind(ofPath: path) { path = URL(filePath: path).resolvingSymlinksInPath().path }
     if case .other = try FileKind(ofPath: path) { throw Unreadable("is neither a file nor a folder") }
     maxConcurrentOperationCount = limit
+    tracer?.trace(self)
     add([path])
   }
 
@@ -28,11 +32,11 @@ final class CountOperation: GroupOperation, @unchecked Sendable {
   func add(_ paths: [String]) {
     let members = paths.compactMap { path -> AsyncOperation? in
       switch Result(catching: { try FileKind(ofPath: path) }) {
-      case .success(.file(let size)): FileOperation(path: path, size: size, tally: tally)
+      case .success(.file(let size)): FileOperation(path: path, size: size, tally: tally, tracer: tracer)
       case .success(.folder): ListOperation(path: path, in: self)
       case .success(.other): nil
       // It fails again when it is to be read, and then says why.
-      case .failure: FileOperation(path: path, size: 0, tally: tally)
+      case .failure: FileOperation(path: path, size: 0, tally: tally, tracer: tracer)
       }
     }
     tally.change { tally in tally.waitingFiles += members.count { $0 is FileOperation } }

@@ -17,20 +17,25 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
   private let path: String
   private let size: Int
   private let tally: Tally
+  private let tracer: OperationTracer?
   private let pipeline = GroupOperation()
 
   // These belong to whoever adds a chunk: first this operation, then the reading of one chunk after the other.
   private var counts: [ResultOperation<Words>] = []
   private var total: ResultOperation<Words>?
+  private var chunks = 0
 
   /// Belongs to whoever has added up: one sum after the other.
   private var wordsSoFar = 0
 
-  /// - Parameter size: How big the file is thought to be.
-  init(path: String, size: Int, tally: Tally) {
+  /// - Parameters:
+  ///   - size: How big the file is thought to be.
+  ///   - tracer: Follows what is inside, too.
+  init(path: String, size: Int, tally: Tally, tracer: OperationTracer?) {
     self.path = path
     self.size = size
     self.tally = tally
+    self.tracer = tracer
     super.init()
     named(path)
     progressWeight = size
@@ -41,6 +46,8 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
       let file = try TextFile(path: path, size: size)
       pipeline.errorPolicy = .cancelOnFailure
       pipeline.addObserver(OperationObserver(didFinish: { [self] _ in end(of: file) }))
+      // Whoever follows this operation does not know of a group that it starts by hand.
+      if let tracer { tracer.trace(pipeline.named("chunks of \(path)")) }
       addChunk(of: file)
       pipeline.start()
     } catch { finish(with: error) }
@@ -66,8 +73,15 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
       total = count
     }
     total?.onFinish { [self] in report($0) }
+    chunks += 1
+    if tracer != nil { nameForTrace(members) }
     // Last, for the next chunk may be added at once.
     pipeline.addOperations(members)
+  }
+
+  /// What nobody sees does without names.
+  private func nameForTrace(_ members: [Operation]) {
+    for (member, work) in zip(members, ["read", "count", "sum"]) { member.named("\(work) \(chunks)") }
   }
 
   private func readChunk(of file: TextFile) throws -> TextChunk {

@@ -21,10 +21,12 @@ struct WordCount {
   }
 
   private static func count(as arguments: Arguments) async throws -> ExitStatus {
+    let trace = arguments.trace.map(TraceFile.init)
     let counting: CountOperation
-    do { counting = try CountOperation(path: arguments.path, limit: arguments.limit) } catch {
-      throw UsageError("“\(arguments.path)” cannot be counted: \(error.localizedDescription).")
-    }
+    do {
+      counting = try CountOperation(path: arguments.path, limit: arguments.limit, tracer: trace?.tracer)
+    } catch { throw UsageError("“\(arguments.path)” cannot be counted: \(error.localizedDescription).") }
+    try trace?.prepare()
     counting.timeout = arguments.timeout
     let interrupts = interrupts(of: counting)
     defer { interrupts.cancel() }
@@ -32,7 +34,12 @@ struct WordCount {
     // What it throws are the failures, which the report asks for.
     try? await OperationQueue().run(counting)
     await drawing?.value
-    return report(on: counting)
+    let status = report(on: counting)
+    if let trace {
+      complain("\(trace.tracer.summary)")
+      try trace.write()
+    }
+    return status
   }
 
   /// The first Ctrl-C ends the counting, the second one the program.
