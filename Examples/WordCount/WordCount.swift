@@ -36,7 +36,7 @@ struct WordCount {
     await drawing?.value
     let status = report(on: counting)
     if let trace {
-      complain("\(trace.tracer.summary)")
+      for line in "\(trace.tracer.summary)".split(separator: "\n") { complain(inOneLine(String(line))) }
       try trace.write()
     }
     return status
