@@ -47,7 +47,7 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
       pipeline.errorPolicy = .cancelOnFailure
       pipeline.addObserver(OperationObserver(didFinish: { [self] _ in end(of: file) }))
       // Whoever follows this operation does not know of a group that it starts by hand.
-      if let tracer { tracer.trace(pipeline.named("chunks of \(path)")) }
+      if let tracer { tracer.trace(pipeline.named("chunks of \(path)"), inside: self) }
       addChunk(of: file)
       pipeline.start()
     } catch { finish(with: error) }

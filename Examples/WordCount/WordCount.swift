@@ -36,7 +36,7 @@ struct WordCount {
     await drawing?.value
     let status = report(on: counting)
     if let trace {
-      for line in "\(trace.tracer.summary)".split(separator: "\n") { complain(inOneLine(String(line))) }
+      complain("\(trace.tracer.summary)")
       try trace.write()
     }
     return status

@@ -18,7 +18,8 @@ struct Benchmarks {
     var rounds = 7
     var only: [String] = []
     var isJSON = false
-    let benchmarks = GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
+    let benchmarks =
+      GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
       + DiagnosticsBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {

@@ -3,8 +3,9 @@ import Foundation
 extension AsyncOperation {
   /// Takes the operation for a queue, or ends the program if it is not free.
   func claim(for queue: OperationQueue?) {
-    switch core.withLock({ $0.claim(for: queue) }) {
-    case .claimed: return
+    let (action, traces) = core.withLock { ($0.claim(for: queue), $0.traces) }
+    switch action {
+    case .claimed: for trace in traces { trace.operationIsEnqueued() }
     case .refused(let obstacle): misuse(cannotBeAdded(because: obstacle))
     case .repeated: misuse(cannotBeAdded(because: "is in a group"))
     }
@@ -12,8 +13,10 @@ extension AsyncOperation {
 
   /// Takes the operation for a queue, if it is free.
   func claimIfFree(for queue: OperationQueue) -> Bool {
-    if case .claimed = core.withLock({ $0.claim(for: queue) }) { return true }
-    return false
+    let (action, traces) = core.withLock { ($0.claim(for: queue), $0.traces) }
+    guard case .claimed = action else { return false }
+    for trace in traces { trace.operationIsEnqueued() }
+    return true
   }
 
   /// The queue is starting the operation: in which it has a slot from now on.

@@ -4,6 +4,9 @@ import Foundation
 ///
 /// The calls come without a lock held, on the thread where it happens.
 class OperationTrace: @unchecked Sendable {
+  /// It has been taken for a queue.
+  func operationIsEnqueued() {}
+
   /// Nothing is waited for any more, the admission included. Not said if that was so from the start.
   func operationIsReady() {}
 

@@ -29,6 +29,7 @@ import Testing
         flowchart LR
           n0["c"]:::cancelled
           subgraph n1["Import"]
+            direction LR
             n2["a"]:::pending
             n3["b"]:::pending
           end
@@ -76,7 +77,8 @@ import Testing
 
   @Test func durationsAreBelowTheName() {
     let graph = graph(["a"]).withDurations { _ in .milliseconds(1500) }
-    #expect(graph.mermaid().contains(#"["a<br/>1#46;5 s"]"#))
+    #expect(graph.mermaid().contains(#"subgraph n1["a, 1#46;5 s"]"#))
+    #expect(graph.mermaid().contains(#"["a<br/>1#46;5 s"]:::pending"#))
     #expect(graph.dot().contains(#"label="a\n1.5 s""#))
   }
 

@@ -155,6 +155,14 @@ import Testing
     #expect(graph.criticalPath?.duration == .seconds(4))
   }
 
+  @Test func aLongCriticalPathIsToldInFewNames() {
+    let operations = (1...100).map { note("\($0)") }
+    for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
+    let path = OperationGraph([operations[99]]).withDurations { _ in .seconds(1) }.criticalPath
+    #expect(path?.names.count == 100)
+    #expect(path?.description == "100 s: 1 → 2 → 3 → 4 → 5 → 6 → … 92 more … → 99 → 100")
+  }
+
   @Test func aCircleHasNoCriticalPath() {
     let (a, b) = (note("a"), note("b"))
     a ==> b ==> a

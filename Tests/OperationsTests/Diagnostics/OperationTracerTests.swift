@@ -293,7 +293,9 @@ import Testing
     #expect(summary.longestWait?.duration == .zero)
     #expect(summary.criticalPath?.duration == .milliseconds(20))
     #expect(
-      summary.description.hasPrefix("3 operations in 20 ms, 2.0 at once on average, 2 at most.\nCritical path, 20 ms: ")
+      summary.description.hasPrefix(
+        "3 operations in 20 ms, 2.0 at once on average, 2 at most.\nCritical path by dependencies, 20 ms: "
+      )
     )
   }
 
@@ -307,6 +309,48 @@ import Testing
     // Not the second before the group began.
     #expect(tracer.summary.longestWait?.name == "third")
     #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
+  }
+
+  @Test func waitingBeginsInTheQueue() async {
+    let operation = delay("a", 10)
+    tracer.trace(operation)
+    clock.advance(by: .seconds(1))
+    await run(operation, steps: 1)
+    #expect(tracer.records[0].enqueued == .seconds(1))
+    #expect(tracer.summary.longestWait?.duration == .zero)
+  }
+
+  @Test func namesAreCutInTheMiddleAndReckonedInColumns() async {
+    let names = ["/home/somebody/Documents/letters/1.txt", "日本語", "e\u{301}🍏", "esc\u{1B}[31m\nline"]
+    tracer.trace(names.map { note($0) })
+    let lines = tracer.timeline().split(separator: "\n").dropFirst()
+    #expect(lines.map { $0.components(separatedBy: "  ")[0] }.prefix(2) == ["/home/somebod…/letters/1.txt", "日本語"])
+    #expect(lines.allSatisfy { $0.hasSuffix("  pending") })
+    #expect(!tracer.timeline().contains("\u{1B}"))
+  }
+
+  @Test func aGroupThatAnOperationStartsItselfIsInsideIt() async throws {
+    let member = note("member")
+    let group = GroupOperation([member]).named("group")
+    let outer = AsyncBlockOperation { operation in
+      group.addObserver(OperationObserver(didFinish: { _ in operation.finish() }))
+      group.start()
+    }.named("outer")
+    tracer.trace(group, inside: outer)
+    OperationQueue().addOperation(outer)
+    await outer.finished()
+    #expect(tracer.records.map(\.name) == ["outer", "group", "member"])
+    #expect(tracer.records.map(\.group) == [nil, 0, 1])
+    #expect(tracer.summary.operations == 1)
+  }
+
+  @Test func followedBeforeItWasPutIntoAGroupItIsInside() async throws {
+    let (member, group) = (note("member"), GroupOperation().named("group"))
+    tracer.trace([member, group])
+    group.addOperation(member)
+    OperationQueue().addOperation(group)
+    await group.finished()
+    #expect(try record("member").group == record("group").id)
   }
 
   @Test func theGraphHasTheDurations() async {

@@ -1,13 +1,23 @@
 /// The operations that decide how long a graph takes: each waits for the one before, and no other way through takes longer.
 ///
-/// However many operations run at once, it does not get faster than this; to make it faster, begin here.
+/// However many operations run at once, it does not get faster than this; to make it faster, begin here. Where slots are few
+/// it takes longer.
 public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
   /// The names of the operations, in the order in which they run. Of groups, the members that matter.
   public let names: [String]
   /// How long these operations execute.
   public let duration: Duration
 
-  public var description: String { "\(duration.reading): " + names.joined(separator: " → ") }
+  /// The duration and the names, of a long path the first and the last few.
+  public var description: String {
+    let (first, last) = (6, 2)
+    let shown =
+      names.count <= first + last + 1
+      ? names.map(\.inOneLine)
+      : names.prefix(first).map(\.inOneLine) + ["… \(names.count - first - last) more …"]
+        + names.suffix(last).map(\.inOneLine)
+    return "\(duration.reading): " + shown.joined(separator: " → ")
+  }
 }
 
 extension OperationGraph {

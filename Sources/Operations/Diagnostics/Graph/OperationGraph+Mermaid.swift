@@ -14,6 +14,8 @@ extension OperationGraph {
       case .open(let node):
         line("subgraph n\(node)[\"\(label(of: node))\"]")
         depth += 1
+        // Otherwise a group that no arrow leads to or from would be drawn from top to bottom.
+        line("direction LR")
       case .node(let node): line("n\(node)[\"\(label(of: node))\"]:::\(nodes[node].state)")
       case .close:
         depth -= 1
@@ -43,7 +45,9 @@ extension OperationGraph {
   }
 
   private func label(of node: Int) -> String {
-    let duration = nodes[node].duration.map { "<br/>" + Self.mermaidEscaped($0.reading) } ?? ""
+    // The second line of a group's title would be hidden behind its members.
+    let separator = nodes[node].isGroup ? ", " : "<br/>"
+    let duration = nodes[node].duration.map { separator + Self.mermaidEscaped($0.reading) } ?? ""
     return Self.mermaidEscaped(nodes[node].name) + duration
   }
 

@@ -15,6 +15,8 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     return tracer.log.withLock { change(&$0[index], now) }
   }
 
+  override func operationIsEnqueued() { note { record, now in record.enqueued = now } }
+
   override func operationIsReady() {
     note { record, now in if record.started == nil { record.ready = now } }
   }

@@ -6,13 +6,15 @@ extension OperationTracer {
     /// The operation's name when it came to be followed, or its type's if it had none.
     public let name: String
     /// Whether it is one that others run inside of.
-    public let isGroup: Bool
+    public internal(set) var isGroup: Bool
     /// What it runs inside of.
-    public let group: Int?
+    public internal(set) var group: Int?
     /// The operations it waited for, as far as they are followed.
     public internal(set) var dependencies: [Int] = []
     /// When it came to be followed: a member when it was added.
     public let created: Duration
+    /// When it was added to a queue by the toolkit's verbs. Nil if that was before it came to be followed.
+    public internal(set) var enqueued: Duration?
     /// When nothing was waited for any more, keys included. Of a plain Foundation operation only known if that was so from the
     /// start.
     public internal(set) var ready: Duration?

@@ -12,8 +12,8 @@ extension OperationTracer {
   /// ```
   ///
   /// - Parameters:
-  ///   - width: How many characters a line has at most, 40 at least.
-  ///   - lines: How many operations are drawn at most; a last line says how many are not.
+  ///   - width: How many columns a line has at most, 40 at least.
+  ///   - lines: How many operations are drawn at most: those that took longest. A last line says how many are not.
   public func timeline(width: Int = 100, lines: Int = 100) -> String {
     TraceTimeline(records, now, width: max(width, 40), lines: max(lines, 0)).text
   }
@@ -37,8 +37,8 @@ private struct TraceTimeline {
     self.now = now
     start = records.compactMap { $0.started ?? $0.cancelled }.min() ?? .zero
     end = records.compactMap { $0.started == nil ? $0.cancelled : $0.finished ?? now }.max() ?? start
-    shown = Array(TraceTimeline.order(records).prefix(lines))
-    nameWidth = shown.map { TraceTimeline.name(records[$0.id], $0.depth).count }.max() ?? 0
+    shown = TraceTimeline.longest(lines, of: TraceTimeline.order(records), records)
+    nameWidth = shown.map { TraceTimeline.name(records[$0.id], $0.depth).columns }.max() ?? 0
     let rest = shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0
     barWidth = max(10, width - nameWidth - rest - 4)
   }
@@ -56,10 +56,21 @@ private struct TraceTimeline {
     return result
   }
 
+  /// Those that took longest, and so the groups around them, without changing the order.
+  private static func longest(
+    _ count: Int,
+    of order: [(id: Int, depth: Int)],
+    _ records: [OperationTracer.Record]
+  ) -> [(id: Int, depth: Int)] {
+    if order.count <= count { return order }
+    let durations = order.map { records[$0.id].duration ?? .zero }
+    let longest = order.indices.sorted { (durations[$1], $0) < (durations[$0], $1) }
+    return longest.prefix(count).sorted().map { order[$0] }
+  }
+
   private static func name(_ record: OperationTracer.Record, _ depth: Int) -> String {
-    let name = String(String.UnicodeScalarView(record.name.unicodeScalars.map { $0.properties.isPrintable ? $0 : " " }))
-    let indented = String(repeating: "  ", count: min(depth, deepest)) + name
-    return indented.count <= longestName ? indented : indented.prefix(longestName - 1) + "…"
+    let indentation = String(repeating: "  ", count: min(depth, deepest))
+    return indentation + record.name.inOneLine.shortened(to: longestName - indentation.count)
   }
 
   private static func remark(_ record: OperationTracer.Record) -> String {
@@ -75,18 +86,14 @@ private struct TraceTimeline {
     if shown.isEmpty { return "Nothing has been recorded.\n" }
     let total = (end - start).reading
     let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
-    var text = padded("", to: nameWidth) + "  " + scale + "\n"
+    var text = "".padded(to: nameWidth) + "  " + scale + "\n"
     for (id, depth) in shown {
       let record = records[id]
-      let line = padded(Self.name(record, depth), to: nameWidth) + "  " + padded(bar(record), to: barWidth)
+      let line = Self.name(record, depth).padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth)
       text += line + "  " + Self.remark(record) + "\n"
     }
     let rest = records.count - shown.count
     return rest > 0 ? text + "… and \(rest) more.\n" : text
-  }
-
-  private func padded(_ text: String, to width: Int) -> String {
-    text + String(repeating: " ", count: max(0, width - text.count))
   }
 
   private func bar(_ record: OperationTracer.Record) -> String {
@@ -112,9 +119,4 @@ private struct TraceTimeline {
     let position = (time - start) / (end - start) * Double(barWidth)
     return min(max(Int(isEnd ? position.rounded(.up) - 1 : position), 0), barWidth - 1)
   }
-}
-
-extension Unicode.Scalar.Properties {
-  /// Whether it can be in a line.
-  fileprivate var isPrintable: Bool { ![.control, .lineSeparator, .paragraphSeparator].contains(generalCategory) }
 }

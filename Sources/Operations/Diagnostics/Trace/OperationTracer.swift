@@ -33,6 +33,15 @@ public final class OperationTracer: Sendable {
   /// Begins to follow several operations.
   public func trace(_ operations: [AsyncOperation]) { trace(operations, inside: nil) }
 
+  /// Begins to follow an operation that is run by another one, which is neither a group nor known to run it: a group that
+  /// the other starts in its `execute()`, say. It is drawn inside the other, which is followed, too.
+  public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
+    trace(outer)
+    guard let index = index(of: outer) else { return }
+    log.withLock { $0[index].isGroup = true }
+    trace([operation], inside: index)
+  }
+
   /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its index.
   public var records: [Record] { log.withLock { $0.records } }
 
@@ -64,7 +73,7 @@ public final class OperationTracer: Sendable {
   /// - Returns: Its index. Nil if it is followed already.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let (name, isGroup) = (operation.displayName, operation.runsOthersInside)
-    return once(operation) {
+    return once(operation, inside: group) {
       let now = now
       let follower = OperationFollower(self, log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) })
       let (phase, isReady, isCancelled) = operation.core.withLock { core in
@@ -85,7 +94,7 @@ public final class OperationTracer: Sendable {
 
   private func follow(plain operation: Operation, inside group: Int?) {
     let (name, isReady) = (operation.displayName, operation.unfinishedDependencies.isEmpty)
-    _ = once(operation) {
+    _ = once(operation, inside: group) {
       let now = now
       return log.withLock { log in
         let index = log.add(name, isGroup: false, inside: group, now)
@@ -97,10 +106,13 @@ public final class OperationTracer: Sendable {
   }
 
   /// Calls `body` unless the operation is followed, or another thread is just beginning to.
-  private func once(_ operation: Operation, _ body: () -> Int) -> Int? {
+  private func once(_ operation: Operation, inside group: Int?, _ body: () -> Int) -> Int? {
     guard log.withLock({ $0.begin(operation) }) else { return nil }
     defer { log.withLock { $0.hasBegun(operation) } }
-    return index(of: operation) == nil ? body() : nil
+    guard let index = index(of: operation) else { return body() }
+    // It was followed before it was put into this group.
+    if let group { log.withLock { $0.put(index, inside: group) } }
+    return nil
   }
 
   func index(of operation: Operation) -> Int? {

@@ -32,6 +32,10 @@ struct TraceLog {
     return records.count - 1
   }
 
+  mutating func put(_ index: Int, inside group: Int) {
+    if records[index].group == nil { records[index].group = group }
+  }
+
   mutating func note(plain operation: Operation, _ index: Int) {
     plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
   }

@@ -80,10 +80,10 @@ struct TraceRows {
 extension TraceRows.Row {
   var name: String {
     switch kind {
-    case .groups: number == 0 ? "groups" : "groups \(number + 1)"
+    case .groups: number == 0 ? "groups" : "groups (\(number + 1))"
     case .worker(0): "main thread"
     case .worker(let worker): "worker \(worker)"
-    case .asynchronous: number == 0 ? "asynchronous" : "asynchronous \(number + 1)"
+    case .asynchronous: number == 0 ? "asynchronous" : "asynchronous (\(number + 1))"
     }
   }
 }

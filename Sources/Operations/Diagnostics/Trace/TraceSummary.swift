@@ -13,7 +13,7 @@ extension OperationTracer {
     public let peak: Int
     /// Who was ready for the longest time before it began.
     public let longestWait: Wait?
-    /// What decided how long it took. Nil as long as nothing has finished.
+    /// What decided how long it took, as far as that was dependencies. Nil as long as nothing has finished.
     public let criticalPath: CriticalPath?
 
     public struct Wait: Sendable, Hashable {
@@ -25,8 +25,10 @@ extension OperationTracer {
       let average = (parallelism * 100).rounded() / 100
       var text = "\(operations) \(operations == 1 ? "operation" : "operations") in \(elapsed.reading), "
       text += "\(average) at once on average, \(peak) at most."
-      if let criticalPath, !criticalPath.names.isEmpty { text += "\nCritical path, \(criticalPath)." }
-      if let longestWait { text += "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name)." }
+      if let criticalPath, !criticalPath.names.isEmpty { text += "\nCritical path by dependencies, \(criticalPath)." }
+      if let longestWait {
+        text += "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name.inOneLine)."
+      }
       return text
     }
   }
@@ -52,10 +54,10 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Since when nothing but a turn was waited for: the group around it has to have begun, too.
+  /// Since when nothing but a turn was waited for: it has to be in a queue, or the group around it to have begun, too.
   func wasReady(in records: [Self]) -> Duration? {
     guard let ready else { return nil }
-    return max(ready, group.flatMap { records[$0].started } ?? ready)
+    return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
   }
 
   /// How long it waited for its turn.

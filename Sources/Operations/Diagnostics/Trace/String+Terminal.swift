@@ -1,0 +1,50 @@
+/// What is to be in a line of a terminal.
+extension String {
+  /// Without what a terminal takes for orders, or breaks the line at.
+  var inOneLine: String {
+    String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.isPrintable ? $0 : " " }))
+  }
+
+  /// How many columns it takes, as terminals reckon: two for what is wide in East Asian scripts, and for emoji.
+  var columns: Int { reduce(0) { $0 + $1.columns } }
+
+  /// With blanks up to so many columns.
+  func padded(to columns: Int) -> String { self + String(repeating: " ", count: max(0, columns - self.columns)) }
+
+  /// The beginning and the end of what takes more columns: names that begin alike differ at the end.
+  func shortened(to columns: Int) -> String {
+    if self.columns <= columns { return self }
+    let room = columns - 1
+    let start = prefix(fitting: room / 2)
+    let end = String(String(reversed()).prefix(fitting: room - start.columns).reversed())
+    return start + "…" + end
+  }
+
+  private func prefix(fitting columns: Int) -> String {
+    var (text, taken) = ("", 0)
+    for character in self {
+      taken += character.columns
+      if taken > columns { break }
+      text.append(character)
+    }
+    return text
+  }
+}
+
+extension Character {
+  fileprivate var columns: Int {
+    guard let first = unicodeScalars.first else { return 0 }
+    if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
+    switch first.value {
+    case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
+      return 2
+    case _ where first.properties.generalCategory == .format: return 0
+    default: return 1
+    }
+  }
+}
+
+extension Unicode.Scalar.Properties {
+  fileprivate var isPrintable: Bool { ![.control, .lineSeparator, .paragraphSeparator].contains(generalCategory) }
+}
