@@ -1,0 +1,72 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// What random worlds and a critical look have found.
+@Suite(.timeLimit(.minutes(5)))
+struct DiagnosticsAttackTests {
+  @Test func slotsOfWhichNotAllHoldersGetOnAreNoReasonToEndTheProgram() async {
+    let queue = OperationQueue.limited(to: 2)
+    let held = HeldOperation().named("held")
+    let missing = AsyncBlockOperation { $0.finish() }.named("missing")
+    let member = AsyncBlockOperation { $0.finish() }.named("member")
+    member.waits(for: missing)
+    let group = GroupOperation("group") { HeldOperation().named("inner") }
+    group.addOperation(member)
+    queue.addOperation(held)
+    queue.addOperation(group)
+    let waiting = AsyncBlockOperation { $0.finish() }.named("waiting")
+    queue.addOperation(waiting)
+    await held.begun.opened()
+    let inner = group.operations[0] as! HeldOperation
+    await inner.begun.opened()
+    let report = queue.stallReport()
+    #expect(report.entries.first { $0.operation == "waiting" }?.cause == .saturated, "\(report)")
+    OperationQueue().addOperation(missing)
+    held.gate.open()
+    inner.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aCircleBesideAFreeHolder() async {
+    let queue = OperationQueue.limited(to: 2)
+    let held = HeldOperation().named("held")
+    let waiting = AsyncBlockOperation { $0.finish() }.named("waiting")
+    let inner = HeldOperation().named("inner")
+    let member = AsyncBlockOperation { $0.finish() }.named("member")
+    member.waits(for: waiting)
+    let group = GroupOperation([inner, member]).named("group")
+    queue.addOperation(held)
+    queue.addOperation(group)
+    queue.addOperation(waiting)
+    await held.begun.opened()
+    await inner.begun.opened()
+    let report = queue.stallReport()
+    #expect(report.entries.first { $0.operation == "waiting" }?.cause == .saturated, "\(report)")
+    held.gate.open()
+    inner.gate.open()
+    await queue.finished()
+  }
+}
+
+/// Slices of one row lie beside each other or inside each other.
+func expectNesting(_ tracer: OperationTracer, _ comment: Comment? = nil) throws {
+  let json = try #require(try JSONSerialization.jsonObject(with: tracer.chromeTrace()) as? [String: Any])
+  let events = try #require(json["traceEvents"] as? [[String: Any]])
+  var rows: [Int: [(start: Double, end: Double, name: String)]] = [:]
+  for event in events where event["ph"] as? String == "X" {
+    let (start, duration) = ((event["ts"] as! NSNumber).doubleValue, (event["dur"] as! NSNumber).doubleValue)
+    rows[(event["tid"] as! NSNumber).intValue, default: []]
+      .append((start, start + duration, event["name"] as? String ?? ""))
+  }
+  for row in rows.values {
+    var open: [Double] = []
+    for slice in row.sorted(by: { $0.start == $1.start ? $0.end > $1.end : $0.start < $1.start }) {
+      while let last = open.last, last <= slice.start + 0.0005 { open.removeLast() }
+      if let last = open.last { #expect(slice.end <= last + 0.0005, "\(slice) overlaps: \(comment ?? "")") }
+      open.append(slice.end)
+    }
+  }
+}
