@@ -50,6 +50,34 @@ struct DiagnosticsAttackTests {
     await queue.finished()
   }
 
+  /// A clock that ends an operation when it is looked at.
+  private final class TrickClock: Clock, @unchecked Sendable {
+    typealias Instant = ContinuousClock.Instant
+    let trick = Locked<(@Sendable () -> Void)?>(nil)
+    var minimumResolution: Duration { .zero }
+    var now: Instant {
+      let body = trick.withLock { trick in
+        defer { trick = nil }
+        return trick
+      }
+      body?()
+      return ContinuousClock.now
+    }
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {}
+  }
+
+  @Test func endedInTheInstantInWhichItBeginsItHasEnded() async throws {
+    let clock = TrickClock()
+    let tracer = OperationTracer(clock: clock)
+    let operation = AsyncBlockOperation { _ in }
+    tracer.trace(operation)
+    clock.trick.withLock { $0 = { operation.finish() } }
+    await start(operation)
+    let record = try #require(tracer.records.first)
+    #expect(operation.isFinished && record.state == .finished)
+    #expect(try #require(record.started) <= (try #require(record.finished)))
+  }
+
   @Test func aFanOfManyIsTracedInLinearTime() {
     let tracer = OperationTracer()
     let sink = AsyncBlockOperation { $0.finish() }

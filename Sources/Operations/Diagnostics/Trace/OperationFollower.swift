@@ -24,12 +24,15 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
   override func operationBegins() {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), MainQueue.isCurrent, tracer.now)
     let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
-    let name = tracer.log.withLock { log in
-      let worker = log.worker(thread, isMain: isMain)
-      (log[index].started, log[index].worker, log[index].state) = (now, worker, .executing)
+    let (name, hasEnded) = tracer.log.withLock { log in
+      let end = log[index].finished
+      (log[index].started, log[index].worker) = (min(now, end ?? now), log.worker(thread, isMain: isMain))
       if log[index].group == nil { log[index].queue = queue }
-      return log[index].name
+      if end == nil { log[index].state = .executing }
+      return (log[index].name, end != nil)
     }
+    // Somebody may have finished it in the instant in which it was started.
+    if hasEnded { return }
     Signposts.begin(index, of: ObjectIdentifier(tracer), name)
   }
 
