@@ -50,6 +50,20 @@ struct DiagnosticsAttackTests {
     await queue.finished()
   }
 
+  @Test func tracedLateAnExecutingOperationIsExecuting() async {
+    let held = HeldOperation().named("held")
+    await start(held)
+    let tracer = OperationTracer()
+    tracer.trace(held)
+    #expect(tracer.records.first?.state == .executing)
+    held.gate.open()
+    await held.finished()
+    let cancelled = HeldOperation().named("cancelled")
+    cancelled.cancel()
+    tracer.trace(cancelled)
+    #expect(tracer.records.last?.state == .cancelled)
+  }
+
   /// A clock that ends an operation when it is looked at.
   private final class TrickClock: Clock, @unchecked Sendable {
     typealias Instant = ContinuousClock.Instant

@@ -86,6 +86,10 @@ public final class OperationTracer: Sendable {
           (log[follower.index].cancelled, log[follower.index].state) = (now, .cancelled)
         }
         if phase == .executing, log[follower.index].started == nil { log[follower.index].started = now }
+        // Unless it has been told of something since.
+        if log[follower.index].state == .pending, log[follower.index].finished == nil {
+          log[follower.index].state = isCancelled ? .cancelled : phase == .executing ? .executing : .pending
+        }
       }
       if phase == .ending || phase == .finished { follower.operationEnds(operation) }
       return follower.index
