@@ -50,6 +50,25 @@ struct DiagnosticsAttackTests {
     await queue.finished()
   }
 
+  @Test func askedWhilePausesEnd() async {
+    for _ in 0..<200 {
+      let clock = ManualClock()
+      let retry = RetryOperation<Int>(attempts: 2, backoff: .constant(.seconds(1))) { attempt in
+        ResultOperation { if attempt == 1 { throw TestError("again") } else { 1 } }
+      }
+      let group = GroupOperation([retry]).named("group")
+      group.clock = clock
+      OperationQueue().addOperation(group)
+      await clock.waitForSleepers(1)
+      await onThreads(2) { thread in
+        if thread == 0 { clock.advance(by: .seconds(1)) } else {
+          for _ in 0..<5 { _ = group.stallReport() }
+        }
+      }
+      await group.finished()
+    }
+  }
+
   @Test func tracedLateAnExecutingOperationIsExecuting() async {
     let held = HeldOperation().named("held")
     await start(held)

@@ -88,8 +88,8 @@ struct StallWalk {
   }
 
   private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
-    let (stamp, time, pause, condition, place) = operation.core.withLock { core in
-      (StallNode.Stamp(core), core.startTime, core.extras?.pause, core.extras?.condition, core.stallPlace)
+    let (stamp, time, isPauseOver, condition, place) = operation.core.withLock { core in
+      (StallNode.Stamp(core), core.startTime, core.extras?.pause?.isOver, core.extras?.condition, core.stallPlace)
     }
     nodes[node].stamp = stamp
     nodes[node].elapsed = stamp.phase == .pending ? nil : time.elapsed
@@ -104,8 +104,8 @@ struct StallWalk {
       if waitForKeys(node, operation) == 0 { nodes[node].obstacle = .condition(condition) }
     case .executing:
       if waitForMembers(node, operation) > 0 { return }
-      if let pause {
-        if pause.isOver { waitForSlot(node, operation) } else { nodes[node].obstacle = .pausing }
+      if let isPauseOver {
+        if isPauseOver { waitForSlot(node, operation) } else { nodes[node].obstacle = .pausing }
       } else if let group = operation as? GroupOperation {
         nodes[node].obstacle = group.isSuspended && !group.isWindingDown ? .waitsForMembers : .ending
       } else {
