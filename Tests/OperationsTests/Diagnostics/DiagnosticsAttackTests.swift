@@ -50,6 +50,22 @@ struct DiagnosticsAttackTests {
     await queue.finished()
   }
 
+  @Test func oneWhoseDependencyIsJustTellingOfItsEndIsNotCalledUnready() async {
+    let queue = OperationQueue()
+    let first = AsyncBlockOperation { $0.finish() }.named("first")
+    let second = AsyncBlockOperation { $0.finish() }.named("second")
+    second.waits(for: first)
+    let causes = Journal<StallReport.Cause?>()
+    first.addObserver(
+      OperationObserver(didFinish: { _ in
+        causes.write(queue.stallReport().entries.first { $0.operation == "second" }?.cause)
+      })
+    )
+    queue.addOperations([first, second])
+    await second.finished()
+    #expect(causes.entries == [.moving])
+  }
+
   @Test func askedWhilePausesEnd() async {
     for _ in 0..<200 {
       let clock = ManualClock()

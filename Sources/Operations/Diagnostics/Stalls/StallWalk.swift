@@ -193,8 +193,11 @@ struct StallWalk {
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue(let queue):
       look(into: queue)
-      let isReady = (operation as? AsyncOperation)?.isReadyForFoundation ?? operation.isReady
-      if isReady { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
+      let own = operation as? AsyncOperation
+      // Somebody is just about to tell Foundation. Asked first: what has been told before is known.
+      let isToBeTold = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
+      let isReady = own?.isReadyForFoundation ?? operation.isReady
+      if isReady || isToBeTold { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
     }
   }
 
