@@ -66,6 +66,30 @@ struct DiagnosticsAttackTests {
     #expect(causes.entries == [.moving])
   }
 
+  @Test func whoWaitsForASlotThatIsPartOfACircleIsToldOfIt() async {
+    let queue = OperationQueue.limited(to: 1)
+    let first = AsyncBlockOperation { $0.finish() }.named("first")
+    let member = AsyncBlockOperation { $0.finish() }.named("member")
+    member.waits(for: first)
+    let group = GroupOperation([member]).named("group")
+    let second = AsyncBlockOperation { $0.finish() }.named("second")
+    let third = AsyncBlockOperation { $0.finish() }.named("third")
+    third.waits(for: second)
+    let begun = Gate()
+    group.addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    queue.addOperations([group, first, second, third])
+    await begun.opened()
+    let report = queue.stallReport()
+    let entries = Dictionary(uniqueKeysWithValues: report.entries.map { ($0.operation, $0) })
+    #expect(entries["second"]?.cause == .circle && entries["second"]?.root == "group", "\(report)")
+    let sentence = "; “group” waits for its member “member”, which waits for “first”"
+    #expect(entries["second"]?.description.contains(sentence) == true, "\(report)")
+    #expect(entries["third"]?.cause == .circle && entries["third"]?.root == "group", "\(report)")
+    #expect(entries["third"]?.description.contains("in a circle") == true, "\(report)")
+    queue.maxConcurrentOperationCount = -1
+    await queue.finished()
+  }
+
   @Test func askedWhilePausesEnd() async {
     for _ in 0..<200 {
       let clock = ManualClock()
@@ -83,6 +107,27 @@ struct DiagnosticsAttackTests {
       }
       await group.finished()
     }
+  }
+
+  @Test func manyWhoWaitForACircleThroughManyMembers() async {
+    let queue = OperationQueue.limited(to: 1)
+    let waiters = OperationQueue()
+    let (wanted, last) = (AsyncBlockOperation { $0.finish() }.named("wanted"), AsyncBlockOperation { $0.finish() })
+    last.waits(for: wanted)
+    let held = (0..<4000).map { _ in HeldOperation() }
+    let group = GroupOperation(held + [last]).named("group")
+    queue.addOperation(group)
+    for operation in held { await operation.begun.opened() }
+    queue.addOperation(wanted)
+    let others = (0..<4000).map { _ in AsyncBlockOperation { $0.finish() } }
+    for other in others { other.waits(for: wanted) }
+    waiters.addOperations(others)
+    let report = waiters.stallReport()
+    #expect(report.entries.count == 8003 && report.entries.count { $0.cause == .circle } == 4003)
+    queue.maxConcurrentOperationCount = -1
+    for operation in held { operation.gate.open() }
+    await queue.finished()
+    await waiters.finished()
   }
 
   @Test func tracedLateAnExecutingOperationIsExecuting() async {

@@ -41,8 +41,17 @@ struct StallFindings {
     circles = order.circles
     for node in order.order { findings[node] = finding(of: node) }
     for (index, circle) in circles.enumerated() {
-      for node in circle {
-        findings[node] = Finding(cause: .circle, severity: .circle, explainer: node, depth: 0, circle: index)
+      for (position, node) in circle.enumerated() {
+        // Whoever has the slot speaks for slots.
+        let isSlots = nodes[node].operation == nil
+        findings[node] = Finding(
+          cause: .circle,
+          severity: .circle,
+          explainer: isSlots ? circle[(position + 1) % circle.count] : node,
+          distance: isSlots ? 1 : 0,
+          depth: 0,
+          circle: index
+        )
       }
     }
     // Everybody else waits for one of those, directly or not.

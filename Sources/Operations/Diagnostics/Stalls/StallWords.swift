@@ -10,11 +10,17 @@ struct StallWords {
   private let findings: StallFindings
   /// Of those that are in a circle.
   private var positions: [Int: Int] = [:]
+  /// By what each of those waits for the next. Looked for once: it may be one of many, and many may tell of the circle.
+  private var steps: [Int: StallNode.Wait] = [:]
 
   init(_ findings: StallFindings) {
     self.findings = findings
     for circle in findings.circles {
-      for (position, node) in circle.enumerated() { positions[node] = position }
+      for (position, node) in circle.enumerated() {
+        let next = circle[(position + 1) % circle.count]
+        positions[node] = position
+        steps[node] = findings.nodes[node].waits.first { $0.node == next }
+      }
     }
   }
 
@@ -67,9 +73,10 @@ struct StallWords {
     let next = findings.nodes[wait.node]
     if next.operation != nil { return "\(phrase(wait, of: node)), which \(rest(wait.node))" }
     // Slots.
-    guard let holder = findings[wait.node].wait else { return predicate(of: next) }
+    let beyond = findings[wait.node]
+    guard let holder = beyond.wait?.node ?? (beyond.circle == nil ? nil : beyond.explainer) else { return predicate(of: next) }
     let slots = "waits for a slot of \(next.place?.description ?? "its queue"), taken by \(holders(next))"
-    return finding.cause == .saturated ? slots : "\(slots); \(name(holder.node)) \(rest(holder.node))"
+    return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
   }
 
   /// The same, if the bottom of it is further on than the next operation.
@@ -109,7 +116,7 @@ struct StallWords {
     for step in circle.indices {
       let node = circle[(position + step) % circle.count]
       let next = circle[(position + step + 1) % circle.count]
-      guard let wait = findings.nodes[node].waits.first(where: { $0.node == next }) else { continue }
+      guard let wait = self.steps[node] else { continue }
       if findings.nodes[next].operation == nil {
         slots = "waits for a slot of \(findings.nodes[next].place?.description ?? "its queue"), taken by "
       } else if !slots.isEmpty {
