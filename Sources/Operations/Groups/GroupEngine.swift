@@ -219,7 +219,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     // Asked once: it may become ready at any moment.
     let isStarted = member.isFinished || member.isReady
     if isStarted, !member.isFinished {
-      for trace in traces { trace.operationBegins() }
+      // Foundation starts one that is cancelled only to finish it.
+      if !member.isCancelled { for trace in traces { trace.operationBegins() } }
       member.start()
     }
     if member.isFinished { return foreignMemberDidFinish(member, traces) }

@@ -227,6 +227,32 @@ struct DiagnosticsAttackTests {
     #expect(try #require(record.started) <= (try #require(record.finished)))
   }
 
+  @Test func aPlainMemberThatIsCancelledHasNotExecuted() async throws {
+    let tracer = OperationTracer()
+    let group = GroupOperation([BlockOperation {}.named("plain")]).named("group")
+    tracer.trace(group)
+    group.cancel()
+    OperationQueue().addOperation(group)
+    await group.finished()
+    let record = try #require(tracer.records.first { $0.name == "plain" })
+    #expect(record.started == nil && record.state == .cancelled && record.finished != nil)
+  }
+
+  @Test func aPlainMemberThatIsTracedWhileItExecutesEnds() async throws {
+    let tracer = OperationTracer()
+    let classic = ClassicOperation().named("classic")
+    let group = GroupOperation([classic]).named("group")
+    OperationQueue().addOperation(group)
+    await classic.begun.opened()
+    tracer.trace(group)
+    classic.gate.open()
+    await group.finished()
+    let record = try #require(tracer.records.first { $0.name == "classic" })
+    withKnownIssue("the group asks who follows it only before it starts the member") {
+      #expect(record.finished != nil && record.state == .finished)
+    }
+  }
+
   @Test func anOperationThatOutlivesItsStarterIsNotOnItsRow() async throws {
     let clock = ManualClock()
     let tracer = OperationTracer(clock: clock)
