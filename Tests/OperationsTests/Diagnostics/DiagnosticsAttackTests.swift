@@ -156,7 +156,9 @@ struct DiagnosticsAttackTests {
       OperationQueue().addOperation(group)
       await clock.waitForSleepers(1)
       await onThreads(2) { thread in
-        if thread == 0 { clock.advance(by: .seconds(1)) } else {
+        if thread == 0 {
+          clock.advance(by: .seconds(1))
+        } else {
           for _ in 0..<5 { _ = group.stallReport() }
         }
       }

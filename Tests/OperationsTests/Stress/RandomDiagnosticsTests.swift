@@ -12,7 +12,11 @@ import Testing
 struct RandomDiagnosticsTests {
   private enum Kind { case instant, held, plain, condition, retry, group }
 
-  private enum Place: Equatable { case queue(Int), group(Int), missing }
+  private enum Place: Equatable {
+    case queue(Int)
+    case group(Int)
+    case missing
+  }
 
   private final class Item {
     let index: Int
@@ -42,7 +46,7 @@ struct RandomDiagnosticsTests {
     var name: String { "\(index)" }
   }
 
-  private enum Step: Equatable { case executed(Int), finished(Int) }
+  private enum Step: Equatable { case executed(Int) }
 
   private final class World {
     var generator: SeededGenerator
@@ -76,7 +80,9 @@ struct RandomDiagnosticsTests {
       let (journal, gate, begun, token) = (journal, Gate(), Gate(), LiveCount.Token(live))
       let groups = items.filter { $0.kind == .group }.map(\.index)
       var place = Place.queue(Int.random(in: 0..<queues.count, using: &generator))
-      if let group = groups.randomElement(using: &generator), one(of: 2) { place = .group(group) } else if one(of: 9) {
+      if let group = groups.randomElement(using: &generator), one(of: 2) {
+        place = .group(group)
+      } else if one(of: 9) {
         place = .missing
       }
       let kinds: [Kind] = [.instant, .instant, .instant, .held, .plain, .condition, .retry, .group, .group]
@@ -197,7 +203,9 @@ struct RandomDiagnosticsTests {
 
     func cancelSome() {
       for item in items where item.kind != .group && item.kind != .retry && one(of: 12) {
-        guard let own = item.own, item.isWaiting, !item.operation.isExecuting, !ring.contains(item.index) else { continue }
+        guard let own = item.own, item.isWaiting, !item.operation.isExecuting, !ring.contains(item.index) else {
+          continue
+        }
         if item.keys.isEmpty, item.kind == .instant { own.cancel() }
       }
     }
@@ -227,7 +235,9 @@ struct RandomDiagnosticsTests {
       return true
     }
 
-    private var asking: [Item] { items.filter { !$0.keys.isEmpty && $0.isWaiting && unfinishedDependencies($0).isEmpty } }
+    private var asking: [Item] {
+      items.filter { !$0.keys.isEmpty && $0.isWaiting && unfinishedDependencies($0).isEmpty }
+    }
 
     /// Those with whom it shares a key, or who share one with those.
     func isKeptBack(_ item: Item) -> Bool {
@@ -301,7 +311,9 @@ struct RandomDiagnosticsTests {
       while true {
         var changed = false
         for item in items {
-          for (point, rank) in [(count + item.index, item.isWaiting ? beginningRank(item) : 0), (item.index, endRank(item))]
+          for (point, rank) in [
+            (count + item.index, item.isWaiting ? beginningRank(item) : 0), (item.index, endRank(item)),
+          ]
           where ranks[point] != rank {
             ranks[point] = rank
             changed = true
@@ -370,7 +382,8 @@ struct RandomDiagnosticsTests {
     let (queues, tracer, otherTracer) = (world.queues, world.tracer, world.otherTracer)
     let groups = world.items.compactMap(\.group)
     let all = world.items.map(\.operation)
-    let mayCircle = !world.ring.isEmpty || queues.contains { $0.maxConcurrentOperationCount >= 0 }
+    let mayCircle =
+      !world.ring.isEmpty || queues.contains { $0.maxConcurrentOperationCount >= 0 }
       || groups.contains { $0.maxConcurrentOperationCount >= 0 }
     let own = Set(world.items.filter { $0.own != nil }.map(\.name))
     let asker = Task.detached {
@@ -381,7 +394,9 @@ struct RandomDiagnosticsTests {
         for entry in report.entries {
           if entry.cause == .circle, !mayCircle { complaints.write("circle: \(entry)") }
           // Foundation's books are settled a moment late for plain ones, which nobody can see.
-          if entry.cause == .notReady, entry.root == nil, own.contains(entry.operation) { complaints.write("notReady: \(entry)") }
+          if entry.cause == .notReady, entry.root == nil, own.contains(entry.operation) {
+            complaints.write("notReady: \(entry)")
+          }
         }
         if let group = groups.randomElement() { _ = group.stallReport().description }
         _ = OperationGraph(all).mermaid().count + OperationGraph(Array(all.shuffled().prefix(3))).dot().count
@@ -508,9 +523,9 @@ struct RandomDiagnosticsTests {
         continue
       }
       #expect(record.created <= started && started <= finished, "seed \(seed): \(record)")
-      if let ready = record.ready { #expect(record.created <= ready && ready <= started, "seed \(seed): \(record)") } else if
-        item.own != nil
-      {
+      if let ready = record.ready {
+        #expect(record.created <= ready && ready <= started, "seed \(seed): \(record)")
+      } else if item.own != nil {
         Issue.record("seed \(seed): never ready: \(record)")
       }
       for dependency in item.dependencies where world.ring.first != item.index {

@@ -74,7 +74,9 @@ struct StallWords {
     if next.operation != nil { return "\(phrase(wait, of: node)), which \(rest(wait.node))" }
     // Slots.
     let beyond = findings[wait.node]
-    guard let holder = beyond.wait?.node ?? (beyond.circle == nil ? nil : beyond.explainer) else { return predicate(of: next) }
+    guard let holder = beyond.wait?.node ?? (beyond.circle == nil ? nil : beyond.explainer) else {
+      return predicate(of: next)
+    }
     let slots = "waits for a slot of \(next.place?.description ?? "its queue"), taken by \(holders(next))"
     return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
   }
