@@ -217,6 +217,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation says itself when the time of its timeout begins.
   var startsDeadlineItself: Bool { false }
 
+  /// Whether it is of a kind that cannot forget to call `finish`.
+  var finishesByItself: Bool { false }
+
   /// Whether it is of a kind that other operations may run inside of.
   var runsOthersInside: Bool { false }
 

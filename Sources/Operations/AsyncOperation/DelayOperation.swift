@@ -25,5 +25,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   public override func didCancel() { finish() }
 
+  override var finishesByItself: Bool { true }
+
   override func willFinish() { timer.withLock { $0 }?.cancel() }
 }

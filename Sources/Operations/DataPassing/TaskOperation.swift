@@ -47,6 +47,8 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     }
   }
 
+  final override var finishesByItself: Bool { true }
+
   final override func dropWork() { _ = takeBody() }
 
   private func takeBody() -> (@Sendable () async throws -> Output)? {

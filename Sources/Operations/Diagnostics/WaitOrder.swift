@@ -12,16 +12,16 @@ struct WaitOrder {
 
   /// - Parameters:
   ///   - waits: What each one waits for.
-  ///   - needsAny: Those for which one of these is enough.
+  ///   - needed: How many of these are enough. Nil is all of them.
   ///   - rank: In which order those are done that wait for nothing; whatever they make possible comes before the next. So who
-  ///     needs any comes as early as one of those that it waits for.
-  init(_ waits: [[Int]], needsAny: (Int) -> Bool = { _ in false }, rank: (Int) -> Int = { _ in 0 }) {
+  ///     needs one comes as early as the first of those that it waits for.
+  init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() {
       for one in waited { dependents[one].append(waiter) }
     }
     self.dependents = dependents
-    var missing = waits.indices.map { needsAny($0) ? min(waits[$0].count, 1) : waits[$0].count }
+    var missing = waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }
     let free = missing.indices.filter { missing[$0] == 0 }
     var done = 0
     for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) {

@@ -215,7 +215,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func startForeign(_ member: Operation) {
-    let traces = state.withLock { $0.group }?.traces.compactMap { $0.trace(of: member) } ?? []
+    let traces = traces(of: member)
     // Asked once: it may become ready at any moment.
     let isStarted = member.isFinished || member.isReady
     if isStarted, !member.isFinished {
@@ -229,14 +229,24 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     // settled by another thread at this moment. Foundation starts it when they are.
     FinishRelay { self.foreignMemberDidFinish(member, traces) }.wait(for: [member])
     guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
+    for trace in traces where !member.isCancelled {
+      trace.operationBegins()
+      trace.executionReturned()
+    }
     queue.addOperation(member)
     queue.nudge()
   }
 
   // MARK: Members end
 
+  /// Of a plain Foundation operation, which cannot keep them itself.
+  private func traces(of member: Operation) -> [OperationTrace] {
+    state.withLock { $0.group }?.traces.compactMap { $0.trace(of: member) } ?? []
+  }
+
+  /// - Parameter traces: Those that have seen it begin. Others may have come since.
   private func foreignMemberDidFinish(_ member: Operation, _ traces: [OperationTrace]) {
-    for trace in traces { trace.operationEnds(member) }
+    for trace in traces.isEmpty ? self.traces(of: member) : traces { trace.operationEnds(member) }
     let (index, wait) = state.withLock { state in
       let id = ObjectIdentifier(member)
       return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))

@@ -31,21 +31,27 @@ import Testing
   @Test func oneOfSeveralIsEnoughForThoseThatNeedAny() {
     // 0 needs any of 1, which waits for 0, and 2, which is free.
     let waits = [[1, 2], [0], []]
-    #expect(WaitOrder(waits) { $0 == 0 }.circles.isEmpty)
-    #expect(WaitOrder(waits) { $0 == 0 }.order == [2, 0, 1])
+    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }).circles.isEmpty)
+    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }).order == [2, 0, 1])
     #expect(WaitOrder(waits).circles == [[0, 1]])
   }
 
   @Test func namedTwiceIsWaitedForOnce() {
     #expect(WaitOrder([[1, 1], []]).order == [1, 0])
-    #expect(WaitOrder([[1, 1], []]) { $0 == 0 }.order == [1, 0])
+    #expect(WaitOrder([[1, 1], []], needed: { $0 == 0 ? 1 : nil }).order == [1, 0])
+  }
+
+  @Test func twoOfSeveralMayBeNeeded() {
+    // 0 needs two of 1, which waits for 0, and of 2 and 3, of which one waits for 0, too.
+    #expect(WaitOrder([[1, 2, 3], [0], [], []], needed: { $0 == 0 ? 2 : nil }).order == [2, 3, 0, 1])
+    #expect(WaitOrder([[1, 2, 3], [0], [0], []], needed: { $0 == 0 ? 2 : nil }).circles == [[0, 1]])
   }
 
   @Test func whoNeedsAnyComesWithTheFirstInRank() {
     // 0 needs any of 1 and 2, which wait for 3 and 4.
     let waits = [[1, 2], [3], [4], [], []]
-    #expect(WaitOrder(waits, needsAny: { $0 == 0 }, rank: { $0 == 3 ? 1 : 0 }).order == [4, 2, 0, 3, 1])
-    #expect(WaitOrder(waits, needsAny: { $0 == 0 }, rank: { $0 == 4 ? 1 : 0 }).order == [3, 1, 0, 4, 2])
+    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }, rank: { $0 == 3 ? 1 : 0 }).order == [4, 2, 0, 3, 1])
+    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }, rank: { $0 == 4 ? 1 : 0 }).order == [3, 1, 0, 4, 2])
   }
 
   @Test func longChainsAndCirclesTakeNoStack() {

@@ -53,18 +53,21 @@ extension OperationGraph {
   }
 
   private func label(of node: Int) -> String {
-    var text = "\""
+    var (text, length) = ("\"", 0)
     for character in nodes[node].name.unicodeScalars {
       switch character {
       case "\"", "\\": text += "\\\(character)"
       case "\n": text += "\\n"
+      case "\t": text += " "
       // Graphviz knows the entities of HTML.
       case "&": text += "&amp;"
-      case _ where character.properties.generalCategory == .control: text += " "
-      default: text.unicodeScalars.append(character)
+      default: text.unicodeScalars.append(character.shown)
       }
+      length += 1
+      // It takes 16,384 bytes at once.
+      if length.isMultiple(of: 2000) { text += "\" + \"" }
     }
-    if let duration = nodes[node].duration { text += "\\n" + duration.reading }
+    if let duration = nodes[node].duration { text += (nodes[node].isGroup ? ", " : "\\n") + duration.reading }
     return text + "\""
   }
 }

@@ -59,9 +59,9 @@ extension OperationGraph {
       case "\n": text += "<br/>"
       case " " where !text.isEmpty && text.last != " ": text += " "
       case "0"..."9", "a"..."z", "A"..."Z", ",": text.unicodeScalars.append(character)
-      case _ where character.properties.generalCategory == .control: text += " "
-      case _ where character.isASCII: text += "#\(character.value);"
-      default: text.unicodeScalars.append(character)
+      case "\t": text += " "
+      case " "..."~": text += "#\(character.value);"
+      default: text.unicodeScalars.append(character.shown)
       }
     }
     return text

@@ -1,6 +1,6 @@
 /// What is at the bottom of it, for every point of the graph of what is waited for.
 ///
-/// Who waits for several others is as badly off as with the worst of them; who needs any of several slots, as with the best.
+/// Who waits for several others is as badly off as with the worst of them; who needs one of several slots, as with the best.
 /// O(n + e), without recursion.
 struct StallFindings {
   struct Finding {
@@ -10,7 +10,9 @@ struct StallFindings {
     var wait: StallNode.Wait?
     /// The point that the cause is about.
     let explainer: Int
-    /// How many operations further on that is.
+    /// The point at the very bottom.
+    let bottom: Int
+    /// How many operations further on the explainer is.
     var distance = 0
     /// How many steps of whatever kind it is to the very bottom.
     let depth: Int
@@ -35,7 +37,7 @@ struct StallFindings {
     findings = Array(repeating: nil, count: nodes.count)
     let order = WaitOrder(
       nodes.map { $0.waits.map(\.node) },
-      needsAny: { nodes[$0].operation == nil },
+      needed: { nodes[$0].needed },
       rank: { (nodes[$0].obstacle ?? .ending).cause.rank }
     )
     circles = order.circles
@@ -48,6 +50,7 @@ struct StallFindings {
           cause: .circle,
           severity: .circle,
           explainer: isSlots ? circle[(position + 1) % circle.count] : node,
+          bottom: isSlots ? circle[(position + 1) % circle.count] : node,
           distance: isSlots ? 1 : 0,
           depth: 0,
           circle: index
@@ -86,27 +89,40 @@ struct StallFindings {
   }
 
   private func finding(of node: Int) -> Finding {
-    // Who needs any comes as soon as there is one; the others, to come or in a circle, are no better.
-    let waits = nodes[node].waits.filter { findings[$0.node] != nil }
+    if let wait = decisiveWait(of: node) { return finding(of: node, through: wait) }
+    let (cause, rank) = (nodes[node].obstacle ?? .ending).cause
+    let severity = Severity(rank: rank, elapsed: nodes[node].elapsed ?? .zero)
+    var depth = -1
+    if case .operation = nodes[node].subject { depth = 0 }
+    return Finding(cause: cause, severity: severity, explainer: node, bottom: node, depth: depth)
+  }
+
+  /// The worst of those that have to be over; if some of them are enough, of so many of the best.
+  private func decisiveWait(of node: Int) -> StallNode.Wait? {
     let isLess = { (left: StallNode.Wait, right: StallNode.Wait) in
       let (left, right) = (self[left.node], self[right.node])
       return left.severity == right.severity ? left.distance > right.distance : left.severity < right.severity
     }
-    let needsAny = nodes[node].operation == nil
-    if let wait = needsAny ? waits.min(by: isLess) : waits.max(by: isLess) { return finding(of: node, through: wait) }
-    let (cause, rank) = (nodes[node].obstacle ?? .ending).cause
-    let severity = Severity(rank: rank, elapsed: nodes[node].elapsed ?? .zero)
-    if case .operation = nodes[node].subject {
-      return Finding(cause: cause, severity: severity, explainer: node, depth: 0)
-    }
-    return Finding(cause: cause, severity: severity, explainer: node, depth: -1)
+    guard let needed = nodes[node].needed else { return nodes[node].waits.max(by: isLess) }
+    // It comes as soon as there are enough; the others, to come or in a circle, are no better.
+    let waits = nodes[node].waits.filter { findings[$0.node] != nil }
+    return waits.isEmpty ? nil : waits.sorted(by: isLess)[min(needed, waits.count) - 1]
   }
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
     let next = self[wait.node]
     let depth = next.depth + 1
+    // The cause of a place is that of the operation that waits for it.
+    let bottom = nodes[next.bottom].operation == nil ? node : next.bottom
     if let cause = ownCause(wait, next) {
-      return Finding(cause: cause, severity: next.severity, wait: wait, explainer: node, depth: depth)
+      return Finding(
+        cause: cause,
+        severity: next.severity,
+        wait: wait,
+        explainer: node,
+        bottom: bottom,
+        depth: depth
+      )
     }
     let isStep = nodes[wait.node].operation != nil && !isOwnBeginning(wait, of: node)
     return Finding(
@@ -114,6 +130,7 @@ struct StallFindings {
       severity: next.severity,
       wait: wait,
       explainer: next.explainer,
+      bottom: bottom,
       distance: next.distance + (isStep ? 1 : 0),
       depth: depth
     )

@@ -37,7 +37,7 @@ struct StallNode {
     /// A group without members that waits for some.
     case waitsForMembers
     case notReady
-    case condition(String?)
+    case condition(String)
     case executing
     case pausing
     /// It is about to be started.
@@ -54,6 +54,8 @@ struct StallNode {
 
   let subject: Subject
   var waits: [Wait] = []
+  /// How many of them have to be over. Nil is all of them.
+  var needed: Int?
   var obstacle: Obstacle?
   var place: StallPlace?
   /// How long it has been in the phase it is in, if it has been started.

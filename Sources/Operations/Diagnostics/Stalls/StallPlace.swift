@@ -25,9 +25,9 @@ enum StallPlace {
   /// As sentences speak of it.
   var description: String {
     switch self {
-    case .group(let group): "the group \(group.quotedName)"
+    case .group(let group): "the group “\(group.displayName.inOneLine)”"
     case .queue(.main): "the main queue"
-    case .queue: name.map { "the queue “\($0)”" } ?? "its queue"
+    case .queue: name.map { "the queue “\($0.inOneLine)”" } ?? "its queue"
     }
   }
 

@@ -42,24 +42,29 @@ extension StallReport {
   private static let attempts = 3
 
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
-    var findings: StallFindings
-    var attempt = 1
-    repeat {
-      var nodes = StallWalk(from: operations, lookingInto: queues).nodes
-      findings = StallFindings(nodes)
-      // Each was looked at at another moment: it is a circle if all of them still wait as they did.
-      let moved = findings.circles.filter { $0.contains { nodes[$0].hasMoved } }
+    var findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
+    for _ in 1..<Self.attempts where !findings.movedCircles.isEmpty {
+      findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
+    }
+    while true {
+      let moved = findings.movedCircles
       if moved.isEmpty { break }
-      if attempt == Self.attempts {
-        for node in moved.joined() { (nodes[node].waits, nodes[node].obstacle) = ([], .starting(nil)) }
-        findings = StallFindings(nodes)
-      }
-      attempt += 1
-    } while attempt <= Self.attempts
+      var nodes = findings.nodes
+      for node in moved.joined() { (nodes[node].waits, nodes[node].obstacle) = ([], .starting(nil)) }
+      findings = StallFindings(nodes)
+    }
     self.init(subject: subject, entries: StallWords(findings).entries)
   }
 }
 
-extension StallNode {
-  fileprivate var hasMoved: Bool { operation.map { Stamp(of: $0) != stamp } ?? false }
+extension StallFindings {
+  /// Each was looked at at another moment: it is a circle only if all of them still wait as they did.
+  fileprivate var movedCircles: [[Int]] {
+    circles.filter { circle in
+      circle.contains { node in
+        guard let operation = nodes[node].operation else { return false }
+        return StallNode.Stamp(of: operation) != nodes[node].stamp
+      }
+    }
+  }
 }

@@ -9,12 +9,15 @@ extension StallReport {
     public let cause: Cause
     /// The names of what it waits for itself: operations that it depends on, that have its keys, that take the slots.
     public let waitsFor: [String]
-    /// The name of the operation at the bottom of it, if that is another one.
+    /// The name of the operation at the very bottom of it, if that is another one.
     public let root: String?
-    /// How long it has been executing, or its conditions have been evaluated, to within a few milliseconds. Not known of plain
-    /// Foundation operations.
+    /// How long it has been executing, or its conditions have been evaluated, to within a few milliseconds of the system's
+    /// time. Not known of plain Foundation operations.
     public let elapsed: Duration?
     /// One sentence that says all of this.
     public let description: String
+
+    /// Whether it waits for no other operation, or for itself in a circle.
+    var isRoot: Bool { waitsFor.isEmpty || (cause == .circle && root == nil) }
   }
 }

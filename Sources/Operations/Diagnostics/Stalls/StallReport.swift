@@ -2,7 +2,7 @@
 /// ``GroupOperation/stallReport(alsoIn:)``.
 ///
 /// ```
-/// The queue “sync” has not finished, for 3 operations have not:
+/// 3 operations have not finished, in the queue “sync” or where it waits:
 /// “login” was never added to a queue or a group.
 /// “upload” waits for “login”, which was never added to a queue or a group.
 /// “report” waits for “upload”, which waits for “login”, which was never added to a queue or a group.
@@ -16,8 +16,8 @@ public struct StallReport: Sendable, Hashable, Codable {
   /// wait for elsewhere. Those at the bottom of it first, then those that wait for these, and so on.
   public let entries: [Entry]
 
-  /// The entries at the bottom of it: they wait for no other operation.
-  public var roots: [Entry] { entries.filter { $0.waitsFor.isEmpty } }
+  /// The entries at the bottom of it: they wait for no other operation, or for themselves in a circle.
+  public var roots: [Entry] { entries.filter(\.isRoot) }
 }
 
 extension StallReport: CustomStringConvertible {
@@ -28,8 +28,8 @@ extension StallReport: CustomStringConvertible {
     if entries.isEmpty { return "Nothing is left to be done in \(subject)." }
     let sentences = entries.prefix(Self.longestText).map(\.description).joined(separator: "\n")
     let rest = entries.count - Self.longestText
-    let header = entries.count == 1 ? "1 operation has not" : "\(entries.count) operations have not"
-    return subject.prefix(1).uppercased() + subject.dropFirst() + " has not finished, for \(header):\n\(sentences)"
+    let header = entries.count == 1 ? "1 operation has" : "\(entries.count) operations have"
+    return "\(header) not finished, in \(subject) or where it waits:\n\(sentences)"
       + (rest > 0 ? "\n… and \(rest) more." : "")
   }
 }

@@ -12,7 +12,7 @@ struct StallWalk {
   /// Where operations are that do not know themselves. Kept alive with them, for addresses may be used again.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var queues: [ObjectIdentifier: OperationQueue] = [:]
-  /// Operations of which nobody has said yet where they are.
+  /// Operations that do not know themselves where they are: others may still lead there.
   private var unplaced: [(node: Int, operation: Operation, isCertain: Bool)] = []
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
@@ -21,14 +21,19 @@ struct StallWalk {
     while true {
       while let node = toVisit.popLast() { visit(node) }
       if unplaced.isEmpty { break }
-      // The others may have led to the queue that they are in.
       let unplaced = unplaced
       self.unplaced = []
       for (node, operation, isCertain) in unplaced {
-        if let place = places[ObjectIdentifier(operation)]?.place {
-          wait(node, in: place, operation)
-        } else {
-          nodes[node].obstacle = .notAdded(isCertain: isCertain)
+        let place = places[ObjectIdentifier(operation)]?.place
+        nodes[node].place = place
+        if case .group(let group)? = place, group.state == .pending {
+          wait(node, for: beginning(of: group), .beginning)
+        } else if nodes[node].waits.isEmpty, nodes[node].obstacle == nil {
+          if let place {
+            wait(node, in: place, operation)
+          } else {
+            nodes[node].obstacle = .notAdded(isCertain: isCertain)
+          }
         }
       }
     }
@@ -36,7 +41,24 @@ struct StallWalk {
 
   private mutating func look(into queue: OperationQueue) {
     guard queues.updateValue(queue, forKey: ObjectIdentifier(queue)) == nil else { return }
-    for operation in queue.operations { places[ObjectIdentifier(operation)] = (operation, .queue(queue)) }
+    let operations = queue.operations
+    for operation in operations { places[ObjectIdentifier(operation)] = (operation, .queue(queue)) }
+    look(into: operations)
+  }
+
+  /// Plain Foundation operations may be deep inside.
+  private mutating func look(into operations: [Operation]) {
+    var toDo = operations
+    while let operation = toDo.popLast() {
+      guard let own = operation as? AsyncOperation, own.runsOthersInside else { continue }
+      let members = own.members
+      if let group = own as? GroupOperation {
+        for member in members where !(member is AsyncOperation) {
+          places[ObjectIdentifier(member)] = (member, .group(group))
+        }
+      }
+      toDo += members
+    }
   }
 
   // MARK: Nodes
@@ -101,7 +123,9 @@ struct StallWalk {
     case .preparing: nodes[node].obstacle = .starting(nil)
     case .evaluating:
       // It has a slot, and either waits for its keys again, or for a condition.
-      if waitForKeys(node, operation) == 0 { nodes[node].obstacle = .condition(condition) }
+      if waitForKeys(node, operation) == 0 {
+        nodes[node].obstacle = condition.map { .condition($0) } ?? .starting(nil)
+      }
     case .executing:
       if waitForMembers(node, operation) > 0 { return }
       if let isPauseOver {
@@ -129,10 +153,7 @@ struct StallWalk {
   /// - Returns: For how many it waits.
   private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
     let members = operation.shownMembers.filter { !$0.isFinished }
-    for member in members {
-      if let group = operation as? GroupOperation { places[ObjectIdentifier(member)] = (member, .group(group)) }
-      wait(node, for: end(of: member), .member)
-    }
+    for member in members { wait(node, for: end(of: member), .member) }
     return members.count
   }
 
@@ -153,7 +174,8 @@ struct StallWalk {
         }
       }
     }
-    if nodes[node].waits.isEmpty, nodes[node].obstacle == nil { waitForSlot(node, operation) }
+    let isPlain = !(operation is AsyncOperation)
+    if isPlain || (nodes[node].waits.isEmpty && nodes[node].obstacle == nil) { waitForSlot(node, operation) }
   }
 
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Int {
@@ -212,6 +234,8 @@ struct StallWalk {
       if executing.count < place.limit ?? .max {
         nodes[node].obstacle = .starting(place)
       } else {
+        // More than the limit are there if that has been lowered.
+        nodes[node].needed = executing.count - (place.limit ?? .max) + 1
         for operation in executing { wait(node, for: end(of: operation), .slotHolder) }
       }
     }

@@ -2,8 +2,6 @@ import Foundation
 
 /// Says in sentences what has been found.
 struct StallWords {
-  /// After that a work that goes on may be one that has forgotten to say that it is done.
-  private static let longExecution = Duration.seconds(1)
   /// How many steps of a circle, and how many who have slots, are named.
   private static let namesAtMost = 8
 
@@ -12,9 +10,14 @@ struct StallWords {
   private var positions: [Int: Int] = [:]
   /// By what each of those waits for the next. Looked for once: it may be one of many, and many may tell of the circle.
   private var steps: [Int: StallNode.Wait] = [:]
+  /// For how many more each waits than for one.
+  private let others: [Int]
 
   init(_ findings: StallFindings) {
     self.findings = findings
+    others = findings.nodes.indices.map { node in
+      findings.nodes[node].waits.count { !findings.isOwnBeginning($0, of: node) } - 1
+    }
     for circle in findings.circles {
       for (position, node) in circle.enumerated() {
         let next = circle[(position + 1) % circle.count]
@@ -24,44 +27,58 @@ struct StallWords {
     }
   }
 
-  /// The entries of all operations that have not finished.
+  /// The entries of all operations that have not finished, those at the bottom first.
   var entries: [StallReport.Entry] {
+    let ends = Set(
+      findings.nodes.compactMap { node -> ObjectIdentifier? in
+        if case .operation(let operation) = node.subject { return ObjectIdentifier(operation) }
+        return nil
+      }
+    )
     let nodes = findings.nodes.indices.filter { node in
-      guard case .operation(let operation) = findings.nodes[node].subject else { return false }
-      return !operation.isFinished
+      switch findings.nodes[node].subject {
+      case .operation(let operation): !operation.isFinished
+      // Of a group whose end nobody here waits for.
+      case .beginning(let group): !group.isFinished && !ends.contains(ObjectIdentifier(group))
+      case .slots: false
+      }
     }
     let entries = nodes.map { (entry: entry(for: $0), depth: findings[$0].depth) }
-    return entries.enumerated().sorted { left, right in
-      func key(_ item: (offset: Int, element: (entry: StallReport.Entry, depth: Int))) -> (Int, Int, Int) {
-        (item.element.entry.waitsFor.isEmpty ? 0 : 1, item.element.depth, item.offset)
-      }
+    let order = entries.indices.sorted { left, right in
+      func key(_ index: Int) -> (Int, Int, Int) { (entries[index].entry.isRoot ? 0 : 1, entries[index].depth, index) }
       return key(left) < key(right)
-    }.map(\.element.entry)
+    }
+    return order.map { entries[$0].entry }
   }
 
   private func entry(for node: Int) -> StallReport.Entry {
     let speaker = findings.speaker(for: node)
     let finding = findings[speaker]
+    let (own, bottom) = (findings.nodes[node].operation, findings.nodes[finding.bottom].operation)
     return StallReport.Entry(
-      operation: findings.nodes[node].operation?.displayName ?? "",
+      operation: own?.displayName ?? "",
       place: (findings.nodes[speaker].place ?? findings.nodes[node].place)?.name,
       cause: finding.cause,
       waitsFor: namesWaitedFor(by: speaker),
-      root: finding.explainer == speaker ? nil : findings.nodes[finding.explainer].operation?.displayName,
+      root: bottom === own ? nil : bottom?.displayName,
       elapsed: findings.nodes[node].elapsed,
       description: "\(name(speaker)) \(predicate(speaker))."
     )
   }
 
   private func namesWaitedFor(by node: Int) -> [String] {
-    findings.nodes[node].waits.flatMap { wait in
+    var seen = Set(findings.nodes[node].operation.map { [ObjectIdentifier($0)] } ?? [])
+    return findings.nodes[node].waits.flatMap { wait -> [String] in
       let next = findings.nodes[wait.node]
-      if let operation = next.operation { return [operation.displayName] }
-      return next.waits.prefix(Self.namesAtMost).compactMap { findings.nodes[$0.node].operation?.displayName }
+      let operations = next.operation.map { [$0] }
+      let waited = operations ?? next.waits.prefix(Self.namesAtMost).compactMap { findings.nodes[$0.node].operation }
+      return waited.filter { seen.insert(ObjectIdentifier($0)).inserted }.map(\.displayName)
     }
   }
 
-  private func name(_ node: Int) -> String { findings.nodes[node].operation?.quotedName ?? "" }
+  private func name(_ node: Int) -> String {
+    findings.nodes[node].operation.map { "“\($0.displayName.inOneLine)”" } ?? ""
+  }
 
   // MARK: Sentences
 
@@ -69,19 +86,24 @@ struct StallWords {
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
     if finding.circle != nil { return "\(circle(from: node)), in a circle" }
-    guard let wait = finding.wait else { return predicate(of: findings.nodes[node]) }
+    guard let wait = finding.wait else { return findings.nodes[node].ownPredicate }
     let next = findings.nodes[wait.node]
-    if next.operation != nil { return "\(phrase(wait, of: node)), which \(rest(wait.node))" }
+    guard next.operation == nil else {
+      let phrase = phrase(wait, of: node)
+      if others[node] < 1 { return "\(phrase), which \(rest(wait.node))" }
+      let others = others[node] == 1 ? "another" : "\(others[node]) others"
+      return "\(phrase) and \(others); \(name(wait.node)) \(rest(wait.node))"
+    }
     // Slots.
     let beyond = findings[wait.node]
     guard let holder = beyond.wait?.node ?? (beyond.circle == nil ? nil : beyond.explainer) else {
-      return predicate(of: next)
+      return next.ownPredicate
     }
-    let slots = "waits for a slot of \(next.place?.description ?? "its queue"), taken by \(holders(next))"
+    let slots = "\(phrase(forSlots: next)), taken by \(holders(next))"
     return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
   }
 
-  /// The same, if the bottom of it is further on than the next operation.
+  /// The same, if what it is about is further on than the next operation.
   private func rest(_ node: Int) -> String {
     let node = findings.speaker(for: node)
     let finding = findings[node]
@@ -93,12 +115,19 @@ struct StallWords {
   private func phrase(_ wait: StallNode.Wait, of node: Int) -> String {
     let other = name(wait.node)
     return switch wait.kind {
-    case .member: "waits for its member \(other)"
-    case .beginning: "waits for its group \(other) to begin"
+    case .member where findings.nodes[node].operation is GroupOperation: "waits for its member \(other)"
+    case .member: "waits for \(other) inside it"
+    case .beginning: "cannot begin before its group \(other)"
     case .key(let key, isHeld: true): "waits for the key \(key.quoted), held by \(other)"
     case .key(let key, isHeld: false): "waits for the key \(key.quoted) behind \(other)"
     case .dependency, .slot, .slotHolder: "waits for \(other)"
     }
+  }
+
+  private func phrase(forSlots slots: StallNode) -> String {
+    let place = slots.place?.description ?? "its queue"
+    return slots.waits.count == 1
+      ? "waits for the slot of \(place)" : "waits for a slot of the \(slots.waits.count) of \(place)"
   }
 
   private func holders(_ slots: StallNode) -> String {
@@ -120,7 +149,7 @@ struct StallWords {
       let next = circle[(position + step + 1) % circle.count]
       guard let wait = self.steps[node] else { continue }
       if findings.nodes[next].operation == nil {
-        slots = "waits for a slot of \(findings.nodes[next].place?.description ?? "its queue"), taken by "
+        slots = phrase(forSlots: findings.nodes[next]) + ", taken by "
       } else if !slots.isEmpty {
         steps.append(slots + name(next))
         slots = ""
@@ -132,42 +161,5 @@ struct StallWords {
       }
     }
     return steps.joined(separator: ", which ")
-  }
-
-  /// What is said of one that waits for no other.
-  private func predicate(of node: StallNode) -> String {
-    let isPlain = node.operation.map { !($0 is AsyncOperation) } ?? false
-    switch node.obstacle ?? .ending {
-    case .notAdded(isCertain: true): return "was never added to a queue or a group"
-    case .notAdded where isPlain:
-      return
-        "is a plain Foundation operation, and in none of the queues that were looked into: if nobody has added it to "
-        + "another one, it never starts"
-    case .notAdded:
-      return
-        "was added to no queue or group by the toolkit's own verbs: if nobody has added it by Foundation's, it never "
-        + "starts"
-    case .suspended(let place): return "cannot start, for \(place.description) is suspended"
-    case .hasNoSlots(let place): return "cannot start, for \(place.description) executes 0 operations at once"
-    case .waitsForMembers: return "is suspended, and waits for members"
-    case .notReady:
-      return
-        "is not ready, though all it depends on has finished: its isReady is overridden, or a barrier block is before it"
-    case .condition(let name):
-      let condition = name.map { "its condition “\($0)” is" } ?? "its conditions are"
-      return "has not begun, for \(condition) being evaluated"
-        + (node.elapsed.map { ", for \($0.reading) so far" } ?? "")
-    case .executing:
-      guard let elapsed = node.elapsed else {
-        return "is executing; since when, a plain Foundation operation does not tell"
-      }
-      let guess = elapsed < Self.longExecution ? "" : ": perhaps it never calls finish()"
-      return "has been executing for \(elapsed.reading), and has not finished" + guess
-    case .pausing: return "waits for its next attempt"
-    case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"
-    case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"
-    case .starting(nil): return "is about to start"
-    case .ending: return "is about to finish"
-    }
   }
 }

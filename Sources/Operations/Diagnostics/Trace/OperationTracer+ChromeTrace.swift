@@ -62,7 +62,8 @@ private struct ChromeTrace: Encodable {
     /// A row for those that never executed.
     let aside = firstRow + rows.rows.count
     var events = [Event(name: "process_name", ph: "M", tid: 0, args: Arguments(name: "Operations"))]
-    for (index, name) in (rows.rows.map(\.name) + ["never executed"]).enumerated() {
+    let hasAside = records.contains { $0.cancelled != nil && $0.started == nil }
+    for (index, name) in (rows.rows.map(\.name) + (hasAside ? ["never executed"] : [])).enumerated() {
       let tid = firstRow + index
       events.append(Event(name: "thread_name", ph: "M", tid: tid, args: Arguments(name: name)))
       events.append(Event(name: "thread_sort_index", ph: "M", tid: tid, args: Arguments(sortIndex: index)))
@@ -72,7 +73,7 @@ private struct ChromeTrace: Encodable {
       if let interval = byID[record.id], let row {
         events.append(
           Event(
-            name: record.name,
+            name: record.name.forPerfetto,
             cat: record.isGroup ? "group" : "operation",
             ph: "X",
             ts: interval.start.microseconds,
@@ -119,18 +120,25 @@ private struct ChromeTrace: Encodable {
 extension ChromeTrace.Arguments {
   fileprivate init(_ record: OperationTracer.Record, in records: [OperationTracer.Record]) {
     state = record.state.rawValue
-    group = record.group.map { records[$0].name }
-    queue = record.queue
-    error = record.error
+    group = record.group.map { records[$0].name.forPerfetto }
+    queue = record.queue?.forPerfetto
+    error = record.error?.forPerfetto
     if let started = record.started, let ready = record.wasReady(in: records), started > ready {
       waited = (started - ready).reading
     }
   }
 }
 
+extension String {
+  /// Perfetto (52) takes a backslash at the end, though it is written twice, for one that belongs to the quotation mark, and
+  /// then opens nothing.
+  fileprivate var forPerfetto: String { hasSuffix("\\") ? self + " " : self }
+}
+
 extension Duration {
-  /// To the nanosecond.
+  /// To the nanosecond, for the first 285 years.
   fileprivate var microseconds: Double {
-    Double(components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000) / 1000
+    let seconds = min(max(components.seconds, -9_000_000_000), 9_000_000_000)
+    return Double(seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000) / 1000
   }
 }

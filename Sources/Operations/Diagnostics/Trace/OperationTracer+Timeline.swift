@@ -77,13 +77,15 @@ private struct TraceTimeline {
     let duration = record.duration?.reading
     switch record.state {
     case .finished: return duration ?? ""
-    case .failed, .cancelled: return [duration, record.state.rawValue].compactMap(\.self).joined(separator: ", ")
+    case .failed, .cancelled:
+      let executing = record.started != nil && record.finished == nil ? "executing" : nil
+      return [duration ?? executing, record.state.rawValue].compactMap(\.self).joined(separator: ", ")
     case .executing, .pending: return record.state.rawValue
     }
   }
 
   var text: String {
-    if shown.isEmpty { return "Nothing has been recorded.\n" }
+    if records.isEmpty { return "Nothing has been recorded.\n" }
     let total = (end - start).reading
     let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
     var text = "".padded(to: nameWidth) + "  " + scale + "\n"

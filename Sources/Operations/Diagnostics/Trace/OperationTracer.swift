@@ -98,11 +98,13 @@ public final class OperationTracer: Sendable {
 
   private func follow(plain operation: Operation, inside group: Int?) {
     let (name, isReady) = (operation.displayName, operation.unfinishedDependencies.isEmpty)
+    let isExecuting = operation.isExecuting
     _ = once(operation, inside: group) {
       let now = now
       return log.withLock { log in
         let index = log.add(name, isGroup: false, inside: group, now)
         if isReady { log[index].ready = now }
+        if isExecuting { (log[index].started, log[index].state) = (now, .executing) }
         log.note(plain: operation, index)
         return index
       }

@@ -12,12 +12,15 @@ struct TraceInterval {
     (id, self.start, end) = (record.id, start, max(record.finished ?? now, start + .nanoseconds(1)))
   }
 
-  /// Beginnings and ends in the order of time. Of those at the same time the ends come first.
+  /// Beginnings and ends in the order of time. Of those at the same time the ends come first, and then the beginnings of
+  /// those that take longest.
   static func events(of intervals: [Self]) -> [(time: Duration, isStart: Bool, index: Int)] {
-    intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }.sorted {
-      left,
-      right in
-      left.0 == right.0 ? (left.1 ? 1 : 0, left.2) < (right.1 ? 1 : 0, right.2) : left.0 < right.0
+    let events = intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }
+    return events.sorted { left, right in
+      if left.0 != right.0 { return left.0 < right.0 }
+      if left.1 != right.1 { return right.1 }
+      let (leftEnd, rightEnd) = (intervals[left.2].end, intervals[right.2].end)
+      return leftEnd == rightEnd ? left.2 < right.2 : leftEnd > rightEnd
     }
   }
 

@@ -25,6 +25,8 @@ struct TraceRows {
     var places: [Int: Row] = [:]
     var workers: Set<Int> = []
     var (groups, asynchronous) = (Lanes(), Lanes())
+    /// The ends of what is under way on each thread.
+    var onThreads: [Int: [Duration]] = [:]
     /// The group that is drawn inside each group at the moment.
     var insides: [Int: Int] = [:]
     let ends = Dictionary(uniqueKeysWithValues: intervals.map { ($0.id, $0.end) })
@@ -42,13 +44,15 @@ struct TraceRows {
         } else {
           places[record.id] = Row(kind: .groups, number: groups.enter(record.id))
         }
-      } else if let worker = record.worker, record.returned == nil {
+      } else if !event.isStart {
+        asynchronous.leave(record.id)
+      } else if let worker = record.worker, record.returned == nil,
+        Self.fits(interval, into: &onThreads[worker, default: []])
+      {
         workers.insert(worker)
         places[record.id] = Row(kind: .worker(worker), number: 0)
-      } else if event.isStart {
-        places[record.id] = Row(kind: .asynchronous, number: asynchronous.enter(record.id))
       } else {
-        asynchronous.leave(record.id)
+        places[record.id] = Row(kind: .asynchronous, number: asynchronous.enter(record.id))
       }
     }
     rows += (0..<groups.count).map { Row(kind: .groups, number: $0) }
@@ -56,6 +60,14 @@ struct TraceRows {
     rows += (0..<asynchronous.count).map { Row(kind: .asynchronous, number: $0) }
     let indices = Dictionary(uniqueKeysWithValues: zip(rows, rows.indices))
     rowOf = places.compactMapValues { indices[$0] }
+  }
+
+  /// Whether it is over before what it began in is, which need not be: that one may have been ended by somebody else.
+  private static func fits(_ interval: TraceInterval, into ends: inout [Duration]) -> Bool {
+    while let last = ends.last, last <= interval.start { ends.removeLast() }
+    if let last = ends.last, last < interval.end { return false }
+    ends.append(interval.end)
+    return true
   }
 
   /// Numbers that are used again when they are free.

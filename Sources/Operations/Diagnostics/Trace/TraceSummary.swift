@@ -11,7 +11,7 @@ extension OperationTracer {
     public var parallelism: Double { elapsed > .zero ? busy / elapsed : 0 }
     /// How many executed at once when it was most.
     public let peak: Int
-    /// Who was ready for the longest time before it began.
+    /// Who was ready for the longest time before it began. Nil if nobody waited.
     public let longestWait: Wait?
     /// What decided how long it took, as far as that was dependencies. Nil as long as nothing has finished.
     public let criticalPath: CriticalPath?
@@ -27,7 +27,8 @@ extension OperationTracer {
       text += "\(average) at once on average, \(peak) at most."
       if let criticalPath, !criticalPath.names.isEmpty { text += "\nCritical path by dependencies, \(criticalPath)." }
       if let longestWait {
-        text += "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name.inOneLine)."
+        text +=
+          "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name.inOneLine.shortened(to: 60))."
       }
       return text
     }
@@ -47,7 +48,7 @@ extension OperationTracer {
       elapsed: end - start,
       busy: intervals.reduce(.zero) { $0 + ($1.end - $1.start) },
       peak: TraceInterval.peak(of: intervals),
-      longestWait: waits.max { $0.duration < $1.duration },
+      longestWait: waits.filter { $0.duration > .zero }.max { $0.duration < $1.duration },
       criticalPath: OperationGraph(records.map { OperationGraph.Node($0) }).criticalPath
     )
   }

@@ -1,9 +1,8 @@
-/// What is to be in a line of a terminal.
+/// What is to be read by a person.
 extension String {
-  /// Without what a terminal takes for orders, or breaks the line at.
-  var inOneLine: String {
-    String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.isPrintable ? $0 : " " }))
-  }
+  /// With a sign for each character that would break the line, that a terminal takes for an order, that turns the text
+  /// around, or that no file may contain.
+  var inOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.shown))) }
 
   /// How many columns it takes, as terminals reckon: two for what is wide in East Asian scripts, and for emoji.
   var columns: Int { reduce(0) { $0 + $1.columns } }
@@ -45,6 +44,15 @@ extension Character {
   }
 }
 
-extension Unicode.Scalar.Properties {
-  fileprivate var isPrintable: Bool { ![.control, .lineSeparator, .paragraphSeparator].contains(generalCategory) }
+extension Unicode.Scalar {
+  /// Itself, or what stands for it: Unicode has pictures of the old control characters.
+  var shown: Unicode.Scalar {
+    switch value {
+    case 0..<0x20: Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"
+    case 0x7F: "\u{2421}"
+    case 0x80...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: "\u{FFFD}"
+    case _ where properties.isNoncharacterCodePoint: "\u{FFFD}"
+    default: self
+    }
+  }
 }

@@ -1,0 +1,49 @@
+import Foundation
+
+extension StallNode {
+  /// After that a work that goes on may be one that has forgotten to say that it is done.
+  private static let longExecution = Duration.seconds(1)
+  /// Less than that cannot be told.
+  private static let shortExecution = Duration.milliseconds(10)
+
+  /// What is said of one that waits for no other.
+  var ownPredicate: String {
+    let own = operation as? AsyncOperation
+    let isPlain = operation != nil && own == nil
+    switch obstacle ?? .ending {
+    case .notAdded(isCertain: true): return "was never added to a queue or a group"
+    case .notAdded where isPlain:
+      return
+        "is a plain Foundation operation, and in none of the queues that were looked into: if nobody has added it to "
+        + "another one, it never starts"
+    case .notAdded:
+      return
+        "was added to no queue or group by the toolkit's own verbs: if nobody has added it by Foundation's, it never "
+        + "starts"
+    case .suspended(let place): return "cannot start, for \(place.description) is suspended"
+    case .hasNoSlots(let place): return "cannot start, for maxConcurrentOperationCount of \(place.description) is 0"
+    case .waitsForMembers: return "is suspended, and waits for members"
+    case .notReady where isPlain:
+      return
+        "is not ready, though all it depends on has finished: its isReady is overridden, or a barrier block is before it"
+    case .notReady: return "is not ready, though all it depends on has finished: perhaps a barrier block is before it"
+    case .condition(let name):
+      return "has not begun, for its condition “\(name.inOneLine)” is being evaluated"
+        + (elapsed.map { ", for \($0.reading) so far" } ?? "")
+    case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
+    case .pausing: return "waits for its next attempt"
+    case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"
+    case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"
+    case .starting(nil): return "is about to start"
+    case .ending: return "is about to finish"
+    }
+  }
+
+  private func executing(_ own: AsyncOperation?) -> String {
+    guard let elapsed else { return "is executing; since when, a plain Foundation operation does not tell" }
+    if elapsed < Self.shortExecution { return "has just begun to execute" }
+    let mayHaveForgotten = elapsed >= Self.longExecution && own?.finishesByItself == false
+    let guess = mayHaveForgotten ? ": perhaps it never calls finish()" : ""
+    return "has been executing for \(elapsed.reading), and has not finished" + guess
+  }
+}
