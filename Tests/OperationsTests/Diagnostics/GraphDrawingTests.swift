@@ -107,7 +107,7 @@ import Testing
       label.replacing("\\n", with: "\u{0}").replacing("\\\\", with: "\\").replacing("\u{0}", with: "\n")
         .replacing("&amp;", with: "&")
     }
-    func expected(_ name: String) -> String { name == "\u{1}\u{7F}\t" ? "   " : name }
+    func expected(_ name: String) -> String { name == "\u{1}\u{7F}\t" ? "␁␡ " : name }
     let simple = Self.hostile.filter { !$0.contains("\\") }
     for name in simple.map(expected) {
       #expect(labels.filter { resolved($0) == name }.count == 3, "\(name): \(labels)")

@@ -93,7 +93,7 @@ struct StallReportContractTests {
     let entry = try report.entry("waiting")
     #expect(entry.cause == .notAdded && entry.root == "outer" && entry.description.contains("“outer”"))
     #expect(report.roots.map(\.operation) == ["outer"], "\(report)")
-    #expect(inner.stallReport().entries.map(\.root) == ["outer", "outer"])
+    #expect(inner.stallReport().entries.map(\.root) == [nil, "outer", "outer"])
     #expect(inner.stallReport().roots.map(\.operation) == ["outer"])
     #expect(outer.stallReport().roots.map(\.operation) == ["outer"])
     queue.addOperation(outer)

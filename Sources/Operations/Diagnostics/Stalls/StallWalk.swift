@@ -51,14 +51,17 @@ struct StallWalk {
     var toDo = operations
     while let operation = toDo.popLast() {
       guard let own = operation as? AsyncOperation, own.runsOthersInside else { continue }
-      let members = own.members
-      if let group = own as? GroupOperation {
-        for member in members where !(member is AsyncOperation) {
-          places[ObjectIdentifier(member)] = (member, .group(group))
-        }
-      }
-      toDo += members
+      toDo += notePlaces(in: own)
     }
+  }
+
+  private mutating func notePlaces(in operation: AsyncOperation) -> [Operation] {
+    let members = operation.members
+    guard let group = operation as? GroupOperation else { return members }
+    for member in members where !(member is AsyncOperation) {
+      places[ObjectIdentifier(member)] = (member, .group(group))
+    }
+    return members
   }
 
   // MARK: Nodes
@@ -152,6 +155,9 @@ struct StallWalk {
 
   /// - Returns: For how many it waits.
   private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
+    // Of what is none, the group in which it runs others is not shown.
+    let inside = notePlaces(in: operation)
+    if !(operation is GroupOperation) { for case let group as AsyncOperation in inside { _ = notePlaces(in: group) } }
     let members = operation.shownMembers.filter { !$0.isFinished }
     for member in members { wait(node, for: end(of: member), .member) }
     return members.count
