@@ -107,6 +107,7 @@ struct StallWalk {
     case .operation(let operation): visit(node, plain: operation)
     case .beginning(let group):
       nodes[node].stamp = StallNode.Stamp(of: group)
+      _ = notePlaces(in: group)
       waitToBegin(node, group)
     case .slots(let place): visit(node, place)
     }
