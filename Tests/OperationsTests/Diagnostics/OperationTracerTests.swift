@@ -23,11 +23,11 @@ import Testing
     try #require(tracer.records.first { $0.name == name })
   }
 
-  /// Lets delays begin, one after the other, and end.
-  private func run(_ operation: AsyncOperation, steps: Int, in queue: OperationQueue = OperationQueue()) async {
+  /// Moves the clock on by 10 ms each time when there are as many delays under way as expected.
+  private func run(_ operation: AsyncOperation, delays: [Int], in queue: OperationQueue = OperationQueue()) async {
     queue.addOperation(operation)
-    for _ in 0..<steps {
-      await clock.waitForSleepers()
+    for count in delays {
+      await clock.waitForSleepers(count)
       clock.advance(by: .milliseconds(10))
     }
     await operation.finished()
@@ -43,7 +43,7 @@ import Testing
     let queue = OperationQueue()
     queue.name = "work"
     queue.addOperation(first)
-    await run(second, steps: 2, in: queue)
+    await run(second, delays: [1, 1], in: queue)
     let (one, two) = (try record("first"), try record("second"))
     #expect(one.created == .zero)
     #expect(one.ready == .zero)
@@ -250,7 +250,7 @@ import Testing
   @Test func theTimelineIsDrawnToScale() async {
     let group = importer()
     tracer.trace(group)
-    await run(group, steps: 3)
+    await run(group, delays: [1, 1, 1])
     #expect(
       tracer.timeline(width: 60) == """
                     0 s                         30 ms
@@ -283,7 +283,7 @@ import Testing
       a
     }
     tracer.trace(group)
-    await run(group, steps: 2)
+    await run(group, delays: [2, 2])
     let summary = tracer.summary
     #expect(summary.operations == 3)
     #expect(summary.elapsed == .milliseconds(20))
@@ -305,7 +305,7 @@ import Testing
     group.maxConcurrentOperationCount = 1
     tracer.trace(group)
     clock.advance(by: .seconds(1))
-    await run(group, steps: 3)
+    await run(group, delays: [1, 1, 1])
     // Not the second before the group began.
     #expect(tracer.summary.longestWait?.name == "third")
     #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
@@ -315,7 +315,7 @@ import Testing
     let operation = delay("a", 10)
     tracer.trace(operation)
     clock.advance(by: .seconds(1))
-    await run(operation, steps: 1)
+    await run(operation, delays: [1])
     #expect(tracer.records[0].enqueued == .seconds(1))
     #expect(tracer.summary.longestWait == nil)
   }
@@ -356,7 +356,7 @@ import Testing
   @Test func theGraphHasTheDurations() async {
     let group = importer()
     tracer.trace(group)
-    await run(group, steps: 3)
+    await run(group, delays: [1, 1, 1])
     #expect(tracer.graph.criticalPath?.names == ["Download", "Parse"])
     #expect(tracer.graph.criticalPath?.duration == .milliseconds(30))
     #expect(tracer.graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled])

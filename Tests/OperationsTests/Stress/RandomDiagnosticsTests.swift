@@ -289,7 +289,8 @@ struct RandomDiagnosticsTests {
         let rank = fullRank(item)
         // Where a plain member is can only be found through its group, and that may be nowhere.
         guard item.own == nil, outermostPlace(of: item) == .missing else { return rank }
-        return optimistic ? min(rank, 6) : max(rank, 6)
+        let other = unfinishedDependencies(item).map { ranks[$0.index] }.max() ?? 6
+        return optimistic ? min(rank, other) : max(rank, other)
       }
       func fullRank(_ item: Item) -> Int {
         var waits = unfinishedDependencies(item).map { ranks[$0.index] }
