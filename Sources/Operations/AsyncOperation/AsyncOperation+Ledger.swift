@@ -82,15 +82,15 @@ extension AsyncOperation {
 
   /// Changes the count of what is waited for, and does what that leads to.
   func changeCount(_ change: (inout DependencyLedger) -> DependencyLedger.CountAction) {
-    let (action, supervisor, traces) = core.withLock { core in
+    let (action, supervisor, trace) = core.withLock { core in
       let action = change(&core.ledger)
-      return (action, core.supervisorToTell(after: action), core.traces)
+      return (action, core.supervisorToTell(after: action), core.trace)
     }
     switch action {
     case .keepWaiting, .ignore: return
     case .ask: askForAdmission()
     case .becomeReady(let gate):
-      for trace in traces { trace.operationIsReady() }
+      trace?.operationIsReady()
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
     }
   }

@@ -23,5 +23,5 @@ extension AsyncOperation {
   }
 
   /// Who follows the operation from close by: mostly nobody.
-  var traces: [OperationTrace] { core.withLock { $0.traces } }
+  var trace: OperationTrace? { core.withLock { $0.trace } }
 }

@@ -3,9 +3,9 @@ import Foundation
 extension AsyncOperation {
   /// Takes the operation for a queue, or ends the program if it is not free.
   func claim(for queue: OperationQueue?) {
-    let (action, traces) = core.withLock { ($0.claim(for: queue), $0.traces) }
+    let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
     switch action {
-    case .claimed: for trace in traces { trace.operationIsEnqueued() }
+    case .claimed: trace?.operationIsEnqueued()
     case .refused(let obstacle): misuse(cannotBeAdded(because: obstacle))
     case .repeated: misuse(cannotBeAdded(because: "is in a group"))
     }
@@ -13,9 +13,9 @@ extension AsyncOperation {
 
   /// Takes the operation for a queue, if it is free.
   func claimIfFree(for queue: OperationQueue) -> Bool {
-    let (action, traces) = core.withLock { ($0.claim(for: queue), $0.traces) }
+    let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
     guard case .claimed = action else { return false }
-    for trace in traces { trace.operationIsEnqueued() }
+    trace?.operationIsEnqueued()
     return true
   }
 

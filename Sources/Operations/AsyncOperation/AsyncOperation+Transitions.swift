@@ -32,28 +32,28 @@ extension AsyncOperation {
   }
 
   func carryOut(_ execution: OperationCore.Execution) {
-    for trace in execution.traces { trace.operationBegins() }
+    execution.trace?.operationBegins()
     for observer in execution.observers where isExecuting { observer.didStart?(self) }
     // One of them may have ended it, or set another timeout.
     if !execution.observers.isEmpty, !isExecuting { return dropWork() }
     if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return dropWork() }
     execute()
-    for trace in execution.traces { trace.executionReturned() }
+    execution.trace?.executionReturned()
   }
 
   // MARK: Finishing
 
   func carryOut(_ finish: OperationCore.Finish) {
     switch finish.action {
-    case .end: conclude(afterExecution: true, finish.traces)
+    case .end: conclude(afterExecution: true, finish.trace)
     case .skip: skipExecution()
     case .keep, .ignore: break
     }
   }
 
   /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
-  func conclude(afterExecution hasExecuted: Bool, _ traces: [OperationTrace]) {
-    for trace in traces { trace.operationEnds(self) }
+  func conclude(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
+    trace?.operationEnds(self)
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
     // after its own cancel(), which may be a step behind on another thread.
     if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
@@ -86,14 +86,14 @@ extension AsyncOperation {
   // MARK: Cancelling
 
   func cancel(because error: (any Error)?) {
-    let (action, observers, supervisor, admission, task, inner, traces) = core.withLock { core in
+    let (action, observers, supervisor, admission, task, inner, trace) = core.withLock { core in
       let action = core.lifecycle.cancel(error)
       let supervisor = action == .ignore ? nil : core.takeReadiness()
       let extras = core.extras
-      return (action, core.observers, supervisor, extras?.admission, extras?.task, extras?.inner, core.traces)
+      return (action, core.observers, supervisor, extras?.admission, extras?.task, extras?.inner, core.trace)
     }
     guard case .announce(let whileExecuting, let skips) = action else { return }
-    for trace in traces { trace.operationWasCancelled() }
+    trace?.operationWasCancelled()
     for observer in observers { observer.didCancel?(self) }
     admission?.operationWasCancelled()
     cancelMembers()

@@ -178,8 +178,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   final func endIfNotEnded() {
-    let (hasExecuted, traces) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.traces) }
-    if let hasExecuted { conclude(afterExecution: hasExecuted, traces) }
+    let (hasExecuted, trace) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.trace) }
+    if let hasExecuted { conclude(afterExecution: hasExecuted, trace) }
   }
 
   /// Lets go of a closure that will not be called any more.

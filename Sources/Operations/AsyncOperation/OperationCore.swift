@@ -41,13 +41,13 @@ import Foundation
   struct Execution {
     var observers: [OperationObserver]
     var hasTimeout: Bool
-    var traces: [OperationTrace]
+    var trace: OperationTrace?
   }
 
   /// What is to be done about a finish, and who follows it.
   struct Finish {
     var action: OperationLifecycle.FinishAction
-    var traces: [OperationTrace]
+    var trace: OperationTrace?
   }
 
   enum ClaimAction {
@@ -217,13 +217,13 @@ import Foundation
   }
 
   var execution: Execution {
-    Execution(observers: observers, hasTimeout: extras?.timeout != nil, traces: traces)
+    Execution(observers: observers, hasTimeout: extras?.timeout != nil, trace: trace)
   }
 
   /// Who follows the operation: mostly nobody.
-  var traces: [OperationTrace] { extras?.traces ?? [] }
+  var trace: OperationTrace? { extras?.trace }
 
-  mutating func finish(_ errors: [any Error]) -> Finish { Finish(action: lifecycle.finish(errors), traces: traces) }
+  mutating func finish(_ errors: [any Error]) -> Finish { Finish(action: lifecycle.finish(errors), trace: trace) }
 
   mutating func takeEnd() -> End {
     defer {

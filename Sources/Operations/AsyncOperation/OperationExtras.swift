@@ -33,7 +33,7 @@ final class OperationExtras {
   // MARK: Following
 
   /// Kept beyond the end, so that others who are followed can say that they waited for this one.
-  var traces: [OperationTrace] = []
+  var trace: OperationTrace?
   var progress: OperationProgress?
   var progressWeight = 1
 

@@ -35,15 +35,15 @@ extension GroupEngine {
       if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
       return isWindingDown ? .cancelled : .refused
     }
-    let traces = outer.traces
-    for trace in traces { trace.operationGains(operations) }
+    let trace = outer.trace
+    trace?.operationGains(operations)
     // In batches that stay in the processor's cache: each operation is touched several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], to: outer, skipping: skipping)
     }
     // Whoever has begun to follow the group meanwhile may have come before its members.
-    for trace in outer.traces.dropFirst(traces.count) { trace.operationGains(operations) }
+    if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
     if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
     admitted()
     return .admitted

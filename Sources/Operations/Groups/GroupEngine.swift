@@ -215,23 +215,23 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   private func startForeign(_ member: Operation) {
-    let traces = traces(of: member)
+    let trace = trace(of: member)
     // Asked once: it may become ready at any moment.
     let isStarted = member.isFinished || member.isReady
     if isStarted, !member.isFinished {
       // Foundation starts one that is cancelled only to finish it.
-      if !member.isCancelled { for trace in traces { trace.operationBegins() } }
+      if !member.isCancelled { trace?.operationBegins() }
       member.start()
     }
-    if member.isFinished { return foreignMemberDidFinish(member, traces) }
-    if isStarted { for trace in traces { trace.executionReturned() } }
+    if member.isFinished { return foreignMemberDidFinish(member, trace) }
+    if isStarted { trace?.executionReturned() }
     // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
     // settled by another thread at this moment. Foundation starts it when they are.
-    FinishRelay { self.foreignMemberDidFinish(member, traces) }.wait(for: [member])
+    FinishRelay { self.foreignMemberDidFinish(member, trace) }.wait(for: [member])
     guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
-    for trace in traces where !member.isCancelled {
-      trace.operationBegins()
-      trace.executionReturned()
+    if !member.isCancelled {
+      trace?.operationBegins()
+      trace?.executionReturned()
     }
     queue.addOperation(member)
     queue.nudge()
@@ -240,13 +240,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   // MARK: Members end
 
   /// Of a plain Foundation operation, which cannot keep them itself.
-  private func traces(of member: Operation) -> [OperationTrace] {
-    state.withLock { $0.group }?.traces.compactMap { $0.trace(of: member) } ?? []
+  private func trace(of member: Operation) -> OperationTrace? {
+    state.withLock { $0.group }?.trace?.trace(of: member)
   }
 
-  /// - Parameter traces: Those that have seen it begin. Others may have come since.
-  private func foreignMemberDidFinish(_ member: Operation, _ traces: [OperationTrace]) {
-    for trace in traces.isEmpty ? self.traces(of: member) : traces { trace.operationEnds(member) }
+  /// - Parameter trace: Who has seen it begin. Somebody may have come since.
+  private func foreignMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
+    (trace ?? self.trace(of: member))?.operationEnds(member)
     let (index, wait) = state.withLock { state in
       let id = ObjectIdentifier(member)
       return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))

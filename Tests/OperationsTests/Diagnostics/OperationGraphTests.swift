@@ -182,18 +182,6 @@ import Testing
     #expect(graph.mermaid().count > 100_000)
     #expect(graph.dot().count > 100_000)
   }
-
-  @Test func groupsInGroupsTakeNoStack() {
-    var operation: AsyncOperation = note("inside")
-    for level in 0..<20_000 { operation = GroupOperation([operation]).named("\(level)") }
-    let graph = OperationGraph([operation])
-    #expect(graph.nodes.count == 20_001)
-    #expect(graph.cycle == nil)
-    let drawings = [graph.mermaid(), graph.dot()]
-    #expect(drawings.allSatisfy { $0.components(separatedBy: "subgraph").count == 20_001 })
-    // Not a space for each level on each line.
-    #expect(drawings.allSatisfy { $0.count < 20_000 * 250 })
-  }
 }
 
 /// Tells when it has begun, and finishes when it is told to.

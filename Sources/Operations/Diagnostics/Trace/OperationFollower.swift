@@ -15,10 +15,14 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     return tracer.log.withLock { change(&$0[index], now) }
   }
 
-  override func operationIsEnqueued() { note { record, now in record.enqueued = now } }
+  override func operationIsEnqueued() {
+    note { record, now in record.enqueued = now }
+    super.operationIsEnqueued()
+  }
 
   override func operationIsReady() {
     note { record, now in if record.started == nil { record.ready = now } }
+    super.operationIsReady()
   }
 
   override func operationBegins() {
@@ -32,12 +36,13 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       return (log[index].name, end != nil)
     }
     // Somebody may have finished it in the instant in which it was started.
-    if hasEnded { return }
-    Signposts.begin(index, of: ObjectIdentifier(tracer), name)
+    if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
+    super.operationBegins()
   }
 
   override func executionReturned() {
     note { record, now in if record.finished == nil { record.returned = now } }
+    super.executionReturned()
   }
 
   override func operationWasCancelled() {
@@ -45,9 +50,16 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       record.cancelled = now
       record.state = .cancelled
     }
+    super.operationWasCancelled()
   }
 
   override func operationEnds(_ operation: Operation) {
+    noteEnd(of: operation)
+    super.operationEnds(operation)
+  }
+
+  /// Tells this tracer alone.
+  func noteEnd(of operation: Operation) {
     // It is about to forget what it waited for.
     tracer.noteDependencies(of: operation)
     let own = operation as? AsyncOperation
@@ -61,9 +73,16 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
   }
 
-  override func operationGains(_ members: [Operation]) { tracer.trace(members, inside: index) }
+  override func operationGains(_ members: [Operation]) {
+    tracer.trace(members, inside: index)
+    super.operationGains(members)
+  }
 
   override func trace(of member: Operation) -> OperationTrace? {
-    tracer.index(of: member).map { OperationFollower(tracer, $0) }
+    let others = super.trace(of: member)
+    guard let index = tracer.index(of: member) else { return others }
+    let follower = OperationFollower(tracer, index)
+    follower.next = others
+    return follower
   }
 }

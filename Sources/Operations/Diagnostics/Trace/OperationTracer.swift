@@ -77,7 +77,7 @@ public final class OperationTracer: Sendable {
       let now = now
       let follower = OperationFollower(self, log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) })
       let (phase, isReady, isCancelled) = operation.core.withLock { core in
-        core.makeExtras().traces.append(follower)
+        follower.next = core.makeExtras().exchange(\.trace, follower)
         return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
       }
       log.withLock { log in
@@ -91,7 +91,7 @@ public final class OperationTracer: Sendable {
           log[follower.index].state = isCancelled ? .cancelled : phase == .executing ? .executing : .pending
         }
       }
-      if phase == .ending || phase == .finished { follower.operationEnds(operation) }
+      if phase == .ending || phase == .finished { follower.noteEnd(of: operation) }
       return follower.index
     }
   }
@@ -123,7 +123,12 @@ public final class OperationTracer: Sendable {
 
   func index(of operation: Operation) -> Int? {
     guard let own = operation as? AsyncOperation else { return log.withLock { $0.index(ofPlain: operation) } }
-    return own.traces.lazy.compactMap { $0 as? OperationFollower }.first { $0.tracer === self }?.index
+    var trace = own.trace
+    while let follower = trace as? OperationFollower {
+      if follower.tracer === self { return follower.index }
+      trace = follower.next
+    }
+    return nil
   }
 
   func noteDependencies(of operation: Operation) {

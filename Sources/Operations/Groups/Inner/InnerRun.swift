@@ -34,7 +34,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     }
     withExtendedLifetime(previous) {}
     if !isNeeded { group.cancel() }
-    for trace in outer.traces { trace.operationGains(group.operations) }
+    outer.trace?.operationGains(group.operations)
     _ = group.startAsMember(by: self)
   }
 
