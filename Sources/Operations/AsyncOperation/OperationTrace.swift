@@ -2,7 +2,8 @@ import Foundation
 
 /// Who follows an operation through its life from close by: what a tracer is to the layers below it.
 ///
-/// The calls come without a lock held, on the thread where it happens. Each passes them on to whoever follows the operation, too.
+/// The calls come without a lock held, on the thread where it happens. Each passes them on to whoever follows the
+/// operation, too.
 class OperationTrace: @unchecked Sendable {
   /// Who has begun to follow the operation before. Set once, before anybody else knows this one.
   var next: OperationTrace?

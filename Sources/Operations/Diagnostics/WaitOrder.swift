@@ -4,8 +4,8 @@
 struct WaitOrder {
   /// Those that can be done, each after all that it waits for.
   private(set) var order: [Int] = []
-  /// Each one waits for the next, and the last for the first. Whatever is not in ``order`` is in one of them, or waits for
-  /// something that is.
+  /// Each one waits for the next, and the last for the first. Whatever is not in ``order`` is in one of them, or waits
+  /// for something that is.
   private(set) var circles: [[Int]] = []
   /// Who waits for each.
   let dependents: [[Int]]
@@ -13,7 +13,8 @@ struct WaitOrder {
   /// - Parameters:
   ///   - waits: What each one waits for.
   ///   - needed: How many of these are enough. Nil is all of them.
-  ///   - rank: In which order those are done that wait for nothing; whatever they make possible comes before the next. So who
+  ///   - rank: In which order those are done that wait for nothing; whatever they make possible comes before the next.
+  ///   So who
   ///     needs one comes as early as the first of those that it waits for.
   init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)

@@ -481,6 +481,21 @@ import Testing
     await queue.finished()
   }
 
+  @Test func theMainQueueIsLookedIntoAnyhow() async {
+    let held = HeldOperation().named("held")
+    let (beside, show) = (plain("beside", journal), note("show"))
+    beside.addDependency(held)
+    beside ==> show
+    let queue = queue("screen")
+    queue.addOperation(show)
+    OperationQueue.main.addOperation(beside)
+    #expect(queue.stallReport()["beside"]?.place == "main")
+    queue.addOperation(held)
+    await held.begun.opened()
+    held.gate.open()
+    await queue.finished()
+  }
+
   @Test func anOverriddenReadinessIsNamed() async {
     let operation = NeverReady().named("moody")
     let queue = queue("sync")

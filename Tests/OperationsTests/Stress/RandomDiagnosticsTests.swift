@@ -6,8 +6,8 @@ import Testing
 
 /// Random worlds in which some can never run, compared with a simple model of who can; traced all the while.
 ///
-/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomDiagnostics` replays a world, `RANDOM_DIAGNOSTICS_SEEDS=100..<200` runs
-/// others.
+/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomDiagnostics` replays a world, `RANDOM_DIAGNOSTICS_SEEDS=100..<200`
+/// runs others.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomDiagnosticsTests {
   private enum Kind { case instant, held, plain, condition, retry, group }
@@ -280,7 +280,8 @@ struct RandomDiagnosticsTests {
       }
     }
 
-    /// The worst and the best that can be said of the end of each, and then of each one's beginning: how little hope there is.
+    /// The worst and the best that can be said of the end of each, and then of each one's beginning: how little hope
+    /// there is.
     func ranks(optimistic: Bool) -> [Int] {
       let count = items.count
       // Ends, and then beginnings.

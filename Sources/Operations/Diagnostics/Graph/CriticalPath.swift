@@ -1,7 +1,8 @@
-/// The operations that decide how long a graph takes: each waits for the one before, and no other way through takes longer.
+/// The operations that decide how long a graph takes: each waits for the one before, and no other way through takes
+/// longer.
 ///
-/// However many operations run at once, it does not get faster than this; to make it faster, begin here. Where slots are few
-/// it takes longer.
+/// However many operations run at once, it does not get faster than this; to make it faster, begin here. Where slots
+/// are few it takes longer.
 public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
   /// The names of the operations, in the order in which they run. Of groups, the members that matter.
   public let names: [String]
@@ -26,8 +27,8 @@ extension OperationGraph {
   /// The same graph with how long operations execute. Nil is not known, and counts as nothing.
   ///
   /// ```swift
-  /// let estimated = OperationGraph([importer]).withDurations { $0.name == "Download" ? .seconds(2) : .milliseconds(50) }
-  /// print(estimated.criticalPath!)
+  /// let estimated = OperationGraph([importer]).withDurations { $0.name == "Download" ? .seconds(2) : .milliseconds(50)
+  /// } print(estimated.criticalPath!)
   /// ```
   public func withDurations(_ duration: (Node) throws -> Duration?) rethrows -> Self {
     var graph = self

@@ -1,7 +1,7 @@
 /// What there is to draw of a graph, whatever language it is drawn in.
 ///
-/// Groups are boxes with their members inside. An arrow between a box and something inside it cannot be drawn, and yet it is
-/// what one would look for, for it is part of a circle: so the group gets a *stand-in* beside its box.
+/// Groups are boxes with their members inside. An arrow between a box and something inside it cannot be drawn, and yet
+/// it is what one would look for, for it is part of a circle: so the group gets a *stand-in* beside its box.
 struct GraphDrawing {
   enum Step {
     case open(Int)

@@ -1,7 +1,8 @@
 extension OperationGraph {
   /// The graph in the language of Graphviz: `dot -Tsvg graph.dot -o graph.svg`.
   ///
-  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is red.
+  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is
+  /// red.
   public func dot() -> String {
     let drawing = GraphDrawing(self)
     var text = """

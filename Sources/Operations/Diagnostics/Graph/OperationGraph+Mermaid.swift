@@ -1,9 +1,10 @@
 extension OperationGraph {
-  /// The graph in the language of Mermaid, which GitHub and others draw in Markdown, between three backticks and `mermaid`.
+  /// The graph in the language of Mermaid, which GitHub and others draw in Markdown, between three backticks and
+  /// `mermaid`.
   ///
-  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is red.
-  /// Names are escaped, whatever is in them. Mermaid draws up to 500 arrows and 50,000 characters unless it is told to draw
-  /// more; for a large graph see ``dot()``.
+  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is
+  /// red. Names are escaped, whatever is in them. Mermaid draws up to 500 arrows and 50,000 characters unless it is
+  /// told to draw more; for a large graph see ``dot()``.
   public func mermaid() -> String {
     let drawing = GraphDrawing(self)
     var text = "flowchart LR\n"

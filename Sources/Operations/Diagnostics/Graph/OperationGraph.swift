@@ -8,13 +8,14 @@ public import Foundation
 /// if let cycle = graph.cycle { print("waits for itself:", cycle) }
 /// ```
 ///
-/// Any Foundation operations, groups with their members in them. Taken before they run it shows everything: an operation
-/// that has finished has forgotten what it waited for, and a group lets finished members go. To see how it was, attach an
+/// Any Foundation operations, groups with their members in them. Taken before they run it shows everything: an
+/// operation that has finished has forgotten what it waited for, and a group lets finished members go. To see how it
+/// was, attach an
 /// ``OperationTracer`` and ask for its ``OperationTracer/graph``.
 ///
-/// Taking it changes nothing, and may be done at any moment on any thread, of operations that run as well: each is looked at
-/// at a moment of its own. (A plain Foundation operation must not be renamed meanwhile: on Linux its name has no lock.)
-/// O(n + e), without recursion.
+/// Taking it changes nothing, and may be done at any moment on any thread, of operations that run as well: each is
+/// looked at at a moment of its own. (A plain Foundation operation must not be renamed meanwhile: on Linux its name has
+/// no lock.) O(n + e), without recursion.
 public struct OperationGraph: Sendable {
   /// The operations, those that were given first, then what they led to. Each one's `id` is its index.
   public internal(set) var nodes: [Node]
@@ -34,8 +35,8 @@ public struct OperationGraph: Sendable {
     points = GraphPoints(nodes)
   }
 
-  /// The names of operations that wait for each other in a circle: each waits for the next, and the last for the first. Nil
-  /// if there is no circle; the first that is found if there are several.
+  /// The names of operations that wait for each other in a circle: each waits for the next, and the last for the first.
+  /// Nil if there is no circle; the first that is found if there are several.
   ///
   /// A group waits for its members, and they wait for its beginning.
   public var cycle: [String]? { circle?.map { nodes[$0].name } }

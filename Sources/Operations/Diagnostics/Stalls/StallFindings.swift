@@ -1,7 +1,7 @@
 /// What is at the bottom of it, for every point of the graph of what is waited for.
 ///
-/// Who waits for several others is as badly off as with the worst of them; who needs one of several slots, as with the best.
-/// O(n + e), without recursion.
+/// Who waits for several others is as badly off as with the worst of them; who needs one of several slots, as with the
+/// best. O(n + e), without recursion.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
@@ -97,16 +97,13 @@ struct StallFindings {
     return Finding(cause: cause, severity: severity, explainer: node, bottom: node, depth: depth)
   }
 
-  /// The worst of those that have to be over; if some of them are enough, of so many of the best.
+  /// The worst of those that have to be over. Who needs only some of them comes as soon as there are enough, in the
+  /// order of how much hope there is: those that come later, or are in a circle, do not matter.
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
-    let isLess = { (left: StallNode.Wait, right: StallNode.Wait) in
+    nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
       return left.severity == right.severity ? left.distance > right.distance : left.severity < right.severity
     }
-    guard let needed = nodes[node].needed else { return nodes[node].waits.max(by: isLess) }
-    // It comes as soon as there are enough; the others, to come or in a circle, are no better.
-    let waits = nodes[node].waits.filter { findings[$0.node] != nil }
-    return waits.isEmpty ? nil : waits.sorted(by: isLess)[min(needed, waits.count) - 1]
   }
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {

@@ -1,21 +1,22 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Why the operations of the queue that have not finished do not get on: for each one what is at the bottom of it, in a
-  /// sentence with names.
+  /// Why the operations of the queue that have not finished do not get on: for each one what is at the bottom of it, in
+  /// a sentence with names.
   ///
   /// ```swift
   /// print(queue.stallReport())
   /// ```
   ///
   /// It follows what they wait for, wherever that is: operations they depend on, in other queues and groups or in none;
-  /// members; keys and who has them; slots and who takes them. Asking changes nothing, and may be done at any moment from any
-  /// thread, of a queue that is at work as well: what is said of an operation was so at some moment of the call.
+  /// members; keys and who has them; slots and who takes them. Asking changes nothing, and may be done at any moment
+  /// from any thread, of a queue that is at work as well: what is said of an operation was so at some moment of the
+  /// call.
   ///
-  /// **Plain Foundation operations** do not tell where they are. Those of this queue are seen, those of groups, of the main
-  /// queue, and of queues that an ``AsyncOperation`` on the way was added to; name others in `queues`. Nor do they tell since
-  /// when they execute. (They must not be renamed meanwhile: on Linux their name has no lock.) Barrier blocks cannot be seen
-  /// at all, nor what somebody awaits in the middle of an operation.
+  /// **Plain Foundation operations** do not tell where they are. Those of this queue are seen, of the main queue, of
+  /// queues that an ``AsyncOperation`` on the way was added to, and of groups in these; name others in `queues`. Nor do
+  /// they tell since when they execute. (They must not be renamed meanwhile: on Linux their name has no lock.) Barrier
+  /// blocks cannot be seen at all, nor what somebody awaits in the middle of an operation.
   ///
   /// O(n + e) for n operations and e waits.
   ///
@@ -28,8 +29,8 @@ extension OperationQueue {
 }
 
 extension GroupOperation {
-  /// Why the group has not finished: for it, for each of its members, and for whatever they wait for, what is at the bottom
-  /// of it. As `OperationQueue.stallReport(alsoIn:)`.
+  /// Why the group has not finished: for it, for each of its members, and for whatever they wait for, what is at the
+  /// bottom of it. As `OperationQueue.stallReport(alsoIn:)`.
   ///
   /// - Parameter queues: Where else to look for plain Foundation operations, which do not tell where they are.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {

@@ -1,7 +1,9 @@
 extension StallReport {
-  /// What keeps an operation from getting on. A struct, so that causes can be added without breaking a `switch` of yours.
+  /// What keeps an operation from getting on. A struct, so that causes can be added without breaking a `switch` of
+  /// yours.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    /// Operations wait for each other in a circle, by whatever they wait: for ends, keys, slots or the beginning of a group.
+    /// Operations wait for each other in a circle, by whatever they wait: for ends, keys, slots or the beginning of a
+    /// group.
     public static let circle = Cause(rawValue: "circle")
     /// The operation was never added to a queue or a group, as far as can be seen.
     public static let notAdded = Cause(rawValue: "notAdded")

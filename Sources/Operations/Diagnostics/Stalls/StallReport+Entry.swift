@@ -11,8 +11,8 @@ extension StallReport {
     public let waitsFor: [String]
     /// The name of the operation at the very bottom of it, if that is another one.
     public let root: String?
-    /// How long it has been executing, or its conditions have been evaluated, to within a few milliseconds of the system's
-    /// time. Not known of plain Foundation operations.
+    /// How long it has been executing, or its conditions have been evaluated, to within a few milliseconds of the
+    /// system's time. Not known of plain Foundation operations.
     public let elapsed: Duration?
     /// One sentence that says all of this.
     public let description: String

@@ -12,8 +12,8 @@
 public struct StallReport: Sendable, Hashable, Codable {
   /// The queue or the group that was asked, as sentences speak of it.
   public let subject: String
-  /// An entry for each operation that has not finished: those of the queue or the group, of groups in it, and whatever they
-  /// wait for elsewhere. Those at the bottom of it first, then those that wait for these, and so on.
+  /// An entry for each operation that has not finished: those of the queue or the group, of groups in it, and whatever
+  /// they wait for elsewhere. Those at the bottom of it first, then those that wait for these, and so on.
   public let entries: [Entry]
 
   /// The entries at the bottom of it: they wait for no other operation, or for themselves in a circle.

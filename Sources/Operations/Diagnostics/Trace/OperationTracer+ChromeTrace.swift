@@ -3,9 +3,10 @@ public import Foundation
 extension OperationTracer {
   /// What has been recorded in the Trace Event Format, which ui.perfetto.dev, chrome://tracing and others open.
   ///
-  /// A row for each thread that executed something from beginning to end, rows for what went on without a thread, and rows for
-  /// groups, nested. Arrows lead from what was waited for to what waited. Times are in microseconds since the tracer was
-  /// made. An operation that was cancelled, executing or not, has a mark; one that has not finished ends now.
+  /// A row for each thread that executed something from beginning to end, rows for what went on without a thread, and
+  /// rows for groups, nested. Arrows lead from what was waited for to what waited. Times are in microseconds since the
+  /// tracer was made. An operation that was cancelled, executing or not, has a mark; one that has not finished ends
+  /// now.
   public func chromeTrace() -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
@@ -130,8 +131,8 @@ extension ChromeTrace.Arguments {
 }
 
 extension String {
-  /// Perfetto (52) takes a backslash at the end, though it is written twice, for one that belongs to the quotation mark, and
-  /// then opens nothing.
+  /// Perfetto (52) takes a backslash at the end, though it is written twice, for one that belongs to the quotation
+  /// mark, and then opens nothing.
   fileprivate var forPerfetto: String { hasSuffix("\\") ? self + " " : self }
 }
 

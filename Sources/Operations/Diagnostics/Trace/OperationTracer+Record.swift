@@ -15,14 +15,15 @@ extension OperationTracer {
     public let created: Duration
     /// When it was added to a queue by the toolkit's verbs. Nil if that was before it came to be followed.
     public internal(set) var enqueued: Duration?
-    /// When nothing was waited for any more, keys included. Of a plain Foundation operation only known if that was so from the
-    /// start.
+    /// When nothing was waited for any more, keys included. Of a plain Foundation operation only known if that was so
+    /// from the start.
     public internal(set) var ready: Duration?
     /// When execution began. Nil if it never has.
     public internal(set) var started: Duration?
     /// When `execute()` returned. Nil if it has not, or if the work had ended before.
     public internal(set) var returned: Duration?
-    /// When the work had ended. Of a plain Foundation operation that goes on after its `start()`, when that was heard of.
+    /// When the work had ended. Of a plain Foundation operation that goes on after its `start()`, when that was heard
+    /// of.
     public internal(set) var finished: Duration?
     /// When it was cancelled, or came to be followed if that was later. Not known of a plain Foundation operation.
     public internal(set) var cancelled: Duration?

@@ -1,7 +1,7 @@
 extension OperationTracer {
-  /// What has been recorded as a drawing for a terminal, a line for each operation: groups as brackets with their members
-  /// below, `·` where an operation was ready and waited for its turn, `█` where it executed, and `×` where it was cancelled
-  /// without executing.
+  /// What has been recorded as a drawing for a terminal, a line for each operation: groups as brackets with their
+  /// members below, `·` where an operation was ready and waited for its turn, `█` where it executed, and `×` where it
+  /// was cancelled without executing.
   ///
   /// ```
   ///             0 s                           62 ms

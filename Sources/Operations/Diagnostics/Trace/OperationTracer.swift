@@ -11,9 +11,10 @@ import Foundation
 /// print(tracer.summary)
 /// ```
 ///
-/// Attach it before the operation runs; what has been before is not known. It costs a lock and a look at the clock for each
-/// station of an operation that is followed, and others nothing. It keeps no operation alive, and what it has recorded as long
-/// as it lives. On Apple's platforms every execution is a signpost interval, too (subsystem `Operations`), for Instruments.
+/// Attach it before the operation runs; what has been before is not known. It costs a lock and a look at the clock for
+/// each station of an operation that is followed, and others nothing. It keeps no operation alive, and what it has
+/// recorded as long as it lives. On Apple's platforms every execution is a signpost interval, too (subsystem
+/// `Operations`), for Instruments.
 ///
 /// It may be asked at any moment from any thread: an operation that is executing has no end yet.
 public final class OperationTracer: Sendable {
@@ -26,15 +27,16 @@ public final class OperationTracer: Sendable {
   /// How long ago the tracer was made.
   var now: Duration { time.now }
 
-  /// Begins to follow an operation; of one that others run inside of, a group or one that tries again, also those, whenever
-  /// they are added. Once: a second call does nothing. What it depends on is followed only if it is traced, too.
+  /// Begins to follow an operation; of one that others run inside of, a group or one that tries again, also those,
+  /// whenever they are added. Once: a second call does nothing. What it depends on is followed only if it is traced,
+  /// too.
   public func trace(_ operation: AsyncOperation) { trace([operation], inside: nil) }
 
   /// Begins to follow several operations.
   public func trace(_ operations: [AsyncOperation]) { trace(operations, inside: nil) }
 
-  /// Begins to follow an operation that is run by another one, which is neither a group nor known to run it: a group that
-  /// the other starts in its `execute()`, say. It is drawn inside the other, which is followed, too.
+  /// Begins to follow an operation that is run by another one, which is neither a group nor known to run it: a group
+  /// that the other starts in its `execute()`, say. It is drawn inside the other, which is followed, too.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = index(of: outer) else { return }
@@ -42,13 +44,14 @@ public final class OperationTracer: Sendable {
     trace([operation], inside: index)
   }
 
-  /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its index.
+  /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its
+  /// index.
   public var records: [Record] { log.withLock { $0.records } }
 
   /// The operations as a graph, with how long each has executed: to draw it, or to see what decides how long it takes.
   ///
-  /// The arrows are those that there were when an operation came to be followed and when it ended, between operations that are
-  /// followed.
+  /// The arrows are those that there were when an operation came to be followed and when it ended, between operations
+  /// that are followed.
   public var graph: OperationGraph { OperationGraph(records.map { OperationGraph.Node($0) }) }
 
   // MARK: Following

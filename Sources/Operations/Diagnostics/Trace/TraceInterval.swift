@@ -5,15 +5,15 @@ struct TraceInterval {
   let start: Duration
   let end: Duration
 
-  /// Nil if it has never executed. What has no end yet ends now, and what took no time at all takes a nanosecond, so that
-  /// it can be seen, and its end comes after its beginning.
+  /// Nil if it has never executed. What has no end yet ends now, and what took no time at all takes a nanosecond, so
+  /// that it can be seen, and its end comes after its beginning.
   init?(_ record: OperationTracer.Record, _ now: Duration) {
     guard let start = record.started else { return nil }
     (id, self.start, end) = (record.id, start, max(record.finished ?? now, start + .nanoseconds(1)))
   }
 
-  /// Beginnings and ends in the order of time. Of those at the same time the ends come first, and then the beginnings of
-  /// those that take longest.
+  /// Beginnings and ends in the order of time. Of those at the same time the ends come first, and then the beginnings
+  /// of those that take longest.
   static func events(of intervals: [Self]) -> [(time: Duration, isStart: Bool, index: Int)] {
     let events = intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }
     return events.sorted { left, right in

@@ -1,8 +1,8 @@
 /// On which row of a picture each execution is drawn.
 ///
-/// What a thread did from beginning to end is on the thread's row. What went on when the thread had left it is on a row where
-/// nothing else is at the time. A group is on the row of the group around it, inside which it is drawn then, unless another
-/// one is there. O(n log n).
+/// What a thread did from beginning to end is on the thread's row. What went on when the thread had left it is on a row
+/// where nothing else is at the time. A group is on the row of the group around it, inside which it is drawn then,
+/// unless another one is there. O(n log n).
 struct TraceRows {
   enum Kind: Hashable {
     case groups
