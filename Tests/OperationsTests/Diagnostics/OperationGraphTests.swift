@@ -49,6 +49,15 @@ import Testing
     #expect(OperationGraph([outside, group]).nodes.map(\.name).sorted() == ["group", "member", "outside", "sibling"])
   }
 
+  @Test func aGroupThatIsFoundByItsMemberFirstComesWithAllOfThem() {
+    let (member, sibling, outside) = (note("member"), note("sibling"), note("outside"))
+    let group = GroupOperation([member, sibling]).named("group")
+    member ==> outside
+    let (a, b, c) = (note("a"), note("b"), note("c"))
+    group ==> a ==> b ==> c
+    #expect(OperationGraph([outside, c]).nodes.contains { $0.name == "sibling" })
+  }
+
   @Test func plainOperationsAreAsGoodAsOurs() {
     let (a, b) = (plain("a", journal), plain("b", journal))
     b.addDependency(a)
@@ -113,6 +122,14 @@ import Testing
     member ==> group
     #expect(OperationGraph([group]).cycle.map(Set.init) == ["group", "member"])
     group.removeDependency(member)
+  }
+
+  @Test func aCircleOfAGroupIsToldWithoutItsMembers() {
+    let (member, other) = (note("member"), note("other"))
+    let group = GroupOperation([member]).named("group")
+    group ==> other ==> group
+    #expect(OperationGraph([group]).cycle?.sorted() == ["group", "other"])
+    group.removeDependency(other)
   }
 
   @Test func groupsThatWaitForEachOthersMembersAreACircle() {

@@ -347,6 +347,26 @@ import Testing
     try await retry.completed()
   }
 
+  @Test func whoPausesTakesNoSlot() async {
+    let clock = ManualClock()
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(60))) { attempt in
+      ResultOperation { if attempt == 1 { throw TestError("once") } }
+    }.named("retry")
+    let (held, next) = (HeldOperation().named("held"), note("next"))
+    let group = GroupOperation([retry, held, next]).named("group")
+    group.maxConcurrentOperationCount = 1
+    group.clock = clock
+    let queue = queue("sync")
+    queue.addOperation(group)
+    await clock.waitForSleepers()
+    await held.begun.opened()
+    #expect(group.stallReport()["next"]?.waitsFor == ["held"])
+    held.gate.open()
+    await next.finished()
+    clock.advance(by: .seconds(60))
+    await queue.finished()
+  }
+
   @Test func whatARetryTriesIsWhatItWaitsFor() async throws {
     let attempt = HeldAttempt().named("attempt")
     let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
