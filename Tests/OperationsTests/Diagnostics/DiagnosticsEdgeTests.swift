@@ -265,6 +265,53 @@ struct DiagnosticsEdgeTests {
     try expectNesting(tracer)
   }
 
+  @Test func aGroupThatOutlivesTheOneAroundItIsNotDrawnInsideIt() async throws {
+    let clock = ManualClock()
+    let tracer = OperationTracer(clock: clock)
+    let held = HeldOperation().named("held")
+    let inner = GroupOperation([held]).named("inner")
+    let first = HeldOperation().named("first")
+    inner.waits(for: first)
+    let outer = GroupOperation([inner, first]).named("outer")
+    outer.clock = clock
+    outer.timeout = .seconds(5)
+    tracer.trace(outer)
+    OperationQueue().addOperation(outer)
+    await first.begun.opened()
+    clock.advance(by: .seconds(1))
+    first.gate.open()
+    await held.begun.opened()
+    clock.advance(by: .seconds(4))
+    await outer.finished()
+    clock.advance(by: .seconds(5))
+    held.gate.open()
+    await inner.finished()
+    #expect(tracer.records.map(\.duration) == [.seconds(5), .seconds(9), .seconds(1), .seconds(9)])
+    try expectNesting(tracer)
+  }
+
+  @Test func noArrowLeadsBackInTime() async throws {
+    let clock = ManualClock()
+    let tracer = OperationTracer(clock: clock)
+    let (first, second) = (HeldOperation().named("first"), AsyncBlockOperation { $0.finish() }.named("second"))
+    second.waits(for: first)
+    tracer.trace([first, second])
+    second.removeDependency(first)
+    let queue = OperationQueue()
+    queue.addOperation(first)
+    await first.begun.opened()
+    clock.advance(by: .seconds(5))
+    queue.addOperation(second)
+    await second.finished()
+    clock.advance(by: .seconds(5))
+    first.gate.open()
+    await queue.finished()
+    let json = try #require(try JSONSerialization.jsonObject(with: tracer.chromeTrace()) as? [String: Any])
+    let arrow = try #require(json["traceEvents"] as? [[String: Any]])
+      .filter { ["s", "f"].contains($0["ph"] as? String ?? "") }.compactMap { ($0["ts"] as? NSNumber)?.doubleValue }
+    #expect(arrow == [5_000_000, 5_000_000])
+  }
+
   @Test func aFanOfManyIsTracedInLinearTime() {
     let tracer = OperationTracer()
     let sink = AsyncBlockOperation { $0.finish() }
