@@ -40,6 +40,14 @@ extension OperationTracer {
       (self.id, self.name, self.isGroup, self.group, self.created) = (id, name, isGroup, group, created)
     }
 
+    /// When it comes to be followed. What has been noted already is newer.
+    mutating func noteHowItIs(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
+      if isReady { ready = ready ?? now }
+      if isExecuting { started = started ?? now }
+      if isCancelled { cancelled = cancelled ?? now }
+      if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
+    }
+
     /// How long it executed. Nil if it never has, or has not finished.
     public var duration: Duration? { finished.flatMap { end in started.map { end - $0 } } }
   }

@@ -84,15 +84,13 @@ public final class OperationTracer: Sendable {
         return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
       }
       log.withLock { log in
-        if isReady { log[follower.index].ready = now }
-        if isCancelled, log[follower.index].cancelled == nil {
-          (log[follower.index].cancelled, log[follower.index].state) = (now, .cancelled)
-        }
-        if phase == .executing, log[follower.index].started == nil { log[follower.index].started = now }
         // Unless it has been told of something since.
-        if log[follower.index].state == .pending, log[follower.index].finished == nil {
-          log[follower.index].state = isCancelled ? .cancelled : phase == .executing ? .executing : .pending
-        }
+        log[follower.index].noteHowItIs(
+          now,
+          isReady: isReady,
+          isExecuting: phase == .executing,
+          isCancelled: isCancelled
+        )
       }
       if phase == .ending || phase == .finished { follower.noteEnd(of: operation) }
       return follower.index
@@ -106,8 +104,7 @@ public final class OperationTracer: Sendable {
       let now = now
       return log.withLock { log in
         let index = log.add(name, isGroup: false, inside: group, now)
-        if isReady { log[index].ready = now }
-        if isExecuting { (log[index].started, log[index].state) = (now, .executing) }
+        log[index].noteHowItIs(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
         log.note(plain: operation, index)
         return index
       }
