@@ -15,26 +15,20 @@ struct Tool: Sendable {
   }
 
   /// What the program prints when it is given `input`. It goes through files: a pipe may be full before it is read.
+  ///
+  /// By way of the shell: on Linux Foundation's `Process` is never released (Swift 6.3.1).
   func run(_ arguments: [String], _ input: String) async throws -> (output: String, errors: String) {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     let files = ["input", "output", "errors"].map { folder.appending(path: $0) }
     try Data(input.utf8).write(to: files[0])
-    for file in files.dropFirst() { try Data().write(to: file) }
-    let process = Process()
-    process.executableURL = URL(filePath: path)
-    process.arguments = arguments
-    process.standardInput = try FileHandle(forReadingFrom: files[0])
-    process.standardOutput = try FileHandle(forWritingTo: files[1])
-    process.standardError = try FileHandle(forWritingTo: files[2])
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      process.terminationHandler = { _ in continuation.resume() }
-      do { try process.run() } catch { continuation.resume(throwing: error) }
-    }
-    return (
-      String(decoding: try Data(contentsOf: files[1]), as: UTF8.self),
-      String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
-    )
+    let words = [path] + arguments + ["<", files[0].path, ">", files[1].path, "2>", files[2].path]
+    let command = words.map { ["<", ">", "2>"].contains($0) ? $0 : "'\($0)'" }.joined(separator: " ")
+    // It waits for the end, on a thread of its own.
+    _ = await onThread { if let shell = unsafe popen(command, "r") { unsafe pclose(shell) } }
+    // `Data(contentsOf:)` leaks a page if the file is empty, there too.
+    let printed = try files.dropFirst().map { try FileHandle(forReadingFrom: $0).readToEnd() ?? Data() }
+    return (String(decoding: printed[0], as: UTF8.self), String(decoding: printed[1], as: UTF8.self))
   }
 }
