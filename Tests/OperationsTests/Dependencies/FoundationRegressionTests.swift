@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// What stock Foundation on Linux gets wrong with dependencies, a test a row of the table in the documentation.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FoundationRegressionTests {
   @Test func cancelAllOperationsWithAQueuedDependentNobodyElseHolds() async {
     // Stock: segmentation fault every time.

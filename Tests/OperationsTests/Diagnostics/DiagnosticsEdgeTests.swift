@@ -165,16 +165,16 @@ struct DiagnosticsEdgeTests {
     let waiters = OperationQueue()
     let (wanted, last) = (AsyncBlockOperation { $0.finish() }.named("wanted"), AsyncBlockOperation { $0.finish() })
     last.waits(for: wanted)
-    let held = (0..<1500).map { _ in HeldOperation() }
+    let held = (0..<800).map { _ in HeldOperation() }
     let group = GroupOperation(held + [last]).named("group")
     queue.addOperation(group)
     for operation in held { await operation.begun.opened() }
     queue.addOperation(wanted)
-    let others = (0..<1500).map { _ in AsyncBlockOperation { $0.finish() } }
+    let others = (0..<800).map { _ in AsyncBlockOperation { $0.finish() } }
     for other in others { other.waits(for: wanted) }
     waiters.addOperations(others)
     let report = waiters.stallReport()
-    #expect(report.entries.count == 3003 && report.entries.count { $0.cause == .circle } == 1503)
+    #expect(report.entries.count == 1603 && report.entries.count { $0.cause == .circle } == 803)
     queue.maxConcurrentOperationCount = -1
     for operation in held { operation.gate.open() }
     await queue.finished()

@@ -186,19 +186,6 @@ import Testing
     #expect(OperationGraph([a]).withDurations { _ in .seconds(1) }.criticalPath == nil)
     a.removeDependency(b)
   }
-
-  // MARK: Size
-
-  @Test func aHundredThousandInAChainTakeNoStack() {
-    let operations = (0..<100_000).map { note("\($0)") }
-    for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
-    let graph = OperationGraph([operations[99_999]]).withDurations { _ in .milliseconds(1) }
-    #expect(graph.nodes.count == 100_000)
-    #expect(graph.cycle == nil)
-    #expect(graph.criticalPath?.duration == .seconds(100))
-    #expect(graph.mermaid().count > 100_000)
-    #expect(graph.dot().count > 100_000)
-  }
 }
 
 /// Tells when it has begun, and finishes when it is told to.

@@ -607,14 +607,14 @@ import Testing
   }
 
   @Test func sentencesStayShortHoweverLongTheChain() async {
-    let operations = (0..<20_000).map { note("\($0)") }
+    let operations = (0..<3000).map { note("\($0)") }
     for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
     let group = GroupOperation(operations).named("group")
     let report = group.stallReport()
-    #expect(report.entries.count == 20_001)
+    #expect(report.entries.count == 3001)
     #expect(report.entries.allSatisfy { $0.description.count < 300 })
     #expect(report.description.components(separatedBy: "\n").count == 102)
-    #expect(report.description.hasSuffix("… and 19901 more."))
+    #expect(report.description.hasSuffix("… and 2901 more."))
   }
 
   @Test func aLongCircleIsCutShort() async {

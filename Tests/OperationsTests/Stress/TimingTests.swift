@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 /// Two things at the same moment, over and over: each of these has crashed, hung or deadlocked once.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct TimingTests {
   private let rounds = 1500
 
