@@ -3,9 +3,8 @@ import Foundation
 extension AsyncOperation {
   /// Takes the operation for a queue, or ends the program if it is not free.
   func claim(for queue: OperationQueue?) {
-    let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
-    switch action {
-    case .claimed: trace?.operationIsEnqueued()
+    switch take(for: queue) {
+    case .claimed: return
     case .refused(let obstacle): misuse(cannotBeAdded(because: obstacle))
     case .repeated: misuse(cannotBeAdded(because: "is in a group"))
     }
@@ -13,10 +12,14 @@ extension AsyncOperation {
 
   /// Takes the operation for a queue, if it is free.
   func claimIfFree(for queue: OperationQueue) -> Bool {
+    if case .claimed = take(for: queue) { return true }
+    return false
+  }
+
+  private func take(for queue: OperationQueue?) -> OperationCore.ClaimAction {
     let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
-    guard case .claimed = action else { return false }
-    trace?.operationIsEnqueued()
-    return true
+    if case .claimed = action { trace?.operationIsEnqueued() }
+    return action
   }
 
   /// The queue is starting the operation: in which it has a slot from now on.

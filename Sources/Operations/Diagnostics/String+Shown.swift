@@ -1,8 +1,18 @@
+import Foundation
+
+extension Operation {
+  /// The name as the sentences of a report quote it.
+  var shownName: String { "“\(displayName.inOneLine)”" }
+}
+
 /// What is to be read by a person.
 extension String {
   /// With a sign for each character that would break the line, that a terminal takes for an order, that turns the text
   /// around, or that no file may contain.
   var inOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.shown))) }
+
+  /// Short enough to be named in a sentence.
+  var brief: String { inOneLine.shortened(to: 60) }
 
   /// How many columns it takes, as terminals reckon: two for what is wide in East Asian scripts, and for emoji.
   var columns: Int { reduce(0) { $0 + $1.columns } }

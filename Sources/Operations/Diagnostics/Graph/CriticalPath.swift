@@ -14,13 +14,11 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
     let (first, last) = (6, 2)
     let shown =
       names.count <= first + last + 1
-      ? names.map(Self.short)
-      : names.prefix(first).map(Self.short) + ["… \(names.count - first - last) more …"]
-        + names.suffix(last).map(Self.short)
+      ? names.map(\.brief)
+      : names.prefix(first).map(\.brief) + ["… \(names.count - first - last) more …"]
+        + names.suffix(last).map(\.brief)
     return "\(duration.reading): " + shown.joined(separator: " → ")
   }
-
-  private static func short(_ name: String) -> String { name.inOneLine.shortened(to: 60) }
 }
 
 extension OperationGraph {

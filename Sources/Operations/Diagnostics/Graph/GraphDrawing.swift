@@ -3,6 +3,8 @@
 /// Groups are boxes with their members inside. An arrow between a box and something inside it cannot be drawn, and yet
 /// it is what one would look for, for it is part of a circle: so the group gets a *stand-in* beside its box.
 struct GraphDrawing {
+  static let circleColor = "#dc2626"
+
   enum Step {
     case open(Int)
     case node(Int)

@@ -31,7 +31,7 @@ extension OperationGraph {
     }
     for arrow in drawing.arrows {
       // An arrow joins nodes; it is cut off at the box.
-      var attributes: [String] = arrow.isInCircle ? ["color=\"#dc2626\"", "penwidth=3"] : []
+      var attributes: [String] = arrow.isInCircle ? ["color=\"\(GraphDrawing.circleColor)\"", "penwidth=3"] : []
       let from = end(arrow.from, inside: drawing.lastInside, "ltail", &attributes)
       let to = end(arrow.to, inside: drawing.firstInside, "lhead", &attributes)
       line("\(from) -> \(to)" + (attributes.isEmpty ? "" : " [\(attributes.joined(separator: ", "))]"))

@@ -31,7 +31,9 @@ extension OperationGraph {
     }
     for node in nodes where drawing.isBox(node.id) { line("class n\(node.id) \(node.state)") }
     let circle = drawing.arrows.indices.filter { drawing.arrows[$0].isInCircle }.map(String.init)
-    if !circle.isEmpty { line("linkStyle \(circle.joined(separator: ",")) stroke:#dc2626,stroke-width:3px") }
+    if !circle.isEmpty {
+      line("linkStyle \(circle.joined(separator: ",")) stroke:\(GraphDrawing.circleColor),stroke-width:3px")
+    }
     return text
   }
 

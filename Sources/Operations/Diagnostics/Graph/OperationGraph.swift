@@ -10,8 +10,7 @@ public import Foundation
 ///
 /// Any Foundation operations, groups with their members in them. Taken before they run it shows everything: an
 /// operation that has finished has forgotten what it waited for, and a group lets finished members go. To see how it
-/// was, attach an
-/// ``OperationTracer`` and ask for its ``OperationTracer/graph``.
+/// was, attach an ``OperationTracer`` and ask for its ``OperationTracer/graph``.
 ///
 /// Taking it changes nothing, and may be done at any moment on any thread, of operations that run as well: each is
 /// looked at at a moment of its own. (A plain Foundation operation must not be renamed meanwhile: on Linux its name has

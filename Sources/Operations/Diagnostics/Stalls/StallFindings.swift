@@ -46,11 +46,12 @@ struct StallFindings {
       for (position, node) in circle.enumerated() {
         // Whoever has the slot speaks for slots.
         let isSlots = nodes[node].operation == nil
+        let speaker = isSlots ? circle[(position + 1) % circle.count] : node
         findings[node] = Finding(
           cause: .circle,
           severity: .circle,
-          explainer: isSlots ? circle[(position + 1) % circle.count] : node,
-          bottom: isSlots ? circle[(position + 1) % circle.count] : node,
+          explainer: speaker,
+          bottom: speaker,
           distance: isSlots ? 1 : 0,
           depth: 0,
           circle: index
@@ -108,28 +109,17 @@ struct StallFindings {
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
     let next = self[wait.node]
-    let depth = next.depth + 1
-    // The cause of a place is that of the operation that waits for it.
-    let bottom = nodes[next.bottom].operation == nil ? node : next.bottom
-    if let cause = ownCause(wait, next) {
-      return Finding(
-        cause: cause,
-        severity: next.severity,
-        wait: wait,
-        explainer: node,
-        bottom: bottom,
-        depth: depth
-      )
-    }
+    let own = ownCause(wait, next)
     let isStep = nodes[wait.node].operation != nil && !isOwnBeginning(wait, of: node)
     return Finding(
-      cause: next.cause,
+      cause: own ?? next.cause,
       severity: next.severity,
       wait: wait,
-      explainer: next.explainer,
-      bottom: bottom,
-      distance: next.distance + (isStep ? 1 : 0),
-      depth: depth
+      explainer: own == nil ? next.explainer : node,
+      // The cause of a place is that of the operation that waits for it.
+      bottom: nodes[next.bottom].operation == nil ? node : next.bottom,
+      distance: own == nil ? next.distance + (isStep ? 1 : 0) : 0,
+      depth: next.depth + 1
     )
   }
 

@@ -25,7 +25,7 @@ enum StallPlace {
   /// As sentences speak of it.
   var description: String {
     switch self {
-    case .group(let group): "the group “\(group.displayName.inOneLine)”"
+    case .group(let group): "the group \(group.shownName)"
     case .queue(.main): "the main queue"
     case .queue: name.map { "the queue “\($0.inOneLine)”" } ?? "its queue"
     }

@@ -76,9 +76,7 @@ struct StallWords {
     }
   }
 
-  private func name(_ node: Int) -> String {
-    findings.nodes[node].operation.map { "“\($0.displayName.inOneLine)”" } ?? ""
-  }
+  private func name(_ node: Int) -> String { findings.nodes[node].operation?.shownName ?? "" }
 
   // MARK: Sentences
 

@@ -53,8 +53,12 @@ extension OperationTracer {
   }
 }
 
+extension OperationGraph {
+  init(_ records: [OperationTracer.Record]) { self.init(records.map { Node($0) }) }
+}
+
 extension OperationGraph.Node {
-  init(_ record: OperationTracer.Record) {
+  fileprivate init(_ record: OperationTracer.Record) {
     self.init(id: record.id, name: record.name, state: record.state, isGroup: record.isGroup)
     (group, dependencies, duration) = (record.group, record.dependencies, record.duration)
   }

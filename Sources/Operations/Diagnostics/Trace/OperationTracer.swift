@@ -52,7 +52,7 @@ public final class OperationTracer: Sendable {
   ///
   /// The arrows are those that there were when an operation came to be followed and when it ended, between operations
   /// that are followed.
-  public var graph: OperationGraph { OperationGraph(records.map { OperationGraph.Node($0) }) }
+  public var graph: OperationGraph { OperationGraph(records) }
 
   // MARK: Following
 

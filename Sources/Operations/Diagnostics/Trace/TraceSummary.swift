@@ -27,8 +27,7 @@ extension OperationTracer {
       text += "\(average) at once on average, \(peak) at most."
       if let criticalPath, !criticalPath.names.isEmpty { text += "\nCritical path by dependencies, \(criticalPath)." }
       if let longestWait {
-        text +=
-          "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name.inOneLine.shortened(to: 60))."
+        text += "\nLongest wait for a turn, \(longestWait.duration.reading): \(longestWait.name.brief)."
       }
       return text
     }
@@ -49,7 +48,7 @@ extension OperationTracer {
       busy: intervals.reduce(.zero) { $0 + ($1.end - $1.start) },
       peak: TraceInterval.peak(of: intervals),
       longestWait: waits.filter { $0.duration > .zero }.max { $0.duration < $1.duration },
-      criticalPath: OperationGraph(records.map { OperationGraph.Node($0) }).criticalPath
+      criticalPath: OperationGraph(records).criticalPath
     )
   }
 }
