@@ -32,6 +32,11 @@ let package = Package(
       dependencies: ["Operations"],
       swiftSettings: settings + [.defaultIsolation(MainActor.self)]
     ),
+    .testTarget(
+      name: "DocumentationTests",
+      dependencies: ["Operations", "OperationsTestSupport"],
+      swiftSettings: settings
+    ),
     .executableTarget(
       name: "Benchmarks",
       dependencies: ["Operations"],

@@ -25,8 +25,10 @@ extension OperationGraph {
   /// The same graph with how long operations execute. Nil is not known, and counts as nothing.
   ///
   /// ```swift
-  /// let estimated = OperationGraph([importer]).withDurations { $0.name == "Download" ? .seconds(2) : .milliseconds(50)
-  /// } print(estimated.criticalPath!)
+  /// let estimated = OperationGraph([importer]).withDurations { node in
+  ///   node.name == "Download" ? .seconds(2) : .milliseconds(50)
+  /// }
+  /// print(estimated.criticalPath!)
   /// ```
   public func withDurations(_ duration: (Node) throws -> Duration?) rethrows -> Self {
     var graph = self
