@@ -31,6 +31,30 @@ extension AsyncOperation {
     return .begun
   }
 
+  /// Its queue, or somebody by hand, has started the operation, and something is still counted that it waits for.
+  ///
+  /// - Returns: Whether it has begun all the same. Otherwise nothing is counted any more, and it is to be started again.
+  func beginsThoughNotReady() -> Bool {
+    if let admission = core.withLock({ $0.ledger.isAdmissionPending ? $0.extras?.admission : nil }) {
+      misuse("\(quotedName) is not ready: it waits for \(admission.goal). Leave it to its queue, which starts it then.")
+    }
+    let unfinished = dependencies.filter { !$0.isFinished }
+    if unfinished.isEmpty {
+      // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
+      if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
+      return false
+    }
+    // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
+    guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
+      misuse(
+        "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
+          + "have finished, or start it after them."
+      )
+    }
+    _ = begin(by: .queue)
+    return true
+  }
+
   func carryOut(_ execution: OperationCore.Execution) {
     execution.trace?.operationBegins()
     for observer in execution.observers where isExecuting { observer.didStart?(self) }

@@ -133,25 +133,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       }
       awaitGate()
     case .notReady:
-      if let admission = core.withLock({ $0.ledger.isAdmissionPending ? $0.extras?.admission : nil }) {
-        misuse(
-          "\(quotedName) is not ready: it waits for \(admission.goal). Leave it to its queue, which starts it then."
-        )
-      }
-      if dependencies.allSatisfy(\.isFinished) {
-        // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
-        if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
-      } else if OperationQueue.current?.operations.contains(where: { $0 === self }) == true {
-        // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
-        _ = begin(by: .queue)
-        return
-      } else {
-        let names = dependencies.filter { !$0.isFinished }.quotedNames
-        misuse(
-          "\(quotedName) is not ready: it waits for \(names). Add it to a queue, which starts it when they have finished, "
-            + "or start it after them."
-        )
-      }
+      if beginsThoughNotReady() { return }
     }
     start()
   }

@@ -19,23 +19,6 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     }
   }
 
-  /// What has come of asking.
-  private struct Answer {
-    enum Refusal {
-      case taken(ExclusivityKey, by: ExclusivityRequest?)
-      case circle(ExclusivityKey, holder: ExclusivityRequest?)
-    }
-
-    var isGranted = false
-    var refusal: Refusal?
-    /// To be cancelled.
-    var replaced: [ExclusivityRequest] = []
-    /// Others that have got all of their keys.
-    var granted: [ExclusivityRequest] = []
-    /// Others that have lost theirs again. They find out when they begin.
-    var revoked: [ExclusivityRequest?] = []
-  }
-
   private let keys: [ExclusivityKey]
   private let policy: ExclusivityPolicy
   let domain: ExclusivityDomain
@@ -115,8 +98,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
     _ table: inout ExclusivityDomain.Table,
     within surroundings: ExclusivitySurroundings,
     waitingFor slots: ObjectIdentifier?
-  ) -> Answer {
-    var answer = Answer()
+  ) -> ExclusivityAnswer {
+    var answer = ExclusivityAnswer()
     guard case .idle = phase else { return answer }
     let outer = surroundings.requests.compactMap(\.phase.ticket)
     let places = table.places(for: keys, within: outer)
@@ -204,8 +187,8 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   override func operationBegins() -> Bool { domain.state.withLock { begin(&$0.table) } }
 
   override func whenAdmittedAgain(_ resumption: @escaping @Sendable () -> Void) {
-    let (mayBegin, moves) = domain.state.withLock { state -> (Bool, Answer) in
-      var answer = Answer()
+    let (mayBegin, moves) = domain.state.withLock { state -> (Bool, ExclusivityAnswer) in
+      var answer = ExclusivityAnswer()
       if case .waiting(let old) = phase {
         let (ticket, moves) = state.table.waitInSlot(old)
         phase = state.table.entries[ticket]?.isGranted == true ? .holding(ticket) : .waiting(ticket)
@@ -224,7 +207,7 @@ final class ExclusivityRequest: OperationAdmission, @unchecked Sendable {
   private func carryOut(
     _ moves: ExclusivityDomain.Table.Moves,
     _ table: inout ExclusivityDomain.Table,
-    _ answer: inout Answer
+    _ answer: inout ExclusivityAnswer
   ) {
     for (claimant, ticket) in moves.revoked {
       answer.revoked.append(claimant.request)

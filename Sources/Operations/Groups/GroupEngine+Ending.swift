@@ -1,0 +1,62 @@
+import Foundation
+
+/// What becomes of members that have finished, and of the group when there are no more.
+extension GroupEngine {
+  /// Of a plain Foundation operation, which cannot keep them itself.
+  func trace(of member: Operation) -> OperationTrace? {
+    state.withLock { $0.group }?.trace?.trace(of: member)
+  }
+
+  /// - Parameter trace: Who has seen it begin. Somebody may have come since.
+  func foreignMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
+    (trace ?? self.trace(of: member))?.operationEnds(member)
+    let (index, wait) = state.withLock { state in
+      let id = ObjectIdentifier(member)
+      return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))
+    }
+    guard let index else { return }
+    wait?.relay.stop(waitingFor: wait?.operations ?? [])
+    member.forgetDependencies()
+    let takenNext = GroupRunner.isAboutToTake(from: self)
+    finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
+  }
+
+  func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
+    let (help, group, step) = state.withLock { state -> (GroupSchedule.Help, GroupOperation?, Step) in
+      if state.isDisbanded { return (.none, nil, Step()) }
+      let accounts = (accountsForAll || failed) && state.group != nil
+      let help = member.holdsSlot ? state.schedule.freeSlot(takenNext: takenNext) : .none
+      if accounts { return (help, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
+      return (help, nil, state.settle(member))
+    }
+    carryOut(help)
+    if let group { account(for: member, in: group) } else { carryOut(step) }
+  }
+
+  /// Lets the group look at results, one at a time, until there are none left.
+  private func account(for first: FinishedMember, in group: GroupOperation) {
+    var batch = [first]
+    while !batch.isEmpty {
+      for member in batch {
+        group.account(for: member.operation)
+        carryOut(state.withLock { $0.settle(member) })
+      }
+      batch = state.withLock { $0.schedule.nextToAccount() }
+    }
+    carryOut(state.withLock { $0.nextStep() })
+  }
+
+  func carryOut(_ step: Step) {
+    if step.updatesProgress { updateProgress() }
+    if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
+  }
+
+  func end() {
+    let group = state.withLock { state in
+      defer { (state.group, state.queue) = (nil, nil) }
+      return state.group
+    }
+    endProgress()
+    Trampoline.run { group?.endIfNotEnded() }
+  }
+}

@@ -1,0 +1,142 @@
+import Foundation
+
+/// How members are run: by whom, on which thread, and what a slot is given to.
+extension GroupEngine {
+  /// How many members a runner starts before it lets other work have the thread.
+  private static let quantum = 256
+  /// How long a runner that is about to take the next member is trusted to do it.
+  private static let patience = DispatchTimeInterval.milliseconds(20)
+
+  /// Begins to run the members, once; all of them are finished in the end, also if none is to be executed.
+  func begin(_ group: GroupOperation, windingDown: Bool) {
+    let queue = OperationQueue()
+    queue.name = "Operations.GroupOperation " + group.displayName
+    if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
+    // Its own, or what the group around it gave to who started it: not looked for all the way out.
+    let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
+    let beginWaiters = state.withLock { state -> [@Sendable (Bool) -> Void]? in
+      if state.schedule.phase != .gathering { return nil }
+      state.group = group
+      state.clock = clock
+      state.queue = queue
+      state.isDeadlineDue = !windingDown
+      if windingDown { state.schedule.isWindingDown = true }
+      state.schedule.begin()
+      defer { state.beginWaiters = [] }
+      return state.beginWaiters
+    }
+    guard let beginWaiters else { return }
+    // Whoever has cancelled the group may not have come to its members yet.
+    if windingDown { cancelMembers() }
+    for waiter in beginWaiters { waiter(true) }
+    searchForSuspectedCycle(evenIfMoving: true)
+    // If there is nobody to be started the time begins all the same.
+    state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
+    admitted()
+  }
+
+  /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
+  func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) {
+    let hasBegun = state.withLock { state in
+      if state.schedule.phase == .gathering { state.beginWaiters.append(waiter) }
+      return state.schedule.phase != .gathering
+    }
+    if hasBegun { waiter(true) }
+  }
+
+  func becameReady(_ member: Operation) {
+    let takenNext = GroupRunner.isAboutToTake(from: self)
+    let member = ReadyMember(member)
+    carryOut(state.withLock { $0.schedule.becameReady(member, takenNext: takenNext) })
+  }
+
+  func addRunner() {
+    state.withLock { $0.queue }?.addOperation { [self] in work() }
+  }
+
+  func carryOut(_ help: GroupSchedule.Help) {
+    switch help {
+    case .none: return
+    case .addRunner: addRunner()
+    case .watch:
+      // The member may have finished in the middle of its `execute()`, and go on for long, or wait for one that this
+      // runner was to take.
+      DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
+        guard let self else { return }
+        if state.withLock({ $0.schedule.endWatch() }) { addRunner() }
+      }
+    }
+  }
+
+  private func work() {
+    let runner = makeRunner()
+    let addsRunner = runner.run {
+      state.withLock { $0.schedule.runnerBegan() }
+      for _ in 0..<GroupEngine.quantum {
+        let (take, due) = state.withLock { ($0.schedule.take(), $0.takeDueDeadline()) }
+        due?.startDeadline()
+        guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
+        if addsRunner { addRunner() }
+        if cancelled { member.cancel() }
+        let quality = member.qualityOfService
+        if quality == .default { runner.run(member) { start(member, by: runner) } } else { start(member, at: quality) }
+      }
+      return state.withLock { $0.schedule.addRunnerIfUseful() }
+    }
+    if addsRunner { addRunner() }
+    searchForSuspectedCycle()
+  }
+
+  private func makeRunner() -> GroupRunner { GroupRunner(for: self, clock: state.withLock { $0.clock }) }
+
+  /// A member with a quality of service of its own gets a work item of its own, so that the system sees it.
+  private func start(_ member: Operation, at quality: QualityOfService) {
+    let block = BlockOperation { [self] in start(member, by: makeRunner()) }
+    block.qualityOfService = quality
+    state.withLock { $0.queue }?.addOperation(block)
+  }
+
+  private func start(_ member: Operation, by runner: GroupRunner) {
+    guard let own = member as? AsyncOperation else { return startForeign(member) }
+    switch own.startAsMember(by: runner) {
+    case .begun, .awaitGate: return
+    case .isGone: slotIsFree()
+    case .notReady:
+      slotIsFree()
+      searchForSuspectedCycle()
+    }
+  }
+
+  /// A member gives its slot back without having finished just now.
+  func slotIsFree() {
+    let (help, step) = state.withLock { state -> (GroupSchedule.Help, Step) in
+      if state.isDisbanded { return (.none, Step()) }
+      return (state.schedule.freeSlot(takenNext: false), state.nextStep())
+    }
+    carryOut(help)
+    carryOut(step)
+  }
+
+  private func startForeign(_ member: Operation) {
+    let trace = trace(of: member)
+    // Asked once: it may become ready at any moment.
+    let isStarted = member.isFinished || member.isReady
+    if isStarted, !member.isFinished {
+      // Foundation starts one that is cancelled only to finish it.
+      if !member.isCancelled { trace?.operationBegins() }
+      member.start()
+    }
+    if member.isFinished { return foreignMemberDidFinish(member, trace) }
+    if isStarted { trace?.executionReturned() }
+    // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
+    // settled by another thread at this moment. Foundation starts it when they are.
+    FinishRelay { self.foreignMemberDidFinish(member, trace) }.wait(for: [member])
+    guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
+    if !member.isCancelled {
+      trace?.operationBegins()
+      trace?.executionReturned()
+    }
+    queue.addOperation(member)
+    queue.nudge()
+  }
+}
