@@ -17,8 +17,10 @@ public final class Gate: Sendable {
 
   private let state = Locked(State())
 
+  /// A closed gate.
   public init() {}
 
+  /// Whether it has been opened.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
   /// Lets everybody through, now and from now on. Opening it again does nothing.

@@ -16,12 +16,16 @@ public final class Journal<Entry: Sendable>: Sendable {
 
   private let state = Locked(State())
 
+  /// An empty journal.
   public init() {}
 
+  /// All that has been written so far, in order.
   public var entries: [Entry] { state.withLock { $0.entries } }
 
+  /// How many entries there are.
   public var count: Int { state.withLock { $0.entries.count } }
 
+  /// Adds an entry, and lets those go on who have waited for so many, on this thread.
   public func write(_ entry: Entry) {
     let due = state.withLock { state in
       state.entries.append(entry)

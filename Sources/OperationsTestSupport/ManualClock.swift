@@ -15,14 +15,18 @@ import Operations
 /// What the package has to do at a certain time, such as a timeout or the end of a delay, is done by ``advance(by:)``, and
 /// has been done when that returns. A task that sleeps on the clock is resumed by it, and goes on when it gets a thread.
 public final class ManualClock: Clock, Sendable {
+  /// A time of a ``ManualClock``. Those of two clocks cannot be told apart, and mean nothing to each other.
   public struct Instant: InstantProtocol {
     /// The time since the clock was made.
     public let offset: Duration
 
+    /// - Parameter offset: The time since the clock was made.
     public init(offset: Duration = .zero) { self.offset = offset }
 
+    /// The time that is `duration` later.
     public func advanced(by duration: Duration) -> Self { Self(offset: offset + duration) }
 
+    /// How long it is from here to `other`; negative if that is earlier.
     public func duration(to other: Self) -> Duration { other.offset - offset }
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
@@ -50,10 +54,13 @@ public final class ManualClock: Clock, Sendable {
 
   private let state = Locked(State())
 
+  /// A clock that stands at zero.
   public init() {}
 
+  /// What the clock shows.
   public var now: Instant { state.withLock { $0.now } }
 
+  /// Zero: it is moved by exactly what is said.
   public var minimumResolution: Duration { .zero }
 
   /// How many wait for a time to come: sleeping tasks, and whatever the package is to do at a time.

@@ -33,6 +33,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public enum State: Sendable {
     /// It has not executed, and not finished.
     case pending
+    /// Its work has begun, and has not finished.
     case executing
     /// As `isFinished`: also without having executed, if it was cancelled.
     case finished
@@ -58,6 +59,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   // MARK: State
 
+  /// Where the operation is in its life at this moment; it may be further on when you look again.
   public final var state: State {
     let lifecycle = core.withLock { $0.lifecycle }
     switch lifecycle.phase {
@@ -79,8 +81,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     return core.withLock { !$0.lifecycle.isCancelled && $0.lifecycle.failures.isEmpty }
   }
 
+  /// Whether the work has begun and not finished. Evaluating conditions is not executing yet.
   public final override var isExecuting: Bool { core.withLock { $0.lifecycle.phase == .executing } }
 
+  /// Whether somebody has cancelled the operation before it finished. It stays so.
   public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
 
   /// Always true: the work may outlast `start()`.

@@ -10,6 +10,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
   private let timer = Locked<ClockTimer?>(nil)
 
+  /// - Parameter duration: From the beginning of execution. None, or less than none, is over at once.
   public init(_ duration: Duration) {
     self.duration = duration
     super.init()

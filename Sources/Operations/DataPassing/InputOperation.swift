@@ -1,5 +1,6 @@
 /// An operation that takes a value, which another one may pass to it: see <doc:PassingData>.
 public protocol InputOperation<Input>: AsyncOperation {
+  /// What the operation works on.
   associatedtype Input: Sendable
 
   /// What to work with. Set before the operation executes, on the thread on which it does.

@@ -1,5 +1,6 @@
 /// An operation that ends with a value or an error.
 public protocol OutputOperation<Output>: AsyncOperation {
+  /// What the operation ends with.
   associatedtype Output: Sendable
 
   /// How the operation ended. Nil until it does; set before `isFinished` turns true.

@@ -34,11 +34,13 @@ public struct OperationError: Error, Equatable {
     /// The scheduler has been shut down.
     public static let shutdown = Code("shutdown")
 
+    /// The code's name, as it is written in Swift.
     public let description: String
 
     private init(_ name: String) { description = name }
   }
 
+  /// What kind of thing went wrong, for code to look at.
   public let code: Code
   /// A sentence that says what happened, to which operation, by name.
   public let message: String
@@ -46,6 +48,10 @@ public struct OperationError: Error, Equatable {
   public let underlyingErrors: [any Error]
   let rootCauses: RootCauses
 
+  /// - Parameters:
+  ///   - code: What kind of thing went wrong.
+  ///   - message: What happened, to which operation, for people to read.
+  ///   - underlyingErrors: What it came of.
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
     self.code = code
     self.message = message

@@ -8,6 +8,9 @@ public struct OperationFailure: Error {
   /// The error itself.
   public let error: any Error
 
+  /// - Parameters:
+  ///   - path: The names that lead to where it went wrong, from the outside in. It may be empty.
+  ///   - error: What went wrong.
   public init(path: [String], error: any Error) {
     self.path = path
     self.error = error

@@ -28,6 +28,7 @@ public final class ExclusivityDomain: Sendable {
 
   let state = Locked(State())
 
+  /// A domain of its own: a key in it has nothing to do with the same key in another.
   public init() {}
 
   /// The name of the operation that holds the key, or nil if nobody does: for debugging.

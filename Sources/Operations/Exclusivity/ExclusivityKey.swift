@@ -19,8 +19,10 @@ public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolati
 
   private let identity: Identity
 
+  /// A key by name. Two of the same name are one.
   public init(_ name: String) { identity = .name(name) }
 
+  /// A key by type, which is never the same as one by name.
   public init<T>(_ type: T.Type) { identity = .type(ObjectIdentifier(type), name: String(describing: type)) }
 
   public init(stringLiteral name: String) { self.init(name) }

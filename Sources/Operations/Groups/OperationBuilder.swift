@@ -16,13 +16,22 @@ public import Foundation
 /// an array instead.
 @resultBuilder
 public enum OperationBuilder {
+  /// An operation, with what it was chained to by `==>` in the braces.
   public static func buildExpression(_ operation: Operation) -> [Operation] { [operation] }
+  /// An array of operations, each with what it was chained to.
   public static func buildExpression(_ operations: [Operation]) -> [Operation] { operations }
+  /// A statement that has no operation, as `print()`.
   public static func buildExpression(_ nothing: ()) -> [Operation] { [] }
+  /// One after the other.
   public static func buildBlock(_ parts: [Operation]...) -> [Operation] { parts.flatMap(\.self) }
+  /// An `if` without `else`.
   public static func buildOptional(_ part: [Operation]?) -> [Operation] { part ?? [] }
+  /// The first branch of an `if` or `switch`.
   public static func buildEither(first part: [Operation]) -> [Operation] { part }
+  /// Another branch.
   public static func buildEither(second part: [Operation]) -> [Operation] { part }
+  /// A `for` loop.
   public static func buildArray(_ parts: [[Operation]]) -> [Operation] { parts.flatMap(\.self) }
+  /// An `if #available`.
   public static func buildLimitedAvailability(_ part: [Operation]) -> [Operation] { part }
 }

@@ -21,12 +21,17 @@ public struct Confined<Value> {
   /// The storage's: reached without counting a reference.
   @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
 
+  /// - Parameters:
+  ///   - wrappedValue: The value to begin with.
+  ///   - file: Where the property is declared, for the sentence of the trap.
+  ///   - line: The line of it.
   @inlinable
   public init(wrappedValue: Value, file: StaticString = #fileID, line: UInt = #line) {
     storage = ConfinedStorage(wrappedValue, EventOrigin(file: file, line: line))
     unsafe cell = storage.cell
   }
 
+  /// Never used: the value is reached through the object that has it, whose scheduler is checked.
   @available(*, unavailable, message: "@Confined is for properties of classes that are Schedulable")
   public var wrappedValue: Value {
     get { misuse("@Confined is for properties of classes that are Schedulable.") }
@@ -37,6 +42,7 @@ public struct Confined<Value> {
   /// class it is `_name.lastValue`.
   public var lastValue: Value { unsafe cell.pointee.value }
 
+  /// The value, for the compiler, which calls this where the property is read or changed. Traps off the object's scheduler.
   @inlinable
   public static subscript<Owner: Schedulable>(
     _enclosingInstance owner: Owner,

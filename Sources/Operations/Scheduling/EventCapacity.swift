@@ -20,6 +20,7 @@ public struct EventCapacity: Sendable, Hashable {
 
   /// How many events may wait. The one that is being run is not counted.
   public let count: Int
+  /// What becomes of an event that finds no room.
   public let policy: Policy
 
   /// - Precondition: `count` is 1 or more.

@@ -2,8 +2,10 @@
 public struct EventOrigin: Sendable, CustomStringConvertible {
   /// Module and file.
   public let file: StaticString
+  /// The line in it; the first is 1.
   public let line: UInt
 
+  /// The place where this is written.
   public init(file: StaticString = #fileID, line: UInt = #line) {
     self.file = file
     self.line = line

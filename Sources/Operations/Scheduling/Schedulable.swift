@@ -22,6 +22,7 @@ public protocol Schedulable: AnyObject, Sendable {
 }
 
 extension Schedulable {
+  /// The main scheduler, for an object that names none.
   public var scheduler: SerialScheduler { .main }
 
   /// Has an event run on the object's scheduler, after everything that was scheduled before. The object lives until

@@ -9,6 +9,7 @@
 /// The object need not be Sendable: it is handed over, and nobody else may hold it. It is released with this, where
 /// that may be.
 public final class SchedulableObject<Object>: @unchecked Sendable {
+  /// Where the object lives.
   public let scheduler: SerialScheduler
   private let content: Object
 

@@ -18,5 +18,6 @@ public protocol ScheduledActor: Actor {
 }
 
 extension ScheduledActor {
+  /// The actor's scheduler, for the runtime (SE-0392).
   public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
 }

@@ -12,6 +12,7 @@ public struct SchedulerStatistics: Sendable {
   public let eventsDropped: Int
   /// Pieces of actors' methods and tasks that have been run, or are being run.
   public let jobsRun: Int
+  /// Those that wait for their turn.
   public let jobsQueued: Int
   /// The longest that an event had to wait for its turn, without those that were to come later. Only if
   /// ``SerialScheduler/measuresTime`` is set.

@@ -13,6 +13,7 @@ public struct SchedulerWatchdog: Sendable {
     public let scheduler: String
     /// Where it was scheduled; nil for a job of an actor or a task.
     public let origin: EventOrigin?
+    /// The one that was exceeded.
     public let limit: Duration
 
     public var description: String {
@@ -21,6 +22,7 @@ public struct SchedulerWatchdog: Sendable {
     }
   }
 
+  /// How long an event may take before it is reported.
   public let limit: Duration
   let report: @Sendable (Report) -> Void
 

@@ -53,5 +53,6 @@ extension SerialScheduler {
 
 /// Says that a result is delivered on the main actor: `deliverOn: .main`.
 public struct MainDelivery: Sendable {
+  /// The main actor.
   public static var main: Self { Self() }
 }

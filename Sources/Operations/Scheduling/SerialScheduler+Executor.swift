@@ -8,6 +8,7 @@ extension SerialScheduler {
     if !isPosted { core.post(always: true, enqueue: enqueue) { _ = $0.post(job) } }
   }
 
+  /// For an actor that is no ``ScheduledActor``: to be returned from its `unownedExecutor` (SE-0392).
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
 
   /// Called by the runtime, for `assumeIsolated` and its like, when it does not know by itself (SE-0424).

@@ -49,6 +49,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     return (OperationQueue.current as? SchedulerQueue)?.scheduler
   }
 
+  /// What sentences, reports and traces call it. Need not be unique.
   public let name: String
 
   /// The queue on which the events are run, for operations that belong among them.

@@ -1,8 +1,14 @@
 extension OperationGraph {
   /// An operation as it was when the graph was taken.
   public struct Node: Sendable, Hashable, Identifiable {
+    /// Where an operation is in its life, and how it ended.
     public enum State: String, Sendable, Hashable, Codable, CaseIterable {
-      case pending, executing, finished
+      /// Not begun.
+      case pending
+      /// Begun, and not finished.
+      case executing
+      /// Finished, without errors.
+      case finished
       /// Finished, with errors.
       case failed
       /// Finished or not.
@@ -13,6 +19,7 @@ extension OperationGraph {
     public let id: Int
     /// The operation's, or its type's if it has none.
     public let name: String
+    /// As it was when the graph was taken.
     public let state: State
     /// Whether it is an operation that others run inside of: a group, or one that tries or follows others.
     public let isGroup: Bool

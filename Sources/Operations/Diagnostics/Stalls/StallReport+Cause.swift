@@ -24,9 +24,11 @@ extension StallReport {
     /// Nothing but a thread that takes it up, or one that is just carrying out its end.
     public static let moving = Cause(rawValue: "moving")
 
+    /// How the cause is written, also in JSON.
     public let rawValue: String
     public var description: String { rawValue }
 
+    /// - Parameter rawValue: One of those above, or of a version to come.
     public init(rawValue: String) { self.rawValue = rawValue }
   }
 }

@@ -16,8 +16,11 @@ extension OperationTracer {
     /// What decided how long it took, as far as that was dependencies. Nil as long as nothing has finished.
     public let criticalPath: CriticalPath?
 
+    /// Time in which an operation was ready, and had not begun.
     public struct Wait: Sendable, Hashable {
+      /// The operation's, or its type's if it has none.
       public let name: String
+      /// From when it was ready to when it began.
       public let duration: Duration
     }
 
