@@ -1,0 +1,336 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+private struct NotReadyYet: Error {}
+
+private enum CaptureDevice {
+  @TaskLocal static var isAllowed = false
+
+  static func requestAccess() async -> Bool { isAllowed }
+}
+
+private enum PermissionError: Error { case denied }
+
+actor LoginSession {
+  private(set) var isSignedIn = false
+  private(set) var logins = 0
+
+  func signIn() {
+    isSignedIn = true
+    logins += 1
+  }
+}
+
+private let loginQueue = OperationQueue()
+
+private final class Login: TaskOperation<Void>, @unchecked Sendable {
+  private let session: LoginSession
+
+  init(_ session: LoginSession) {
+    self.session = session
+    super.init()
+  }
+
+  override func run() async throws { await session.signIn() }
+}
+
+extension OperationCondition {
+  static var mayUseCamera: Self {
+    Self(name: "may use the camera") { _ in
+      guard await CaptureDevice.requestAccess() else { throw PermissionError.denied }
+    }
+  }
+}
+
+extension OperationCondition {
+  static func isSignedIn(_ session: LoginSession) -> Self {
+    Self(name: "is signed in") { _ in
+      if await session.isSignedIn { return }
+      try await loginQueue.run(sharing: "login") { Login(session) }
+    }
+  }
+}
+
+extension OperationCondition {
+  fileprivate static func isReachable(_ host: String) -> Self { Self(name: "\(host) is reachable") { _ in } }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct ComingFromOtherToolkitsSnippets {
+  private let queue = OperationQueue()
+
+  struct File: Sendable {}
+
+  /// A client with a completion handler, which a test answers.
+  final class Client: Sendable {
+    let sent = Journal<@Sendable ((any Error)?) -> Void>()
+    let stopped = Journal<Bool>()
+
+    func send(_ file: File, _ completion: @escaping @Sendable ((any Error)?) -> Void) { sent.write(completion) }
+
+    func stop(_ file: File) {
+      stopped.write(true)
+      sent.entries.last?(CancellationError())
+    }
+  }
+
+  final class Upload: AsyncOperation, @unchecked Sendable {
+    private let file: File
+    private let client: Client
+
+    init(_ file: File, by client: Client) {
+      self.file = file
+      self.client = client
+    }
+
+    override func execute() {
+      client.send(file) { [self] error in
+        if let error { return finish(with: error) }
+        finish()
+      }
+    }
+
+    override func didCancel() { client.stop(file) }
+  }
+
+  @Test func aSubclassFinishesWhenItsClientDoes() async throws {
+    let client = Client()
+    let upload = Upload(File(), by: client)
+    queue.addOperation(upload)
+    await client.sent.reaches(1)
+    #expect(upload.isExecuting)
+    client.sent.entries[0](nil)
+    try await upload.completed()
+
+    let cancelled = Upload(File(), by: client)
+    queue.addOperation(cancelled)
+    await client.sent.reaches(2)
+    cancelled.cancel()
+    await cancelled.finished()
+    #expect(client.stopped.count == 1)
+  }
+
+  private final class DownloadOperation: AsyncOperation, @unchecked Sendable {
+    init(to file: File) {}
+  }
+
+  private final class ParseOperation: AsyncOperation, @unchecked Sendable {
+    init(from file: File) {}
+    override func execute() { finish(with: NotReadyYet()) }
+  }
+
+  @Test func aGroupWithConditionTimeoutAndObserver() async throws {
+    let (file, server) = (File(), "server")
+    let shown = Journal<Int>()
+    let show: @Sendable ([any Error]) -> Void = { shown.write($0.count) }
+    let load = GroupOperation("Load") { DownloadOperation(to: file) ==> ParseOperation(from: file) }
+    load.addCondition(.isReachable(server))
+    load.timeout = .seconds(30)
+    load.addObserver(OperationObserver(didFinish: { operation in show(operation.errors) }))
+    queue.addOperation(load)
+    await load.finished()
+    #expect(shown.entries == [1])
+  }
+
+  private struct Page: Codable, Sendable, Equatable { var title: String }
+
+  private struct PageSession: Sendable {
+    func data(from url: URL) async throws -> Data { Data(#"{"title": "Hello"}"#.utf8) }
+  }
+
+  @Test func aValueIsPassedOn() async throws {
+    let (session, url) = (PageSession(), URL(filePath: "/page"))
+    let logged = Journal<Bool>()
+    let log: @Sendable (Result<Page, any Error>) -> Void = { logged.write((try? $0.get()) != nil) }
+    let download = TaskOperation { try await session.data(from: url) }
+    let parse = download.map { data in try JSONDecoder().decode(Page.self, from: data) }
+    parse.onFinish { result in log(result) }
+    let page = try await queue.run(graphEndingIn: parse)
+    #expect(page == Page(title: "Hello") && logged.entries == [true])
+  }
+
+  @Test func aGroupInsteadOfATaskGroup() async throws {
+    let urls = ["a", "bc", "def"].map { URL(filePath: "/\($0)") }
+    @Sendable func count(_ url: URL) async throws -> Int { url.lastPathComponent.count }
+    let counts = urls.map { url in TaskOperation { try await count(url) }.named(url.lastPathComponent) }
+    let sum = collect(counts).map { $0.reduce(0, +) }
+    let importer = GroupOperation("Count") { sum }
+    importer.maxConcurrentOperationCount = 4
+    try await queue.run(importer)
+    let words = try await sum.value
+    #expect(words == 6)
+  }
+
+  // MARK: What is not here
+
+  @Test func aPermission() async {
+    let scan = AsyncOperation()
+    scan.addCondition(.mayUseCamera)
+    await #expect(throws: OperationError(.conditionFailed, "")) { try await queue.run(scan) }
+    #expect((scan.errors.first as? OperationError)?.underlyingErrors.first is PermissionError)
+  }
+
+  @Test func oneLoginForAllWhoNeedIt() async throws {
+    let session = LoginSession()
+    queue.maxConcurrentOperationCount = 3
+    let uploads = (0..<10).map { _ in AsyncOperation() }
+    for upload in uploads { upload.addCondition(.isSignedIn(session)) }
+    queue.addOperations(uploads)
+    await queue.finished()
+    #expect(uploads.allSatisfy { $0.isSuccessful })
+    #expect(await session.logins == 1)
+  }
+
+  private struct Feed: Sendable { let refreshed = Journal<Bool>() }
+
+  private final class Refresh: AsyncOperation, @unchecked Sendable {
+    private let feed: Feed
+
+    init(_ feed: Feed) { self.feed = feed }
+
+    override func execute() {
+      feed.refreshed.write(true)
+      finish()
+    }
+  }
+
+  @Test func aLoopRepeats() async {
+    let (feed, clock) = (Feed(), ManualClock())
+    let queue = queue
+    let refreshing = Task {
+      while true {
+        try await queue.run(Refresh(feed))
+        try await clock.sleep(for: .seconds(60))
+      }
+    }
+    for round in 1...3 {
+      await clock.waitForSleepers()
+      #expect(feed.refreshed.count == round)
+      clock.advance(by: .seconds(60))
+      await feed.refreshed.reaches(round + 1)
+    }
+    refreshing.cancel()
+    await #expect(throws: CancellationError.self) { try await refreshing.value }
+  }
+
+  private struct Job: Sendable { let asked = Journal<Bool>() }
+
+  private final class StatusOperation: ResultOperation<Int>, @unchecked Sendable {
+    private let job: Job
+
+    init(of job: Job) {
+      self.job = job
+      super.init()
+    }
+
+    override func execute() {
+      job.asked.write(true)
+      if job.asked.count < 4 { return finish(with: NotReadyYet()) }
+      finish(returning: job.asked.count)
+    }
+  }
+
+  @Test func askingUntilTheAnswerIsThere() async throws {
+    let (job, clock) = (Job(), ManualClock())
+    let status = RetryOperation(
+      attempts: 60,
+      backoff: .constant(.seconds(1)),
+      retryIf: { error, _ in error is NotReadyYet },
+      { _ in StatusOperation(of: job) }
+    )
+    status.clock = clock
+    queue.addOperation(status)
+    for _ in 1...3 {
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(1))
+    }
+    #expect(try await status.value == 4)
+  }
+
+  final class PageOperation: AsyncOperation, @unchecked Sendable {
+    private let number: Int
+    private(set) var next: Int?
+
+    init(_ number: Int) { self.number = number }
+
+    override func execute() {
+      if number < 5 { next = number + 1 }
+      finish()
+    }
+  }
+
+  final class AllPages: GroupOperation, @unchecked Sendable {
+    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+      if let page = member as? PageOperation, let next = page.next { addOperation(PageOperation(next)) }
+      return errors
+    }
+  }
+
+  @Test func pageAfterPage() async throws {
+    let tracer = OperationTracer()
+    let pages = AllPages([PageOperation(1)])
+    tracer.trace(pages)
+    try await queue.run(pages)
+    #expect(tracer.summary.operations == 5)
+  }
+
+  final class NetworkActivity: Schedulable, @unchecked Sendable {
+    @Confined private var running: Set<ObjectIdentifier> = []
+    private let show: @MainActor @Sendable (Bool) -> Void
+
+    init(_ show: @escaping @MainActor @Sendable (Bool) -> Void) { self.show = show }
+
+    var observer: OperationObserver {
+      OperationObserver(
+        didStart: { [self] operation in change(ObjectIdentifier(operation), isRunning: true) },
+        didFinish: { [self] operation in change(ObjectIdentifier(operation), isRunning: false) }
+      )
+    }
+
+    private func change(_ operation: ObjectIdentifier, isRunning: Bool) {
+      schedule { activity in
+        if isRunning { activity.running.insert(operation) } else { activity.running.remove(operation) }
+        MainActor.assumeIsolated { activity.show(!activity.running.isEmpty) }
+      }
+    }
+  }
+
+  @Test func anIndicatorOfNetworkActivity() async throws {
+    let shown = Journal<Bool>()
+    let activity = NetworkActivity { shown.write($0) }
+    let (download, never) = (AsyncOperation(), AsyncOperation())
+    download.addObserver(activity.observer)
+    never.addObserver(activity.observer)
+    never.cancel()
+    try await queue.run(download)
+    queue.addOperation(never)
+    await never.finished()
+    await shown.reaches(3)
+    #expect(shown.entries == [true, false, false])
+  }
+
+  /// What adds to a queue still comes through the methods that a subclass overrides.
+  @Test func aQueueOfYoursSeesWhatIsAdded() async throws {
+    final class Queue: OperationQueue, @unchecked Sendable {
+      let added = Journal<Int>()
+
+      override func addOperation(_ operation: Operation) {
+        added.write(1)
+        super.addOperation(operation)
+      }
+
+      override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
+        added.write(operations.count)
+        super.addOperations(operations, waitUntilFinished: wait)
+      }
+    }
+    let queue = Queue()
+    try await queue.run(AsyncOperation())
+    queue.addOperations([AsyncOperation(), BlockOperation {}])
+    try await queue.run(graphEndingIn: AsyncOperation())
+    await queue.finished()
+    #expect(queue.added.entries.reduce(0, +) == 4)
+  }
+}
