@@ -51,6 +51,17 @@ struct GroupEffectsTests {
     await group.finished()
   }
 
+  @Test func neitherSuspensionNorALimitDelaysTheEndOfACancelledGroup() async {
+    let members = (0..<10).map { _ in AsyncOperation() }
+    let group = GroupOperation(members)
+    group.isSuspended = true
+    group.maxConcurrentOperationCount = 0
+    OperationQueue().addOperation(group)
+    group.cancel()
+    await group.finished()
+    #expect(members.allSatisfy { $0.isFinished && $0.isCancelled && $0.errors.isEmpty })
+  }
+
   @Test func aGroupIsDoneWithWhatItsMembersEndWith() async throws {
     let group = GroupOperation("Import") { ResultOperation<Int> { throw CocoaError(.fileNoSuchFile) }.named("page") }
     let error = await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) }
