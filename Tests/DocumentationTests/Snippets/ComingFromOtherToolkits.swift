@@ -17,24 +17,14 @@ actor LoginSession {
   private(set) var isSignedIn = false
   private(set) var logins = 0
 
-  func signIn() {
-    isSignedIn = true
+  func signIn() async throws {
     logins += 1
+    await Task.yield()
+    isSignedIn = true
   }
 }
 
 private let loginQueue = OperationQueue()
-
-private final class Login: TaskOperation<Void>, @unchecked Sendable {
-  private let session: LoginSession
-
-  init(_ session: LoginSession) {
-    self.session = session
-    super.init()
-  }
-
-  override func run() async throws { await session.signIn() }
-}
 
 extension OperationCondition {
   static var mayUseCamera: Self {
@@ -47,8 +37,9 @@ extension OperationCondition {
 extension OperationCondition {
   static func isSignedIn(_ session: LoginSession) -> Self {
     Self(name: "is signed in") { _ in
-      if await session.isSignedIn { return }
-      try await loginQueue.run(sharing: "login") { Login(session) }
+      try await loginQueue.run(sharing: "login") {
+        TaskOperation { if await !session.isSignedIn { try await session.signIn() } }
+      }
     }
   }
 }
@@ -175,7 +166,7 @@ struct ComingFromOtherToolkitsSnippets {
   @Test func oneLoginForAllWhoNeedIt() async throws {
     let session = LoginSession()
     queue.maxConcurrentOperationCount = 3
-    let uploads = (0..<10).map { _ in AsyncOperation() }
+    let uploads = (0..<200).map { _ in AsyncOperation() }
     for upload in uploads { upload.addCondition(.isSignedIn(session)) }
     queue.addOperations(uploads)
     await queue.finished()
