@@ -6,8 +6,12 @@ public import Foundation
 ///
 /// ```swift
 /// final class Download: AsyncOperation, @unchecked Sendable {
+///   private let url: URL
+///
+///   init(_ url: URL) { self.url = url }
+///
 ///   override func execute() {
-///     session.dataTask(with: url) { [self] _, _, error in
+///     URLSession.shared.dataTask(with: url) { [self] _, _, error in
 ///       if let error { return finish(with: error) }
 ///       finish()
 ///     }.resume()

@@ -3,8 +3,12 @@
 ///
 /// ```swift
 /// final class Alert: MainOperation, @unchecked Sendable {
+///   private let text: String
+///
+///   init(_ text: String) { self.text = text }
+///
 ///   override func executeOnMain() {
-///     presenter.present(alert) { [self] in finish() }
+///     Screen.shared.show(text) { [self] in finish() }
 ///   }
 /// }
 /// ```

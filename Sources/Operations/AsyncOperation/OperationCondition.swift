@@ -5,9 +5,11 @@ import Foundation
 /// Evaluated when everything the operation waits for has finished, and before it executes:
 ///
 /// ```swift
-/// upload.addCondition(OperationCondition(name: "signed in") { _ in
-///   guard await session.isSignedIn else { throw SessionError.signedOut }
-/// })
+/// upload.addCondition(
+///   OperationCondition(name: "signed in") { _ in
+///     guard await session.isSignedIn else { throw SessionError.signedOut }
+///   }
+/// )
 /// ```
 ///
 /// An operation whose condition is not met does not execute: it finishes with ``OperationError/Code/conditionFailed``,

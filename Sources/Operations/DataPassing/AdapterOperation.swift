@@ -3,8 +3,8 @@ public import Foundation
 /// Carries something from one Foundation operation of any kind to another: `source ==> adapter ==> target`.
 ///
 /// ```swift
-/// let adapter = AdapterOperation(from: download, to: import) { download, import in import.file = download.file }
-/// queue.addOperations([download, adapter, import])
+/// let adapter = AdapterOperation(from: download, to: unpack) { download, unpack in unpack.file = download.file }
+/// queue.addOperations([download, adapter, unpack])
 /// ```
 ///
 /// It makes the dependencies itself, and is to be enqueued as any other operation. Between two operations of the toolkit

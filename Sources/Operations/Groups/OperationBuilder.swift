@@ -3,8 +3,8 @@ public import Foundation
 /// Collects the members of a group from the lines between its braces.
 ///
 /// ```swift
-/// GroupOperation("Import") {
-///   download ==> parse ==> store     // takes in all three
+/// let importer = GroupOperation("Import") {
+///   download ==> parse ==> store  // takes in all three
 ///   for page in pages { fetch(page) }
 ///   if cleansUp { store ==> CleanUp() }
 /// }

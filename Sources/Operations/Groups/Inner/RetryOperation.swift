@@ -46,10 +46,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// The same, where `retryIf` may also say how long to wait, as a server does with `Retry-After`.
   ///
   /// ```swift
-  /// retryIf: { error, _ in
-  ///   guard let busy = error as? ServerBusy else { return .stop }
-  ///   return .retry(after: busy.retryAfter)
-  /// }
+  /// let page = RetryOperation(
+  ///   attempts: 5,
+  ///   retryIf: { error, _ in
+  ///     guard let busy = error as? ServerBusy else { return .stop }
+  ///     return .retry(after: busy.retryAfter)
+  ///   }
+  /// ) { _ in Download(url) }
   /// ```
   public init(
     attempts: Int,

@@ -1,0 +1,169 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The page Dependencies.
+@Suite(.timeLimit(.minutes(5)))
+struct Dependencies {
+  private struct NoNetwork: Error, CustomStringConvertible { var description: String { "no network" } }
+
+  private let queue = OperationQueue()
+  private let printed = Journal<String>()
+
+  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+
+  private func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+
+  private func names(_ operations: [Operation]) -> [String] { operations.map { $0.name ?? "" } }
+
+  @Test func theArrow() {
+    let (download, parse, index) = (operation("download"), operation("parse"), operation("index"))
+    let (store, report) = (operation("store"), operation("report"))
+    download ==> parse  // parse waits for download
+    download ==> parse ==> store  // a chain
+    download ==> [parse, index]  // both wait for download
+    [parse, index] ==> store  // store waits for both
+    [parse, index] ==> [store, report]  // each on the right waits for each on the left
+    store.waits(for: download)  // the same as download ==> store
+    store.waits(for: [parse, index])
+    #expect(names(parse.dependencies) == ["download"] && names(index.dependencies) == ["download"])
+    #expect(names(store.dependencies) == ["parse", "index", "download"])
+    #expect(names(report.dependencies) == ["parse", "index"])
+  }
+
+  @Test func theLastOfAChain() {
+    let (download, parse, store) = (operation("download"), operation("parse"), operation("store"))
+    let last = download ==> parse ==> store  // last is store
+    #expect(last === store)
+  }
+
+  @Test func enqueueing() async throws {
+    let (download, parse, store) = (operation("download"), operation("parse"), operation("store"))
+    download ==> parse ==> store
+    queue.addOperations([store, parse, download])  // or
+    queue.addGraph(endingIn: store)  // store, and all that it waits for, or
+    try await queue.run(graphEndingIn: store)  // the same, awaited
+    #expect(download.isSuccessful && parse.isSuccessful && store.isSuccessful)
+  }
+
+  @Test func afterAFailure() async throws {
+    let failing = ResultOperation<Void> { throw NoNetwork() }
+    let next = ResultOperation { print("next") }
+    failing ==> next
+    try await queue.run(graphEndingIn: next)
+    #expect(printed.entries == ["next"])
+  }
+
+  @Test func cancelledOnesHaveToFinish() async {
+    let (before, after) = (operation("before"), operation("after"))
+    before ==> after
+    before.cancel()
+    queue.addOperation(after)
+    #expect(!before.isFinished && !after.isReady)
+    queue.addOperation(before)
+    await after.finished()
+    #expect(after.isSuccessful)
+  }
+
+  @Test func aCancelledDependentDoesNotWait() async {
+    let (before, after) = (operation("before"), operation("after"))
+    before ==> after
+    queue.addOperation(after)
+    after.cancel()
+    await after.finished()
+    #expect(before.state == .pending && !before.isCancelled)
+  }
+
+  @Test func aCondition() async {
+    let load = ResultOperation<Void> { throw NoNetwork() }.named("load")
+    let upload = ResultOperation { print("upload") }.named("upload")
+    load ==> upload
+    upload.addCondition(.noFailedDependencies)
+    do { try await queue.run(graphEndingIn: upload) } catch { print(error) }
+    #expect(
+      printed.entries == [
+        "“upload” was not executed, for its condition “no failed dependencies” is not met: “load” failed. "
+          + "Cause: no network"
+      ]
+    )
+  }
+
+  @Test func acrossQueues() async {
+    let (screen, disk) = (OperationQueue(), OperationQueue())
+    let read = ResultOperation { print("read, in the background") }
+    let show = ResultOperation { print("show, in another queue") }
+    read ==> show
+    screen.addOperation(show)
+    disk.addOperation(read)
+    await show.finished()
+    #expect(printed.entries == ["read, in the background", "show, in another queue"])
+  }
+
+  @Test func plainOperations() async {
+    let block = BlockOperation { print("a block") }
+    let after = ResultOperation { print("after the block") }
+    let end = BlockOperation { print("the end") }
+    block ==> after ==> end
+    queue.addOperations([end, after, block])
+    await end.finished()
+    #expect(printed.entries == ["a block", "after the block", "the end"])
+  }
+
+  @Test func removing() async {
+    let never = AsyncOperation()
+    let waiting = ResultOperation { print("not waiting any more") }
+    never ==> waiting
+    queue.addOperation(waiting)
+    waiting.removeDependency(never)
+    await waiting.finished()
+    print(waiting.dependencies.count)
+    #expect(printed.entries == ["not waiting any more", "0"])
+  }
+
+  @Test func aCircleInAGroup() async {
+    let (a, b, c) = (AsyncOperation().named("a"), AsyncOperation().named("b"), AsyncOperation().named("c"))
+    a ==> b ==> c ==> a
+    do { try await queue.run(GroupOperation([a, b, c]).named("Import")) } catch { print(error) }
+    #expect(
+      printed.entries == [
+        "Import: The members of “Import” wait for each other in a circle: "
+          + "“a” waits for “c” waits for “b” waits for “a”."
+      ]
+    )
+  }
+
+  @Test func aCircleInAQueue() async {
+    let (d, e) = (AsyncOperation().named("d"), AsyncOperation().named("e"))
+    d ==> e ==> d
+    queue.addOperations([d, e])
+    print(queue.stallReport())
+    d.removeDependency(e)
+    await queue.finished()
+    #expect(
+      printed.entries == [
+        """
+        2 operations have not finished, in the queue or where it waits:
+        “d” waits for “e”, which waits for “d”, in a circle.
+        “e” waits for “d”, which waits for “e”, in a circle.
+        """
+      ]
+    )
+    let (f, g) = (operation("f"), operation("g"))
+    f ==> g ==> f
+    #expect(OperationGraph([f]).cycle?.count == 2)
+    f.removeDependency(g)
+  }
+
+  @Test func priorities() async throws {
+    let (low, normal, high) = (
+      ResultOperation { print("low") }, ResultOperation { print("normal") }, ResultOperation { print("high") }
+    )
+    low.queuePriority = .low
+    high.queuePriority = .high
+    let lane = GroupOperation([low, normal, high])
+    lane.maxConcurrentOperationCount = 1
+    try await queue.run(lane)
+    #expect(printed.entries == ["high", "normal", "low"])
+  }
+}

@@ -1,0 +1,281 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The page GroupsAndErrors.
+@Suite(.timeLimit(.minutes(5)))
+struct GroupsAndErrors {
+  private struct NoSuchPage: Error, CustomStringConvertible {
+    let page: String
+    var description: String { "there is no page “\(page)”" }
+  }
+
+  private final class Load: ResultOperation<String>, @unchecked Sendable {
+    private let page: String
+
+    init(_ page: String) {
+      self.page = page
+      super.init()
+      named(page)
+    }
+
+    override func execute() {
+      DispatchQueue.global().async { [self] in
+        if ["home", "news"].contains(page) { finish(returning: page) } else { finish(with: NoSuchPage(page: page)) }
+      }
+    }
+  }
+
+  private struct Bar: Sendable {
+    let shown = Journal<Double>()
+    func show(_ fraction: Double) { shown.write(fraction) }
+  }
+
+  private let queue = OperationQueue()
+  private let printed = Journal<String>()
+
+  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+
+  private func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+
+  @Test(arguments: [false, true])
+  func theBuilder(cleansUp: Bool) async throws {
+    let (download, parse) = (operation("download"), operation("parse"))
+    let (store, cleanUp) = (operation("store"), operation("cleanUp"))
+    let pages = ["home", "news"]
+    let importer = GroupOperation("Import") {
+      download ==> parse ==> store  // takes in all three
+      for page in pages { Load(page) }
+      if cleansUp { store ==> cleanUp }
+    }
+    try await queue.run(importer)
+    #expect(store.isSuccessful && cleanUp.isFinished == cleansUp)
+    let (before, first, second) = (operation("before"), operation("first"), operation("second"))
+    before ==> first
+    let exactlyThese = GroupOperation([first, second])
+    #expect(exactlyThese.operations == [first, second])
+  }
+
+  @Test func aMemberAddsMembers() async throws {
+    let crawl = GroupOperation().named("Crawl")
+    crawl.addOperation(
+      ResultOperation { [unowned crawl] in
+        print("index")
+        crawl.addOperations(["page 1", "page 2"].map { page in ResultOperation { print(page) } })
+      }
+    )
+    crawl.maxConcurrentOperationCount = 1
+    try await queue.run(crawl)
+    #expect(printed.entries == ["index", "page 1", "page 2"])
+  }
+
+  @Test func limits() {
+    let importer = GroupOperation()
+    importer.maxConcurrentOperationCount = 4
+    importer.isSuspended = true  // starts no more members
+    importer.isSuspended = false
+    #expect(importer.maxConcurrentOperationCount == 4 && !importer.isSuspended)
+  }
+
+  @Test func progress() async {
+    let (bigFile, smallFiles, bar) = (operation("big"), [operation("a"), operation("b")], Bar())
+    bigFile.progressWeight = 10  // counts as ten members; set before it is in the group
+    let uploads = GroupOperation("Upload") {
+      bigFile
+      smallFiles
+    }
+    let updates = uploads.progressUpdates
+    queue.addOperation(uploads)
+    for await fraction in updates { bar.show(fraction) }
+    #expect(bar.shown.entries.last == 1 && uploads.progress.totalUnitCount == 12)
+  }
+
+  @Test func collecting() async throws {
+    let nightly = GroupOperation("Nightly") {
+      GroupOperation("Import") { Load("home") ==> Load("missing") }
+      Load("gone")
+    }
+    nightly.maxConcurrentOperationCount = 1
+    do {
+      try await queue.run(nightly)
+    } catch let error as AggregateError {
+      print(error)
+      print(error.primary.path, error.errors(of: NoSuchPage.self).count)
+    }
+    #expect(
+      printed.entries.joined(separator: "\n") == """
+        2 failures:
+        - Nightly › Import › missing: there is no page “missing”
+        - Nightly › gone: there is no page “gone”
+        ["Nightly", "Import", "missing"] 2
+        """
+    )
+  }
+
+  @Test func cancellingOnFailure() async {
+    let allOrNothing = GroupOperation("Deploy") { Load("missing") ==> Load("home") }
+    allOrNothing.errorPolicy = .cancelOnFailure
+    do { try await queue.run(allOrNothing) } catch { print(error) }
+    #expect(printed.entries == ["Deploy › missing: there is no page “missing”"])
+    #expect(!allOrNothing.isCancelled)
+  }
+
+  @Test func cancelledMembersAreNoErrors() async throws {
+    let (cancelled, other) = (operation("cancelled"), operation("other"))
+    cancelled.cancel()
+    let group = GroupOperation([cancelled, other])
+    try await queue.run(group)
+    #expect(group.isSuccessful && cancelled.isFinished)
+  }
+
+  @Test func whatAwaitingThrows() async {
+    await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation([Load("gone")])) }
+    await #expect(throws: NoSuchPage.self) { try await queue.run(Load("gone")) }
+    let several = AsyncBlockOperation { $0.finish(withErrors: [NoSuchPage(page: "a"), NoSuchPage(page: "b")]) }
+    await #expect(throws: AggregateError.self) { try await queue.run(several) }
+    let cancelled = GroupOperation([Load("home")])
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await queue.run(cancelled) }
+  }
+
+  @Test func thePrimaryFailure() async throws {
+    let page = Load("missing")
+    let count = page.map { $0.count }.named("count")
+    let counting = GroupOperation("Counting") { count }
+    do {
+      try await queue.run(counting)
+    } catch let error as AggregateError {
+      for failure in error.failures { print(failure) }
+      print("primary:", error.primary)
+    }
+    #expect(
+      printed.entries == [
+        "Counting › missing: there is no page “missing”",
+        "Counting › count: “count” has no input from “missing”, which failed: there is no page “missing”",
+        "primary: Counting › missing: there is no page “missing”",
+      ]
+    )
+  }
+
+  @Test func catchingACode() async throws {
+    let slow = AsyncBlockOperation { _ in }.named("slow")  // never calls finish
+    slow.timeout = .milliseconds(10)
+    do {
+      try await queue.run(slow)
+    } catch OperationError.Code.timedOut {
+      print("too slow")
+    }
+    #expect(printed.entries == ["too slow"])
+  }
+
+  @Test func catchingACodeOfAGroup() async throws {
+    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
+    batch.timeout = .milliseconds(10)
+    do {
+      try await queue.run(batch)
+    } catch let error as AggregateError where OperationError.Code.timedOut ~= error.primary.error {
+      print(error.localizedDescription)
+    }
+    #expect(printed.entries == ["Batch: “Batch” was cancelled because it took longer than 0.01 seconds."])
+  }
+
+  @Test func theTextsAreLocalizedDescriptions() {
+    let error = OperationError(.timedOut, "It took too long.")
+    let failure = OperationFailure(path: ["a", "b"], error: error)
+    #expect(error.localizedDescription == "It took too long." && error == OperationError(.timedOut, ""))
+    #expect(failure.localizedDescription == "a › b: It took too long.")
+    #expect(AggregateError([failure]).localizedDescription == "\(AggregateError([failure]))")
+  }
+
+  final class Sync: GroupOperation, @unchecked Sendable {
+    var missing = 0
+
+    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+      errors.filter { error in
+        if error is NoSuchPage { missing += 1 }
+        return !(error is NoSuchPage)
+      }
+    }
+  }
+
+  @Test func translating() async throws {
+    let sync = Sync([Load("home"), Load("missing"), Load("gone")])
+    try await queue.run(sync)
+    print("missing:", sync.missing)
+    #expect(printed.entries == ["missing: 2"])
+  }
+
+  final class Import: GroupOperation, @unchecked Sendable {
+    override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
+      super.init(name, operations)
+    }
+  }
+
+  @Test func aSubclassWithBraces() async throws {
+    let home = Load("home")
+    try await queue.run(Import("Import") { home })
+    #expect(home.isSuccessful)
+  }
+
+  @Test func cancelling() async {
+    let (begun, end) = (Gate(), Gate())
+    let working = AsyncBlockOperation { operation in
+      begun.open()
+      end.whenOpen { operation.finish() }
+    }.named("working")
+    let waiting = ResultOperation { print("never") }.named("waiting")
+    let job = GroupOperation("Job") { working ==> waiting }
+    for operation in [waiting, working, job] {
+      operation.addObserver(
+        OperationObserver(
+          didCancel: { print($0.name ?? "", "is cancelled") },
+          didFinish: { print($0.name ?? "", "has finished") }
+        )
+      )
+    }
+    queue.addOperation(job)
+    await begun.opened()
+    job.cancel()
+    await waiting.finished()
+    end.open()
+    await job.finished()
+    #expect(
+      printed.entries == [
+        "Job is cancelled",
+        "working is cancelled",
+        "waiting is cancelled",
+        "waiting has finished",
+        "working has finished",
+        "Job has finished",
+      ]
+    )
+  }
+
+  @Test func aFinishFromOutsideDoesNotCutTheGroupOff() async {
+    let (begun, end) = (Gate(), Gate())
+    let working = AsyncBlockOperation { operation in
+      begun.open()
+      end.whenOpen { operation.finish() }
+    }
+    let after = operation("after")
+    let group = GroupOperation { working ==> after }
+    queue.addOperation(group)
+    await begun.opened()
+    group.finish(with: NoSuchPage(page: "own"))
+    #expect(!group.isFinished)
+    end.open()
+    await group.finished()
+    #expect(after.isSuccessful && group.errors.count == 1)
+  }
+
+  @Test func addingToAGroupThatTimedOut() async {
+    let group = GroupOperation([AsyncBlockOperation { _ in }])
+    group.timeout = .milliseconds(10)
+    queue.addOperation(group)
+    await group.finished()
+    let late = operation("late")
+    group.addOperation(late)
+    #expect(late.isFinished && late.isCancelled)
+  }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The page PassingData.
+@Suite(.timeLimit(.minutes(5)))
+struct PassingData {
+  struct Page: Codable, Sendable, Equatable { let title: String }
+
+  struct NoSuchPage: Error, CustomStringConvertible {
+    let page: String
+    var description: String { "there is no page “\(page)”" }
+  }
+
+  final class Database: Sendable {
+    let pages = Journal<Page>()
+    func insert(_ page: Page) { pages.write(page) }
+  }
+
+  final class Load: ResultOperation<String>, @unchecked Sendable {
+    init(_ page: String) {
+      super.init()
+      named(page)
+    }
+
+    override func execute() {
+      DispatchQueue.global().async { [self] in
+        let page = name ?? ""
+        if page == "missing" { finish(with: NoSuchPage(page: page)) } else { finish(returning: "text of \(page)") }
+      }
+    }
+  }
+
+  final class Show: AsyncOperation, @unchecked Sendable {
+    var cached = "nothing"
+  }
+
+  final class File: Operation, @unchecked Sendable {
+    var file = ""
+  }
+
+  private let queue = OperationQueue()
+  private let printed = Journal<String>()
+
+  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+
+  private func fetch(_ url: URL) async throws -> Data { Data(#"{"title": "\#(url.lastPathComponent)"}"#.utf8) }
+
+  private func log(_ result: Result<String, any Error>) { printed.write("\(result)") }
+
+  final class Store: AsyncOperation, InputOperation, @unchecked Sendable {
+    var input: Page?
+    private let database: Database
+
+    init(_ database: Database) { self.database = database }
+
+    override func execute() {
+      guard let input else { return finish() }
+      database.insert(input)
+      finish()
+    }
+  }
+
+  @Test func aChain() async throws {
+    let (url, database) = (URL(filePath: "/home"), Database())
+    let download = TaskOperation { try await fetch(url) }
+    let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
+    let store = Store(database)  // an InputOperation of your own, below
+    download.pass(to: parse).pass(to: store)
+    try await queue.run(graphEndingIn: store)
+    #expect(database.pages.entries == [Page(title: "home")])
+    let known = Store(database)
+    known.input = Page(title: "known")
+    try await queue.run(known)
+    #expect(database.pages.entries.last == Page(title: "known"))
+  }
+
+  final class Sum: ResultOperation<Int>, @unchecked Sendable {
+    var left = 0
+    var right = 0
+
+    override func execute() { finish(returning: left + right) }
+  }
+
+  @Test func writing() async throws {
+    let (left, right) = (ResultOperation { 1 }, ResultOperation { 2 })
+    let sum = Sum()
+    left.pass(to: sum) { sum, value in sum.left = value }
+    right.pass(to: sum) { sum, value in sum.right = value }
+    print(try await queue.run(graphEndingIn: sum))
+    #expect(printed.entries == ["3"])
+  }
+
+  @Test func madeOfOthers() async throws {
+    let (user, settings) = (Load("user"), Load("settings"))
+    let greeting = zip(user, settings).map { both in "\(both.0), \(both.1)" }
+    let pages = collect(["home", "news"].map { name in Load(name) })
+    let texts = try await queue.run(graphEndingIn: pages)
+    #expect(texts == ["text of home", "text of news"])
+    #expect(try await queue.run(graphEndingIn: greeting) == "text of user, text of settings")
+  }
+
+  @Test func flatMap() async throws {
+    let index = ResultOperation { ["home", "news"] }
+    let firstPage = index.flatMap { names in Load(names[0]) }
+    print(try await queue.run(graphEndingIn: firstPage))
+    #expect(printed.entries == ["text of home"])
+  }
+
+  @Test func onFinish() async throws {
+    let download = Load("home")
+    download.onFinish { result in log(result) }
+    try await queue.run(download)
+    #expect(printed.entries == [#"success("text of home")"#])
+  }
+
+  @Test func noValue() async throws {
+    let load = Load("missing")
+    let lines = load.map { text in text.split(separator: "\n") }.named("lines")
+    let count = lines.map { lines in lines.count }.named("count")
+    do {
+      print(try await queue.run(graphEndingIn: count))
+    } catch OperationError.Code.inputUnavailable {
+      print(count.errors[0])
+    }
+    #expect(
+      printed.entries == ["“count” has no input from “lines”, which had none either: there is no page “missing”"]
+    )
+  }
+
+  @Test func optionalInputs() async throws {
+    let (cache, page) = (Load("missing"), Show())
+    cache.pass(to: page, input: .optional) { page, cached in page.cached = cached }
+    try await queue.run(graphEndingIn: page)
+    #expect(page.cached == "nothing" && page.isSuccessful)
+    let available = collect(["home", "missing", "news"].map { name in Load(name) }, input: .optional)
+    print(try await queue.run(graphEndingIn: available).count)
+    #expect(printed.entries == ["2"])
+  }
+
+  @Test func withoutAValueOrAnInput() async throws {
+    final class Forgetful: ResultOperation<Int>, @unchecked Sendable {
+      override func execute() { finish() }
+    }
+    let missing = await #expect(throws: OperationError.self) { try await queue.run(Forgetful()) }
+    #expect(missing?.code == .outputMissing)
+    let unset = TransformOperation { (number: Int) in number }
+    let unavailable = await #expect(throws: OperationError.self) { try await queue.run(unset) }
+    #expect(unavailable?.code == .inputUnavailable)
+    let optional = TransformOperation { (number: Int?) in number == nil }
+    #expect(try await queue.run(optional))
+  }
+
+  @Test func plainOperations() async {
+    let (scan, upload) = (File(), File())
+    scan.file = "scan.pdf"
+    let adapter = AdapterOperation(from: scan, to: upload) { scan, upload in upload.file = scan.file }
+    queue.addOperations([scan, adapter, upload])
+    await upload.finished()
+    #expect(upload.file == "scan.pdf")
+  }
+}
