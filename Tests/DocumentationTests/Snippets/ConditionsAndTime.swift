@@ -39,6 +39,8 @@ struct ConditionsAndTime {
       default: finish(returning: "text")
       }
     }
+
+    override func didCancel() { finish() }
   }
 
   private struct FlakyServer: Sendable { let requests = Journal<Void>() }
@@ -104,6 +106,7 @@ struct ConditionsAndTime {
 
   @Test func aRetry() async throws {
     let (clock, url) = (ManualClock(), FlakyServer())
+    // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
       backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5),

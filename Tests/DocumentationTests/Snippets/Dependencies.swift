@@ -89,6 +89,18 @@ struct Dependencies {
     )
   }
 
+  @Test func aConditionThatIsNotMetIsAFailureAndNoCancellation() async {
+    let (a, b, c, d) = (operation("a"), operation("b"), operation("c"), operation("d"))
+    a ==> b ==> [c, d]
+    b.addCondition(.noCancelledDependencies)
+    c.addCondition(.noCancelledDependencies)
+    d.addCondition(.noFailedDependencies)
+    a.cancel()
+    queue.addOperations([a, b, c, d])
+    await queue.finished()
+    #expect(!b.isSuccessful && !b.isCancelled && c.isSuccessful && !d.isSuccessful)
+  }
+
   @Test func acrossQueues() async {
     let (screen, disk) = (OperationQueue(), OperationQueue())
     let read = ResultOperation { print("read, in the background") }

@@ -53,6 +53,7 @@ struct GroupsComments {
 
   @Test func retryWhenTheServerSays() async throws {
     let url = url
+    // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
       retryIf: { error, _ in
