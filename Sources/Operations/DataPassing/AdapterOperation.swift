@@ -82,6 +82,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     } catch { finish(with: error) }
   }
 
+  override var finishesByItself: Bool { true }
+
   private func obstacle(in source: Source) -> (any Error)? {
     guard let own = source as? AsyncOperation else { return source.isCancelled ? CancellationError() : nil }
     return own.outcomeError

@@ -49,6 +49,9 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     do { finish(returning: try work()) } catch { finish(with: error) }
   }
 
+  /// Of a subclass nobody knows.
+  override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
+
   override func dropWork() { _ = takeWork() }
 
   private func takeWork() -> (@Sendable () throws -> Output)? {

@@ -74,6 +74,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     (Input.self as? any ExpressibleByNilLiteral.Type).flatMap { $0.init(nilLiteral: ()) as? Input }
   }
 
+  final override var finishesByItself: Bool { true }
+
   final override func dropWork() { _ = takeWork() }
 
   private func takeWork() -> Work? {

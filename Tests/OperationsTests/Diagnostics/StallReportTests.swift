@@ -333,6 +333,34 @@ import Testing
     await queue.finished()
   }
 
+  @Test func onlyWhatMayForgetToFinishIsSuspectedOfIt() async {
+    let end = Gate()
+    let (source, target) = (BlockOperation {}.named("source"), BlockOperation {}.named("target"))
+    let transform = TransformOperation { (number: Int) -> Int in
+      end.pass()
+      return number
+    }
+    transform.input = 1
+    let held = HeldOperation().named("held")
+    let queue = queue("sync")
+    queue.addOperations([
+      ResultOperation { end.pass() }.named("result"), transform.named("transform"), source,
+      AdapterOperation(from: source, to: target) { _, _ in end.pass() }.named("adapter"), held,
+    ])
+    let names = ["result", "transform", "adapter", "held"]
+    // The guess comes after a second.
+    while !names.allSatisfy({ queue.stallReport()[$0]?.elapsed.map { $0 >= .seconds(1) } ?? false }) {
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+    let report = queue.stallReport()
+    let suspected = names.filter { report[$0]?.description.contains("perhaps it never calls finish()") == true }
+    #expect(suspected == ["held"])
+    end.open()
+    held.gate.open()
+    queue.addOperation(target)
+    await queue.finished()
+  }
+
   @Test func aRetryBetweenTwoAttemptsPauses() async throws {
     let clock = ManualClock()
     let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(60))) { attempt in
