@@ -3,11 +3,16 @@ import Operations
 /// A gate that is closed until somebody opens it, for tests that decide themselves what happens first.
 ///
 /// ```swift
-/// let gate = Gate()
-/// let operation = AsyncBlockOperation { operation in gate.whenOpen { operation.finish() } }
+/// let (begun, gate) = (Gate(), Gate())
+/// let operation = AsyncBlockOperation { operation in
+///   begun.open()
+///   gate.whenOpen { operation.finish() }
+/// }
 /// queue.addOperation(operation)
+/// await begun.opened()
 /// #expect(operation.isExecuting)   // for as long as the test wants
 /// gate.open()
+/// await operation.finished()
 /// ```
 public final class Gate: Sendable {
   private struct State {

@@ -5,6 +5,7 @@ import Operations
 /// ```swift
 /// let journal = Journal<String>()
 /// operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finished") }))
+/// queue.addOperation(operation)
 /// await journal.reaches(1)
 /// #expect(journal.entries == ["finished"])
 /// ```

@@ -1,13 +1,13 @@
 /// What operations exclude each other by: a name, or a type.
 ///
 /// ```swift
-/// queue.addOperation(alert, exclusive: "alert")
+/// extension ExclusivityKey {
+///   static let dialog: Self = "dialog"        // spelt once
+/// }
+///
+/// queue.addOperation(alert, exclusive: .dialog)
 /// queue.addOperation(download, exclusive: "download \(url)")
 /// queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
-///
-/// extension ExclusivityKey {
-///   static let alert: Self = "alert"        // spelt once
-/// }
 /// ```
 ///
 /// A type is a key that no other module can happen to choose, too. It is another key than the one of its name.

@@ -3,7 +3,7 @@
 /// ```swift
 /// let options = SchedulableObject(Options(), on: disk)
 /// options.schedule { options in options.isVerbose = true }   // from anywhere
-/// options.object.isVerbose                                   // on the scheduler; traps elsewhere
+/// disk.schedule { print(options.object.isVerbose) }          // on the scheduler; elsewhere it traps
 /// ```
 ///
 /// The object need not be Sendable: it is handed over, and nobody else may hold it. It is released with this, where

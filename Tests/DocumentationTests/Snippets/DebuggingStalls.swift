@@ -1,0 +1,398 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+private let logged = Journal<String>()
+
+private func log(_ text: String) { logged.write(text) }
+
+func reportWhenSignalled(
+  _ queue: OperationQueue,
+  to log: @escaping @Sendable (String) -> Void
+) -> any DispatchSourceSignal {
+  signal(SIGUSR1, SIG_IGN)  // or the signal ends the program
+  let source = DispatchSource.makeSignalSource(signal: SIGUSR1, queue: .global())
+  source.setEventHandler { log("\(queue.stallReport())") }
+  source.activate()
+  return source  // to be kept as long as it is to work
+}
+
+func run(_ group: GroupOperation, on queue: OperationQueue, reportingAfter limit: Duration) async throws {
+  let watchdog = Task {
+    try await group.clock.sleep(for: limit)
+    log("\(group.name ?? "") is late. \(group.stallReport())")
+  }
+  defer { watchdog.cancel() }
+  try await queue.run(group)
+}
+
+/// What the page shows of a report is what is printed.
+@Suite(.timeLimit(.minutes(5)))
+struct DebuggingStallsSnippets {
+  private final class LoginOperation: AsyncOperation, @unchecked Sendable {}
+
+  final class Load: AsyncOperation, @unchecked Sendable {
+    override func execute() {
+      read { [self] text in
+        guard let text else { return }  // here nobody calls finish()
+        show(text)
+        finish()
+      }
+    }
+  }
+
+  /// Never finishes by itself.
+  private final class Held: AsyncOperation, @unchecked Sendable {
+    let begun = Gate()
+
+    override func execute() { begun.open() }
+  }
+
+  private struct Session: Sendable {
+    let gate = Gate()
+
+    func signIn() async throws { await gate.opened() }
+  }
+
+  private let queue = OperationQueue()
+  private let domain = ExclusivityDomain()
+
+  init() { queue.name = "sync" }
+
+  private func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+
+  private func addByFoundation(_ operation: Operation, to queue: OperationQueue) { queue.addOperation(operation) }
+
+  /// One blank between words, and one time for all.
+  private static func plain(_ text: String) -> String {
+    text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+      .replacing(/for [0-9.]+ (?:µs|ms|s|min)/, with: "for 42 s")
+  }
+
+  private func expectOnPage(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let page = try Repository.file("Sources/Operations/Operations.docc/DebuggingStalls.md")
+    let words = Self.plain(page.lines.joined(separator: " "))
+    #expect(words.contains(Self.plain(text)), "\(text)", sourceLocation: sourceLocation)
+  }
+
+  /// What is reported when everything that executes has done so for a second.
+  private func report(of queue: OperationQueue, naming count: Int) async throws -> StallReport {
+    while true {
+      let report = queue.stallReport()
+      let isYoung = report.entries.contains { entry in
+        entry.cause == .moving || entry.elapsed.map { $0 < .seconds(1) } ?? false
+      }
+      if report.entries.count == count, !isYoung { return report }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  // MARK: Asking
+
+  @Test func names() async throws {
+    let queue = OperationQueue()
+    queue.name = "sync"
+    let login = LoginOperation().named("login")
+
+    queue.isSuspended = true
+    queue.addOperations([login, LoginOperation()])
+    let names = queue.stallReport().entries.map(\.operation)
+    #expect(names == ["login", "LoginOperation"])
+    queue.isSuspended = false
+    await queue.finished()
+  }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  /// In a process of its own: the signal is for all of it.
+  @Test func bySignal() async {
+    await #expect(processExitsWith: .success) {
+      let (queue, reports) = (OperationQueue(), Journal<String>())
+      queue.name = "sync"
+      queue.isSuspended = true
+      queue.addOperation(AsyncOperation().named("upload"))
+      let source = reportWhenSignalled(queue) { reports.write($0) }
+      // One that comes before the source is at its post is ignored.
+      while reports.count == 0 {
+        kill(getpid(), SIGUSR1)
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      #expect(reports.entries[0].contains("“upload” cannot start, for the queue “sync” is suspended."))
+      source.cancel()
+    }
+  }
+  #endif
+
+  @Test func byWatchdog() async throws {
+    let (clock, held, queue) = (ManualClock(), Held().named("download"), queue)
+    let group = GroupOperation([held]).named("Import")
+    group.clock = clock
+    let task = Task { try await run(group, on: queue, reportingAfter: .seconds(60)) }
+    await held.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(60))
+    await logged.contains { $0.hasPrefix("Import is late. 2 operations have not finished, in the group “Import”") }
+    held.finish()
+    try await task.value
+  }
+
+  // MARK: Sentences
+
+  @Test func itNeverFinishes() async throws {
+    let (load, show) = (Load().named("load"), operation("show"))
+
+    load ==> show
+    queue.addOperations([load, show])
+
+    try expectOnPage("\(await report(of: queue, naming: 2))")
+    load.cancel()
+    try expectOnPage("was cancelled, but has been executing")
+    #expect("\(queue.stallReport())".contains("was cancelled, but has been executing"))
+    load.finish()
+    await queue.finished()
+  }
+
+  @Test func itWasNeverAdded() async throws {
+    let (login, upload, report) = (operation("login"), operation("upload"), operation("report"))
+
+    login ==> upload ==> report
+    queue.addOperations([upload, report])  // and login?
+
+    try expectOnPage("\(queue.stallReport())")
+    login.cancel()
+    #expect(queue.stallReport().entries.allSatisfy { $0.cause == .notAdded })
+    queue.addOperation(login)
+    await queue.finished()
+  }
+
+  @Test func theWholeGraphIsAdded() async {
+    let (login, upload, report) = (operation("login"), operation("upload"), operation("report"))
+    login ==> upload ==> report
+    queue.addGraph(endingIn: report)
+    await report.finished()
+    #expect(login.isFinished)
+  }
+
+  @Test func anotherQueue() async throws {
+    let (disk, save, show) = (OperationQueue(), operation("save"), operation("show"))
+    (disk.name, disk.isSuspended) = ("disk", true)
+    save ==> show
+    addByFoundation(save, to: disk)
+    queue.addOperation(show)
+    #expect(queue.stallReport().roots.map(\.cause) == [.notAdded])
+    #expect(queue.stallReport(alsoIn: [disk]).roots.map(\.cause) == [.suspended])
+    disk.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func aCircle() async throws {
+    let (first, second, third) = (operation("first"), operation("second"), operation("third"))
+
+    first ==> second ==> third
+    third ==> first
+    queue.addOperations([first, second, third])
+
+    let entries = queue.stallReport().entries
+    #expect(entries.allSatisfy { $0.cause == .circle })
+    try expectOnPage(try #require(entries.first { $0.operation == "first" }).description)
+    #expect(Set(OperationGraph([third]).cycle ?? []) == ["first", "second", "third"])
+    first.removeDependency(third)
+    await queue.finished()
+  }
+
+  @Test func aCircleOverASlot() async throws {
+    let (later, member) = (operation("later"), operation("member"))
+
+    queue.maxConcurrentOperationCount = 1
+    later ==> member
+    let group = GroupOperation([member]).named("group")
+    queue.addOperations([group, later])
+
+    while !group.isExecuting { await Task.yield() }
+    let entries = queue.stallReport().entries
+    #expect(entries.count == 3 && entries.allSatisfy { $0.cause == .circle })
+    try expectOnPage(try #require(entries.first { $0.operation == "later" }).description)
+    queue.maxConcurrentOperationCount = 2
+    await queue.finished()
+  }
+
+  @Test func aSuspendedQueue() async throws {
+    let (network, load, show) = (OperationQueue(), operation("load"), operation("show"))
+    network.name = "network"
+
+    network.isSuspended = true
+    load ==> show
+    network.addOperation(load)
+    queue.addOperation(show)
+
+    try expectOnPage(queue.stallReport().entries.map(\.description).joined(separator: "\n"))
+    network.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func aLimitOfZero() async throws {
+    let network = OperationQueue()
+    (network.name, network.maxConcurrentOperationCount) = ("network", 0)
+    let load = operation("load")
+    network.addOperation(load)
+    let sentence = network.stallReport().entries[0].description
+    #expect(sentence == "“load” cannot start, for maxConcurrentOperationCount of the queue “network” is 0.")
+    try expectOnPage("for maxConcurrentOperationCount of the queue “network” is 0")
+    network.maxConcurrentOperationCount = 1
+    await load.finished()
+  }
+
+  @Test func aWaitInside() async throws {
+    let (queue, inner) = (queue, operation("inner"))
+
+    queue.maxConcurrentOperationCount = 1
+    let outer = ResultOperation {
+      queue.addOperation(inner)
+      inner.waitUntilFinished()  // keeps the only slot, and a thread
+    }
+    queue.addOperation(outer.named("outer"))
+
+    try expectOnPage("\(await report(of: queue, naming: 2))")
+    queue.maxConcurrentOperationCount = 2
+    await queue.finished()
+  }
+
+  @Test func anAwaitInside() async throws {
+    let (queue, inner) = (queue, operation("inner"))
+    queue.maxConcurrentOperationCount = 1
+    let outer = TaskOperation { try await queue.run(inner) }
+    queue.addOperation(outer.named("outer"))
+    try expectOnPage("\(await report(of: queue, naming: 2))")
+    queue.maxConcurrentOperationCount = 2
+    await queue.finished()
+  }
+
+  @Test func aKey() async throws {
+    let (question, alert) = (Held().named("question"), operation("alert"))
+
+    queue.addOperation(question, exclusive: "dialog")
+    queue.addOperation(alert, exclusive: "dialog")
+
+    let report = try await report(of: queue, naming: 2)
+    try expectOnPage(report.entries.map(\.description).joined(separator: "\n"))
+    question.finish()
+    await queue.finished()
+  }
+
+  @Test func theMainThread() async throws {
+    let (queue, show, log, blocked) = (queue, operation("show"), operation("log"), Gate())
+
+    @MainActor
+    func showAndWait() {
+      show ==> log
+      OperationQueue.main.addOperation(show)
+      queue.addOperation(log)
+      log.waitUntilFinished()  // the main thread waits for what only it can do
+    }
+
+    let task = Task { @MainActor in
+      blocked.open()
+      showAndWait()
+    }
+    await blocked.opened()
+    while queue.stallReport().entries.count < 2 { await Task.yield() }
+    try expectOnPage(queue.stallReport().entries.map(\.description).joined(separator: "\n"))
+    log.cancel()
+    await task.value
+    await show.finished()
+  }
+
+  @Test func aCondition() async throws {
+    let (upload, session) = (operation("upload"), Session())
+
+    upload.addCondition(OperationCondition(name: "signed in") { _ in try await session.signIn() })
+    queue.addOperation(upload)
+
+    try expectOnPage(try await report(of: queue, naming: 1).entries[0].description)
+    session.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aGroupThatHasNotBegun() async throws {
+    let (login, download) = (operation("login"), operation("download"))
+    let sync = GroupOperation().named("sync")
+
+    login ==> sync
+    sync.addOperation(download)
+    queue.addOperation(sync)
+
+    try expectOnPage(queue.stallReport().entries.map(\.description).joined(separator: "\n"))
+    queue.addOperation(login)
+    await queue.finished()
+  }
+
+  // MARK: Schedulers
+
+  @Test func statistics() async throws {
+    let (scheduler, begun, end) = (SerialScheduler(name: "disk"), Gate(), Gate())
+    scheduler.schedule {
+      begun.open()
+      let signal = DispatchSemaphore(value: 0)
+      end.whenOpen { signal.signal() }
+      signal.wait()
+    }
+    scheduler.schedule {}
+    await begun.opened()
+
+    let before = scheduler.statistics
+    try await Task.sleep(for: .seconds(1))
+    let after = scheduler.statistics
+    if after.eventsQueued > 0, after.eventsRun == before.eventsRun {
+      log("“\(scheduler.name)” has \(after.eventsQueued) events and runs none of them.")
+    }
+
+    #expect(logged.entries.contains("“disk” has 1 events and runs none of them."))
+    end.open()
+    await scheduler.drained()
+  }
+
+  @Test func aWatchdog() async throws {
+    let clock = ManualClock()
+    let (scheduler, begun, end) = (SerialScheduler(name: "disk", clock: clock), Gate(), Gate())
+
+    scheduler.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log("\(report)") }
+
+    scheduler.schedule {
+      begun.open()
+      let signal = DispatchSemaphore(value: 0)
+      end.whenOpen { signal.signal() }
+      signal.wait()
+    }
+    await begun.opened()
+    clock.advance(by: .milliseconds(150))
+    end.open()
+    await scheduler.drained()
+    let report = try #require(logged.entries.first { $0.contains("has held the scheduler") })
+    #expect(report.hasPrefix("An event scheduled at DocumentationTests/DebuggingStalls.swift:"))
+    try expectOnPage("has held the scheduler “disk” for more than 0.1 seconds.")
+    #expect(report.hasSuffix("has held the scheduler “disk” for more than 0.1 seconds."))
+  }
+
+  @Test func anOperationThatKeepsTheScheduler() async throws {
+    let (scheduler, held) = (SerialScheduler(name: "disk"), Held().named("held"))
+    scheduler.queue.addOperation(held)
+    await held.begun.opened()
+    scheduler.schedule {}
+    #expect(scheduler.queue.stallReport().description.contains("“held” has "))
+    held.finish()
+    await scheduler.drained()
+  }
+}
+
+extension DebuggingStallsSnippets.Load {
+  fileprivate func read(_ body: (String?) -> Void) { body(nil) }
+
+  fileprivate func show(_ text: String) {}
+}
+
+extension Journal<String> {
+  /// Waits for such an entry.
+  fileprivate func contains(_ isSuch: (String) -> Bool) async {
+    while !entries.contains(where: isSuch) { await reaches(count + 1) }
+  }
+}

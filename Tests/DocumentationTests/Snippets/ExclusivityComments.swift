@@ -1,0 +1,57 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+extension ExclusivityKey {
+  static let dialog: Self = "dialog"  // spelt once
+}
+
+/// The code in the comments of Sources/Operations/Exclusivity.
+@Suite(.timeLimit(.minutes(5)))
+struct ExclusivityComments {
+  private enum Database {}
+
+  private final class RefreshToken: TaskOperation<String>, @unchecked Sendable {
+    private let session: String
+
+    init(_ session: String) {
+      self.session = session
+      super.init(priority: nil)
+    }
+
+    override func run() async throws -> String { "token of \(session)" }
+  }
+
+  private let queue = OperationQueue()
+
+  @Test func keys() async {
+    let (alert, download, migration) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
+    let url = "https://example.org"
+
+    queue.addOperation(alert, exclusive: .dialog)
+    queue.addOperation(download, exclusive: "download \(url)")
+    queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
+
+    await queue.finished()
+    #expect([alert, download, migration].allSatisfy { $0.isSuccessful })
+  }
+
+  @Test func theVerb() async {
+    let (alert, transfer) = (AsyncOperation(), AsyncOperation())
+
+    queue.addOperation(alert, exclusive: "alert")
+    queue.addOperation(transfer, exclusive: "account 1", "account 2")
+
+    await queue.finished()
+    #expect(alert.isSuccessful && transfer.isSuccessful)
+  }
+
+  @Test func sharing() async throws {
+    let session = "me"
+
+    let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
+
+    #expect(token == "token of me")
+  }
+}

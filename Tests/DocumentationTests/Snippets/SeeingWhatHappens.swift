@@ -1,0 +1,94 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+private let printed = Journal<String>()
+
+private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+
+@Suite(.timeLimit(.minutes(5)))
+struct SeeingWhatHappensSnippets {
+  private struct Unreadable: Error {}
+
+  private let queue = OperationQueue()
+  private let clock = ManualClock()
+  private let importer: GroupOperation
+
+  init() {
+    queue.name = "sync"
+    importer = GroupOperation("Import") {
+      AsyncOperation().named("Download") ==> AsyncOperation().named("Parse") ==> AsyncOperation().named("Store")
+    }
+  }
+
+  /// A file that is gone after the test.
+  private func withFile(_ body: (URL) async throws -> Void) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: file) }
+    try await body(file)
+  }
+
+  @Test func aReport() async {
+    let (login, upload) = (AsyncOperation().named("login"), AsyncOperation().named("upload"))
+    login ==> upload
+    queue.addOperation(upload)
+
+    print(queue.stallReport())
+
+    for entry in queue.stallReport().roots where entry.cause == .notAdded {
+      print("Has somebody forgotten to add “\(entry.operation)”?")
+    }
+
+    #expect(printed.entries.contains { $0.hasPrefix("2 operations have not finished, in the queue “sync”") })
+    #expect(printed.entries.contains("Has somebody forgotten to add “login”?"))
+    queue.addOperation(login)
+    await queue.finished()
+  }
+
+  @Test func aGraph() async throws {
+    try await withFile { file in
+      let graph = OperationGraph([importer])
+      print(graph.mermaid())  // for Markdown
+      try graph.dot().write(to: file, atomically: true, encoding: .utf8)  // for Graphviz: dot -Tsvg
+
+      let estimated = graph.withDurations { $0.name.hasPrefix("Download") ? .seconds(2) : .milliseconds(50) }
+      if let path = estimated.criticalPath { print(path.names, path.duration) }
+
+      let page = try Repository.file("Sources/Operations/Operations.docc/SeeingWhatHappens.md").lines
+      let lines = page.joined(separator: "\n")
+      #expect(lines.contains(graph.mermaid().trimmingCharacters(in: .newlines)), "\(graph.mermaid())")
+      #expect(try String(contentsOf: file, encoding: .utf8).hasPrefix("digraph"))
+      #expect(printed.entries.contains(#"["Download", "Parse", "Store"] 2.1 seconds"#))
+    }
+  }
+
+  @Test func aTrace() async throws {
+    try await withFile { file in
+      let tracer = OperationTracer()
+      tracer.trace(importer)  // a group: all that ever runs in it, too
+      try await queue.run(importer)
+
+      try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev or chrome://tracing
+      print(tracer.timeline())  // the same in a terminal
+      print(tracer.summary)  // how many ran at once, who waited longest, the critical path
+
+      #expect(try String(contentsOf: file, encoding: .utf8).contains("traceEvents"))
+      #expect(printed.entries.contains { $0.hasPrefix("3 operations in ") })
+    }
+  }
+
+  @Test func records() async throws {
+    let parse = AsyncBlockOperation { $0.finish(with: Unreadable()) }.named("Parse")
+    let importer = GroupOperation("Import") { AsyncOperation().named("Download") ==> parse }
+    let tracer = OperationTracer(clock: clock)
+    tracer.trace(importer)
+    queue.addOperation(importer)
+    await importer.finished()
+
+    for record in tracer.records where record.error != nil { print(record.name, record.duration ?? .zero) }
+
+    #expect(printed.entries.contains("Parse 0.0 seconds"), "\(printed.entries)")
+    #expect(tracer.timeline().contains("Download") && "\(tracer.summary)".hasPrefix("2 operations in"))
+  }
+}
