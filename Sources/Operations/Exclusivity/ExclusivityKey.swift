@@ -2,10 +2,10 @@
 ///
 /// ```swift
 /// extension ExclusivityKey {
-///   static let dialog: Self = "dialog"        // spelt once
+///   static let camera: Self = "camera"        // spelt once
 /// }
 ///
-/// queue.addOperation(alert, exclusive: .dialog)
+/// queue.addOperation(scan, exclusive: .camera)
 /// queue.addOperation(download, exclusive: "download \(url)")
 /// queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
 /// ```

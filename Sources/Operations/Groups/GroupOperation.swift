@@ -43,6 +43,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     add(operations, skipping: .repeated)
   }
 
+  /// A group of that name, and of exactly these operations: for one that gets its members by ``addOperation(_:)``.
+  public convenience init(_ name: String, _ operations: [Operation] = []) {
+    self.init(operations)
+    self.name = name
+  }
+
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
   ///
   /// A subclass that is to be made this way has to say so again, for the compiler (as of Swift 6.3) does not hand the

@@ -4,54 +4,56 @@ import OperationsTestSupport
 import Testing
 
 extension ExclusivityKey {
-  static let dialog: Self = "dialog"  // spelt once
+  static let camera: Self = "camera"  // spelt once
 }
 
 /// The code in the comments of Sources/Operations/Exclusivity.
-@Suite(.timeLimit(.minutes(5)))
-struct ExclusivityComments {
-  private enum Database {}
+extension SharedDomainSnippets {
+  @Suite(.timeLimit(.minutes(5)))
+  struct ExclusivityComments {
+    private enum Database {}
 
-  private final class RefreshToken: TaskOperation<String>, @unchecked Sendable {
-    private let session: String
+    private final class RefreshToken: TaskOperation<String>, @unchecked Sendable {
+      private let session: String
 
-    init(_ session: String) {
-      self.session = session
-      super.init(priority: nil)
+      init(_ session: String) {
+        self.session = session
+        super.init(priority: nil)
+      }
+
+      override func run() async throws -> String { "token of \(session)" }
     }
 
-    override func run() async throws -> String { "token of \(session)" }
-  }
+    private let queue = OperationQueue()
 
-  private let queue = OperationQueue()
+    @Test func keys() async {
+      let (scan, download, migration) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
+      let url = "https://example.org"
 
-  @Test func keys() async {
-    let (alert, download, migration) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
-    let url = "https://example.org"
+      queue.addOperation(scan, exclusive: .camera)
+      queue.addOperation(download, exclusive: "download \(url)")
+      queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
 
-    queue.addOperation(alert, exclusive: .dialog)
-    queue.addOperation(download, exclusive: "download \(url)")
-    queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
+      await queue.finished()
+      #expect([scan, download, migration].allSatisfy { $0.isSuccessful })
+    }
 
-    await queue.finished()
-    #expect([alert, download, migration].allSatisfy { $0.isSuccessful })
-  }
+    @Test func theVerb() async {
+      let (alert, transfer) = (AsyncOperation(), AsyncOperation())
 
-  @Test func theVerb() async {
-    let (alert, transfer) = (AsyncOperation(), AsyncOperation())
+      queue.addOperation(alert, exclusive: "alert")
+      queue.addOperation(transfer, exclusive: "account 1", "account 2")
 
-    queue.addOperation(alert, exclusive: "alert")
-    queue.addOperation(transfer, exclusive: "account 1", "account 2")
+      await queue.finished()
+      #expect(alert.isSuccessful && transfer.isSuccessful)
+    }
 
-    await queue.finished()
-    #expect(alert.isSuccessful && transfer.isSuccessful)
-  }
+    @Test func sharing() async throws {
+      let session = "me"
 
-  @Test func sharing() async throws {
-    let session = "me"
+      let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
 
-    let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
-
-    #expect(token == "token of me")
+      #expect(token == "token of me")
+    }
   }
 }

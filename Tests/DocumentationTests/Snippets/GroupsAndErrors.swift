@@ -58,7 +58,7 @@ struct GroupsAndErrors {
   }
 
   @Test func aMemberAddsMembers() async throws {
-    let crawl = GroupOperation().named("Crawl")
+    let crawl = GroupOperation("Crawl")
     crawl.addOperation(
       ResultOperation { [unowned crawl] in
         print("index")

@@ -91,160 +91,162 @@ private enum Dialogs {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)), .serialized)
-struct MutualExclusionSnippets {
-  private enum Database {}
+extension SharedDomainSnippets {
+  @Suite(.timeLimit(.minutes(5)))
+  struct MutualExclusionSnippets {
+    private enum Database {}
 
-  private final class RefreshToken: TaskOperation<Int>, @unchecked Sendable {
-    private let session: Journal<String>
+    private final class RefreshToken: TaskOperation<Int>, @unchecked Sendable {
+      private let session: Journal<String>
 
-    init(_ session: Journal<String>) {
-      self.session = session
-      super.init(priority: nil)
+      init(_ session: Journal<String>) {
+        self.session = session
+        super.init(priority: nil)
+      }
+
+      override func run() async throws -> Int {
+        session.write("refreshed")
+        return session.count
+      }
     }
 
-    override func run() async throws -> Int {
-      session.write("refreshed")
-      return session.count
-    }
-  }
+    /// Writes its name at its beginning, and ends when its gate is opened.
+    private final class Held: AsyncOperation, @unchecked Sendable {
+      let (begun, gate) = (Gate(), Gate())
 
-  /// Writes its name at its beginning, and ends when its gate is opened.
-  private final class Held: AsyncOperation, @unchecked Sendable {
-    let (begun, gate) = (Gate(), Gate())
-
-    override func execute() {
-      begun.open()
-      gate.whenOpen { self.finish() }
-    }
-  }
-
-  private let queue = OperationQueue()
-
-  @Test func keys() async throws {
-    let (alert, transfer, migration, member) = (Held(), AsyncOperation(), AsyncOperation(), Held())
-    let (from, to) = (1, 2)
-    let group = GroupOperation()
-
-    queue.addOperation(alert, exclusive: .alert)
-    queue.addOperation(transfer, exclusive: "account \(from)", "account \(to)")
-    try await queue.run(migration, exclusive: ExclusivityKey(Database.self))
-    group.addOperation(member, exclusive: .alert)
-
-    await alert.begun.opened()
-    queue.addOperation(group)
-    #expect(!member.begun.isOpen)
-    alert.gate.open()
-    await member.begun.opened()
-    #expect(alert.isFinished)
-    member.gate.open()
-    await queue.finished()
-  }
-
-  @Test func whatIsDropped() async throws {
-    let (first, sync) = (Held().named("first"), AsyncOperation().named("second"))
-    queue.addOperation(first, exclusive: "sync")
-
-    do {
-      try await queue.run(sync, exclusive: "sync", policy: .drop)
-    } catch OperationError.Code.excluded {
-      print("A sync is under way already.")
+      override func execute() {
+        begun.open()
+        gate.whenOpen { self.finish() }
+      }
     }
 
-    #expect(printed.entries.contains("A sync is under way already."))
-    #expect(sync.errors.map { "\($0)" } == ["“second” was not executed, for “first” has the key “sync”."])
-    first.gate.open()
-    await queue.finished()
-  }
+    private let queue = OperationQueue()
 
-  @Test @MainActor func oneOfManyDialogsIsShown() async throws {
-    let window = Dialogs.Window()
-    let shown = Dialogs.show(in: window, on: queue)
-    let dropped = (0..<9).map { _ in Dialogs.show(in: window, on: queue) }
-    for alert in dropped { await alert.finished() }
-    while window.rootViewController?.presented == nil { await Task.yield() }
-    let alert = try #require(window.rootViewController?.presented)
-    #expect(alert.message == "No network" && shown.isExecuting)
-    alert.actions[0].handler(alert.actions[0])
-    try await shown.completed()
-    #expect(dropped.allSatisfy { $0.errors.first is OperationError })
-  }
+    @Test func keys() async throws {
+      let (alert, transfer, migration, member) = (Held(), AsyncOperation(), AsyncOperation(), Held())
+      let (from, to) = (1, 2)
+      let group = GroupOperation()
 
-  @Test @MainActor func aDialogIsReplaced() async throws {
-    let window = Dialogs.Window()
-    let first = Dialogs.show(in: window, on: queue)
-    while window.rootViewController?.presented == nil { await Task.yield() }
-    let second = Dialogs.Alert("Still no network", on: { window.rootViewController! })
-    queue.addOperation(second, exclusive: .alert, policy: .replace)
-    await first.finished()
-    while window.rootViewController?.presented?.message != "Still no network" { await Task.yield() }
-    second.cancel()
-    await second.finished()
-    #expect(window.rootViewController?.presented == nil)
-  }
+      queue.addOperation(alert, exclusive: .alert)
+      queue.addOperation(transfer, exclusive: "account \(from)", "account \(to)")
+      try await queue.run(migration, exclusive: ExclusivityKey(Database.self))
+      group.addOperation(member, exclusive: .alert)
 
-  @Test func sharing() async throws {
-    let (queue, session) = (queue, Journal<String>())
-
-    let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
-
-    #expect(token == 1)
-    let all = try await withThrowingTaskGroup { tasks in
-      for _ in 0..<10 { tasks.addTask { try await queue.run(sharing: "refresh token") { RefreshToken(session) } } }
-      return try await tasks.reduce(into: []) { $0.append($1) }
+      await alert.begun.opened()
+      queue.addOperation(group)
+      #expect(!member.begun.isOpen)
+      alert.gate.open()
+      await member.begun.opened()
+      #expect(alert.isFinished)
+      member.gate.open()
+      await queue.finished()
     }
-    #expect(all.count == 10 && session.count <= 11)
-  }
 
-  @Test func whatIsInsideAGroupThatHoldsTheKey() async throws {
-    let (upload, download) = (Held(), Held())
+    @Test func whatIsDropped() async throws {
+      let (first, sync) = (Held().named("first"), AsyncOperation().named("second"))
+      queue.addOperation(first, exclusive: "sync")
 
-    let sync = GroupOperation().named("Sync")
-    sync.addOperation(upload, exclusive: "account")
-    sync.addOperation(download, exclusive: "account")
-    queue.addOperation(sync, exclusive: "account")
+      do {
+        try await queue.run(sync, exclusive: "sync", policy: .drop)
+      } catch OperationError.Code.excluded {
+        print("A sync is under way already.")
+      }
 
-    await upload.begun.opened()
-    #expect(!download.begun.isOpen)
-    upload.gate.open()
-    await download.begun.opened()
-    download.gate.open()
-    try await sync.completed()
-  }
+      #expect(printed.entries.contains("A sync is under way already."))
+      #expect(sync.errors.map { "\($0)" } == ["“second” was not executed, for “first” has the key “sync”."])
+      first.gate.open()
+      await queue.finished()
+    }
 
-  @Test func looking() async {
-    let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
-    queue.addOperation(first, exclusive: .alert)
-    queue.addOperation(second, exclusive: .alert)
+    @Test @MainActor func oneOfManyDialogsIsShown() async throws {
+      let window = Dialogs.Window()
+      let shown = Dialogs.show(in: window, on: queue)
+      let dropped = (0..<9).map { _ in Dialogs.show(in: window, on: queue) }
+      for alert in dropped { await alert.finished() }
+      while window.rootViewController?.presented == nil { await Task.yield() }
+      let alert = try #require(window.rootViewController?.presented)
+      #expect(alert.message == "No network" && shown.isExecuting)
+      alert.actions[0].handler(alert.actions[0])
+      try await shown.completed()
+      #expect(dropped.allSatisfy { $0.errors.first is OperationError })
+    }
 
-    print(ExclusivityDomain.shared.holder(of: .alert) ?? "nobody", ExclusivityDomain.shared.waiting(for: .alert))
+    @Test @MainActor func aDialogIsReplaced() async throws {
+      let window = Dialogs.Window()
+      let first = Dialogs.show(in: window, on: queue)
+      while window.rootViewController?.presented == nil { await Task.yield() }
+      let second = Dialogs.Alert("Still no network", on: { window.rootViewController! })
+      queue.addOperation(second, exclusive: .alert, policy: .replace)
+      await first.finished()
+      while window.rootViewController?.presented?.message != "Still no network" { await Task.yield() }
+      second.cancel()
+      await second.finished()
+      #expect(window.rootViewController?.presented == nil)
+    }
 
-    #expect(printed.entries.contains(#"first ["second"]"#))
-    first.gate.open()
-    await queue.finished()
-  }
+    @Test func sharing() async throws {
+      let (queue, session) = (queue, Journal<String>())
 
-  @Test func aDomain() async {
-    let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
+      let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
 
-    let domain = ExclusivityDomain()
-    queue.addOperation(first, exclusive: "store", in: domain)
-    queue.addOperation(second, exclusive: "store", in: domain)
+      #expect(token == 1)
+      let all = try await withThrowingTaskGroup { tasks in
+        for _ in 0..<10 { tasks.addTask { try await queue.run(sharing: "refresh token") { RefreshToken(session) } } }
+        return try await tasks.reduce(into: []) { $0.append($1) }
+      }
+      #expect(all.count == 10 && session.count <= 11)
+    }
 
-    #expect(domain.waiting(for: "store") == ["second"] && ExclusivityDomain.shared.holder(of: "store") == nil)
-    first.gate.open()
-    await queue.finished()
-  }
+    @Test func whatIsInsideAGroupThatHoldsTheKey() async throws {
+      let (upload, download) = (Held(), Held())
 
-  @Test func aTimeoutFreesTheKey() async {
-    let (clock, holder, next) = (ManualClock(), Held(), AsyncOperation())
-    (holder.clock, holder.timeout) = (clock, .seconds(30))
-    let domain = ExclusivityDomain()
-    queue.addOperation(holder, exclusive: "store", in: domain)
-    queue.addOperation(next, exclusive: "store", in: domain)
-    await clock.waitForSleepers()
-    clock.advance(by: .seconds(30))
-    await next.finished()
-    #expect(next.isSuccessful)
+      let sync = GroupOperation("Sync")
+      sync.addOperation(upload, exclusive: "account")
+      sync.addOperation(download, exclusive: "account")
+      queue.addOperation(sync, exclusive: "account")
+
+      await upload.begun.opened()
+      #expect(!download.begun.isOpen)
+      upload.gate.open()
+      await download.begun.opened()
+      download.gate.open()
+      try await sync.completed()
+    }
+
+    @Test func looking() async {
+      let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
+      queue.addOperation(first, exclusive: .alert)
+      queue.addOperation(second, exclusive: .alert)
+
+      print(ExclusivityDomain.shared.holder(of: .alert) ?? "nobody", ExclusivityDomain.shared.waiting(for: .alert))
+
+      #expect(printed.entries.contains(#"first ["second"]"#))
+      first.gate.open()
+      await queue.finished()
+    }
+
+    @Test func aDomain() async {
+      let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
+
+      let domain = ExclusivityDomain()
+      queue.addOperation(first, exclusive: "store", in: domain)
+      queue.addOperation(second, exclusive: "store", in: domain)
+
+      #expect(domain.waiting(for: "store") == ["second"] && ExclusivityDomain.shared.holder(of: "store") == nil)
+      first.gate.open()
+      await queue.finished()
+    }
+
+    @Test func aTimeoutFreesTheKey() async {
+      let (clock, holder, next) = (ManualClock(), Held(), AsyncOperation())
+      (holder.clock, holder.timeout) = (clock, .seconds(30))
+      let domain = ExclusivityDomain()
+      queue.addOperation(holder, exclusive: "store", in: domain)
+      queue.addOperation(next, exclusive: "store", in: domain)
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(30))
+      await next.finished()
+      #expect(next.isSuccessful)
+    }
   }
 }

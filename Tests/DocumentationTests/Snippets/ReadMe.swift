@@ -113,21 +113,6 @@ struct ReadMeSnippets {
     #expect(try await queue.run(page) == Page())
   }
 
-  @Test func oneAtATime() async throws {
-    let queue = OperationQueue()
-    let session = SignIn()
-    let (alert, transfer, newest) = (Parse(), Store(), Index())
-
-    queue.addOperation(alert, exclusive: "alert")  // under one key never two at once, in whatever queue or group
-    queue.addOperation(transfer, exclusive: "account 1", "account 2")  // all keys or none: no deadlock
-    queue.addOperation(newest, exclusive: "alert", policy: .replace)  // cancels those before it
-
-    let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all who ask
-
-    await queue.finished()
-    #expect(token == "token" && transfer.isSuccessful && newest.isSuccessful)
-  }
-
   // MARK: Schedulers
 
   actor Library: ScheduledActor {  // an actor that lives there: the compiler checks
@@ -268,3 +253,27 @@ struct ReadMeSnippets {
 }
 
 private let session = ReadMeSnippets.Session()
+
+extension SharedDomainSnippets {
+  @Suite(.timeLimit(.minutes(5)))
+  struct ReadMeExclusivity {
+    private typealias RefreshToken = ReadMeSnippets.RefreshToken
+
+    @Test func oneAtATime() async throws {
+      let queue = OperationQueue()
+      let session = ReadMeSnippets.SignIn()
+      let (alert, transfer, newest) = (ReadMeSnippets.Parse(), ReadMeSnippets.Store(), ReadMeSnippets.Index())
+
+      queue.addOperation(alert, exclusive: "alert")  // under one key never two at once, in whatever queue or group
+      queue.addOperation(transfer, exclusive: "account 1", "account 2")  // all keys or none: no deadlock
+      queue.addOperation(newest, exclusive: "alert", policy: .replace)  // cancels those before it
+
+      let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all who ask
+
+      await queue.finished()
+      #expect(token == "token")
+      #expect(transfer.isSuccessful, "\(transfer.state) \(transfer.isCancelled) \(transfer.errors)")
+      #expect(newest.isSuccessful, "\(newest.state) \(newest.isCancelled) \(newest.errors)")
+    }
+  }
+}

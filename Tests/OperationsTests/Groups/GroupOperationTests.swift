@@ -46,6 +46,18 @@ struct GroupOperationTests {
     #expect(journal.entries == ["a", "b", "c"])
   }
 
+  @Test func aNameNeedsNoBraces() async throws {
+    let (a, b) = (note("a"), note("b"))
+    a ==> b
+    let (empty, group) = (GroupOperation("empty"), GroupOperation("exactly", [b]))
+    #expect(empty.name == "empty" && empty.operations.isEmpty)
+    #expect(group.name == "exactly" && group.operations == [b])
+    empty.addOperation(a)
+    queue.addOperations([group, empty])
+    await queue.finished()
+    #expect(journal.entries == ["a", "b"])
+  }
+
   @Test func theBuilderLeavesWhatIsElsewhere() async throws {
     let suspended = OperationQueue.suspended()
     let (outside, inside) = (note("outside"), note("inside"))
