@@ -21,7 +21,15 @@ extension AsyncOperation {
   /// Makes Foundation look again at an operation that is ready.
   ///
   /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
-  func nudge() { super.addDependency(AsyncOperation.finishedOperation) }
+  func nudge() {
+    AsyncOperation.nudging.withValue(self) { super.addDependency(AsyncOperation.finishedOperation) }
+  }
+
+  /// The operation at which the current thread makes Foundation look.
+  private static let nudging = ThreadLocal<AsyncOperation>()
+
+  /// Whether Foundation asks because this thread makes it.
+  var isNudging: Bool { AsyncOperation.nudging.current === self }
 
   private static let finishedOperation = {
     let operation = Operation()

@@ -79,8 +79,9 @@ extension AsyncOperation {
   func conclude(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
     trace?.operationEnds(self)
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
-    // after its own cancel(), which may be a step behind on another thread.
-    if !hasExecuted, isCancelled, !super.isReady { super.cancel() }
+    // after its own cancel(), which may be a step behind on another thread. And it would believe so again if a third one
+    // gave it the gate before that.
+    if !hasExecuted, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
     willFinish()
     // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
     super.start()

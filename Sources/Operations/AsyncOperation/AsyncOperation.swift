@@ -133,9 +133,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch begin(by: .anyone) {
     case .begun, .isGone: return
     case .awaitGate:
-      // Another thread has counted the last dependency and is telling Foundation. If that has heard of it (it has in a
-      // queue), there is nothing to wait for.
-      if super.isReady {
+      // Another thread has counted the last dependency and is telling Foundation. If a queue has heard of it there is
+      // nothing to wait for. Outside of one a third thread may only be about to tell Foundation that it has to wait.
+      if core.withLock({ $0.queue != nil }), super.isReady {
         _ = begin(by: .queue)
         return
       }
@@ -249,7 +249,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override var isReady: Bool {
     let readiness = core.withLock { core -> DependencyLedger.Readiness in
       if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
-      return core.ledger.readiness(byOpener: isOpeningGate)
+      return core.ledger.readiness(byOpener: isOpeningGate, byNudge: isNudging)
     }
     switch readiness {
     case .leftToFoundation: return super.isReady

@@ -70,14 +70,15 @@ struct DependencyLedger {
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
-  private var gate: Operation?
-  private var hasMadeGate = false
+  private(set) var gate: Operation?
+  private(set) var hasMadeGate = false
   /// Gates that somebody has been told to open, and has not reported open.
-  private var openingGates = 0
-  /// Foundation has been told that the operation has to wait, and nothing else since.
-  private var hasDenied = false
+  private(set) var openingGates = 0
+  /// Foundation has been told that the operation has to wait, and has not asked again since. A nudge does not change that:
+  /// the answer may be noted after it.
+  private(set) var hasDenied = false
   /// Whoever reports the gate open is to nudge Foundation.
-  private var nudgesWhenOpen = false
+  private(set) var nudgesWhenOpen = false
 
   /// Somebody is telling Foundation at this moment that nothing is waited for.
   var isOpeningGate: Bool { openingGates > 0 }
@@ -124,8 +125,10 @@ struct DependencyLedger {
 
   /// Foundation, or somebody else, asks whether the operation is ready.
   ///
-  /// - Parameter byOpener: It is part of opening the gate that this thread is asked.
-  mutating func readiness(byOpener: @autoclosure () -> Bool) -> Readiness {
+  /// - Parameters:
+  ///   - byOpener: It is part of opening the gate that this thread is asked.
+  ///   - byNudge: It is part of a nudge, which may come too early for an answer that has not been noted yet.
+  mutating func readiness(byOpener: @autoclosure () -> Bool, byNudge: @autoclosure () -> Bool) -> Readiness {
     isWatched = true
     if remaining > 0 {
       hasDenied = true
@@ -136,6 +139,7 @@ struct DependencyLedger {
       nudgesWhenOpen = true
       return .leftToFoundation
     }
+    if byNudge() { return .leftToFoundation }
     hasDenied = false
     return .overlooked
   }
@@ -211,9 +215,10 @@ struct DependencyLedger {
   /// - Returns: Whether Foundation is to be nudged.
   mutating func gateDidOpen() -> Bool {
     openingGates -= 1
+    // What those who open them are answered may be noted in any order.
+    if openingGates > 0 { nudgesWhenOpen = true }
     guard isSatisfied, nudgesWhenOpen else { return false }
     nudgesWhenOpen = false
-    hasDenied = false
     return true
   }
 
@@ -232,7 +237,6 @@ struct DependencyLedger {
       nudgesWhenOpen = true
       return false
     }
-    hasDenied = false
     return true
   }
 

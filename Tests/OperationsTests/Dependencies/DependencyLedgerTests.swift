@@ -37,11 +37,11 @@ struct DependencyLedgerTests {
     var ledger = DependencyLedger()
     let early = ledger.add(.own(operation))
     #expect(early == nil)
-    guard case .waitingBehindNew = ledger.readiness(byOpener: false) else {
+    guard case .waitingBehindNew = ledger.readiness(byOpener: false, byNudge: false) else {
       Issue.record("no gate")
       return
     }
-    guard case .waiting = ledger.readiness(byOpener: false) else {
+    guard case .waiting = ledger.readiness(byOpener: false, byNudge: false) else {
       Issue.record("a second gate")
       return
     }
@@ -82,7 +82,7 @@ struct DependencyLedgerTests {
   private func opening() -> DependencyLedger {
     var ledger = DependencyLedger()
     _ = ledger.add(.own(operation))
-    _ = ledger.readiness(byOpener: false)
+    _ = ledger.readiness(byOpener: false, byNudge: false)
     _ = ledger.countDown()
     return ledger
   }
@@ -125,10 +125,27 @@ struct DependencyLedgerTests {
 
   @Test func oneThatFoundationAsksAboutAgainMayHaveBeenOverlooked() {
     var ledger = opening()
-    let byOpener = ledger.readiness(byOpener: true)
+    let byOpener = ledger.readiness(byOpener: true, byNudge: false)
     _ = ledger.gateDidOpen()
-    let again = [ledger.readiness(byOpener: false), ledger.readiness(byOpener: false)]
+    let again = [ledger.readiness(byOpener: false, byNudge: false), ledger.readiness(byOpener: false, byNudge: false)]
     #expect(!isOverlooked(byOpener), "that is how it goes")
     #expect(again.map(isOverlooked) == [true, false], "once is enough")
+  }
+
+  @Test func aNudgeMayComeBeforeAnOutdatedAnswerIsNoted() {
+    var ledger = opening()
+    let meanwhile = ledger.readiness(byOpener: false, byNudge: false)
+    let nudges = ledger.gateDidOpen()
+    let answers = [ledger.readiness(byOpener: false, byNudge: true), ledger.readiness(byOpener: false, byNudge: false)]
+    #expect(!isOverlooked(meanwhile) && nudges)
+    #expect(answers.map(isOverlooked) == [false, true], "whoever enqueues it plainly asks again after that")
+  }
+
+  @Test func whoeverOpensTheLastOfTwoGatesNudges() {
+    var ledger = opening()
+    _ = ledger.add(.own(operation))
+    _ = ledger.countDown()
+    let nudges = [ledger.gateDidOpen(), ledger.gateDidOpen()]
+    #expect(nudges == [false, true])
   }
 }
