@@ -54,7 +54,7 @@ struct OperationLifecycle {
   private(set) var hasExecuted = false
   /// What went wrong, in order; the paths are relative to the operation.
   private(set) var failures: [OperationFailure] = []
-  private var isFinishKept = false
+  private(set) var isFinishKept = false
 
   mutating func start(preparing: Bool = false) -> StartAction {
     switch phase {

@@ -29,26 +29,26 @@ struct GroupSchedule {
 
   private(set) var phase = Phase.gathering
   /// Members, and admissions under way, that have not been accounted for. The group's beginning counts as one, too.
-  private var unfinished = 1
+  private(set) var unfinished = 1
   private(set) var slotsTaken = 0
   private(set) var isRunnerWaiting = false
-  private var ready = ReadyList()
+  private(set) var ready = ReadyList()
 
   /// Finished members whose result the group has not looked at. One thread looks at them, one at a time.
-  private var unaccounted: [FinishedMember] = []
-  private var isAccounting = false
+  private(set) var unaccounted: [FinishedMember] = []
+  private(set) var isAccounting = false
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
   /// The members have been cancelled: they are only started to be finished, which neither limit nor suspension delays.
   var isWindingDown = false { didSet { isWaitingForMembers = false } }
   /// The group has begun suspended and without members: it waits for some.
-  private var isWaitingForMembers = false
+  private(set) var isWaitingForMembers = false
   /// The group has been told to finish: it waits for no members but those it has.
   var isFinishing = false { didSet { isWaitingForMembers = false } }
   /// A circle may have come about that has not been looked for.
   var isCycleSuspected = false
-  private var isWatched = false
+  private(set) var isWatched = false
 
   /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
   var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }

@@ -196,6 +196,26 @@ struct ExclusivityTableTests {
     #expect(states > 10_000)
   }
 
+  /// The same for three keys, and a queue of one slot in which whoever was granted its keys may lose them again.
+  @Test func everySequenceOfEventsWithThreeKeysAndASlotKeepsThePromises() {
+    let choices: [[ExclusivityKey]] = [["b", "c"], ["a", "b", "c"]]
+    let queue = Place()
+    var states = 0
+    for second in choices {
+      for third in choices {
+        for outer in [([], []), ([0], []), ([], [0]), ([], [1])] as [([Int], [Int])] {
+          let actors = [
+            Actor(keys: ["a", "b"], outer: [], slots: queue),
+            Actor(keys: second, outer: outer.0, slots: outer.0.isEmpty ? queue : nil),
+            Actor(keys: third, outer: outer.1),
+          ]
+          states += Walk(actors).walk()
+        }
+      }
+    }
+    #expect(states > 3_000, "\(states)")
+  }
+
   /// The same for seven actors and four keys, in orders that the machine chooses.
   @Test(arguments: SeededGenerator.seeds) func randomSequencesOfEventsKeepThePromises(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)

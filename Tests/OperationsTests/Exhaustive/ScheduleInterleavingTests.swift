@@ -1,0 +1,63 @@
+import Testing
+
+@testable import Operations
+
+/// A group's schedule, with every order of what its runners, its members and those who change it do at once.
+struct ScheduleInterleavingTests {
+  private typealias Walk = Interleavings<ScheduleStep>
+  private typealias Member = ScheduleWorld.Member
+
+  private let changes: [(name: String, steps: [ScheduleStep])] = [
+    ("pauser", [.suspend, .resume]), ("canceller", [.windDown]),
+  ]
+
+  private func begun(_ members: [Int]) -> [ScheduleStep] { [.admit(members), .append(members), .admitted, .begin] }
+
+  @Test func everyMemberIsHandedOutOnceAndTheGroupEndsOnce() {
+    var walk = Walk()
+    for limit in [-1, 1] {
+      for isAsynchronous in [false, true] {
+        for isFailing in [false, true] {
+          let member = Member(isAsynchronous: isAsynchronous, isFailing: isFailing)
+          let members = [member, Member(isAsynchronous: true, isFailing: true)]
+          for change in changes {
+            walk.walk(ScheduleWorld(members, limit: limit), [("engine", begun([0, 1])), change])
+          }
+        }
+      }
+    }
+    walk.expectSuccess(states: 8_000, schedules: 200_000_000)
+  }
+
+  @Test func whatBecomesReadyInARunnerIsNotForgotten() {
+    var walk = Walk()
+    for limit in [-1, 1] {
+      for isAsynchronous in [false, true] {
+        let first = Member(isAsynchronous: isAsynchronous, dependent: 1)
+        let members = [first, Member(isFailing: true)]
+        let beginning: [ScheduleStep] = [.admit([0, 1]), .append([0]), .admitted, .begin]
+        for change in changes { walk.walk(ScheduleWorld(members, limit: limit), [("engine", beginning), change]) }
+      }
+    }
+    // With three there is somebody else for a runner to take.
+    walk.walk(
+      ScheduleWorld([Member(dependent: 1), Member(), Member(isFailing: true)], limit: 2),
+      [("engine", [.admit([0, 1, 2]), .append([0, 2]), .admitted, .begin])]
+    )
+    walk.expectSuccess(states: 4_000, schedules: 300_000_000)
+  }
+
+  @Test func aGroupDoesNotEndWhileMembersCome() {
+    var walk = Walk()
+    let members = [Member(isAsynchronous: true), Member(isFailing: true)]
+    let adder: [ScheduleStep] = [.becomeReady(1, takenNext: false), .admitted]
+    for limit in [-1, 1] {
+      for change in changes {
+        // Whoever adds to a group that has ended is refused: so the first step is the same thread's.
+        let engine: [ScheduleStep] = [.admit([0]), .append([0]), .admitted, .admit([1]), .split(adder), .begin]
+        walk.walk(ScheduleWorld(members, limit: limit), [("engine", engine), change])
+      }
+    }
+    walk.expectSuccess(states: 10_000, schedules: 10_000_000_000)
+  }
+}
