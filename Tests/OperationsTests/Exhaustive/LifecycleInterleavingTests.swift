@@ -45,10 +45,10 @@ struct LifecycleInterleavingTests {
     return walk
   }
 
-  @Test func callsThatCrossKeepThePromises() { walk(Self.plain).expectSuccess(states: 28_000, schedules: 700_000) }
+  @Test func callsThatCrossKeepThePromises() { walk(Self.plain).expectSuccess(states: 25_000, schedules: 600_000) }
 
   @Test func callsThatCrossThePreparationKeepThePromises() {
-    walk(Self.prepared).expectSuccess(states: 48_000, schedules: 1_000_000)
+    walk(Self.prepared).expectSuccess(states: 35_000, schedules: 350_000)
   }
 
   /// Only one of them is allowed; the other one is told so.

@@ -15,7 +15,7 @@ struct LifecycleWorld: InterleavedWorld {
     var hasTimeout = false
     var finishesInside = false
 
-    var isSimple: Bool { self == Self(finishesInside: true) || self == Self(meetsConditions: true) }
+    var isSimple: Bool { self == Self() || self == Self(isPrepared: true) }
 
     var isPreparing: Bool { isPrepared || meetsConditions != nil || isAdmittedAgain || lacksInput }
   }
