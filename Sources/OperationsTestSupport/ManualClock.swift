@@ -23,11 +23,12 @@ public final class ManualClock: Clock, Sendable {
     /// - Parameter offset: The time since the clock was made.
     public init(offset: Duration = .zero) { self.offset = offset }
 
-    /// The time that is `duration` later.
-    public func advanced(by duration: Duration) -> Self { Self(offset: offset + duration) }
+    /// The time that is `duration` later, but no further than a `Duration` reaches: a time that is not meant to come does
+    /// not overflow.
+    public func advanced(by duration: Duration) -> Self { Self(offset: offset.adding(duration)) }
 
     /// How long it is from here to `other`; negative if that is earlier.
-    public func duration(to other: Self) -> Duration { other.offset - offset }
+    public func duration(to other: Self) -> Duration { other.offset.subtracting(offset) }
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
   }
@@ -75,7 +76,7 @@ public final class ManualClock: Clock, Sendable {
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration) {
-    if duration < .zero { misuse("A clock cannot go back, by \(duration). Advance it, or make a new one.") }
+    refuseToGoBack(by: duration)
     move(
       to: state.withLock { state in
         // Several threads may be at it: each adds its part.
@@ -83,6 +84,10 @@ public final class ManualClock: Clock, Sendable {
         return state.goal
       }
     )
+  }
+
+  func refuseToGoBack(by duration: Duration) {
+    if duration < .zero { misuse("A clock cannot go back, by \(duration). Advance it, or make a new one.") }
   }
 
   /// Moves the clock to a time, as ``advance(by:)`` does.

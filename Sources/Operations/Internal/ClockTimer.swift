@@ -10,6 +10,9 @@ struct ClockTimer: Sendable {
 
   /// Calls `fire` after `delay`, once, unless the timer is cancelled before.
   ///
+  /// A delay of nothing, or less, is over at once; a clock that throws although nobody has cancelled the timer is not
+  /// relied on any longer, and a `ContinuousClock` measures the delay instead.
+  ///
   /// On a thread of Dispatch: what is done at a timeout may call anything, also what blocks, and the threads that tasks
   /// run on are few. A clock that is moved by hand calls it from there.
   ///
@@ -19,10 +22,15 @@ struct ClockTimer: Sendable {
     on clock: any Clock<Duration>,
     _ fire: @escaping @Sendable () -> Void
   ) -> ClockTimer {
-    let delay = min(delay, longestDelay)
     if let clock = clock as? any TimerClock { return ClockTimer(cancellation: clock.call(after: delay, fire)) }
+    // Nor do clocks agree about a time that has passed long ago.
+    let delay = min(max(delay, .zero), longestDelay)
     let task = Task {
-      do { try await clock.sleep(for: delay) } catch { return }
+      do { try await clock.sleep(for: delay) } catch {
+        // Whoever waits for this must not wait for ever because of the clock.
+        if Task.isCancelled { return }
+        do { try await ContinuousClock().sleep(for: delay) } catch { return }
+      }
       // Once it is due, it is due: whoever cancels it now is too late, as with any other clock.
       DispatchQueue.global().async(execute: fire)
     }
