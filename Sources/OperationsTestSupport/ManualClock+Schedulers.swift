@@ -12,10 +12,11 @@ extension ManualClock {
   ///
   /// The clock stops at every time that somebody waits for, until the schedulers have nothing left to run: so what an
   /// event schedules for later counts from its own time, and comes in the same call if it is due. When this returns,
-  /// everything that was due has been run.
+  /// everything that was due has been run: a scheduler that is suspended is waited for until it goes on.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {
+    refuseToGoBack(by: duration)
     let schedulers = [first] + others
     let goal = now.advanced(by: duration)
     await Self.settle(schedulers)
