@@ -137,7 +137,7 @@ struct Mailbox {
   mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
     guard phase == .open else {
       ticket.place = .gone
-      return
+      return noteRefused()
     }
     ticket.body = body
     delays.add(ticket, at: deadline)

@@ -7,7 +7,7 @@ public struct SchedulerStatistics: Sendable {
   /// Events that a newer one under the same key has made superfluous.
   public let eventsCoalesced: Int
   /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler
-  /// was shut down, or had been when a result was to be delivered. Not those that were cancelled, nor those that were
+  /// was shut down, or had been when a result was to be delivered or an event scheduled for later. Not those that were cancelled, nor those that were
   /// coalesced.
   public let eventsDropped: Int
   /// Pieces of actors' methods and tasks that have been run, or are being run.

@@ -3,7 +3,7 @@ extension SerialScheduler {
   /// are run in the order in which they were scheduled.
   ///
   /// A delay of nothing, or less, is over at once. The scheduler lives until the event has been run. A shutdown drops
-  /// it.
+  /// it, and a scheduler that has been shut down does so at once: ``SchedulerStatistics/eventsDropped`` has it.
   ///
   /// - Returns: What cancels the event, and need not be kept.
   @discardableResult
@@ -15,9 +15,10 @@ extension SerialScheduler {
   ) -> ScheduledEvent {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
     if delay <= .zero {
-      _ = accept(ticket, event)
+      let isAccepted = accept(ticket, event)
+      if !isAccepted { core.mailbox.withLock { $0.noteRefused() } }
     } else {
-      let deadline = core.time.now + delay
+      let deadline = core.time.now.adding(delay)
       core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
       updateTimer()
     }
@@ -34,7 +35,7 @@ extension SerialScheduler {
     guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
     change.outdated?.cancel()
     guard let deadline = change.deadline else { return }
-    let timer = ClockTimer.start(after: deadline - core.time.now, on: core.time.clock) {
+    let timer = ClockTimer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) {
       self.postDue(change.generation)
     }
     let isWanted = core.mailbox.withLock { $0.delays.noteTimer(timer, change.generation) }
