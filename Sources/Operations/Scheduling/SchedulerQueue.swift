@@ -19,7 +19,17 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
     maxConcurrentOperationCount = 1
     // A serial queue gets a thread at once, a concurrent one only while there are fewer than cores: a scheduler whose
     // neighbours are blocked in `wait` would have to wait for a second.
-    unsafe underlyingQueue = dispatchQueue
+    unsafe super.underlyingQueue = dispatchQueue
+  }
+
+  override var underlyingQueue: DispatchQueue? {
+    get { unsafe super.underlyingQueue }
+    set {
+      misuse(
+        "The queue of the scheduler “\(core.name)” has a Dispatch queue of its own, which its events count on. Set the "
+          + "underlyingQueue of another queue."
+      )
+    }
   }
 
   /// Adds the drain of a segment, without sealing it.
@@ -38,6 +48,13 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
     }
     core.seal { super.addOperations(operations, waitUntilFinished: false) }
     if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
+  }
+
+  override func waitUntilAllOperationsAreFinished() {
+    if scheduler?.isCurrent ?? (OperationQueue.current === self) {
+      misuse("“\(core.name)” cannot wait from within until its queue is empty: what waits is in it. Do not wait.")
+    }
+    super.waitUntilAllOperationsAreFinished()
   }
 
   /// The drain that is at it has to hear of it, too.
