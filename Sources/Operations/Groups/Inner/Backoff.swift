@@ -47,6 +47,11 @@ public struct Backoff: Sendable {
     }
   }
 
-  /// The pause after an attempt has failed. The first is attempt 1.
-  public func delay(after attempt: Int) -> Duration { delay(attempt) }
+  /// The pause after an attempt has failed.
+  ///
+  /// - Precondition: `attempt` is 1, for the first, or more.
+  public func delay(after attempt: Int) -> Duration {
+    if attempt < 1 { misuse("A backoff has no pause after attempt \(attempt): the first attempt is 1.") }
+    return delay(attempt)
+  }
 }
