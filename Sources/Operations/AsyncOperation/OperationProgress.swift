@@ -13,14 +13,15 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
     set {
-      // Foundation on Linux divides by a total that goes back to zero. A negative one is as unknown, and divides.
-      change { super.totalUnitCount = newValue == 0 && super.totalUnitCount > 0 ? -1 : newValue }
+      // Foundation on Linux divides by a total that goes back to zero. A negative one is as unknown, and divides; but
+      // not all of them do: the least number there is overflows.
+      change { super.totalUnitCount = newValue == 0 && super.totalUnitCount > 0 ? -1 : max(newValue, -1) }
     }
   }
 
   override var completedUnitCount: Int64 {
     get { super.completedUnitCount }
-    set { change { super.completedUnitCount = newValue } }
+    set { change { super.completedUnitCount = max(newValue, -1) } }
   }
 
   private func change(_ body: () -> Void) {
