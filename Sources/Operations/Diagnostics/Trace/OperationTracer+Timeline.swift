@@ -12,10 +12,10 @@ extension OperationTracer {
   /// ```
   ///
   /// - Parameters:
-  ///   - width: How many columns a line has at most, 40 at least.
+  ///   - width: How many columns a line has at most. Less than 40 counts as 40, more than 10,000 as that.
   ///   - lines: How many operations are drawn at most: those that took longest. A last line says how many are not.
   public func timeline(width: Int = 100, lines: Int = 100) -> String {
-    TraceTimeline(records, now, width: max(width, 40), lines: max(lines, 0)).text
+    TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
   }
 }
 
