@@ -1,7 +1,8 @@
 extension Duration {
   /// As one would say it: 12 µs, 3.4 ms, 2.5 s, 14 min.
   var reading: String {
-    let seconds = Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    // Its `components` trap if there are more seconds than they can hold.
+    let seconds = self / .seconds(1)
     switch abs(seconds) {
     case ..<0.000_000_5: return "0 s"
     case ..<0.000_999_5: return "\(Int((seconds * 1e6).rounded())) µs"

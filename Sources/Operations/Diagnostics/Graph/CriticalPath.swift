@@ -22,7 +22,7 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension OperationGraph {
-  /// The same graph with how long operations execute. Nil is not known, and counts as nothing.
+  /// The same graph with how long operations execute. Nil is not known, and counts as nothing, as what is negative does.
   ///
   /// ```swift
   /// let estimated = OperationGraph([importer]).withDurations { node in
@@ -46,7 +46,7 @@ extension OperationGraph {
     for point in points.order.order {
       let before = points.waits[point].max { lengths[$0] < lengths[$1] }
       previous[point] = before
-      lengths[point] = (before.map { lengths[$0] } ?? .zero) + ownDuration(ofPoint: point)
+      lengths[point] = (before.map { lengths[$0] } ?? .zero).adding(ownDuration(ofPoint: point))
     }
     guard var last = lengths.indices.max(by: { lengths[$0] < lengths[$1] }) else { return nil }
     let duration = lengths[last]
@@ -61,6 +61,6 @@ extension OperationGraph {
 
   private func ownDuration(ofPoint point: Int) -> Duration {
     let node = points.nodes[point]
-    return points.beginnings[node] == node ? nodes[node].duration ?? .zero : .zero
+    return points.beginnings[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
   }
 }
