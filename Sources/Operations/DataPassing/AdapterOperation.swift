@@ -31,6 +31,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   private let policy: InputPolicy
   private let job: Locked<Job>
 
+  /// - Precondition: `source` and `target` are two operations, and `target` has not been started.
   /// - Parameters:
   ///   - source: What is waited for.
   ///   - target: What waits. It is cancelled if the source was cancelled or has errors.
@@ -60,6 +61,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.policy = policy
     job = Locked(Job(transfer: transfer, plainTarget: target is AsyncOperation ? nil : target))
     super.init()
+    // Through the adapter it would wait for itself.
+    target.refuseSelfDependency(source)
     source ==> self ==> target
   }
 

@@ -214,6 +214,13 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine.cancelMembers()
   }
 
+  /// The error of its own that it has if its members wait in a circle.
+  final var circleError: (any Error)? {
+    core.withLock { $0.lifecycle.failures }
+      .first { $0.path.isEmpty && OperationError.Code.dependencyCycle ~= $0.error }?
+      .error
+  }
+
   private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }
 
   /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.

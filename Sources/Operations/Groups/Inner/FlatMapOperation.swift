@@ -21,6 +21,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     guard let input, let next else { return finish(with: inputMissingError) }
     do {
       let operation = try next(input)
+      refuseSelfDependency(operation)
       if operation.isFree { runInside(operation) { self.finish(with: $0) } } else { follow(operation) }
     } catch { finish(with: error) }
   }
