@@ -14,21 +14,23 @@ public struct AggregateError: Error {
   /// The first failure that is not the echo of another.
   ///
   /// An echo is the `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that is about
-  /// another operation's failure. Where there is nothing but echoes, the first of them.
+  /// another operation's failure. Where there is nothing but echoes, the first of them. O(n).
   public var primary: OperationFailure {
-    failures.first { failure in !isEcho(failure.error) } ?? failures[0]
+    // Only put into words if somebody asks for it.
+    lazy var looks = Set(failures.map { ErrorLook($0.error) })
+    return failures.first { failure in !Self.isEcho(failure.error) { looks.contains(ErrorLook($0)) } } ?? failures[0]
   }
 
   /// The errors of one type, in the order they happened.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
 
-  private func isEcho(_ error: any Error) -> Bool {
+  private static func isEcho(_ error: any Error, of isAmongUs: (any Error) -> Bool) -> Bool {
     guard let error = error as? OperationError else { return false }
     switch error.code {
     case .inputUnavailable: return true
     case .conditionFailed:
       return error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-        || error.rootCauses.errors.contains { cause in failures.contains { seemsSame($0.error, cause) } }
+        || error.rootCauses.errors.contains(where: isAmongUs)
     default: return false
     }
   }
@@ -41,9 +43,4 @@ extension AggregateError: LocalizedError, CustomStringConvertible {
     if failures.count == 1 { return failures[0].description }
     return "\(failures.count) failures:\n" + failures.map { "- \($0)" }.joined(separator: "\n")
   }
-}
-
-/// Whether two errors look the same. Errors have no identity, so this is as close as one gets: same type, same words.
-func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
-  type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
 }
