@@ -77,8 +77,10 @@ public func ~= (code: OperationError.Code, error: any Error) -> Bool {
   (error as? OperationError)?.code == code
 }
 
-/// An error as a person would want to read it: its own words if it has some, else its Swift description.
+/// An error as a person would want to read it: its own words if it has some, else its Swift description; the name of its
+/// type if that is empty, for a sentence that ends in nothing says nothing.
 func describe(_ error: any Error) -> String {
   if error is CancellationError { return "cancelled" }
-  return (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
+  let text = (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
+  return text.isEmpty ? String(describing: type(of: error)) : text
 }

@@ -3,7 +3,7 @@ public import Foundation
 /// An error together with the operation it happened in.
 public struct OperationFailure: Error {
   /// The names from the outermost group down to the operation that failed: `["Import", "Download", "page 3"]`. An
-  /// operation without a name goes by its type's.
+  /// operation without a name goes by its type's. Empty for an error that belongs to none.
   public let path: [String]
   /// The error itself.
   public let error: any Error
@@ -19,18 +19,26 @@ public struct OperationFailure: Error {
   /// Gives errors back the paths they had in `failures`, after somebody may have translated or dropped some.
   ///
   /// As many errors as there were are taken to be translations, one by one. Otherwise those that look as before, in the
-  /// same order, keep their path; new ones have none.
+  /// same order, keep their path; new ones have none. O(n).
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
     }
-    var rest = failures[...]
+    if errors.isEmpty { return [] }
+    // The first of those that look alike is the last in its line.
+    var places: [ErrorLook: [Int]] = [:]
+    for (index, failure) in failures.enumerated().reversed() {
+      places[ErrorLook(failure.error), default: []].append(index)
+    }
+    var next = 0
     return errors.map { error in
-      guard let index = rest.firstIndex(where: { seemsSame($0.error, error) }) else {
-        return OperationFailure(path: [], error: error)
+      let look = ErrorLook(error)
+      while let index = places[look]?.popLast() {
+        if index < next { continue }
+        next = index + 1
+        return OperationFailure(path: failures[index].path, error: error)
       }
-      defer { rest = rest[(index + 1)...] }
-      return OperationFailure(path: rest[index].path, error: error)
+      return OperationFailure(path: [], error: error)
     }
   }
 
@@ -40,5 +48,5 @@ public struct OperationFailure: Error {
 extension OperationFailure: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
-  public var description: String { path.joined(separator: " › ") + ": " + describe(error) }
+  public var description: String { (path.isEmpty ? "" : path.joined(separator: " › ") + ": ") + describe(error) }
 }
