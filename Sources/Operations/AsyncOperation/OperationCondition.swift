@@ -55,7 +55,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if one of the conditions is; they are evaluated in order, up to that one.
+  /// Met if one of the conditions is; they are evaluated in order, up to that one. Of none, none is met.
   public static func any(_ conditions: Self...) -> Self {
     Self(name: "any of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       var causes: [any Error] = []
@@ -66,7 +66,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if all of the conditions are; they are evaluated in order, up to the first that is not.
+  /// Met if all of the conditions are; they are evaluated in order, up to the first that is not. Without any it is met.
   public static func all(_ conditions: Self...) -> Self {
     Self(name: "all of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       for condition in conditions { try await condition.evaluate(operation) }
