@@ -18,7 +18,7 @@ extension ManualClock {
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {
     refuseToGoBack(by: duration)
     let schedulers = [first] + others
-    let goal = now.advanced(by: duration)
+    let goal = min(now.advanced(by: duration), .last)
     await Self.settle(schedulers)
     while let next = nextDeadline, next < goal {
       advance(by: now.duration(to: next))

@@ -12,6 +12,9 @@ import Operations
 /// #expect(operation.isFinished)
 /// ```
 ///
+/// It can be moved half as far as a `Duration` reaches. What is for later than that never comes, as what is to happen after
+/// the longest `Duration` there is.
+///
 /// What the package has to do at a certain time, such as a timeout or the end of a delay, is done by ``advance(by:)``, and
 /// has been done when that returns. A task that sleeps on the clock is resumed by it, and goes on when it gets a thread.
 public final class ManualClock: Clock, Sendable {
@@ -29,6 +32,9 @@ public final class ManualClock: Clock, Sendable {
 
     /// How long it is from here to `other`; negative if that is earlier.
     public func duration(to other: Self) -> Duration { other.offset.subtracting(offset) }
+
+    /// As far as a clock goes: so what is for later is always ahead of it.
+    static let last = Self(offset: Duration(attoseconds: .max) / 2)
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
   }
@@ -80,7 +86,7 @@ public final class ManualClock: Clock, Sendable {
     move(
       to: state.withLock { state in
         // Several threads may be at it: each adds its part.
-        state.goal = max(state.goal, state.now).advanced(by: duration)
+        state.goal = min(max(state.goal, state.now).advanced(by: duration), .last)
         return state.goal
       }
     )
@@ -102,6 +108,7 @@ public final class ManualClock: Clock, Sendable {
   }
 
   private func move(to time: Instant) {
+    let time = min(time, .last)
     while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper(false) }
   }
 
