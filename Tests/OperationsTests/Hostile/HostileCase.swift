@@ -1,0 +1,64 @@
+import Foundation
+import Operations
+import Testing
+
+/// A line of a table of bad inputs: what is done, and what must come of it, in words.
+struct HostileCase: Sendable, CustomTestStringConvertible {
+  let name: String
+  private let expected: String
+  private let body: @Sendable () async throws -> String
+
+  /// - Parameters:
+  ///   - name: What is done.
+  ///   - expected: What must come of it.
+  ///   - body: Does it, and returns what came of it; what it throws is put into words.
+  init(_ name: String, gets expected: String, _ body: @escaping @Sendable () async throws -> String) {
+    self.name = name
+    self.expected = expected
+    self.body = body
+  }
+
+  var testDescription: String { name }
+
+  func check(sourceLocation: SourceLocation = #_sourceLocation) async {
+    let outcome = await words(body)
+    #expect(outcome == expected, "\(name)", sourceLocation: sourceLocation)
+  }
+}
+
+/// What came of something.
+func words(_ body: () async throws -> String) async -> String {
+  do { return try await body() } catch { return words(error) }
+}
+
+/// The code of one of the package's errors, and what others say.
+func words(_ error: any Error) -> String {
+  switch error {
+  case is CancellationError: "cancelled"
+  case let error as OperationError: error.code.description
+  case let error as AggregateError: error.failures.map { words($0.error) }.joined(separator: " + ")
+  default: "\(error)"
+  }
+}
+
+/// Runs an operation in a queue of its own, and says how it ended.
+func ending(_ operation: AsyncOperation) async -> String {
+  await words {
+    try await OperationQueue().run(operation)
+    return "success"
+  }
+}
+
+/// How an operation ends that somebody else runs.
+func completion(of operation: AsyncOperation) async -> String {
+  await words {
+    try await operation.completed()
+    return "success"
+  }
+}
+
+extension Duration {
+  /// The extremes, which no arithmetic can go beyond.
+  static var longest: Self { Duration(attoseconds: .max) }
+  static var shortest: Self { Duration(attoseconds: .min) }
+}

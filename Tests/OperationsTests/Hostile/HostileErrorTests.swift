@@ -1,0 +1,210 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+private enum PlainError: Error { case plain }
+
+private final class ErrorObject: Error, @unchecked Sendable {}
+
+private struct SilentError: Error, CustomStringConvertible {
+  var description: String { "" }
+}
+
+private struct SilentLocalizedError: LocalizedError {
+  var errorDescription: String? { "" }
+}
+
+/// A group that replaces all errors of a member but the last.
+private final class DroppingGroup: GroupOperation, @unchecked Sendable {
+  override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+    errors.dropLast().enumerated().map { $0.offset.isMultiple(of: 2) ? $0.element : TestError("new \($0.offset)") }
+  }
+}
+
+/// A group that makes many errors of nothing.
+private final class InventingGroup: GroupOperation, @unchecked Sendable {
+  override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+    (0..<1000).map { TestError("invented \($0)") }
+  }
+}
+
+private func failure(_ error: any Error, _ path: String...) -> OperationFailure {
+  OperationFailure(path: path, error: error)
+}
+
+private func throwing(_ error: any Error) -> ResultOperation<Int> { ResultOperation { throw error }.named("thrower") }
+
+/// What `run` of a group throws whose only member throws this: how the primary failure reads.
+private func primary(_ error: any Error) async -> String {
+  do { try await OperationQueue().run(GroupOperation("group") { throwing(error) }) } catch let error as AggregateError {
+    return "\(error.primary)"
+  } catch { return words(error) }
+  return "success"
+}
+
+/// Errors of all kinds, thrown by whoever may throw.
+@Suite(.timeLimit(.minutes(5)))
+struct HostileErrorTests {
+  static let kinds = [
+    HostileCase("an enum", gets: "group › thrower: plain") { await primary(PlainError.plain) },
+    HostileCase("an object", gets: "group › thrower: OperationsTests.ErrorObject") {
+      await primary(ErrorObject()).replacing(/\(unknown context at .*?\)\./, with: "")
+    },
+    HostileCase("one of Foundation's", gets: "true") {
+      "\(await primary(NSError(domain: "d", code: 7)).hasPrefix("group › thrower: "))"
+    },
+    HostileCase("one that says nothing", gets: "group › thrower: SilentError") { await primary(SilentError()) },
+    HostileCase("one that has nothing to say", gets: "group › thrower: SilentLocalizedError") {
+      await primary(SilentLocalizedError())
+    },
+    HostileCase(
+      "one that says nothing, in a condition",
+      gets: "“x” was not executed, for its condition “c” is not met: SilentError."
+    ) {
+      let operation = AsyncOperation().named("x")
+      operation.addCondition(OperationCondition(name: "c") { _ in throw SilentError() })
+      do { try await OperationQueue().run(operation) } catch { return "\(error)" }
+      return "success"
+    },
+    HostileCase("one that says nothing, as a cause", gets: "It failed. Cause: SilentError") {
+      "\(OperationError(.timedOut, "It failed.", underlyingErrors: [SilentError()]))"
+    },
+    HostileCase("one that says a megabyte", gets: "\((1 << 20) + "group › thrower: ".count)") {
+      "\(await primary(TestError(String(repeating: "x", count: 1 << 20))).count)"
+    },
+    HostileCase("a cancellation that nobody asked for", gets: "group › thrower: cancelled") {
+      await primary(CancellationError())
+    },
+    HostileCase("a cancellation that nobody asked for, in a task", gets: "cancelled") {
+      await ending(TaskOperation<Int> { throw CancellationError() })
+    },
+    HostileCase("a failure", gets: "group › thrower: inner: boom") {
+      await primary(failure(TestError("boom"), "inner"))
+    },
+    HostileCase("a failure of nobody", gets: "group › thrower: boom") { await primary(failure(TestError("boom"))) },
+    HostileCase("an aggregate in an aggregate", gets: "group › thrower: a: b: boom") {
+      let inner = AggregateError([failure(TestError("boom"), "b")])
+      return await primary(AggregateError([failure(inner, "a")]))
+    },
+    HostileCase("an aggregate of nobody's failures", gets: "2 failures:\n- a\n- b") {
+      "\(AggregateError([failure(TestError("a")), failure(TestError("b"))]))"
+    },
+    HostileCase("aggregates a thousand deep, as a cause", gets: "m Cause: boom") {
+      var error: any Error = TestError("boom")
+      for _ in 0..<1000 { error = AggregateError([failure(error, "a")]) }
+      // No further is looked than makes sense.
+      let text = OperationError(.timedOut, "m", underlyingErrors: [error]).description
+      return text == "m" ? "m Cause: boom" : text
+    },
+    HostileCase("causes a thousand deep", gets: "m Cause: boom") {
+      var error: any Error = TestError("boom")
+      for _ in 0..<1000 { error = OperationError(.timedOut, "m", underlyingErrors: [error]) }
+      return "\(error)"
+    },
+  ]
+
+  static let own: [HostileCase] = {
+    let codes: [OperationError.Code] = [
+      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .outputMissing, .excluded, .waitCycle,
+      .overflow,
+      .shutdown,
+    ]
+    return codes.flatMap { code in
+      [
+        HostileCase("a \(code) of the user's own", gets: "group › thrower: mine") {
+          await primary(OperationError(code, "mine"))
+        },
+        HostileCase("a \(code) of the user's own, handed on", gets: "inputUnavailable, because of \(code)") {
+          let last = throwing(OperationError(code, "mine")).map { $0 }
+          do { return "\(try await OperationQueue().run(graphEndingIn: last))" } catch let error as OperationError {
+            return "\(error.code), because of \(error.underlyingErrors.map { words($0) }.joined())"
+          }
+        },
+        HostileCase("a \(code) of the user's own, in a retried attempt", gets: "\(code)") {
+          "\(try await OperationQueue().run(RetryOperation(attempts: 3) { _ in throwing(OperationError(code, "mine")) }))"
+        },
+      ]
+    }
+  }()
+
+  static let ends = [
+    HostileCase("finished with no errors", gets: "success") {
+      await ending(AsyncBlockOperation { $0.finish(withErrors: []) })
+    },
+    HostileCase("finished with no errors and no value", gets: "outputMissing") {
+      let operation = ResultOperation<Int>()
+      operation.finish(withErrors: [])
+      return await ending(operation)
+    },
+    HostileCase("finished with an error and no error", gets: "a") {
+      await ending(
+        AsyncBlockOperation { operation in
+          operation.finish(with: TestError("a"))
+          operation.finish(withErrors: [])
+          operation.finish(with: TestError("b"))
+        }
+      )
+    },
+    HostileCase("cancelled with one error, and another", gets: "a + b") {
+      let operation = AsyncOperation()
+      operation.cancel(with: TestError("a"))
+      operation.cancel(with: TestError("b"))
+      operation.cancel()
+      return await ending(operation)
+    },
+    HostileCase("cancelled with a cancellation", gets: "cancelled") {
+      let operation = AsyncOperation()
+      operation.cancel(with: CancellationError())
+      return await ending(operation)
+    },
+    HostileCase("cancelled after the end", gets: "success, success") {
+      let operation = AsyncOperation()
+      let before = await ending(operation)
+      operation.cancel(with: TestError("late"))
+      return "\(before), \(operation.isSuccessful ? "success" : "\(operation.errors)")"
+    },
+    HostileCase("a thousand errors at once", gets: "1000") {
+      await ending(AsyncBlockOperation { $0.finish(withErrors: (0..<1000).map { TestError("\($0)") }) })
+        .split(separator: " + ").count.description
+    },
+    HostileCase("attempts that cannot be made", gets: "1000 errors, attempt 1000") {
+      let retry = RetryOperation<Int>(attempts: 1000) { throw TestError("attempt \($0)") }
+      let end = await ending(retry)
+      return "\(retry.attemptErrors.count) errors, \(end)"
+    },
+    HostileCase("a group that invents errors", gets: "1000, groupAsyncOperation") {
+      let group = InventingGroup([AsyncOperation()]).named("group")
+      _ = await ending(group)
+      return "\(group.failures.count), \(group.failures[7].path.joined())"
+    },
+    HostileCase("a group that replaces most of many errors", gets: "5999, boom 0, new 1, boom 2") {
+      let member = AsyncBlockOperation { $0.finish(withErrors: (0..<6000).map { TestError("boom \($0)") }) }
+      let group = DroppingGroup([member])
+      _ = await ending(group)
+      return "\(group.errors.count), \(group.errors.prefix(3).map { "\($0)" }.joined(separator: ", "))"
+    },
+    HostileCase("the one failure behind thousands of echoes", gets: "root") {
+      let echoes = (0..<3000).map { index in
+        let root = OperationError(.timedOut, "the root")
+        return failure(OperationError(.conditionFailed, "echo \(index)", underlyingErrors: [root]), "echo \(index)")
+      }
+      return AggregateError(echoes + [failure(OperationError(.timedOut, "the root"), "root")]).primary.path.joined()
+    },
+    HostileCase("nothing but echoes", gets: "first") {
+      let echo = OperationError(.inputUnavailable, "echo")
+      return AggregateError([failure(echo, "first"), failure(echo, "second")]).primary.path.joined()
+    },
+    HostileCase("an error that holds its operation", gets: "x") {
+      struct Holding: Error { let operation: AsyncOperation }
+      let operation = AsyncBlockOperation { $0.finish(with: Holding(operation: $0)) }.named("x")
+      // Whoever does that keeps the operation alive for as long as the operation keeps its errors.
+      do { try await OperationQueue().run(operation) } catch let error as Holding { return error.operation.name ?? "" }
+      return "success"
+    },
+  ]
+
+  @Test(arguments: kinds) func aKind(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: own) func oneOfOurs(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: ends) func anEnd(_ line: HostileCase) async { await line.check() }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Names from hell (one of a megabyte is in ``HostileTrapTests``), through everything that speaks of operations by name. None changes what is done, and none gets out of the
+/// line, the label or the string that it is in.
+@Suite(.timeLimit(.minutes(5)))
+struct HostileNameTests {
+  static let names = [
+    "", " ", "\n", "\r\n", "\t", "\0", "a\0b", "\"", "'", "`", "```", "“”", "«»", "\\", "\\\\\"", "\\n", "%s%n%@",
+    "<b>&amp;</b>", "]]>", "<!-- -->", "{\"a\": [1}", "#quot;", "%% comment", "end", "subgraph x", "click n0 href",
+    "a --> b", "a -> b;", "\"]; n9 [label=\"x", "digraph {", "|table|", "[link](http://x)", "n0:::class",
+    "\u{1B}[31mred",
+    "\u{7}\u{8}\u{7F}\u{85}", "\u{2028}\u{2029}", "\u{202E}backwards", "\u{200F}\u{200E}\u{2066}", "\u{FEFF}",
+    "\u{200B}",
+    "e\u{301}", "\u{E9}", "a" + String(repeating: "\u{300}", count: 500), "😀", "👨‍👩‍👧‍👦🏳️‍🌈", "日本語", "한국어", "עברית",
+    "\u{FFFF}\u{10FFFF}", "\u{E000}", String(repeating: "x", count: 1 << 16), String(repeating: "😀", count: 5000),
+    String(repeating: "\n", count: 2000), "null", "nil", "AsyncOperation",
+  ]
+
+  /// The name as it is spoken of: an operation without one goes by its type's.
+  private func spoken(_ name: String, _ type: String) -> String { name.isEmpty ? type : name }
+
+  private func failing(_ name: String) -> AsyncBlockOperation {
+    AsyncBlockOperation { $0.finish(with: TestError("boom")) }.named(name)
+  }
+
+  @Test(arguments: names) func inErrors(_ name: String) async throws {
+    let group = GroupOperation([failing(name)]).named(name)
+    let error = try #require(await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) })
+    let path = [spoken(name, "GroupOperation"), spoken(name, "AsyncBlockOperation")]
+    #expect(error.primary.path == path && error.description == path.joined(separator: " › ") + ": boom")
+
+    let conditional = AsyncOperation().named(name)
+    conditional.addCondition(OperationCondition(name: name) { _ in throw TestError("boom") })
+    let unmet = "“\(spoken(name, "AsyncOperation"))” was not executed, for its condition “\(name)” is not met: boom."
+    let thrown = await #expect(throws: OperationError.self) { try await OperationQueue().run(conditional) }
+    #expect(thrown?.message == unmet)
+  }
+
+  @Test(arguments: names) func inQueuesAndGroups(_ name: String) async {
+    let queue = OperationQueue.suspended()
+    queue.name = name
+    let (queued, member) = (AsyncOperation().named(name), AsyncOperation().named(name))
+    let group = GroupOperation([member, AsyncOperation().named("other")])
+    queue.addOperation(queued)
+    #expect(queue.operations(named: name) == [queued] && group.operations(named: name) == [member])
+    #expect(queue.cancelOperations(named: name) == 1 && group.cancelOperations(named: name) == 1)
+    #expect(queue.cancelOperations(named: name) == 0 && group.cancelOperations(named: name) == 0)
+    queue.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test(arguments: names) func asKeys(_ name: String) async throws {
+    let (domain, key) = (ExclusivityDomain(), ExclusivityKey(name))
+    let (queue, holder) = (OperationQueue(), HeldOperation().named(name))
+    queue.addOperation(holder, exclusive: key, key, in: domain)
+    let dropped = AsyncOperation().named(name)
+    #expect(!queue.addOperation(dropped, exclusive: [key], policy: .drop, in: domain))
+    let message = try #require(dropped.errors.first as? OperationError).message
+    #expect(message.contains("has the key “\(name)”") && domain.holder(of: key) == spoken(name, "HeldOperation"))
+    await holder.begun.opened()
+    holder.gate.open()
+    await queue.finished()
+  }
+
+  @Test(arguments: names) func inStallReports(_ name: String) throws {
+    let queue = OperationQueue.suspended()
+    queue.name = name
+    let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
+    first ==> second
+    queue.addOperations([first, second])
+    let report = queue.stallReport()
+    #expect(report.entries.count == 3)
+    // A line each, and one above them.
+    #expect(report.description.unicodeScalars.count { CharacterSet.newlines.contains($0) } == 3)
+    #expect(!report.description.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" })
+    let decoded = try JSONDecoder().decode(StallReport.self, from: JSONEncoder().encode(report))
+    #expect(decoded.entries.map(\.operation) == report.entries.map(\.operation))
+    queue.cancelAllOperations()
+    queue.isSuspended = false
+  }
+
+  /// A diagram of operations of this name has as many lines, and as many marks of its language, as one of harmless names.
+  @Test(arguments: names) func inGraphs(_ name: String) {
+    func graph(_ name: String) -> OperationGraph {
+      let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
+      first ==> second
+      return OperationGraph([second])
+    }
+    let (hostile, harmless) = (graph(name), graph("x"))
+    #expect(hostile.nodes.count == 3 && hostile.cycle == nil)
+    func marks(_ text: String, _ characters: String) -> [Int] {
+      characters.unicodeScalars.map { character in text.unicodeScalars.count { $0 == character } }
+    }
+    #expect(
+      marks(hostile.mermaid(), "\n\r\u{2028}\u{85}\"[]{}|`\0")
+        == marks(harmless.mermaid(), "\n\r\u{2028}\u{85}\"[]{}|`\0")
+    )
+    // What belongs to the language of Graphviz is outside of strings: those are taken out first.
+    let strings = /"(?:[^"\\]|\\.)*"(?: \+ "(?:[^"\\]|\\.)*")*/
+    func dot(_ graph: OperationGraph) -> String { graph.dot().replacing(strings, with: "S") }
+    #expect(name.utf8.count > 1 << 12 || dot(hostile) == dot(harmless))
+    #expect(marks(hostile.dot(), "\n\r\u{2028}\u{85}\0") == marks(harmless.dot(), "\n\r\u{2028}\u{85}\0"))
+  }
+
+  private struct Trace: Decodable {
+    struct Event: Decodable { let name: String }
+    let traceEvents: [Event]
+  }
+
+  private func isInvisible(_ character: Character) -> Bool {
+    character.unicodeScalars.allSatisfy { $0.properties.generalCategory == .format }
+  }
+
+  @Test(arguments: names) func inTraces(_ name: String) async throws {
+    let tracer = OperationTracer()
+    let group = GroupOperation([failing(name), AsyncOperation().named(name)]).named(name)
+    tracer.trace(group)
+    _ = await ending(group)
+    let trace = try JSONDecoder().decode(Trace.self, from: tracer.chromeTrace())
+    let shown = spoken(name, "GroupOperation")
+    #expect(trace.traceEvents.contains { $0.name == shown || $0.name == shown + " " })
+    // The scale, three operations, and what is after the last newline.
+    let lines = tracer.timeline().split(omittingEmptySubsequences: false) { $0.isNewline }
+    #expect(lines.count == 5 && lines.allSatisfy { $0.count { !isInvisible($0) } <= 100 })
+    #expect(tracer.graph.nodes.count == 3)
+  }
+
+  @Test(arguments: names) func asSchedulers(_ name: String) async throws {
+    let scheduler = SerialScheduler(name: name)
+    #expect(try await scheduler.run { scheduler.isCurrent } && scheduler.name == name)
+    scheduler.shutdown()
+    let error = await #expect(throws: OperationError.self) { try await scheduler.run {} }
+    #expect(error?.message == "The scheduler “\(name)” has been shut down: the event was not run.")
+  }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// What one can do to a scheduler that one had better not. Mistakes are in ``HostileTrapTests``.
+@Suite(.timeLimit(.minutes(5)))
+struct HostileSchedulerTests {
+  static let times = [
+    HostileCase("an event for the end of time, cancelled", gets: "0 run, 0 dropped") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.schedule(after: .longest) {}.cancel()
+      await scheduler.drained()
+      return "\(scheduler.statistics.eventsRun) run, \(scheduler.statistics.eventsDropped) dropped"
+    },
+    HostileCase("events for the end of time, and after", gets: "1 run") {
+      let clock = ManualClock()
+      clock.advance(by: .seconds(1))
+      let scheduler = SerialScheduler(name: "s", clock: clock)
+      scheduler.watchdog = SchedulerWatchdog(limit: .seconds(1)) { _ in }
+      scheduler.schedule(after: .seconds(Int64.max)) {}
+      scheduler.schedule(after: .longest) {}
+      await clock.advance(by: .longest, draining: scheduler)
+      scheduler.schedule(after: .seconds(1)) {}
+      await clock.advance(by: .longest, draining: scheduler)
+      defer { scheduler.shutdown() }
+      return "\(scheduler.statistics.eventsRun) run"
+    },
+    HostileCase("an event for a time long past", gets: "1 run") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.schedule(after: .shortest) {}
+      await scheduler.drained()
+      return "\(scheduler.statistics.eventsRun) run"
+    },
+    HostileCase("a wait that may take for ever", gets: "7") {
+      let scheduler = SerialScheduler(name: "s")
+      return try await onThread { "\(try scheduler.wait(timeout: .longest) { 7 })" }.get()
+    },
+    HostileCase("a wait whose time is long over", gets: "timedOut") {
+      let scheduler = SerialScheduler(name: "s")
+      let end = await scheduler.held()
+      defer { end.open() }
+      return try await onThread { "\(try scheduler.wait(timeout: .shortest) { 7 })" }.get()
+    },
+    HostileCase("a watchdog that never barks", gets: "7") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.watchdog = SchedulerWatchdog(limit: .longest) { _ in }
+      scheduler.measuresTime = true
+      return "\(try await scheduler.run { 7 })"
+    },
+  ]
+
+  static let ends = [
+    HostileCase("run after the shutdown", gets: "shutdown") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.shutdown()
+      return "\(try await scheduler.run { 7 })"
+    },
+    HostileCase("send after the shutdown", gets: "shutdown") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.shutdown()
+      try await scheduler.send {}
+      return "sent"
+    },
+    HostileCase("schedule after the shutdown", gets: "false") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.shutdown(.discard)
+      return "\(scheduler.schedule {})"
+    },
+    HostileCase("schedule for later after the shutdown", gets: "2 dropped") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.shutdown()
+      for delay in [Duration.zero, .seconds(1)] {
+        let event = scheduler.schedule(after: delay) { Issue.record("It was run.") }
+        event.cancel()
+        event.cancel()
+      }
+      return "\(scheduler.statistics.eventsDropped) dropped"
+    },
+    HostileCase("shut down by its own event, in all ways, again and again", gets: "1 run, 1 dropped") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.isSuspended = true
+      scheduler.schedule {
+        for mode in [SerialScheduler.ShutdownMode.drain, .discard, .drain, .discard] { scheduler.shutdown(mode) }
+      }
+      scheduler.schedule { Issue.record("It was run.") }
+      scheduler.isSuspended = false
+      await scheduler.drained()
+      return "\(scheduler.statistics.eventsRun) run, \(scheduler.statistics.eventsDropped) dropped"
+    },
+    HostileCase("shut down when an object that lives on it goes", gets: "shut down") {
+      final class Owner: Sendable {
+        let scheduler = SerialScheduler(name: "s")
+        deinit { scheduler.shutdown() }
+      }
+      var owner: Owner? = Owner()
+      let scheduler = owner?.scheduler
+      scheduler?.schedule { [owner] in _ = owner }
+      owner = nil
+      await scheduler?.drained()
+      return scheduler?.isShutDown == true ? "shut down" : "open"
+    },
+    HostileCase("all operations of its queue cancelled", gets: "1 run, operation cancelled") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.isSuspended = true
+      let operation = AsyncOperation()
+      scheduler.schedule {}
+      scheduler.queue.addOperation(operation)
+      scheduler.queue.cancelAllOperations()
+      scheduler.isSuspended = false
+      await scheduler.drained()
+      await operation.finished()
+      return "\(scheduler.statistics.eventsRun) run, operation \(operation.isCancelled ? "cancelled" : "run")"
+    },
+    HostileCase("its queue suspended and resumed, many times", gets: "10 run") {
+      let scheduler = SerialScheduler(name: "s")
+      for _ in 0..<10 {
+        scheduler.queue.isSuspended = true
+        scheduler.schedule { scheduler.queue.isSuspended = false }
+        scheduler.isSuspended = true
+        scheduler.isSuspended = false
+      }
+      await scheduler.drained()
+      return "\(scheduler.statistics.eventsRun) run"
+    },
+  ]
+
+  static let events = [
+    HostileCase("an event that cancels itself, twice", gets: "1 run") {
+      let clock = ManualClock()
+      let scheduler = SerialScheduler(name: "s", clock: clock)
+      let scheduled = Journal<ScheduledEvent>()
+      scheduled.write(scheduler.schedule(after: .seconds(1)) { for event in scheduled.entries { event.cancel() } })
+      await clock.advance(by: .seconds(1), draining: scheduler)
+      for event in scheduled.entries { event.cancel() }
+      return "\(scheduler.statistics.eventsRun) run"
+    },
+    HostileCase("an event cancelled when its scheduler has gone", gets: "nothing") {
+      var scheduler: SerialScheduler? = SerialScheduler(name: "s")
+      let event = scheduler?.schedule(after: .zero) {}
+      await scheduler?.drained()
+      scheduler = nil
+      event?.cancel()
+      return "nothing"
+    },
+    HostileCase("waiting for itself", gets: "7") {
+      let scheduler = SerialScheduler(name: "s")
+      return try await scheduler.run { "\(try scheduler.wait { 7 })" }
+    },
+    HostileCase("waiting for itself, through another", gets: "7") {
+      let (first, second) = (SerialScheduler(name: "first"), SerialScheduler(name: "second"))
+      return try await first.run { try second.wait { "\(try first.wait { 7 })" } }
+    },
+    HostileCase("a struct as its object", gets: "0.0 seconds") {
+      let object = SchedulableObject(Duration.zero, on: SerialScheduler(name: "s"))
+      // A copy, as always: changing it changes nothing.
+      object.schedule { value in
+        var value = value
+        value += .seconds(1)
+      }
+      return "\(try await object.run { $0 })"
+    },
+    HostileCase("a key of nothing, and of all sorts", gets: "2 run, 2 coalesced") {
+      let scheduler = SerialScheduler(name: "s")
+      scheduler.isSuspended = true
+      for key in ["", "", "\0", "\0"] { scheduler.schedule(coalescing: key) {} }
+      scheduler.isSuspended = false
+      await scheduler.drained()
+      return "\(scheduler.statistics.eventsRun) run, \(scheduler.statistics.eventsCoalesced) coalesced"
+    },
+    HostileCase("a gate that is opened twice, and from within", gets: "2 passed") {
+      let (gate, passed) = (Gate(), Journal<Int>())
+      gate.whenOpen {
+        gate.open()
+        gate.whenOpen { passed.write(2) }
+        passed.write(1)
+      }
+      gate.open()
+      gate.open()
+      await gate.opened()
+      return "\(passed.count) passed"
+    },
+    HostileCase("a clock that is moved by whom it wakes", gets: "3.0 seconds") {
+      let clock = ManualClock()
+      let delay = DelayOperation(.seconds(1))
+      delay.clock = clock
+      delay.addObserver(OperationObserver(didFinish: { _ in clock.advance(by: .seconds(1)) }))
+      OperationQueue().addOperation(delay)
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(2))
+      return "\(clock.now.offset)"
+    },
+  ]
+
+  @Test(arguments: times) func aTime(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: ends) func anEnd(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: events) func anEvent(_ line: HostileCase) async { await line.check() }
+}

@@ -1,0 +1,327 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// `leaf` in a group in a group in a group.
+private func nested(_ leaf: Operation, levels: Int) -> GroupOperation {
+  var group = GroupOperation([leaf]).named("level")
+  for _ in 1..<levels { group = GroupOperation([group]).named("level") }
+  return group
+}
+
+private func operations(_ count: Int) -> [AsyncOperation] { (0..<count).map { _ in AsyncOperation() } }
+
+/// Runs operations in a group, and says how that ended and how many of them are done.
+private func grouped(_ operations: [Operation]) async -> String {
+  let ending = await ending(GroupOperation(operations))
+  return "\(ending), \(operations.count(where: \.isFinished))"
+}
+
+/// Graphs of every shape one could, or should not, build.
+@Suite(.timeLimit(.minutes(5)))
+struct HostileShapeTests {
+  /// `HOSTILE_MEMBERS=1000000 swift test -c release --filter HostileShapeTests` for the large one.
+  private static let many = ProcessInfo.processInfo.environment["HOSTILE_MEMBERS"].flatMap(Int.init) ?? 10_000
+  private static let levels = 500
+
+  static let sizes = [
+    HostileCase("a group of many", gets: "success, \(many)") { await grouped(operations(many)) },
+    HostileCase("one that waits for many", gets: "success, \(many + 1)") {
+      let (first, last) = (operations(many), AsyncOperation())
+      first ==> last
+      return await grouped(first + [last])
+    },
+    HostileCase("many that wait for one", gets: "success, \(many + 1)") {
+      let (first, last) = (AsyncOperation(), operations(many))
+      first ==> last
+      return await grouped([first] + last)
+    },
+    HostileCase("many that wait for one that is cancelled", gets: "cancelled, \(many + 1)") {
+      let (first, last) = (AsyncOperation(), operations(many))
+      first ==> last
+      let group = GroupOperation([first] + last)
+      group.cancel()
+      let ending = await ending(group)
+      return "\(ending), \(([first] + last).count(where: \.isFinished))"
+    },
+    HostileCase("a long chain", gets: "success, \(many)") {
+      let chain = operations(many)
+      for (first, second) in zip(chain, chain.dropFirst()) { first ==> second }
+      return await grouped(chain)
+    },
+    HostileCase("a long chain that is let go of", gets: "gone") {
+      var last: AsyncOperation? = AsyncOperation()
+      for _ in 0..<many { last = last.map { $0 ==> AsyncOperation() } }
+      let seen = WeakReference(last!)
+      last = nil
+      return seen.object == nil ? "gone" : "alive"
+    },
+    HostileCase("a chain of cancellations", gets: "\(many)") {
+      let chain = operations(many / 10)
+      for (first, second) in zip(chain, chain.dropFirst()) {
+        first.addObserver(OperationObserver(didCancel: { _ in second.cancel() }))
+      }
+      chain[0].cancel()
+      return "\(chain.count(where: \.isCancelled) * 10)"
+    },
+    HostileCase("the same dependency a thousand times", gets: "success, 2") {
+      let pair = operations(2)
+      for _ in 0..<1000 { pair[0] ==> pair[1] }
+      return await grouped(pair)
+    },
+    HostileCase("the same dependency a thousand times, taken back", gets: "[], success") {
+      let pair = operations(2)
+      for _ in 0..<1000 { pair[0] ==> pair[1] }
+      pair[1].removeDependency(pair[0])
+      return "\(pair[1].dependencies), \(await ending(pair[1]))"
+    },
+    HostileCase("a dependency that never was, taken back", gets: "success") {
+      let pair = operations(2)
+      pair[1].removeDependency(pair[0])
+      pair[1].removeDependency(pair[1])
+      pair[1].removeDependency(BlockOperation {})
+      return await ending(pair[1])
+    },
+    HostileCase("an operation under a thousand keys", gets: "success") {
+      let operation = AsyncOperation()
+      let keys = (0..<1000).map { ExclusivityKey("\($0)") }
+      try await OperationQueue().run(operation, exclusive: keys + keys.reversed(), in: ExclusivityDomain())
+      return "success"
+    },
+    HostileCase("an operation under no key", gets: "success") {
+      try await OperationQueue().run(AsyncOperation(), exclusive: [ExclusivityKey](), in: ExclusivityDomain())
+      return "success"
+    },
+    HostileCase("a key in one domain, and in another", gets: "success") {
+      let (queue, holder) = (OperationQueue(), HeldOperation())
+      queue.addOperation(holder, exclusive: "k", in: ExclusivityDomain())
+      try await queue.run(AsyncOperation(), exclusive: "k", in: ExclusivityDomain())
+      await holder.begun.opened()
+      holder.gate.open()
+      return "success"
+    },
+  ]
+
+  static let depths = [
+    HostileCase("groups in groups", gets: "success") { await ending(nested(AsyncOperation(), levels: levels)) },
+    HostileCase("groups in groups, built from outside", gets: "success") {
+      let outer = GroupOperation([])
+      var group = outer
+      for _ in 1..<levels {
+        let inner = GroupOperation([])
+        group.addOperation(inner)
+        group = inner
+      }
+      return await ending(outer)
+    },
+    HostileCase("groups in groups, let go of", gets: "gone") {
+      let leaf = { WeakReference(AsyncOperation()) }
+      var group: GroupOperation? = nested(AsyncOperation(), levels: levels)
+      let seen = WeakReference(group!.operations[0])
+      group = nil
+      return seen.object == nil && leaf().object == nil ? "gone" : "alive"
+    },
+    HostileCase("groups in groups, cancelled before", gets: "cancelled") {
+      let group = nested(AsyncOperation(), levels: levels)
+      group.cancel()
+      return await ending(group)
+    },
+    HostileCase("groups in groups, cancelled when the innermost executes", gets: "cancelled") {
+      let leaf = HeldOperation()
+      let group = nested(leaf, levels: levels)
+      leaf.addObserver(OperationObserver(didStart: { _ in group.cancel() }, didCancel: { $0.finish() }))
+      return await ending(group)
+    },
+    HostileCase("groups in groups, timed out", gets: "timedOut") {
+      let (leaf, clock) = (HeldOperation(), ManualClock())
+      let group = nested(leaf, levels: levels)
+      (group.clock, group.timeout) = (clock, .seconds(1))
+      leaf.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .seconds(1)) }))
+      return await ending(group)
+    },
+    HostileCase("an error in groups in groups", gets: "\(levels + 1) names, boom") {
+      let group = nested(AsyncBlockOperation { $0.finish(with: TestError("boom")) }, levels: levels)
+      do { try await OperationQueue().run(group) } catch let error as AggregateError {
+        return "\(error.primary.path.count) names, \(error.primary.error)"
+      }
+      return "success"
+    },
+    HostileCase("the progress of groups in groups", gets: "1.0") {
+      let group = nested(AsyncOperation(), levels: 100)
+      let progress = group.progress
+      _ = await ending(group)
+      return "\(progress.fractionCompleted)"
+    },
+    HostileCase("groups in groups in pictures", gets: "\(levels + 1), \(levels + 1), \(levels + 1)") {
+      let (leaf, tracer, queue) = (HeldOperation(), OperationTracer(), OperationQueue())
+      let group = nested(leaf, levels: levels)
+      tracer.trace(group)
+      queue.addOperation(group)
+      await leaf.begun.opened()
+      let graph = OperationGraph([group])
+      _ = (graph.mermaid(), graph.dot(), tracer.chromeTrace(), tracer.timeline(lines: 3), tracer.graph.criticalPath)
+      let report = queue.stallReport()
+      leaf.gate.open()
+      await group.finished()
+      return "\(graph.nodes.count), \(report.entries.count), \(tracer.records.count)"
+    },
+    HostileCase("attempts in attempts", gets: "1") {
+      @Sendable func retry(_ depth: Int) -> ResultOperation<Int> {
+        depth == 0 ? ResultOperation { 1 } : RetryOperation(attempts: 1) { _ in retry(depth - 1) }
+      }
+      return "\(try await OperationQueue().run(retry(200)))"
+    },
+    HostileCase("what leads to what leads to", gets: "0") {
+      @Sendable func lead(_ depth: Int) -> ResultOperation<Int> {
+        depth == 0 ? ResultOperation { 0 } : ResultOperation { depth }.flatMap { lead($0 - 1) }
+      }
+      return "\(try await OperationQueue().run(graphEndingIn: lead(200)))"
+    },
+  ]
+
+  static let circles = [
+    HostileCase("a member that waits for its group", gets: "dependencyCycle") {
+      let member = AsyncOperation().named("m")
+      let group = GroupOperation([member])
+      group ==> member
+      return await ending(group)
+    },
+    HostileCase("a group that waits for its member, in a group", gets: "dependencyCycle") {
+      let member = AsyncOperation().named("m")
+      let group = GroupOperation([member])
+      member ==> group
+      return await ending(GroupOperation([group]))
+    },
+    HostileCase("a group that waits for its member, in a queue", gets: "circle, circle; cancelled") {
+      let (member, queue) = (AsyncOperation().named("m"), OperationQueue())
+      let group = GroupOperation([member])
+      member ==> group
+      queue.addOperation(group)
+      let causes = queue.stallReport().entries.map { "\($0.cause)" }.joined(separator: ", ")
+      group.cancel()
+      return "\(causes); \(await completion(of: group))"
+    },
+    HostileCase("two that wait for each other, as a graph in a queue", gets: "circle, circle; cancelled") {
+      let (pair, queue) = (operations(2), OperationQueue())
+      pair[0] ==> pair[1] ==> pair[0]
+      queue.addGraph(endingIn: pair[1])
+      let causes = queue.stallReport().entries.map { "\($0.cause)" }.joined(separator: ", ")
+      queue.cancelAllOperations()
+      return "\(causes); \(await completion(of: pair[1]))"
+    },
+    HostileCase("a flatMap to what waits for it", gets: "dependencyCycle") {
+      let next = Journal<ResultOperation<Int>>()
+      let first = ResultOperation { 1 }.flatMap { _ in next.entries[0] }
+      next.write(first ==> ResultOperation { 2 })
+      return "\(try await OperationQueue().run(graphEndingIn: first))"
+    },
+    HostileCase("an attempt that waits for the whole", gets: "dependencyCycle") {
+      let itself = Journal<ResultOperation<Int>>()
+      let retry = RetryOperation(attempts: 1) { _ in itself.entries[0] ==> ResultOperation { 2 } }
+      itself.write(retry)
+      return "\(try await OperationQueue().run(retry))"
+    },
+    HostileCase("groups that wait for each other's members", gets: "dependencyCycle") {
+      let members = operations(2)
+      let groups = members.map { GroupOperation([$0]) }
+      groups[0] ==> members[1]
+      groups[1] ==> members[0]
+      return await ending(GroupOperation(groups))
+    },
+  ]
+
+  static let oddities = [
+    HostileCase("nothing ==> a, a ==> nothing, nothing ==> nothing", gets: "success") {
+      let (operation, nothing) = (AsyncOperation(), [Operation]())
+      nothing ==> operation ==> nothing ==> nothing
+      operation.waits(for: nothing)
+      return await ending(operation)
+    },
+    HostileCase("nothing in a queue, and in a group", gets: "success") {
+      let (queue, group) = (OperationQueue(), GroupOperation {})
+      queue.addOperations([])
+      group.addOperations([])
+      await queue.finished()
+      return await ending(group)
+    },
+    HostileCase("pictures of nothing", gets: "0 0 nil nil") {
+      let (graph, tracer, queue) = (OperationGraph([]), OperationTracer(), OperationQueue())
+      _ = (graph.mermaid(), graph.dot(), tracer.chromeTrace(), tracer.timeline(), queue.stallReport().description)
+      let entries = queue.stallReport().entries.count
+      return
+        "\(graph.nodes.count) \(entries) \(graph.cycle?.description ?? "nil") \(graph.criticalPath?.description ?? "nil")"
+    },
+    HostileCase("zip of one with itself", gets: "(1, 1)") {
+      let one = ResultOperation { 1 }
+      return "\(try await OperationQueue().run(graphEndingIn: zip(one, one)))"
+    },
+    HostileCase("collect of nothing", gets: "[]") {
+      "\(try await OperationQueue().run(graphEndingIn: collect([ResultOperation<Int>]())))"
+    },
+    HostileCase("collect of one thrice", gets: "[1, 1, 1]") {
+      let one = ResultOperation { 1 }
+      return "\(try await OperationQueue().run(graphEndingIn: collect([one, one, one])))"
+    },
+    HostileCase("passing the same value twice", gets: "1") {
+      let (one, same) = (ResultOperation { 1 }, TransformOperation { (value: Int) in value })
+      one.pass(to: one.pass(to: same))
+      return "\(try await OperationQueue().run(graphEndingIn: same))"
+    },
+    HostileCase("the same one twice in the array of a group", gets: "success, 2") {
+      let operation = AsyncOperation()
+      return await grouped([operation, operation])
+    },
+    HostileCase("the same one twice in the braces of a group", gets: "1 member, success") {
+      let operation = AsyncOperation()
+      let group = GroupOperation {
+        operation
+        [operation, operation]
+      }
+      return "\(group.operations.count) member, \(await ending(group))"
+    },
+    HostileCase("a member for a group that was cancelled", gets: "cancelled, finished") {
+      let (group, late) = (GroupOperation([AsyncOperation()]), AsyncOperation())
+      group.cancel()
+      _ = await ending(group)
+      group.addOperation(late)
+      return "\(await completion(of: late)), \(late.state)"
+    },
+    HostileCase("a graph that has run, run again", gets: "1") {
+      let one = ResultOperation { 1 }
+      _ = try await OperationQueue().run(one)
+      return "\(try await OperationQueue().run(graphEndingIn: one))"
+    },
+    HostileCase("a graph whose end is in another queue", gets: "1") {
+      let (one, elsewhere) = (ResultOperation { 1 }, OperationQueue.suspended())
+      elsewhere.addOperation(one)
+      elsewhere.isSuspended = false
+      return "\(try await OperationQueue().run(graphEndingIn: one))"
+    },
+    HostileCase("a graph whose end is in a group", gets: "1") {
+      let one = ResultOperation { 1 }
+      let group = GroupOperation([one])
+      OperationQueue().addOperation(group)
+      return "\(try await OperationQueue().run(graphEndingIn: one))"
+    },
+    HostileCase("completed, twice and after the end", gets: "boom, boom, boom") {
+      let operation = AsyncBlockOperation { $0.finish(with: TestError("boom")) }
+      async let first = completion(of: operation)
+      async let second = completion(of: operation)
+      OperationQueue().addOperation(operation)
+      let both = await "\(first), \(second)"
+      return "\(both), \(await completion(of: operation))"
+    },
+    HostileCase("a condition of none, and of all of none", gets: "conditionFailed, success") {
+      let (none, all) = (AsyncOperation(), AsyncOperation())
+      none.addCondition(.any())
+      all.addCondition(.all())
+      return "\(await ending(none)), \(await ending(all))"
+    },
+  ]
+
+  @Test(arguments: sizes) func aSize(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: depths) func aDepth(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: circles) func aCircle(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: oddities) func anOddity(_ line: HostileCase) async { await line.check() }
+}
