@@ -51,7 +51,15 @@ struct DependencyLedger {
   }
 
   struct WeakDependent {
+    /// Compared before the reference is looked at, which costs more. It may be that of a later object as well.
+    let identity: ObjectIdentifier
+    /// Nil also if it has been taken back.
     weak var operation: AsyncOperation?
+
+    init(_ operation: AsyncOperation) {
+      identity = ObjectIdentifier(operation)
+      self.operation = operation
+    }
   }
 
   /// What an operation lets go of when it ends.
@@ -254,15 +262,22 @@ struct DependencyLedger {
       seen = dependents.map(\.operation)
       dependents = zip(dependents, seen).filter { $1 != nil }.map(\.0)
     }
-    dependents.append(WeakDependent(operation: dependent))
+    dependents.append(WeakDependent(dependent))
     return (true, seen)
   }
 
   /// - Returns: How many notices are taken back.
   mutating func remove(dependent: AsyncOperation) -> (count: Int, seen: [AsyncOperation?]) {
-    let seen = dependents.map(\.operation)
-    dependents = zip(dependents, seen).filter { $1 !== dependent }.map(\.0)
-    return (seen.count - dependents.count, seen)
+    let identity = ObjectIdentifier(dependent)
+    var (count, seen) = (0, [AsyncOperation?]())
+    for index in dependents.indices where dependents[index].identity == identity {
+      let operation = dependents[index].operation
+      seen.append(operation)
+      guard operation === dependent else { continue }
+      dependents[index].operation = nil
+      count += 1
+    }
+    return (count, seen)
   }
 
   // MARK: The end
