@@ -127,6 +127,34 @@ struct MapTests {
     #expect(clock.sleepers == 0)
   }
 
+  @Test func aFlatMapThatIsCancelledIsNoFailureOfItsGroup() async {
+    let begun = Gate()
+    let clock = ManualClock()
+    let first = ResultOperation { 1 }
+    let page = first.flatMap { _ in
+      TaskOperation {
+        begun.open()
+        try await clock.sleep(for: .seconds(1))
+      }
+    }
+    let group = GroupOperation([first, page])
+    queue.addOperation(group)
+    await begun.opened()
+    group.cancel()
+    await #expect(throws: CancellationError.self) { try await group.completed() }
+    #expect(group.failures.isEmpty && page.errors.isEmpty)
+  }
+
+  @Test func whatIsCancelledInsideAFlatMapCancelsIt() async {
+    let page = ResultOperation { 1 }.flatMap { _ in
+      let next = ResultOperation { 2 }
+      next.cancel()
+      return next
+    }
+    await #expect(throws: CancellationError.self) { try await queue.run(graphEndingIn: page) }
+    #expect(page.isCancelled && page.errors.isEmpty)
+  }
+
   @Test func whatRunsInsideTakesTheClock() async throws {
     let clock = ManualClock()
     let page = ResultOperation { 1 }.flatMap { _ in

@@ -22,7 +22,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     do {
       let operation = try next(input)
       refuseSelfDependency(operation)
-      if operation.isFree { runInside(operation) { self.finish(with: $0) } } else { follow(operation) }
+      if operation.isFree { runInside(operation) { self.end(with: $0) } } else { follow(operation) }
     } catch { finish(with: error) }
   }
 
@@ -31,8 +31,16 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     isFollowing.withLock { $0 = true }
     if isCancelled { return finish() }
     operation.whenSettled { [unowned operation] in
-      self.finish(with: operation.result ?? .failure(operation.outputMissingError))
+      self.end(with: operation.result ?? .failure(operation.outputMissingError))
     }
+  }
+
+  /// A cancellation is no failure: around it a group would count it as one.
+  private func end(with result: Result<Output, any Error>) {
+    guard case .failure(is CancellationError) = result else { return finish(with: result) }
+    // It may have been ended meanwhile.
+    if isExecuting { cancel() }
+    finish()
   }
 
   override func didCancel() {
