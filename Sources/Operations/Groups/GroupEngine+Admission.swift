@@ -32,6 +32,8 @@ extension GroupEngine {
       return (state.schedule.phase, isOver, state.schedule.isWindingDown)
     }
     if isOver {
+      // One that was cancelled may have ended by itself before its members could be told of it.
+      let isWindingDown = isWindingDown || outer.isCancelled
       if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
       return isWindingDown ? .cancelled : .refused
     }

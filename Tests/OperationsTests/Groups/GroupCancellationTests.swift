@@ -186,6 +186,25 @@ struct GroupCancellationTests {
     await live.none()
   }
 
+  @Test func aNewcomerOfAGroupThatEndsWhileItIsBeingCancelledFinishesUnexecuted() async {
+    let held = HeldOperation()
+    let newcomer = NoteOperation("newcomer", journal)
+    let group = GroupOperation([held])
+    group.addObserver(
+      OperationObserver(didCancel: { _ in
+        // Its members have not been told yet, and the last of them ends by itself.
+        held.gate.open()
+        #expect(group.isFinished)
+        group.addOperation(newcomer)
+      })
+    )
+    queue.addOperation(group)
+    await held.begun.opened()
+    group.cancel()
+    #expect(newcomer.isCancelled && newcomer.isFinished)
+    #expect(journal.entries.isEmpty)
+  }
+
   @Test func theErrorOfACancellationIsTheGroupsOwn() async {
     let group = GroupOperation("G") { NoteOperation("a", journal) }
     group.cancel(with: TestError("no more"))
