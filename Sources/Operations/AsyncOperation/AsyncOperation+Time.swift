@@ -76,16 +76,17 @@ extension AsyncOperation {
 
   /// Gives the slot of the operation's group back for a while; goes on with `work`, with a slot, when it is over.
   ///
-  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
+  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause. One
+  /// that has keys keeps its slot, too: in it somebody might wait for the keys, and it would wait for the slot.
   func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
-    let pause = OperationPause(resume: work)
-    let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
-      guard core.lifecycle.mayGoOn else { return (false, nil) }
+    let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
+      guard core.lifecycle.mayGoOn else { return (nil, nil) }
+      let pause = OperationPause(keepingSlot: core.extras?.admission != nil, resume: work)
       core.makeExtras().pause = pause
-      return (true, core.starter)
+      return (pause, core.starter)
     }
-    if !isPaused { return work() }
-    starter?.memberDidPause()
+    guard let pause else { return work() }
+    if !pause.keepsSlot { starter?.memberDidPause() }
     let timer = ClockTimer.start(after: duration, on: clock) { self.end(pause) }
     let isSuperfluous = core.withLock { core in
       if core.extras?.pause !== pause || pause.isOver { return true }
@@ -99,7 +100,7 @@ extension AsyncOperation {
     let (isResumed, supervisor) = core.withLock { core -> (Bool, OperationSupervisor?) in
       guard core.lifecycle.phase == .executing, core.extras?.pause === pause, !pause.isOver else { return (false, nil) }
       pause.isOver = true
-      if let supervisor = core.supervisor { return (false, supervisor) }
+      if !pause.keepsSlot, let supervisor = core.supervisor { return (false, supervisor) }
       core.extras?.pause = nil
       return (true, nil)
     }

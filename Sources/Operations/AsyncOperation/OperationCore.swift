@@ -239,7 +239,7 @@ import Foundation
       starter: starter,
       memberIndex: memberIndex,
       failed: !lifecycle.failures.isEmpty,
-      holdsSlot: extras?.pause == nil,
+      holdsSlot: extras?.pause?.keepsSlot ?? true,
       extras: extras?.takeRemains(),
       queue: queue
     )

@@ -1,12 +1,17 @@
-/// An executing operation has nothing to do for a while, and has given the slot of its group back.
+/// An executing operation has nothing to do for a while, and has given the slot of its group back, if it may.
 ///
 /// What changes is guarded by the lock of the operation.
 final class OperationPause: @unchecked Sendable {
   /// What it goes on with, as soon as it has a slot again.
   let resume: @Sendable () -> Void
+  /// It has keys, too: whoever took the slot might want them.
+  let keepsSlot: Bool
   var timer: ClockTimer?
   /// The time is over: it waits for a slot.
   var isOver = false
 
-  init(resume: @escaping @Sendable () -> Void) { self.resume = resume }
+  init(keepingSlot keepsSlot: Bool, resume: @escaping @Sendable () -> Void) {
+    self.keepsSlot = keepsSlot
+    self.resume = resume
+  }
 }

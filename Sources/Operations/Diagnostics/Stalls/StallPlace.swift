@@ -57,7 +57,7 @@ enum StallPlace {
     return operations.filter { operation in
       if operation.isFinished { return false }
       guard let own = operation as? AsyncOperation else { return operation.isExecuting }
-      return own.core.withLock { $0.lifecycle.phase != .pending && $0.extras?.pause == nil }
+      return own.core.withLock { $0.lifecycle.phase != .pending && $0.extras?.pause?.keepsSlot ?? true }
     }
   }
 }

@@ -11,7 +11,8 @@
 /// ``attemptErrors`` are all of them.
 ///
 /// - **Pauses** follow the operation's ``AsyncOperation/clock``. They hold no thread, and give the slot back that the
-///   operation has in a group, so that other members run meanwhile. (A slot of an OperationQueue cannot be given back.)
+///   operation has in a group, so that other members run meanwhile. (A slot of an OperationQueue cannot be given back. One
+///   that has keys keeps its slot: who takes that might wait for them.)
 /// - **Cancelling** ends the pause, or cancels the attempt that runs, and there is no further one. An attempt that is
 ///   cancelled by itself, without an error, cancels this operation: somebody does not want it done. One that timed out is
 ///   tried again.

@@ -170,6 +170,49 @@ struct RetryOperationTests {
     }
   }
 
+  @Test func inAPauseOneThatHasAKeyKeepsItsSlotForWhoHasTheSlotMightWantTheKey() async throws {
+    let domain = ExclusivityDomain()
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt($0, succeedingAt: 2) }
+    let wanting = NoteOperation("wanting", journal)
+    let inner = GroupOperation {}
+    let held = HeldOperation()
+    held ==> inner
+    inner.addOperation(wanting, exclusive: "key", in: domain)
+    let group = GroupOperation {}
+    group.clock = clock
+    group.maxConcurrentOperationCount = 1
+    group.addOperation(retry, exclusive: "key", in: domain)
+    group.addOperation(inner)
+    queue.addOperations([held, group])
+    await clock.waitForSleepers(1)
+    held.gate.open()
+    // Time for a slot to be taken that is none.
+    for _ in 0..<20 { try await queue.run(AsyncOperation()) }
+    #expect(!inner.isExecuting)
+    clock.advance(by: .seconds(1))
+    await group.finished()
+    #expect(group.isSuccessful && journal.entries.last == "wanting")
+  }
+
+  @Test func cancelledInAPauseOneThatHasAKeyGivesItsSlotBack() async {
+    let domain = ExclusivityDomain()
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt($0, succeedingAt: 2) }
+    let after = NoteOperation("after", journal)
+    let held = HeldOperation()
+    held ==> after
+    let group = GroupOperation {}
+    group.clock = clock
+    group.maxConcurrentOperationCount = 1
+    group.addOperation(retry, exclusive: "key", in: domain)
+    group.addOperation(after)
+    queue.addOperations([held, group])
+    await clock.waitForSleepers(1)
+    held.gate.open()
+    retry.cancel()
+    await group.finished()
+    #expect(after.isSuccessful && clock.sleepers == 0)
+  }
+
   @Test func cancellingTheGroupEndsThePause() async {
     let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt($0, succeedingAt: 2) }
     let group = GroupOperation([retry])
