@@ -22,9 +22,15 @@ let package = Package(
   targets: [
     .target(name: "Operations", swiftSettings: settings),
     .target(name: "OperationsTestSupport", dependencies: ["Operations"], swiftSettings: settings),
+    .target(
+      name: "Soak",
+      dependencies: ["Operations", "OperationsTestSupport"],
+      path: "Tests/Soak",
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "OperationsTests",
-      dependencies: ["Operations", "OperationsTestSupport"],
+      dependencies: ["Operations", "OperationsTestSupport", "Soak"],
       swiftSettings: settings
     ),
     .testTarget(
@@ -39,7 +45,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "Benchmarks",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "Soak"],
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),

@@ -4,6 +4,7 @@ import Foundation
 struct Benchmarks {
   static let usage = """
     usage: Benchmarks [--only NAME]... [--rounds N] [--json] [--list]
+           Benchmarks --soak SECONDS [--seed N]
 
     Compares the package with stock Foundation. Each ratio comes from pairs that are measured alternately in this run;
     run it in release mode, on a machine that has nothing else to do.
@@ -12,25 +13,34 @@ struct Benchmarks {
       --rounds N    how many pairs a benchmark gets (default 7)
       --json        print JSON instead of a table
       --list        print the names and stop
+
+    Or tests all of it at once, with random worlds in which much goes wrong. Exits with 1 if a promise was broken.
+
+      --soak SECONDS  for how long
+      --seed N        replay the world of this seed, again and again; without it, another one each time
     """
 
-  static func main() throws {
+  static func main() async throws {
     var rounds = 7
     var only: [String] = []
     var isJSON = false
+    var isMeasuring = false
+    var soakTime: Int?
+    var seed: UInt64?
     let benchmarks =
       GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
       + DiagnosticsBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
+      if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }
       switch argument {
       case "--only": only.append(value(of: argument, &arguments))
-      case "--rounds":
-        guard let number = Int(value(of: argument, &arguments)), number > 0 else {
-          fail("--rounds takes a whole number from 1 up")
-        }
-        rounds = number
+      case "--rounds": rounds = number(of: argument, &arguments)
       case "--json": isJSON = true
+      case "--soak": soakTime = number(of: argument, &arguments)
+      case "--seed":
+        guard let number = UInt64(value(of: argument, &arguments)) else { fail("--seed takes a whole number") }
+        seed = number
       case "--list":
         for benchmark in benchmarks { print(benchmark.name) }
         return
@@ -40,6 +50,11 @@ struct Benchmarks {
       default: fail("unknown argument \(argument)")
       }
     }
+    if let soakTime {
+      if isMeasuring { fail("--soak measures nothing: it goes with --seed only") }
+      exit(await SoakCommand(time: soakTime, seed: seed).run())
+    }
+    if seed != nil { fail("--seed goes with --soak only") }
     for name in only where !benchmarks.contains(where: { $0.name == name }) { fail("no benchmark is named \(name)") }
     let chosen = only.isEmpty ? benchmarks : benchmarks.filter { only.contains($0.name) }
     let measurements = chosen.map { benchmark in
@@ -47,6 +62,13 @@ struct Benchmarks {
       return benchmark.measure(rounds: rounds)
     }
     print(isJSON ? try Report.json(measurements) : Report.table(measurements))
+  }
+
+  private static func number(of option: String, _ arguments: inout ArraySlice<String>) -> Int {
+    guard let number = Int(value(of: option, &arguments)), number > 0 else {
+      fail("\(option) takes a whole number from 1 up")
+    }
+    return number
   }
 
   private static func value(of option: String, _ arguments: inout ArraySlice<String>) -> String {

@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// What stock Foundation on Linux gets wrong with dependencies, a test a row of the table in the documentation.

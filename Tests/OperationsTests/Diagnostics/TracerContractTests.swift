@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// What an `OperationTracer` promises, from its interface alone.

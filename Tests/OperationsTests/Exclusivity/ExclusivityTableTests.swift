@@ -1,3 +1,4 @@
+import Soak
 import Testing
 
 @testable import Operations

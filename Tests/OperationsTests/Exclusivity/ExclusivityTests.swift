@@ -1,5 +1,6 @@
 import Foundation
 import OperationsTestSupport
+import Soak
 import Synchronization
 import Testing
 

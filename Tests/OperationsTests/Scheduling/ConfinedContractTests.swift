@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Notices when it is changed by way of a copy.

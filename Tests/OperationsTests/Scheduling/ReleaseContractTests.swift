@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Nothing lives longer than it is needed, and nothing shorter.

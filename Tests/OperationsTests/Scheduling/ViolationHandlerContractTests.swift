@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// A program that is told of violations goes on. The handler is everybody's, so one test at a time.

@@ -1,4 +1,5 @@
 import OperationsTestSupport
+import Soak
 import Testing
 
 @testable import Operations

@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Random graphs of hundreds of operations, failing, cancelled and finishing in every way there is.

@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Random networks of values: operations that pass, map, zip, collect, branch, wait for conditions, time out, pause and try

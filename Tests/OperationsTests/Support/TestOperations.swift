@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 
 /// Writes its name when it executes, and finishes.
 final class NoteOperation: AsyncOperation, @unchecked Sendable {

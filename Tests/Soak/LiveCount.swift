@@ -1,18 +1,11 @@
 import Operations
 
-/// Sees whether an object has been released, without keeping it.
-final class WeakReference<Object: AnyObject> {
-  weak var object: Object?
-
-  init(_ object: Object) { self.object = object }
-}
-
 /// Counts how many of the objects that hold one are alive.
-final class LiveCount: @unchecked Sendable {
-  final class Token: Sendable {
+package final class LiveCount: @unchecked Sendable {
+  package final class Token: Sendable {
     private let count: LiveCount
 
-    init(_ count: LiveCount) {
+    package init(_ count: LiveCount) {
       self.count = count
       count.change(by: 1)
     }
@@ -22,7 +15,9 @@ final class LiveCount: @unchecked Sendable {
 
   private let counted = Locked((alive: 0, waiters: [@Sendable () -> Void]()))
 
-  var alive: Int { counted.withLock { $0.alive } }
+  package init() {}
+
+  package var alive: Int { counted.withLock { $0.alive } }
 
   private func change(by amount: Int) {
     let due = counted.withLock { counted -> [@Sendable () -> Void] in
@@ -34,8 +29,9 @@ final class LiveCount: @unchecked Sendable {
     for waiter in due { waiter() }
   }
 
-  /// Waits until none is alive. What a thread of Foundation's is just letting go of may take a moment longer than the test.
-  func none() async {
+  /// Waits until none is alive. What a thread of Foundation's is just letting go of may take a moment longer than the
+  /// test.
+  package func none() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let isDone = counted.withLock { counted in
         if counted.alive > 0 { counted.waiters.append { continuation.resume() } }

@@ -1,0 +1,20 @@
+import Soak
+import Testing
+
+/// Everything together, at random, with much going wrong: see the target Soak.
+///
+/// `SOAK_SEED=17 swift test --filter Soak` replays a seed; `swift run -c release Benchmarks --soak 60` tries many.
+@Suite(.timeLimit(.minutes(5)))
+struct SoakTests {
+  /// One after the other: each is a crowd by itself.
+  @Test func everyPromiseIsKept() async {
+    for seed in SeededGenerator.seeds(of: "SOAK_SEED", else: 1...20) {
+      // All the other tests are running, too.
+      let outcome = await SoakRunner.run(seed: seed, patience: .seconds(120))
+      #expect(
+        outcome.violations.isEmpty,
+        "SOAK_SEED=\(seed) swift test --filter Soak\n\(outcome.violations.joined(separator: "\n"))"
+      )
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/// An operation of a plan, and what is to become of it.
+struct SoakItem: Sendable {
+  enum Place: Sendable, Equatable {
+    case queue(Int)
+    /// Among the events of the second scheduler.
+    case scheduler
+    case group(Int)
+  }
+
+  /// How its work ends.
+  enum Way: CaseIterable, Sendable {
+    case atOnce, elsewhere, twice, failing, failingElsewhere, byEvent
+    /// Only its timeout frees what waits for it.
+    case never
+    /// Only cancelling it does. Somebody will.
+    case whenCancelled
+    /// Once more when it has ended, by whatever.
+    case late
+    /// Before it ends it cancels the group around it.
+    case cancellingGroup
+  }
+
+  enum Kind: Sendable {
+    case work(Way)
+    case task, map, asynchronousMap, zip, collect, flatMap, adapted, delay, plain
+    /// Fails so often before it succeeds.
+    case retry(failures: Int)
+    case group
+  }
+
+  enum Condition: CaseIterable, Sendable { case met, unmet, metLater, unmetLater, noFailed, noCancelled }
+
+  /// When it comes.
+  enum Coming: Sendable, Equatable {
+    case atFirst
+    /// Added to its group by another member, while that executes.
+    case broughtBy(Int)
+    /// Added to its group while that is being cancelled.
+    case whenGroupIsCancelled
+    /// A task runs it, and is cancelled at that tick, if any.
+    case awaited(cancelledAt: Int?)
+  }
+
+  let index: Int
+  let place: Place
+  var kind: Kind
+  var coming = Coming.atFirst
+  /// It waits for these, and their values are handed to it.
+  var inputs: [Int] = []
+  var isInputOptional = false
+  /// It waits for these, too.
+  var dependencies: [Int] = []
+  /// It waits for one that is never enqueued, until that is taken back.
+  var waitsForGhost = false
+  /// One that is never enqueued waits for it.
+  var leadsToGhost = false
+  var keys: [String] = []
+  var policy = 0
+  var domain = 0
+  var condition: Condition?
+  /// In ticks.
+  var timeout: Int?
+  var isFailing = false
+  // Of a group:
+  /// The index after its last member.
+  var end = 0
+  var limit = -1
+  var cancelsOnFailure = false
+  var isSuspended = false
+
+  var isGroup: Bool { if case .group = kind { true } else { false } }
+  var isPlain: Bool { if case .plain = kind { true } else { false } }
+
+  var outer: Int? { if case .group(let group) = place { group } else { nil } }
+
+  /// Whether it has a value.
+  var hasValue: Bool {
+    switch kind {
+    case .delay, .plain, .group: false
+    default: true
+    }
+  }
+
+  var way: Way? { if case .work(let way) = kind { way } else { nil } }
+
+  /// What its work comes to, of these inputs.
+  func value(of inputs: [Int]) -> Int { inputs.reduce(index &+ 1) { ($0 &* 31) &+ $1 } }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import Operations
+
+/// What is done to the operations from outside.
+extension SoakWorld {
+  func carryOut(_ deed: SoakAction.Deed) {
+    switch deed {
+    case .cancel(let index, let threads):
+      let operation = operations[index]
+      if threads == 1 {
+        // Whoever is about to start a cancelled group cancels its members, too.
+        let isExecuting = operation.isExecuting
+        operation.cancel()
+        if isExecuting { checkMembers(ofCancelled: index) }
+      } else {
+        DispatchQueue.concurrentPerform(iterations: threads) { _ in operation.cancel() }
+      }
+    case .finish(let index):
+      watch.leave(index)
+      output(index).finish(returning: -1)
+    case .resume(let index): group(index)?.isSuspended = false
+    case .limit(let index, let limit): group(index)?.maxConcurrentOperationCount = limit
+    case .takeGhostBack(let index): takeGhostBack(index)
+    case .rename(let index): operations[index].name = "\(index)"
+    case .lookAtEverything:
+      for queue in queues { _ = queue.stallReport() }
+      for case let group as GroupOperation in operations { _ = (group.stallReport(), group.failures) }
+      _ = domains.flatMap { domain in SoakPlan.keys.map { domain.waiting(for: ExclusivityKey($0)) } }
+    }
+  }
+
+  /// If nobody else can have been in the middle of cancelling them.
+  private func checkMembers(ofCancelled index: Int) {
+    let item = plan.items[index]
+    let cancellations = plan.actions.count { if case .cancel(index, _) = $0.deed { true } else { false } }
+    guard item.isGroup, cancellations == 1, item.timeout == nil, item.keys.isEmpty, !item.cancelsOnFailure,
+      item.coming == .atFirst,
+      plan.outer(of: index).isEmpty,
+      !plan.members(of: index).contains(where: { $0.way == .cancellingGroup })
+    else { return }
+    for member in plan.members(of: index) where member.coming == .atFirst {
+      let operation = operations[member.index]
+      if !operation.isCancelled, !operation.isFinished {
+        log.report("\(index) was cancelled, and its member \(member.index) was not")
+      }
+    }
+  }
+}

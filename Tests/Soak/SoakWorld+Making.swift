@@ -1,0 +1,114 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+
+/// How items become operations.
+extension SoakWorld {
+  /// What makes up an item, itself at the end.
+  func make(_ item: SoakItem) -> [Operation] {
+    let work = work(of: item)
+    switch item.kind {
+    case .work:
+      let operation = SoakOperation(item, self)
+      let policy: InputPolicy = item.isInputOptional ? .optional : .required
+      for input in item.inputs { output(input).pass(to: operation, input: policy) { $0.receive($1) } }
+      return [operation]
+    case .task:
+      return [
+        TaskOperation { [clock] in
+          try? await clock.sleep(for: .milliseconds(1))
+          return try work([])
+        }
+      ]
+    case .map: return [output(item.inputs[0]).map { try work([$0]) }]
+    case .asynchronousMap:
+      return [
+        output(item.inputs[0]).map { value in
+          await Task.yield()
+          return try work([value])
+        }
+      ]
+    case .zip:
+      let both = Operations.zip(output(item.inputs[0]), output(item.inputs[1]))
+      return [both, both.map { try work([$0.0, $0.1]) }]
+    case .collect:
+      let all = collect(item.inputs.map(output), input: item.isInputOptional ? .optional : .required)
+      return [all, all.map { try work($0) }]
+    case .flatMap: return [output(item.inputs[0]).flatMap { value in ResultOperation { try work([value]) } }]
+    case .adapted:
+      let operation = SoakOperation(item, self)
+      let adapter = AdapterOperation(from: output(item.inputs[0]), to: operation) { source, target in
+        if case .success(let value)? = source.result { target.receive(value) }
+      }
+      return [adapter, operation]
+    case .delay: return [DelayOperation(.milliseconds(item.index % 10))]
+    case .plain:
+      let block = BlockOperation()
+      block.addExecutionBlock { [unowned block, log, watch, token = LiveCount.Token(live)] in
+        watch.enter(item.index, block)
+        log.write(.ran(item.index))
+        for dependency in block.dependencies where !dependency.isFinished {
+          log.report("\(item.index), a plain one, began before \(dependency.name ?? "") had finished")
+        }
+        watch.leave(item.index)
+        withExtendedLifetime(token) {}
+      }
+      return [block]
+    case .retry(let failures):
+      return [
+        RetryOperation(attempts: 3, backoff: .constant(.milliseconds(2))) { [log] attempt in
+          ResultOperation {
+            log.write(.attempted(item.index, attempt: attempt))
+            if attempt <= failures { throw SoakError(item: item.index) }
+            return try work([])
+          }
+        }
+      ]
+    case .group:
+      let group = item.index.isMultiple(of: 2) ? GroupOperation(nil) {} : SoakGroup(log)
+      if item.limit > 0 { group.maxConcurrentOperationCount = item.limit }
+      if item.cancelsOnFailure { group.errorPolicy = .cancelOnFailure }
+      group.isSuspended = item.isSuspended
+      return [group]
+    }
+  }
+
+  /// The work of an item that is a closure.
+  private func work(of item: SoakItem) -> @Sendable ([Int]) throws -> Int {
+    let token = LiveCount.Token(live)
+    return { [weak self, log] inputs in
+      log.write(.ran(item.index))
+      guard let self else { throw CancellationError() }
+      watch.enter(item.index, operations[item.index])
+      bringNewcomers(of: item.index)
+      watch.leave(item.index)
+      return try withExtendedLifetime(token) {
+        if item.isFailing { throw SoakError(item: item.index) }
+        return item.value(of: inputs)
+      }
+    }
+  }
+
+  func make(_ condition: SoakItem.Condition, of index: Int) -> OperationCondition {
+    let token = LiveCount.Token(live)
+    switch condition {
+    case .met: return OperationCondition(name: "met") { _ in withExtendedLifetime(token) {} }
+    case .unmet:
+      return OperationCondition(name: "unmet") { _ in
+        try withExtendedLifetime(token) { throw SoakError(item: index) }
+      }
+    case .metLater:
+      return OperationCondition(name: "met later") { [clock] _ in
+        try await clock.sleep(for: .milliseconds(3))
+        withExtendedLifetime(token) {}
+      }
+    case .unmetLater:
+      return OperationCondition(name: "unmet later") { [clock] _ in
+        try await clock.sleep(for: .milliseconds(3))
+        try withExtendedLifetime(token) { throw SoakError(item: index) }
+      }
+    case .noFailed: return .noFailedDependencies
+    case .noCancelled: return .noCancelledDependencies
+    }
+  }
+}
