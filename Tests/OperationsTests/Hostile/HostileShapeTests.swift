@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// `leaf` in a group in a group in a group.
