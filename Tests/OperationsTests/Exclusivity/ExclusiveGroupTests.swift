@@ -101,7 +101,7 @@ struct ExclusiveGroupTests {
     queue.addOperation(outsider, exclusive: "a", in: domain)
     await first.begun.opened()
     #expect(domain.holder(of: "a") == "outer")
-    #expect(!second.begun.isOpen && domain.waiting(for: "a").starts(with: ["outsider"]))
+    #expect(!second.begun.isOpen && domain.waiting(for: "a").contains("outsider"))
     first.gate.open()
     await second.begun.opened()
     second.gate.open()
