@@ -8,7 +8,7 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
 
   private let item: SoakItem
   private let token: LiveCount.Token
-  private weak let world: SoakWorld?
+  private weak var world: SoakWorld?
   /// Written by the hand-overs, which come one after the other, on the thread that executes; and by an adapter before.
   private var received: [Int] = []
   private let ends = Locked(0)

@@ -91,6 +91,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether somebody has cancelled the operation before it finished. It stays so.
   public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
 
+  /// Whether the operation is over: its errors and its value are complete.
+  ///
+  /// Foundation's own, and final, so that the override that a subclass with notifications had is found by the compiler.
+  public final override var isFinished: Bool { super.isFinished }
+
   /// Always true: the work may outlast `start()`.
   public final override var isAsynchronous: Bool { true }
 

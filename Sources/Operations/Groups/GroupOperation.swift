@@ -44,9 +44,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   /// A group of that name, and of exactly these operations: for one that gets its members by ``addOperation(_:)``.
-  public convenience init(_ name: String, _ operations: [Operation] = []) {
-    self.init(operations)
+  public init(_ name: String, _ operations: [Operation] = []) {
+    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
+    super.init()
+    engine.belong(to: self)
     self.name = name
+    add(operations, skipping: .repeated)
   }
 
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.

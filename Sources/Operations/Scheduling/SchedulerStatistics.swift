@@ -1,14 +1,15 @@
 /// What a ``SerialScheduler`` has done and has yet to do, at one moment.
 public struct SchedulerStatistics: Sendable {
-  /// Events that have been run to their end.
+  /// Events that have been run to their end. The event of a `run` counts a moment after its caller goes on: wait with
+  /// ``SerialScheduler/drained()`` before you look.
   public let eventsRun: Int
   /// Events that have been accepted and have not begun, not counting those for a time to come.
   public let eventsQueued: Int
   /// Events that a newer one under the same key has made superfluous.
   public let eventsCoalesced: Int
   /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler
-  /// was shut down, or had been when a result was to be delivered or an event scheduled for later. Not those that were cancelled, nor those that were
-  /// coalesced.
+  /// was shut down, or had been when a result was to be delivered or an event scheduled for later. Not those that were
+  /// cancelled, nor those that were coalesced.
   public let eventsDropped: Int
   /// Pieces of actors' methods and tasks that have been run, or are being run.
   public let jobsRun: Int

@@ -25,6 +25,19 @@ extension SerialScheduler {
     return ScheduledEvent(ticket, self)
   }
 
+  /// Has an event run when `delay` is over that may touch what belongs to the main actor.
+  ///
+  /// - Returns: What cancels the event, and need not be kept.
+  @discardableResult
+  public static func scheduleOnMain(
+    after delay: Duration,
+    _ event: @escaping @MainActor @Sendable () -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> ScheduledEvent {
+    main.schedule(after: delay, { MainActor.assumeIsolated(event) }, file: file, line: line)
+  }
+
   func cancel(_ ticket: EventTicket) {
     takeBack(ticket)
     updateTimer()

@@ -155,6 +155,16 @@ struct MapTests {
     #expect(page.isCancelled && page.errors.isEmpty)
   }
 
+  @Test func aCircleOfWhatRunsInsideIsTheError() async {
+    let page = ResultOperation { 1 }.flatMap { _ in
+      let (x, y) = (ResultOperation { 2 }.named("x"), ResultOperation { 3 }.named("y"))
+      x ==> y ==> x
+      return y
+    }
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: page) }
+    #expect(error?.code == .dependencyCycle && error?.message.contains("“x” waits for “y” waits for “x”") == true)
+  }
+
   @Test func whatRunsInsideTakesTheClock() async throws {
     let clock = ManualClock()
     let page = ResultOperation { 1 }.flatMap { _ in

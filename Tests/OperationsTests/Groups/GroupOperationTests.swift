@@ -52,6 +52,10 @@ struct GroupOperationTests {
     let (empty, group) = (GroupOperation("empty"), GroupOperation("exactly", [b]))
     #expect(empty.name == "empty" && empty.operations.isEmpty)
     #expect(group.name == "exactly" && group.operations == [b])
+    final class Crawl: GroupOperation, @unchecked Sendable {
+      init() { super.init("Crawl") }
+    }
+    #expect(Crawl().name == "Crawl")
     empty.addOperation(a)
     queue.addOperations([group, empty])
     await queue.finished()

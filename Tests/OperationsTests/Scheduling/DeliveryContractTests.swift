@@ -141,6 +141,18 @@ struct DeliveryContractTests {
     #expect(journal.entries == ["2", "1"])
   }
 
+  @Test @MainActor func whatIsScheduledOnMainForLaterMayTouchTheMainActorsState() async {
+    let (shown, never) = (Gate(), Gate())
+    var count = 0
+    SerialScheduler.scheduleOnMain(after: .milliseconds(1)) {
+      count += 1
+      shown.open()
+    }
+    SerialScheduler.scheduleOnMain(after: .seconds(1000)) { never.open() }.cancel()
+    await shown.opened()
+    #expect(count == 1 && !never.isOpen)
+  }
+
   @Test @MainActor func scheduleOnMainMayTouchTheMainActorsState() async {
     let model = ViewModel()
     #expect(SerialScheduler.scheduleOnMain { model.show("first") })
