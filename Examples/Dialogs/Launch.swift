@@ -27,8 +27,8 @@ final class Launch {
     while dialogs.contains(where: { !$0.isFinished }) { await terminal.handOverLine() }
   }
 
-  /// All fail at once. Each is looked at when the one before it has had its effect on the screen, so that what is printed
-  /// is the same every time.
+  /// All fail at once. Each is looked at when the one before it has had its effect on the screen, so that what is
+  /// printed is the same every time.
   private func load() async {
     let loads = Launch.subjects.map { LoadOperation($0, isNetworkUp: false) }
     queue.addOperations(loads)

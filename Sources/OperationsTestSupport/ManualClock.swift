@@ -12,11 +12,12 @@ import Operations
 /// #expect(operation.isFinished)
 /// ```
 ///
-/// It can be moved half as far as a `Duration` reaches. What is for later than that never comes, as what is to happen after
-/// the longest `Duration` there is.
+/// It can be moved half as far as a `Duration` reaches. What is for later than that never comes, as what is to happen
+/// after the longest `Duration` there is.
 ///
-/// What the package has to do at a certain time, such as a timeout or the end of a delay, is done by ``advance(by:)``, and
-/// has been done when that returns. A task that sleeps on the clock is resumed by it, and goes on when it gets a thread.
+/// What the package has to do at a certain time, such as a timeout or the end of a delay, is done by ``advance(by:)``,
+/// and has been done when that returns. A task that sleeps on the clock is resumed by it, and goes on when it gets a
+/// thread.
 public final class ManualClock: Clock, Sendable {
   /// A time of a ``ManualClock``. Those of two clocks cannot be told apart, and mean nothing to each other.
   public struct Instant: InstantProtocol {
@@ -26,8 +27,8 @@ public final class ManualClock: Clock, Sendable {
     /// - Parameter offset: The time since the clock was made.
     public init(offset: Duration = .zero) { self.offset = offset }
 
-    /// The time that is `duration` later, but no further than a `Duration` reaches: a time that is not meant to come does
-    /// not overflow.
+    /// The time that is `duration` later, but no further than a `Duration` reaches: a time that is not meant to come
+    /// does not overflow.
     public func advanced(by duration: Duration) -> Self { Self(offset: offset.adding(duration)) }
 
     /// How long it is from here to `other`; negative if that is earlier.
@@ -75,10 +76,11 @@ public final class ManualClock: Clock, Sendable {
 
   var nextDeadline: Instant? { state.withLock { $0.sleepers.earliest } }
 
-  /// Moves the clock, and wakes everybody who is due: in order of time, and among those of one time in the order they asked.
+  /// Moves the clock, and wakes everybody who is due: in order of time, and among those of one time in the order they
+  /// asked.
   ///
-  /// While somebody is woken the clock shows the time he asked for, so that what he then asks for counts from there, and is
-  /// done too if it is due. No lock is held meanwhile.
+  /// While somebody is woken the clock shows the time he asked for, so that what he then asks for counts from there,
+  /// and is done too if it is due. No lock is held meanwhile.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration) {

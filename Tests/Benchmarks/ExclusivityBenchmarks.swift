@@ -1,7 +1,8 @@
 import Foundation
 import Operations
 
-/// Operations that exclude each other, against what one would write without the package, and against no exclusion at all.
+/// Operations that exclude each other, against what one would write without the package, and against no exclusion at
+/// all.
 enum ExclusivityBenchmarks {
   private static let count = 10_000
 

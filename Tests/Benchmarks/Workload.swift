@@ -17,8 +17,9 @@ struct Workload: Sendable {
 
 /// Held by every closure of a workload: when it goes, the last closure has been released.
 ///
-/// That, not the finish of the last operation, is the end of a round; teardown on a queue's thread would otherwise land in
-/// the next sample. It comes in shards, or the threads would spend their time counting references to the same object.
+/// That, not the finish of the last operation, is the end of a round; teardown on a queue's thread would otherwise land
+/// in the next sample. It comes in shards, or the threads would spend their time counting references to the same
+/// object.
 final class Lifetime: Sendable {
   private let end: DispatchGroup
 

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// The code in the README, in the articles and in the comments is code of this target, which is compiled, and mostly run.
+/// The code in the README, in the articles and in the comments is code of this target, which is compiled, and mostly
+/// run.
 struct DocumentationTests {
   private static let snippets = Result {
     try Repository.files(in: "Tests/DocumentationTests/Snippets", ending: "swift")

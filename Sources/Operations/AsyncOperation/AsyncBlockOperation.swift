@@ -14,8 +14,8 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   /// Taken by execution or, if that never comes, by the end: the lifecycle sees to it that there is only one of them.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?
 
-  /// - Parameter block: Begins the work, on the thread that starts the operation. It sees to it that `finish` is called,
-  ///   there or later, on any thread. Released when it has been called, or never will be.
+  /// - Parameter block: Begins the work, on the thread that starts the operation. It sees to it that `finish` is
+  ///   called, there or later, on any thread. Released when it has been called, or never will be.
   public init(_ block: @escaping @Sendable (AsyncBlockOperation) -> Void) {
     self.block = block
     super.init()

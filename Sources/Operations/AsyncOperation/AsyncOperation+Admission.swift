@@ -2,8 +2,8 @@ import Foundation
 
 /// How an operation is let in.
 extension AsyncOperation {
-  /// Makes the operation wait for an admission, for which it asks when everything else it waits for has finished, but not
-  /// before ``permitAdmission()``. Not if it has been cancelled: then it does not execute anyway.
+  /// Makes the operation wait for an admission, for which it asks when everything else it waits for has finished, but
+  /// not before ``permitAdmission()``. Not if it has been cancelled: then it does not execute anyway.
   func require(_ admission: OperationAdmission) {
     let gate = core.withLock { core -> Operation? in
       if core.lifecycle.isCancelled { return nil }

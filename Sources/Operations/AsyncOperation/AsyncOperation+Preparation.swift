@@ -4,13 +4,13 @@ import Foundation
 extension AsyncOperation {
   // MARK: Conditions
 
-  /// Makes the execution depend on a condition. Conditions are evaluated in the order they were added, when everything the
-  /// operation waits for has finished, and no further than to the first that is not met.
+  /// Makes the execution depend on a condition. Conditions are evaluated in the order they were added, when everything
+  /// the operation waits for has finished, and no further than to the first that is not met.
   ///
-  /// While they are evaluated the operation is pending, keeps the slot it has in its queue or group, and holds no thread.
-  /// Cancelling or finishing it then ends it at once. If all are met it executes where it would have without them, on a
-  /// thread of its queue's kind: on the main thread in `OperationQueue.main`, on the queue's `underlyingQueue` if it has
-  /// one, else on one of the system's.
+  /// While they are evaluated the operation is pending, keeps the slot it has in its queue or group, and holds no
+  /// thread. Cancelling or finishing it then ends it at once. If all are met it executes where it would have without
+  /// them, on a thread of its queue's kind: on the main thread in `OperationQueue.main`, on the queue's
+  /// `underlyingQueue` if it has one, else on one of the system's.
   ///
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {

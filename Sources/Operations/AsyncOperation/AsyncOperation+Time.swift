@@ -4,13 +4,13 @@ import Foundation
 extension AsyncOperation {
   /// How long the operation may execute. Nil, the default, is as long as it likes.
   ///
-  /// When the time is over the operation is cancelled, with ``OperationError/Code/timedOut``, and finished, though the work
-  /// may go on: the point of a timeout is to free the queue. What the work does later, `finish` included, changes nothing.
-  /// A group that times out winds its members down as one that is cancelled, but does not wait for them.
+  /// When the time is over the operation is cancelled, with ``OperationError/Code/timedOut``, and finished, though the
+  /// work may go on: the point of a timeout is to free the queue. What the work does later, `finish` included, changes
+  /// nothing. A group that times out winds its members down as one that is cancelled, but does not wait for them.
   ///
-  /// The time begins with the execution, of a group with that of its first member: waiting, conditions included, does not
-  /// count. Set while the operation executes, it begins at that moment, instead of what was set before. An operation that
-  /// has no time from the start does not execute.
+  /// The time begins with the execution, of a group with that of its first member: waiting, conditions included, does
+  /// not count. Set while the operation executes, it begins at that moment, instead of what was set before. An
+  /// operation that has no time from the start does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {
@@ -26,8 +26,8 @@ extension AsyncOperation {
 
   /// What measures the operation's time: its timeout, its delays and its pauses.
   ///
-  /// Unless it is set, that of the group around the operation, or around that one; a `ContinuousClock` if there is none. A
-  /// test sets one that it moves by hand. A change does not concern what has begun to be measured.
+  /// Unless it is set, that of the group around the operation, or around that one; a `ContinuousClock` if there is
+  /// none. A test sets one that it moves by hand. A change does not concern what has begun to be measured.
   public final var clock: any Clock<Duration> {
     get {
       var operation = self
@@ -76,8 +76,8 @@ extension AsyncOperation {
 
   /// Gives the slot of the operation's group back for a while; goes on with `work`, with a slot, when it is over.
   ///
-  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause. One
-  /// that has keys keeps its slot, too: in it somebody might wait for the keys, and it would wait for the slot.
+  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
+  /// One that has keys keeps its slot, too: in it somebody might wait for the keys, and it would wait for the slot.
   func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
     let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
       guard core.lifecycle.mayGoOn else { return (nil, nil) }

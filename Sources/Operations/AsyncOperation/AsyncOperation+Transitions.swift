@@ -33,7 +33,8 @@ extension AsyncOperation {
 
   /// Its queue, or somebody by hand, has started the operation, and something is still counted that it waits for.
   ///
-  /// - Returns: Whether it has begun all the same. Otherwise nothing is counted any more, and it is to be started again.
+  /// - Returns: Whether it has begun all the same. Otherwise nothing is counted any more, and it is to be started
+  ///   again.
   func beginsThoughNotReady() -> Bool {
     if let admission = core.withLock({ $0.ledger.isAdmissionPending ? $0.extras?.admission : nil }) {
       misuse("\(quotedName) is not ready: it waits for \(admission.goal). Leave it to its queue, which starts it then.")
@@ -79,8 +80,8 @@ extension AsyncOperation {
   func conclude(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
     trace?.operationEnds(self)
     // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
-    // after its own cancel(), which may be a step behind on another thread. And it would believe so again if a third one
-    // gave it the gate before that.
+    // after its own cancel(), which may be a step behind on another thread. And it would believe so again if a third
+    // one gave it the gate before that.
     if !hasExecuted, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
     willFinish()
     // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.

@@ -22,11 +22,11 @@ public import Foundation
 /// It is a Foundation `Operation` and runs on any `OperationQueue`, in a ``GroupOperation``, or by `start()`.
 ///
 /// What it promises:
-/// - **It finishes once.** `finish` may come twice, from many threads, inside `execute`, or before the start, which then
-///   honours it without executing. The first one counts.
+/// - **It finishes once.** `finish` may come twice, from many threads, inside `execute`, or before the start, which
+///   then honours it without executing. The first one counts.
 /// - **Errors first.** ``errors`` are complete before `isFinished` turns true.
-/// - **Cancelling** sets a flag and calls ``didCancel()``; an executing operation stays executing until it finishes, and
-///   one that has not started never executes, but finishes when it is started.
+/// - **Cancelling** sets a flag and calls ``didCancel()``; an executing operation stays executing until it finishes,
+///   and one that has not started never executes, but finishes when it is started.
 /// - **It is let go.** When it has finished it forgets its dependencies, its observers and its `completionBlock`.
 /// - **Any thread.** Every member may be called from every thread, `name` included.
 ///
@@ -110,8 +110,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Begins the work. Call `finish` from any thread when it is done, once, here or later.
   ///
   /// Called once at most, on the thread that starts the operation; never if the operation was cancelled, or finished,
-  /// before. (If another thread finishes it in the instant in which it is started, this may still be called.) Do not call
-  /// super. The default finishes at once.
+  /// before. (If another thread finishes it in the instant in which it is started, this may still be called.) Do not
+  /// call super. The default finishes at once.
   open func execute() { finish() }
 
   /// The operation was cancelled while it was executing: stop the work, and call `finish` when it has stopped.
@@ -233,10 +233,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// }
   /// ```
   ///
-  /// The group around the operation weighs it: see ``GroupOperation/progress`` and ``progressWeight``. An operation that
-  /// has finished is done, whatever it has reported. Cancelling the progress cancels the operation. It may be changed on any
-  /// thread, also on Linux, where Foundation's own may not. A child of it (`addChild`) reaches the group when one of the two
-  /// counts changes, and at the end.
+  /// The group around the operation weighs it: see ``GroupOperation/progress`` and ``progressWeight``. An operation
+  /// that has finished is done, whatever it has reported. Cancelling the progress cancels the operation. It may be
+  /// changed on any thread, also on Linux, where Foundation's own may not. A child of it (`addChild`) reaches the group
+  /// when one of the two counts changes, and at the end.
   public var progress: Progress { ownProgress }
 
   /// A copy for the group around the operation.
@@ -297,8 +297,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Stops waiting for `operation`, and for the value it was to pass. Foundation's own leaves the operation waiting for ever
-  /// on Linux.
+  /// Stops waiting for `operation`, and for the value it was to pass. Foundation's own leaves the operation waiting for
+  /// ever on Linux.
   public final override func removeDependency(_ operation: Operation) {
     let handOvers = core.withLock { $0.extras?.takeHandOvers(from: operation) }
     withExtendedLifetime(handOvers) {}

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A Progress that cancels its operation before `cancel()` returns. On Linux Foundation calls the handler later, on another
-/// thread.
+/// A Progress that cancels its operation before `cancel()` returns. On Linux Foundation calls the handler later, on
+/// another thread.
 class CancellingProgress: Progress, @unchecked Sendable {
   private struct Owner {
     weak var operation: AsyncOperation?

@@ -4,8 +4,8 @@
 /// request ==> DelayOperation(.seconds(1)) ==> nextRequest
 /// ```
 ///
-/// It holds no thread, follows the operation's ``AsyncOperation/clock``, and ends at once when it is cancelled. A duration
-/// that is not positive is over at once.
+/// It holds no thread, follows the operation's ``AsyncOperation/clock``, and ends at once when it is cancelled. A
+/// duration that is not positive is over at once.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
   private let timer = Locked<ClockTimer?>(nil)

@@ -1,5 +1,5 @@
-/// An operation whose work belongs on the main actor, whatever queue or group it is in: a dialog, say, that is executing
-/// until it has been answered.
+/// An operation whose work belongs on the main actor, whatever queue or group it is in: a dialog, say, that is
+/// executing until it has been answered.
 ///
 /// ```swift
 /// final class Alert: MainOperation, @unchecked Sendable {

@@ -1,5 +1,5 @@
-/// Who has to let an operation in when everything it waits for has finished, and hears of its end: what mutual exclusion is
-/// to the layers below it.
+/// Who has to let an operation in when everything it waits for has finished, and hears of its end: what mutual
+/// exclusion is to the layers below it.
 ///
 /// The calls come without a lock held, on the thread where it happened.
 class OperationAdmission: @unchecked Sendable {

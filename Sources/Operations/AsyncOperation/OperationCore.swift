@@ -79,8 +79,9 @@ import Foundation
   private(set) var extras: OperationExtras?
   /// What the supervisor remembers the operation by.
   private(set) var memberIndex = 0
-  /// The engine of the group the operation is in. Not counted: a group that is never started would hold its members, and
-  /// they its engine. It is valid while it is here, for a group that goes away takes it out, under this lock, before.
+  /// The engine of the group the operation is in. Not counted: a group that is never started would hold its members,
+  /// and they its engine. It is valid while it is here, for a group that goes away takes it out, under this lock,
+  /// before.
   private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
   private(set) var starter: OperationStarter?
   private(set) var place = Place.none

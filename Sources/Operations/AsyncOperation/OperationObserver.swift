@@ -15,8 +15,9 @@ public struct OperationObserver: Sendable {
   /// - Parameters:
   ///   - didStart: Called when execution begins, on the thread that executes, before `execute()`. Not called for an
   ///     operation that never executes.
-  ///   - didCancel: Called once, on the cancelling thread, also when the operation has not started yet; before the operation's
-  ///     own ``AsyncOperation/didCancel()``, which may finish it, and before a group's members are cancelled.
+  ///   - didCancel: Called once, on the cancelling thread, also when the operation has not started yet; before the
+  ///     operation's own ``AsyncOperation/didCancel()``, which may finish it, and before a group's members are
+  ///     cancelled.
   ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, also when the operation was
   ///     cancelled. Operations that wait for this one through the toolkit start after the observers have heard of it.
   public init(

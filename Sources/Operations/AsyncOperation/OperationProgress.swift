@@ -3,8 +3,9 @@ import Foundation
 /// The Progress of an operation that reports its own units.
 ///
 /// Foundation's can neither be observed on Linux nor be changed on two threads at once. This one tells its operation of
-/// each change, and makes it under the lock that the package makes all such changes under. The groups around the operation
-/// have copies of it among their children: itself it stays free to be anybody's child, which it can be only once.
+/// each change, and makes it under the lock that the package makes all such changes under. The groups around the
+/// operation have copies of it among their children: itself it stays free to be anybody's child, which it can be only
+/// once.
 final class OperationProgress: CancellingProgress, @unchecked Sendable {
   /// Guarded by the ``ProgressLock``.
   private var copies: [Progress] = []

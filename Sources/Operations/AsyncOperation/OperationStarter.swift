@@ -1,7 +1,7 @@
 /// Who started an operation for its supervisor, and is told of its end.
 ///
-/// Another object than the supervisor, one a thread: references to one that all threads share would be counted by all of
-/// them, and that is what they would spend their time on.
+/// Another object than the supervisor, one a thread: references to one that all threads share would be counted by all
+/// of them, and that is what they would spend their time on.
 class OperationStarter: @unchecked Sendable {
   /// What those that it starts keep as their clock when they have left the group. Nil if that is the system's.
   let clock: (any Clock<Duration>)?

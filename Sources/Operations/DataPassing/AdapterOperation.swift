@@ -7,13 +7,14 @@ public import Foundation
 /// queue.addOperations([download, adapter, unpack])
 /// ```
 ///
-/// It makes the dependencies itself, and is to be enqueued as any other operation. Between two operations of the toolkit
-/// `pass` does without a third.
+/// It makes the dependencies itself, and is to be enqueued as any other operation. Between two operations of the
+/// toolkit `pass` does without a third.
 ///
 /// If the source was cancelled or has errors, or the transfer throws, the target is cancelled: one of the toolkit with
 /// ``OperationError/Code/inputUnavailable``. What a plain Foundation operation met with is not known, so only its
-/// cancellation counts. An adapter to a plain operation that is never run keeps itself and that operation alive: Foundation,
-/// on Linux, would use the target after it has gone away. A target that is cancelled when its turn comes gets nothing.
+/// cancellation counts. An adapter to a plain operation that is never run keeps itself and that operation alive:
+/// Foundation, on Linux, would use the target after it has gone away. A target that is cancelled when its turn comes
+/// gets nothing.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
   private struct Job {
     /// Taken by execution or, if that never comes, by the end.
@@ -47,8 +48,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   /// - Parameters:
   ///   - source: What is waited for.
   ///   - target: What waits.
-  ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional, the
-  ///     transfer is carried out all the same.
+  ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional,
+  ///     the transfer is carried out all the same.
   ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
   public init(
     from source: Source,

@@ -5,9 +5,10 @@ extension OutputOperation {
   /// download.pass(to: parse).pass(to: store)
   /// ```
   ///
-  /// There is no operation in between that could be forgotten. What is passed to one consumer is handed over one after the
-  /// other, in the order of the `pass` calls, on the thread on which it then executes; a consumer that has been cancelled
-  /// gets nothing. If there is no value the consumer is cancelled, with ``OperationError/Code/inputUnavailable``.
+  /// There is no operation in between that could be forgotten. What is passed to one consumer is handed over one after
+  /// the other, in the order of the `pass` calls, on the thread on which it then executes; a consumer that has been
+  /// cancelled gets nothing. If there is no value the consumer is cancelled, with
+  /// ``OperationError/Code/inputUnavailable``.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
@@ -36,8 +37,8 @@ extension OutputOperation {
   /// right.pass(to: sum) { sum, value in sum.right = value }
   /// ```
   ///
-  /// Two writes to one consumer never run at once. `write` should not refer to this operation, which would keep it alive:
-  /// it gets what it needs.
+  /// Two writes to one consumer never run at once. `write` should not refer to this operation, which would keep it
+  /// alive: it gets what it needs.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.

@@ -1,5 +1,6 @@
 extension ResultOperation {
-  /// Finishes with what `body` returns or throws, in a task that is cancelled with the operation, and the operation with it.
+  /// Finishes with what `body` returns or throws, in a task that is cancelled with the operation, and the operation
+  /// with it.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
     adopt(
       Task(priority: priority) {

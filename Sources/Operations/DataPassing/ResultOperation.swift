@@ -5,8 +5,8 @@
 /// ```
 ///
 /// Give it a closure that returns the value, or subclass it, override ``AsyncOperation/execute()`` and call
-/// ``finish(returning:)`` from any thread. Finishing without a value is an error, ``OperationError/Code/outputMissing``,
-/// unless the operation was cancelled or its `Output` is `Void`.
+/// ``finish(returning:)`` from any thread. Finishing without a value is an error,
+/// ``OperationError/Code/outputMissing``, unless the operation was cancelled or its `Output` is `Void`.
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
   /// Guarded by the lock of the core, and set together with the transition that makes it count.
   private var storedOutput: Output?

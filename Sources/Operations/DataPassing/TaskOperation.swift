@@ -4,12 +4,12 @@
 /// let page = TaskOperation { try await session.data(from: url).0 }
 /// ```
 ///
-/// Give it a closure, or subclass it and override ``run()``. The work runs in a task of its own: it holds no thread of the
-/// queue, so a thousand of them wait on two threads, though each keeps its place among the queue's
+/// Give it a closure, or subclass it and override ``run()``. The work runs in a task of its own: it holds no thread of
+/// the queue, so a thousand of them wait on two threads, though each keeps its place among the queue's
 /// `maxConcurrentOperationCount`.
 ///
-/// Cancelling the operation cancels the task, and cancelling the task from inside cancels the operation, as does throwing a
-/// `CancellationError`. The operation finishes when the work has returned.
+/// Cancelling the operation cancels the task, and cancelling the task from inside cancels the operation, as does
+/// throwing a `CancellationError`. The operation finishes when the work has returned.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let priority: TaskPriority?
   /// Taken by execution or, if that never comes, by the end.

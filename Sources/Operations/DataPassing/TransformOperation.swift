@@ -5,10 +5,11 @@
 /// download.pass(to: parse).pass(to: store)
 /// ```
 ///
-/// Give it a closure, or subclass it and override ``transform(_:)``. A synchronous closure runs on the queue's thread; the
-/// other two run in a task that is cancelled with the operation, as in ``TaskOperation``.
+/// Give it a closure, or subclass it and override ``transform(_:)``. A synchronous closure runs on the queue's thread;
+/// the other two run in a task that is cancelled with the operation, as in ``TaskOperation``.
 ///
-/// Without an input it fails with ``OperationError/Code/inputUnavailable``, unless `Input` is optional: then that is nil.
+/// Without an input it fails with ``OperationError/Code/inputUnavailable``, unless `Input` is optional: then that is
+/// nil.
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
@@ -41,8 +42,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     super.init()
   }
 
-  /// What to work with. Passed by another operation, or set before the operation executes. May be read and written on any
-  /// thread.
+  /// What to work with. Passed by another operation, or set before the operation executes. May be read and written on
+  /// any thread.
   public final var input: Input? {
     get { core.withLock { _ in storedInput } }
     set {

@@ -21,8 +21,8 @@ struct DependencyCycle {
   ///
   /// O(n + e), without recursion. Finished operations are not looked at: they wait for nothing.
   static func search(from root: Operation, steps limit: Int = .max) -> Search {
-    // Each operation is looked at at another moment, and what changes meanwhile may look like a circle. It is one if all
-    // of its operations still wait as they did when the last of them was looked at.
+    // Each operation is looked at at another moment, and what changes meanwhile may look like a circle. It is one if
+    // all of its operations still wait as they did when the last of them was looked at.
     for _ in 0..<3 {
       let (search, circle) = attempt(from: root, steps: limit)
       guard case .found = search else { return search }

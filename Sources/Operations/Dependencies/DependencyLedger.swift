@@ -82,8 +82,8 @@ struct DependencyLedger {
   private(set) var hasMadeGate = false
   /// Gates that somebody has been told to open, and has not reported open.
   private(set) var openingGates = 0
-  /// Foundation has been told that the operation has to wait, and has not asked again since. A nudge does not change that:
-  /// the answer may be noted after it.
+  /// Foundation has been told that the operation has to wait, and has not asked again since. A nudge does not change
+  /// that: the answer may be noted after it.
   private(set) var hasDenied = false
   /// Whoever reports the gate open is to nudge Foundation.
   private(set) var nudgesWhenOpen = false
@@ -235,8 +235,8 @@ struct DependencyLedger {
   /// It asks, and notes the answer, in two steps. If the gate opens in between, it believes the older answer; what it
   /// does about that is to ask once more, and to note the answer, but not to run the operation.
   ///
-  /// - Returns: Whether Foundation is to be nudged now, if it holds the operation for ready. A gate that opens later finds
-  ///   everything in its place, and one that is just being opened is followed by a nudge.
+  /// - Returns: Whether Foundation is to be nudged now, if it holds the operation for ready. A gate that opens later
+  ///   finds everything in its place, and one that is just being opened is followed by a nudge.
   mutating func lookAgain(isCancelled: Bool) -> Bool {
     guard hasMadeGate else { return false }
     if isCancelled { return true }

@@ -1,7 +1,7 @@
 public import Foundation
 
-/// Where `==>` binds: tighter than assignment, the ternary operator and `??`, so that `let last = a ==> b` is the chain's
-/// end.
+/// Where `==>` binds: tighter than assignment, the ternary operator and `??`, so that `let last = a ==> b` is the
+/// chain's end.
 precedencegroup OperationChaining {
   associativity: left
   higherThan: AssignmentPrecedence, TernaryPrecedence, NilCoalescingPrecedence

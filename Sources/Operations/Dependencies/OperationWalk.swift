@@ -4,8 +4,8 @@ import Foundation
 enum OperationWalk {
   /// The operations and whatever they wait for, directly or not, that is still free; each once, dependencies first.
   ///
-  /// What has been started, or is in a queue or a group, is somebody else's, and so is what that waits for. O(n + e), and
-  /// no recursion.
+  /// What has been started, or is in a queue or a group, is somebody else's, and so is what that waits for. O(n + e),
+  /// and no recursion.
   static func withDependencies(_ operations: [Operation]) -> [Operation] {
     var seen: Set<ObjectIdentifier> = []
     var result: [Operation] = []

@@ -28,8 +28,8 @@ struct WaitNode: Hashable {
     var edition = 0
   }
 
-  /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the start
-  /// of the group around it. A dependency that was named repeatedly is repeated.
+  /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the
+  /// start of the group around it. A dependency that was named repeatedly is repeated.
   ///
   /// An operation that has been cancelled waits for its members at most.
   var wait: Wait { wait(evenIfCancelled: false) }

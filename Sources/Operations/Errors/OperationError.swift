@@ -77,8 +77,8 @@ public func ~= (code: OperationError.Code, error: any Error) -> Bool {
   (error as? OperationError)?.code == code
 }
 
-/// An error as a person would want to read it: its own words if it has some, else its Swift description; the name of its
-/// type if that is empty, for a sentence that ends in nothing says nothing.
+/// An error as a person would want to read it: its own words if it has some, else its Swift description; the name of
+/// its type if that is empty, for a sentence that ends in nothing says nothing.
 func describe(_ error: any Error) -> String {
   if error is CancellationError { return "cancelled" }
   let text = (error as? any LocalizedError)?.errorDescription ?? String(describing: error)

@@ -2,8 +2,8 @@ import Foundation
 
 /// The errors at the bottom of others' causes.
 ///
-/// Causes are a tree, and operations that fail because others failed make it grow with each of them: a few levels of pairs
-/// are thousands of branches. So there is a bound to what is kept, and to what is looked at to find it.
+/// Causes are a tree, and operations that fail because others failed make it grow with each of them: a few levels of
+/// pairs are thousands of branches. So there is a bound to what is kept, and to what is looked at to find it.
 struct RootCauses: Sendable {
   /// How many are kept; those that look the same count once.
   private static let limit = 8

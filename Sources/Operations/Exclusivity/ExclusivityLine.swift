@@ -1,7 +1,7 @@
 /// The tickets of those who want a key, in the order in which they get it.
 ///
-/// Whoever leaves from the middle keeps its slot, until that has come to the front: so leaving costs the same however long
-/// the line is.
+/// Whoever leaves from the middle keeps its slot, until that has come to the front: so leaving costs the same however
+/// long the line is.
 struct ExclusivityLine {
   /// In order. The first has not left; of the others some may have.
   var slots: ArraySlice<Int> { tickets[head...] }

@@ -1,16 +1,16 @@
 /// Who holds which keys, and who waits for them in which order: a value, without effects.
 ///
-/// All who want a key stand in one line for it, in the order of asking, and whoever is first in the lines of all its keys
-/// holds them. They join all their lines at once, so nobody waits in a circle, and everybody gets to the front.
+/// All who want a key stand in one line for it, in the order of asking, and whoever is first in the lines of all its
+/// keys holds them. They join all their lines at once, so nobody waits in a circle, and everybody gets to the front.
 ///
 /// What runs inside a holder stands in a line of its own for that key, *within* the holder: so it is let in, and its
-/// siblings exclude each other. The holder keeps its place until those have left, too. And as a holder does not leave before
-/// what runs inside it has, that goes, for any other key, before those who wait for the holder.
+/// siblings exclude each other. The holder keeps its place until those have left, too. And as a holder does not leave
+/// before what runs inside it has, that goes, for any other key, before those who wait for the holder.
 ///
-/// Those who hold their keys may still wait for a slot of their queue: they *begin* when they have both. What runs inside an
-/// operation that has such a slot goes before them, too, and gets what they hold. Nobody waits for ever: all waits that
-/// close a circle come from somebody inside of something, who either goes before others, or sends them to the end of their
-/// lines, or is turned away.
+/// Those who hold their keys may still wait for a slot of their queue: they *begin* when they have both. What runs
+/// inside an operation that has such a slot goes before them, too, and gets what they hold. Nobody waits for ever: all
+/// waits that close a circle come from somebody inside of something, who either goes before others, or sends them to
+/// the end of their lines, or is turned away.
 struct ExclusivityTable<Claimant> {
   /// In the order of asking.
   typealias Ticket = Int
@@ -172,7 +172,8 @@ struct ExclusivityTable<Claimant> {
 
   // MARK: Who waits for whom
 
-  /// All who wait, directly or not, for what the applicant runs inside of to leave; and those of them who wait for a slot.
+  /// All who wait, directly or not, for what the applicant runs inside of to leave; and those of them who wait for a
+  /// slot.
   ///
   /// - Parameter throughSlots: Whether to wait for a slot, where somebody has one who waits, counts.
   private func waiting(for applicant: Applicant, throughSlots: Bool) -> (all: Set<Ticket>, slow: Set<Ticket>) {
@@ -222,7 +223,8 @@ struct ExclusivityTable<Claimant> {
     return true
   }
 
-  /// Somebody has got a slot, and not its keys any more: it waits with the slot, and so goes before those who wait for that.
+  /// Somebody has got a slot, and not its keys any more: it waits with the slot, and so goes before those who wait for
+  /// that.
   ///
   /// - Returns: The ticket it has from now on.
   mutating func waitInSlot(_ old: Ticket) -> (Ticket, Moves) {

@@ -6,8 +6,8 @@ extension GroupOperation {
   /// As with a queue, but members ask once their group has begun. A member is let in if a group around it, however far
   /// out, holds the key, and members of such a group exclude each other as others do.
   ///
-  /// - Returns: False if the operation was dropped at once, which it can only be in a group that has begun. Its error is
-  ///   one of the group's then.
+  /// - Returns: False if the operation was dropped at once, which it can only be in a group that has begun. Its error
+  ///   is one of the group's then.
   @discardableResult
   public final func addOperation(
     _ operation: Operation,

@@ -11,13 +11,14 @@ extension OperationQueue {
   /// ``addOperation(_:exclusive:policy:in:)`` does. Whoever asks before it has finished gets its outcome, too; the next
   /// caller after its end, or after it has been cancelled, starts a new one. What holds the key itself must not ask.
   ///
-  /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last one
-  /// cancels it, and leaves when it has finished.
+  /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last
+  /// one cancels it, and leaves when it has finished.
   ///
   /// - Parameters:
   ///   - key: What the callers share. One key always leads to values of one type.
   ///   - domain: Where the key means something.
-  ///   - make: Makes the operation, which is in no queue or group, a new one each time. Called by the caller that starts it.
+  ///   - make: Makes the operation, which is in no queue or group, a new one each time. Called by the caller that
+  ///     starts it.
   /// - Throws: What ``AsyncOperation/completed()`` throws.
   public func run<T: Sendable>(
     sharing key: ExclusivityKey,

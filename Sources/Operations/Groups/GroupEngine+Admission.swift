@@ -154,8 +154,8 @@ extension Operation {
   /// A plain Foundation operation has finished before what it waits for, because it was cancelled: on Linux Foundation
   /// would use a pointer to it when that finishes, whether it is still there or not.
   ///
-  /// All of them, for one that calls itself finished may not have told Foundation yet; and not before the end, or Foundation
-  /// would take a cancelled operation for one that waits for less than nothing, and is not ready.
+  /// All of them, for one that calls itself finished may not have told Foundation yet; and not before the end, or
+  /// Foundation would take a cancelled operation for one that waits for less than nothing, and is not ready.
   func forgetDependencies() {
     for operation in dependencies { removeDependency(operation) }
   }

@@ -4,8 +4,8 @@ import Synchronization
 /// Runs the members of a group.
 ///
 /// Members are not enqueued one by one: Foundation walks all the waiting operations of a queue at every finish. The
-/// engine has a list of the ready ones, fed by their ledgers, and a few runners on a private queue that take from it. No
-/// thread waits for anything here, so groups may be nested to any depth.
+/// engine has a list of the ready ones, fed by their ledgers, and a few runners on a private queue that take from it.
+/// No thread waits for anything here, so groups may be nested to any depth.
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   let state = Locked(State())
   /// A runner is releasing finished members at this moment.

@@ -9,12 +9,12 @@ public import Foundation
 ///
 /// A member may be any Foundation operation, a group included, to any depth. Members start when what they wait for has
 /// finished, inside the group or outside; among the ready ones those of higher `queuePriority` first, then in the order
-/// they became ready. A group runs its members itself, in O(n + e) for n members with e dependencies, and never blocks a
-/// thread: it is asynchronous, so a group in a queue of one holds that queue's slot, and its members run beside it.
+/// they became ready. A group runs its members itself, in O(n + e) for n members with e dependencies, and never blocks
+/// a thread: it is asynchronous, so a group in a queue of one holds that queue's slot, and its members run beside it.
 ///
 /// - **Errors** of the members become the group's: see ``AsyncOperation/errors``, ``failures`` and ``ErrorPolicy``.
-/// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them have;
-///   those that have not started finish unexecuted, also in a group that is cancelled before its start.
+/// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them
+///   have; those that have not started finish unexecuted, also in a group that is cancelled before its start.
 /// - **Members that wait for each other** in a circle end the group with ``OperationError/Code/dependencyCycle``, which
 ///   names them; a group also waits for its members. A circle is found when the group starts, when a member closes it
 ///   later, or, if it is a long one, when nothing else moves. One that is closed by a dependency added later to an
@@ -86,8 +86,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Adds a member: before the group starts, or while it runs, from any thread, a member's `execute` included.
   ///
-  /// In a group that is being cancelled, or has finished because of that, the newcomer is cancelled and finishes without
-  /// executing. A group cannot finish while one of its members is executing, so that a member may always add another.
+  /// In a group that is being cancelled, or has finished because of that, the newcomer is cancelled and finishes
+  /// without executing. A group cannot finish while one of its members is executing, so that a member may always add
+  /// another.
   ///
   /// - Precondition: The operation has not been started and is in no queue and no group; the group has not finished by
   ///   itself.
@@ -96,8 +97,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds several members at once, which is cheaper than one by one.
   public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
 
-  /// Adds an operation, and whatever it waits for that is in no queue or group yet, as the braces do: a pipeline made of
-  /// `map` and `pass`, say, of which only the end is at hand.
+  /// Adds an operation, and whatever it waits for that is in no queue or group yet, as the braces do: a pipeline made
+  /// of `map` and `pass`, say, of which only the end is at hand.
   public final func addGraph(endingIn last: Operation) {
     add(OperationWalk.withDependencies([last]), skipping: .taken)
   }
@@ -141,7 +142,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  /// A suspended group starts no more members; those that execute go on, and when they were the last, the group finishes.
+  /// A suspended group starts no more members; those that execute go on, and when they were the last, the group
+  /// finishes.
   ///
   /// A group that starts suspended and without members waits for some. Cancelling a suspended group finishes it.
   public final var isSuspended: Bool {
@@ -158,9 +160,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set { policy.withLock { $0 = newValue } }
   }
 
-  /// How far the group has come: a unit a member, or its ``AsyncOperation/progressWeight``; those of a member that reports
-  /// its own progress, and of a nested group, fill as that comes along. A member that has finished is done, whatever way it
-  /// did.
+  /// How far the group has come: a unit a member, or its ``AsyncOperation/progressWeight``; those of a member that
+  /// reports its own progress, and of a nested group, fill as that comes along. A member that has finished is done,
+  /// whatever way it did.
   ///
   /// May be a child of another Progress, and have further children. Cancelling it cancels the group. Foundation's
   /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised: see
@@ -169,8 +171,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine.sharedProgress(of: self)
   }
 
-  /// How far the group has come, from 0 to 1, each time that changes: first what it is now, last the 1 of a group that has
-  /// finished. Whoever is slow gets the newest.
+  /// How far the group has come, from 0 to 1, each time that changes: first what it is now, last the 1 of a group that
+  /// has finished. Whoever is slow gets the newest. It goes back when members are added.
   ///
   /// ```swift
   /// for await fraction in group.progressUpdates { bar.show(fraction) }
@@ -196,8 +198,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// A member has finished: translate its errors, or drop them, by returning others.
   ///
-  /// Called once for every member, with no errors if it has succeeded, on the thread where it finished or another of its
-  /// siblings did; never two calls at once. What is returned becomes the group's. The default returns `errors`.
+  /// Called once for every member, with no errors if it has succeeded, on the thread where it finished or another of
+  /// its siblings did; never two calls at once. What is returned becomes the group's. The default returns `errors`.
   ///
   /// More members may be added here: the group does not finish before the call returns.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }

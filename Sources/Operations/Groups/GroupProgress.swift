@@ -1,10 +1,11 @@
 import Foundation
 
-/// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and collects the
-/// changes to be made when that is released.
+/// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and collects
+/// the changes to be made when that is released.
 ///
 /// A Progress is made when it is asked for, and kept up to date from then on. A member that reports its own units, as a
-/// nested group does, becomes a child of it, by a copy: its own stays free to be anybody's child, which it can be only once.
+/// nested group does, becomes a child of it, by a copy: its own stays free to be anybody's child, which it can be only
+/// once.
 struct GroupProgress {
   /// An unfinished member that is not just one unit that is done or is not.
   struct Part {
@@ -54,7 +55,8 @@ struct GroupProgress {
     if isFollowed, part?.isReporting != true { change.completed += weight }
   }
 
-  /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for them.
+  /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for
+  /// them.
   ///
   /// - Returns: The members that report and whose parts are still open.
   mutating func end() -> [AsyncOperation] {

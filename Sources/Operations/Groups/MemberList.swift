@@ -2,8 +2,8 @@ import Foundation
 
 /// The unfinished members of a group, in the order they came.
 ///
-/// Each has an index that stays its own, so that taking one out costs the same however many there are. What has been taken
-/// out at the front is given back; a gap in the middle costs a word until then.
+/// Each has an index that stays its own, so that taking one out costs the same however many there are. What has been
+/// taken out at the front is given back; a gap in the middle costs a word until then.
 struct MemberList {
   private var slots: [Operation?] = []
   private var firstIndex = 0

@@ -10,10 +10,10 @@ public import Foundation
 /// }
 /// ```
 ///
-/// An operation brings along what it waits for, directly or not, as long as that has not started and is not in a queue or
-/// group already. One that is named repeatedly counts once. What a plain Foundation operation is in cannot be seen, nor
-/// that one of ours was enqueued by a verb of Foundation's own: where a member waits for such an operation, give the group
-/// an array instead.
+/// An operation brings along what it waits for, directly or not, as long as that has not started and is not in a queue
+/// or group already. One that is named repeatedly counts once. What a plain Foundation operation is in cannot be seen,
+/// nor that one of ours was enqueued by a verb of Foundation's own: where a member waits for such an operation, give
+/// the group an array instead.
 @resultBuilder
 public enum OperationBuilder {
   /// An operation, with what it was chained to by `==>` in the braces.

@@ -41,8 +41,8 @@ struct ClockTimer: Sendable {
   func cancel() { cancellation() }
 }
 
-/// A clock that calls back by itself, without a task that sleeps: one that a test moves by hand, where everything that is
-/// due has been done when the call that moves it returns.
+/// A clock that calls back by itself, without a task that sleeps: one that a test moves by hand, where everything that
+/// is due has been done when the call that moves it returns.
 package protocol TimerClock: Clock where Duration == Swift.Duration {
   /// - Returns: What cancels the call.
   func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void

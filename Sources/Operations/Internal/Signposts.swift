@@ -3,8 +3,8 @@ import os
 
 /// Intervals that Instruments shows among those of the system.
 ///
-/// The interval is found again by its number, so that nothing has to be kept between its beginning and its end, which may
-/// come on another thread: what `beginState(id:)` is there for.
+/// The interval is found again by its number, so that nothing has to be kept between its beginning and its end, which
+/// may come on another thread: what `beginState(id:)` is there for.
 enum Signposts {
   private static let signposter = OSSignposter(subsystem: "Operations", category: "Operations")
 

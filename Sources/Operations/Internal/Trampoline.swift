@@ -1,8 +1,8 @@
 /// Runs work that would otherwise nest without bound one piece after another.
 ///
 /// The end of a group can be the end of the group around it, and so on outwards; the release of an operation can be the
-/// release of the one it waited for, and so on backwards. Both recurse once a level, and a thread's stack is as small as
-/// 512 KiB. Up to ``inlineDepth`` levels run where they are asked for, deeper ones when the stack has unwound.
+/// release of the one it waited for, and so on backwards. Both recurse once a level, and a thread's stack is as small
+/// as 512 KiB. Up to ``inlineDepth`` levels run where they are asked for, deeper ones when the stack has unwound.
 enum Trampoline {
   private static let inlineDepth = 16
   private static let current = ThreadLocal<Frame>()

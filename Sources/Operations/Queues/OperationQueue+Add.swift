@@ -1,8 +1,8 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Adds an operation of the toolkit. Foundation's own, plus what it takes on Linux that no wake-up is lost if the last
-  /// dependency finishes at this moment on another thread.
+  /// Adds an operation of the toolkit. Foundation's own, plus what it takes on Linux that no wake-up is lost if the
+  /// last dependency finishes at this moment on another thread.
   ///
   /// - Precondition: The operation has not been started and is in no queue and no group.
   public func addOperation(_ operation: AsyncOperation) {

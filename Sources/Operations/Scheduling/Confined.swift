@@ -42,7 +42,8 @@ public struct Confined<Value> {
   /// class it is `_name.lastValue`.
   public var lastValue: Value { unsafe cell.pointee.value }
 
-  /// The value, for the compiler, which calls this where the property is read or changed. Traps off the object's scheduler.
+  /// The value, for the compiler, which calls this where the property is read or changed. Traps off the object's
+  /// scheduler.
   @inlinable
   public static subscript<Owner: Schedulable>(
     _enclosingInstance owner: Owner,

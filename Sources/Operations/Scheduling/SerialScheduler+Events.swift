@@ -53,8 +53,8 @@ extension SerialScheduler {
   /// Has an event run on the main actor that makes the earlier ones under the same key superfluous, as far as they have
   /// not begun: so a view shows the latest of many changes.
   ///
-  /// The keys are those of the whole main scheduler: two views that mean an update each need two of them. An object's own
-  /// keys are those of ``Schedulable`` and ``SchedulableObject``.
+  /// The keys are those of the whole main scheduler: two views that mean an update each need two of them. An object's
+  /// own keys are those of ``Schedulable`` and ``SchedulableObject``.
   ///
   /// - Returns: True: the main scheduler is never shut down.
   @discardableResult

@@ -54,9 +54,9 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
 
   /// The queue on which the events are run, for operations that belong among them.
   ///
-  /// Its `maxConcurrentOperationCount` is 1, and setting another traps, as does setting an `underlyingQueue`, or waiting
-  /// from within until it is empty. An asynchronous operation in it keeps the
-  /// scheduler until it has finished. `cancelAllOperations` cancels the operations that were added, and no events.
+  /// Its `maxConcurrentOperationCount` is 1, and setting another traps, as does setting an `underlyingQueue`, or
+  /// waiting from within until it is empty. An asynchronous operation in it keeps the scheduler until it has finished.
+  /// `cancelAllOperations` cancels the operations that were added, and no events.
   ///
   /// An operation does not keep the scheduler alive, as events do: if nobody else does, ``current`` is nil in it.
   /// Foundation asks for its `isReady` while the line is locked: one that is overridden must neither schedule anything

@@ -135,7 +135,7 @@ struct ComingFromOtherToolkitsSnippets {
     let (session, url) = (PageSession(), URL(filePath: "/page"))
     let logged = Journal<Bool>()
     let log: @Sendable (Result<Page, any Error>) -> Void = { logged.write((try? $0.get()) != nil) }
-    let download = TaskOperation { try await session.data(from: url) }
+    let download = TaskOperation { try await session.data(from: url).0 }
     let parse = download.map { data in try JSONDecoder().decode(Page.self, from: data) }
     parse.onFinish { result in log(result) }
     let page = try await queue.run(graphEndingIn: parse)

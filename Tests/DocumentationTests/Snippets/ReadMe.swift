@@ -1,4 +1,4 @@
-import Foundation
+import Foundation  // and FoundationNetworking, for URLSession on Linux
 import Operations
 import OperationsTestSupport
 import Testing

@@ -360,8 +360,8 @@ struct ExclusivityTableTests {
       if actors.contains(where: { $0.slots != nil }) { drain(takingSlots: true) }
     }
 
-    /// Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would get to
-    /// the front.
+    /// Whoever can begin does, and whoever has leaves when those inside it have. If nobody else came everybody would
+    /// get to the front.
     private func drain(takingSlots: Bool) {
       var rest = self
       var isMoving = true

@@ -19,9 +19,9 @@ struct LedgerInterleavingTests {
     walk.expectSuccess(states: 3_000, schedules: 40_000_000_000)
   }
 
-  // Foundation's own spelling, without the look afterwards, leaves two gaps that a third thread can open: as for Foundation's
-  // own operations, an answer may be noted by the one who enqueues after the operation has been cancelled; or has become
-  // ready, if somebody asked in between. So what follows goes for the verbs.
+  // Foundation's own spelling, without the look afterwards, leaves two gaps that a third thread can open: as for
+  // Foundation's own operations, an answer may be noted by the one who enqueues after the operation has been cancelled;
+  // or has become ready, if somebody asked in between. So what follows goes for the verbs.
 
   @Test func whoAsksInBetweenLosesNoWakeUp() {
     var walk = Walk()

@@ -3,8 +3,8 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Names from hell (one of a megabyte is in ``HostileTrapTests``), through everything that speaks of operations by name. None changes what is done, and none gets out of the
-/// line, the label or the string that it is in.
+/// Names from hell (one of a megabyte is in ``HostileTrapTests``), through everything that speaks of operations by
+/// name. None changes what is done, and none gets out of the line, the label or the string that it is in.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileNameTests {
   static let names = [
@@ -82,7 +82,8 @@ struct HostileNameTests {
     queue.isSuspended = false
   }
 
-  /// A diagram of operations of this name has as many lines, and as many marks of its language, as one of harmless names.
+  /// A diagram of operations of this name has as many lines, and as many marks of its language, as one of harmless
+  /// names.
   @Test(arguments: names) func inGraphs(_ name: String) {
     func graph(_ name: String) -> OperationGraph {
       let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))

@@ -4,11 +4,11 @@ import Testing
 
 @testable import Operations
 
-/// The wake-up that Foundation on Linux may lose is too rare to be waited for (7 in 276,000): these tests see to it that
-/// the verbs of the toolkit make Foundation look at the operation once more when it is in the queue.
+/// The wake-up that Foundation on Linux may lose is too rare to be waited for (7 in 276,000): these tests see to it
+/// that the verbs of the toolkit make Foundation look at the operation once more when it is in the queue.
 struct NudgeTests {
-  /// Opens the gate of an operation between Foundation's enqueueing and the end of the verb, and forgets that Foundation
-  /// has ever asked.
+  /// Opens the gate of an operation between Foundation's enqueueing and the end of the verb, and forgets that
+  /// Foundation has ever asked.
   private final class ForgetfulQueue: OperationQueue, @unchecked Sendable {
     override func addOperation(_ operation: Operation) {
       super.addOperation(operation)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Operations
 
-/// Random operations and groups, of both kinds and in several queues, under random keys and policies, that wait for each other
-/// and are cancelled at moments that the machine chooses.
+/// Random operations and groups, of both kinds and in several queues, under random keys and policies, that wait for
+/// each other and are cancelled at moments that the machine chooses.
 ///
 /// `RANDOM_GRAPH_SEED=17 swift test --filter RandomExclusivity` replays a seed.
 @Suite(.timeLimit(.minutes(5)))
@@ -84,8 +84,8 @@ struct RandomExclusivityTests {
 
     private func policy() -> ExclusivityPolicy { one(of: 5) ? .drop : one(of: 8) ? .replace : .wait }
 
-    /// - Parameter limited: A plain operation that has its keys but no slot cannot give them back: it is for where there is
-    ///   no limit.
+    /// - Parameter limited: A plain operation that has its keys but no slot cannot give them back: it is for where
+    ///   there is no limit.
     private func leaf(_ keys: [ExclusivityKey], inside outer: [Int], limited: Bool) -> Operation {
       let token = LiveCount.Token(live)
       let watch = watch

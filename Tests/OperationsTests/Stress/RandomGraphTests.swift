@@ -6,8 +6,8 @@ import Testing
 
 /// Random graphs of hundreds of operations, failing, cancelled and finishing in every way there is.
 ///
-/// The seed of each round is in the test's name and in every failure: `RANDOM_GRAPH_SEED=17 swift test --filter RandomGraph`
-/// replays one.
+/// The seed of each round is in the test's name and in every failure: `RANDOM_GRAPH_SEED=17 swift test --filter
+/// RandomGraph` replays one.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomGraphTests {
   private enum Way: CaseIterable {

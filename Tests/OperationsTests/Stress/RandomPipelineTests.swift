@@ -4,8 +4,8 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Random networks of values: operations that pass, map, zip, collect, branch, wait for conditions, time out, pause and try
-/// again, failing and cancelled at moments that the machine chooses.
+/// Random networks of values: operations that pass, map, zip, collect, branch, wait for conditions, time out, pause and
+/// try again, failing and cancelled at moments that the machine chooses.
 ///
 /// `RANDOM_GRAPH_SEED=17 swift test --filter RandomPipeline` replays a seed.
 @Suite(.timeLimit(.minutes(5)))

@@ -22,7 +22,8 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension OperationGraph {
-  /// The same graph with how long operations execute. Nil is not known, and counts as nothing, as what is negative does.
+  /// The same graph with how long operations execute. Nil is not known, and counts as nothing, as what is negative
+  /// does.
   ///
   /// ```swift
   /// let estimated = OperationGraph([importer]).withDurations { node in

@@ -23,8 +23,8 @@ public struct Backoff: Sendable {
   ///   - initial: The first pause.
   ///   - multiplier: How much longer each pause is than the one before.
   ///   - cap: The longest pause.
-  ///   - jitter: How much of each pause is left to chance, from 0 to 1, so that many who failed together do not come back
-  ///     together. With 0.5 a pause of 8 s takes from 4 s to 8 s, with 1 from none at all.
+  ///   - jitter: How much of each pause is left to chance, from 0 to 1, so that many who failed together do not come
+  ///     back together. With 0.5 a pause of 8 s takes from 4 s to 8 s, with 1 from none at all.
   public static func exponential(
     initial: Duration,
     multiplier: Double = 2,

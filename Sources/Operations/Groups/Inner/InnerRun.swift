@@ -56,7 +56,8 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// Runs `operation`, with what it waits for, inside this one. It is cancelled with this one, and `body` then still called.
+  /// Runs `operation`, with what it waits for, inside this one. It is cancelled with this one, and `body` then still
+  /// called.
   func runInside<Inner: OutputOperation>(
     _ operation: Inner,
     then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void

@@ -6,16 +6,16 @@
 /// }
 /// ```
 ///
-/// Each attempt is an operation of its own, which runs inside this one together with what it waits for, as far as that is
-/// in no queue or group yet. The value of the first that succeeds is the value; the error of the last one is the error, and
-/// ``attemptErrors`` are all of them.
+/// Each attempt is an operation of its own, which runs inside this one together with what it waits for, as far as that
+/// is in no queue or group yet. The value of the first that succeeds is the value; the error of the last one is the
+/// error, and ``attemptErrors`` are all of them.
 ///
 /// - **Pauses** follow the operation's ``AsyncOperation/clock``. They hold no thread, and give the slot back that the
-///   operation has in a group, so that other members run meanwhile. (A slot of an OperationQueue cannot be given back. One
-///   that has keys keeps its slot: who takes that might wait for them.)
+///   operation has in a group, so that other members run meanwhile. (A slot of an OperationQueue cannot be given back.
+///   One that has keys keeps its slot: who takes that might wait for them.)
 /// - **Cancelling** ends the pause, or cancels the attempt that runs, and there is no further one. An attempt that is
-///   cancelled by itself, without an error, cancels this operation: somebody does not want it done. One that timed out is
-///   tried again.
+///   cancelled by itself, without an error, cancels this operation: somebody does not want it done. One that timed out
+///   is tried again.
 /// - **Its own timeout** counts over all attempts and pauses.
 public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let attempts: Int
@@ -32,7 +32,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// - Parameters:
   ///   - attempts: How often to try in all, the first time included. From 1 up.
   ///   - backoff: How long to wait between two attempts.
-  ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the last.
+  ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the
+  ///     last.
   ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the attempt's error.
   ///     Called on the thread on which the operation executes for the first one, for the others on one of the system's.
   public convenience init(
