@@ -8,8 +8,9 @@ extension OperationQueue {
   /// ```
   ///
   /// The first caller makes the operation, in this queue and under the key, which excludes others as
-  /// ``addOperation(_:exclusive:policy:in:)`` does. Whoever asks before it has finished gets its outcome, too; the next
-  /// caller after its end, or after it has been cancelled, starts a new one. What holds the key itself must not ask.
+  /// ``addOperation(_:exclusive:policy:in:)-(_,ExclusivityKey...,_,_)`` does. Whoever asks before it has finished gets
+  /// its outcome, too; the next caller after its end, or after it has been cancelled, starts a new one. What holds the
+  /// key itself must not ask.
   ///
   /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last
   /// one cancels it, and leaves when it has finished.

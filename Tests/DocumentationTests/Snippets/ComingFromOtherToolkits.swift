@@ -128,7 +128,8 @@ struct ComingFromOtherToolkitsSnippets {
   private struct Page: Codable, Sendable, Equatable { var title: String }
 
   private struct PageSession: Sendable {
-    func data(from url: URL) async throws -> Data { Data(#"{"title": "Hello"}"#.utf8) }
+    /// As Foundation's, a pair.
+    func data(from url: URL) async throws -> (Data, URL) { (Data(#"{"title": "Hello"}"#.utf8), url) }
   }
 
   @Test func aValueIsPassedOn() async throws {
