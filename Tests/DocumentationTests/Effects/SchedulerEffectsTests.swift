@@ -126,6 +126,7 @@ struct SchedulerEffectsTests {
     await reports.reaches(1)
     end.signal()
     await scheduler.drained()
+    scheduler.watchdog = nil
     #expect(reports.entries == [false])
   }
 

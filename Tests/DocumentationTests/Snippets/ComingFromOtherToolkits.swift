@@ -24,7 +24,8 @@ actor LoginSession {
   }
 }
 
-private let loginQueue = OperationQueue()
+/// A new one for each, which the key joins: one that lives as long as the process would look like a leak.
+private var loginQueue: OperationQueue { OperationQueue() }
 
 extension OperationCondition {
   static var mayUseCamera: Self {
@@ -56,14 +57,19 @@ struct ComingFromOtherToolkitsSnippets {
 
   /// A client with a completion handler, which a test answers.
   final class Client: Sendable {
-    let sent = Journal<@Sendable ((any Error)?) -> Void>()
-    let stopped = Journal<Bool>()
+    let (sent, stopped) = (Journal<Bool>(), Journal<Bool>())
+    private let completion = Locked<(@Sendable ((any Error)?) -> Void)?>(nil)
 
-    func send(_ file: File, _ completion: @escaping @Sendable ((any Error)?) -> Void) { sent.write(completion) }
+    func send(_ file: File, _ completion: @escaping @Sendable ((any Error)?) -> Void) {
+      self.completion.withLock { $0 = completion }
+      sent.write(true)
+    }
+
+    func answer(_ error: (any Error)? = nil) { completion.withLock { $0.take() }?(error) }
 
     func stop(_ file: File) {
       stopped.write(true)
-      sent.entries.last?(CancellationError())
+      answer(CancellationError())
     }
   }
 
@@ -92,7 +98,7 @@ struct ComingFromOtherToolkitsSnippets {
     queue.addOperation(upload)
     await client.sent.reaches(1)
     #expect(upload.isExecuting)
-    client.sent.entries[0](nil)
+    client.answer()
     try await upload.completed()
 
     let cancelled = Upload(File(), by: client)

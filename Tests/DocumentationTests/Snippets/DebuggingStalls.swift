@@ -304,6 +304,8 @@ struct DebuggingStallsSnippets {
       log.cancel()
       await task.value
       await show.finished()
+      await OperationQueue.main.finished()
+      await queue.finished()
     }
   }
   #endif

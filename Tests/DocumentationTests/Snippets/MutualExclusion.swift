@@ -36,6 +36,12 @@ private enum Dialogs {
 
     func addAction(_ action: UIAlertAction) { actions.append(action) }
 
+    /// Somebody chooses an action, upon which the alert goes.
+    func choose(_ index: Int) {
+      presenter?.presented = nil
+      actions[index].handler(actions[index])
+    }
+
     override func dismiss(animated: Bool, completion: @escaping () -> Void) {
       presenter?.presented = nil
       completion()
@@ -69,7 +75,7 @@ private enum Dialogs {
 
     override func executeOnMain() {
       let controller = UIAlertController(title: nil, message: message, preferredStyle: .alert)
-      controller.addAction(UIAlertAction(title: "OK", style: .default) { [self] _ in finish() })
+      controller.addAction(UIAlertAction(title: "OK", style: .default) { [self] _ in end() })
       self.controller = controller
       presenter().present(controller, animated: true)
     }
@@ -78,8 +84,13 @@ private enum Dialogs {
     override func didCancel() {
       Task { @MainActor in
         guard let controller else { return finish() }
-        controller.dismiss(animated: true) { self.finish() }
+        controller.dismiss(animated: true) { self.end() }
       }
+    }
+
+    @MainActor private func end() {
+      controller = nil  // or the two would keep each other
+      finish()
     }
   }
 
@@ -166,7 +177,7 @@ extension SharedDomainSnippets {
       while window.rootViewController?.presented == nil { await Task.yield() }
       let alert = try #require(window.rootViewController?.presented)
       #expect(alert.message == "No network" && shown.isExecuting)
-      alert.actions[0].handler(alert.actions[0])
+      alert.choose(0)
       try await shown.completed()
       #expect(dropped.allSatisfy { $0.errors.first is OperationError })
     }
@@ -246,6 +257,7 @@ extension SharedDomainSnippets {
       await clock.waitForSleepers()
       clock.advance(by: .seconds(30))
       await next.finished()
+      holder.gate.open()
       #expect(next.isSuccessful)
     }
   }

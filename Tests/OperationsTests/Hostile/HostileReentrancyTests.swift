@@ -38,6 +38,16 @@ private final class CallingOperation: AsyncOperation, @unchecked Sendable {
   override func didFinish() { body(self) }
 }
 
+/// The operation that calls, which is not kept by what it calls.
+private final class Itself: @unchecked Sendable {
+  private weak var operation: AsyncOperation?
+
+  /// Before the operation is started.
+  func write(_ operation: AsyncOperation) { self.operation = operation }
+
+  func `do`(_ body: @Sendable (AsyncOperation) -> Void) { if let operation { body(operation) } }
+}
+
 /// Whatever may be done to an operation, done in whatever it calls: it ends once, and nothing hangs.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileReentrancyTests {
@@ -194,9 +204,9 @@ struct HostileReentrancyTests {
       return producer.pass(to: AsyncOperation()) { consumer, _ in body(consumer) }
     },
     Callback("a transformation") { body in
-      let itself = Journal<AsyncOperation>()
+      let itself = Itself()
       let transform = TransformOperation<Int, Int> { value in
-        for operation in itself.entries { body(operation) }
+        itself.do(body)
         return value
       }
       transform.input = 1
@@ -204,28 +214,28 @@ struct HostileReentrancyTests {
       return transform
     },
     Callback("a task") { body in
-      let itself = Journal<AsyncOperation>()
+      let itself = Itself()
       let task = TaskOperation<Int> {
-        for operation in itself.entries { body(operation) }
+        itself.do(body)
         return 1
       }
       itself.write(task)
       return task
     },
     Callback("retryIf and make") { body in
-      let itself = Journal<AsyncOperation>()
+      let itself = Itself()
       let retry = RetryOperation<Int>(
         attempts: 3,
         backoff: Backoff { _ in
-          for operation in itself.entries { body(operation) }
+          itself.do(body)
           return .zero
         },
         retryIf: { _, _ in
-          for operation in itself.entries { body(operation) }
+          itself.do(body)
           return true
         },
         { attempt in
-          for operation in itself.entries { body(operation) }
+          itself.do(body)
           return ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
         }
       )
@@ -233,10 +243,10 @@ struct HostileReentrancyTests {
       return retry
     },
     Callback("flatMap") { body in
-      let itself = Journal<AsyncOperation>()
+      let itself = Itself()
       let producer = ResultOperation { 1 }
       let next = producer.flatMap { value in
-        for operation in itself.entries { body(operation) }
+        itself.do(body)
         return ResultOperation { value }
       }
       itself.write(next)
@@ -244,10 +254,10 @@ struct HostileReentrancyTests {
       return next
     },
     Callback("a member of the group") { body in
-      let itself = Journal<AsyncOperation>()
+      let itself = Itself()
       let group = GroupOperation([
         AsyncBlockOperation { member in
-          for operation in itself.entries { body(operation) }
+          itself.do(body)
           member.finish()
         },
         AsyncOperation(),
