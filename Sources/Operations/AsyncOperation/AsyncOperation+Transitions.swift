@@ -101,12 +101,19 @@ extension AsyncOperation {
   private func settle(_ end: OperationCore.End) {
     end.extras?.progress?.end()
     end.extras?.admission?.operationDidFinish()
+    if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
+    // A group that cancels the others because of a failure does so before those who waited for this can begin.
+    let isFailureFirst = end.failed && end.starter?.hearsOfFailuresFirst == true
+    if isFailureFirst { tellStarter(of: end) }
     for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
-    if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
-    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
+    if !isFailureFirst { tellStarter(of: end) }
     if let extras = end.extras { AsyncOperation.letGo(of: extras) }
     for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
+  }
+
+  private func tellStarter(of end: OperationCore.End) {
+    end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
   }
 
   // MARK: Cancelling

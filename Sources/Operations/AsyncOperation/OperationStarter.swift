@@ -8,6 +8,9 @@ class OperationStarter: @unchecked Sendable {
 
   init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
 
+  /// Whether it has to hear of an operation that failed before those do that waited for it.
+  var hearsOfFailuresFirst: Bool { false }
+
   /// The operation has finished, and its observers have heard of it.
   ///
   /// - Parameters:

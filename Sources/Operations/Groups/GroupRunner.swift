@@ -61,6 +61,8 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   /// Whether this is the current thread's runner, and `member` is the one it runs.
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
+  override var hearsOfFailuresFirst: Bool { true }
+
   override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
     let isHere = isRunning(member)
     if isHere { hasFinished = true }

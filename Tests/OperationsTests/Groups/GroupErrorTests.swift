@@ -68,6 +68,27 @@ struct GroupErrorTests {
     #expect(journal.entries == ["a", "b"])
   }
 
+  /// Notes whether who waits for a failure could begin before the group has heard of it.
+  private final class LookingGroup: GroupOperation, @unchecked Sendable {
+    let couldBegin = Journal<Bool>()
+
+    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+      if !errors.isEmpty { couldBegin.write(operations.contains { $0.name == "next" && $0.isReady }) }
+      return errors
+    }
+  }
+
+  @Test func whoWaitsForAFailureCannotBeginBeforeTheOthersAreCancelled() async {
+    let failing = AsyncBlockOperation { operation in
+      DispatchQueue.global().async { operation.finish(with: TestError("a")) }
+    }
+    let group = LookingGroup([failing, NoteOperation("next", journal).waits(for: failing)])
+    group.errorPolicy = .cancelOnFailure
+    queue.addOperation(group)
+    await group.finished()
+    #expect(group.couldBegin.entries == [false] && journal.entries.isEmpty)
+  }
+
   @Test func cancelOnFailureCancelsTheOthersAndWhatComesLater() async {
     let held = HeldOperation()
     let never = NoteOperation("never", journal)
