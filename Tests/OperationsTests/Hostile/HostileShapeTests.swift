@@ -139,7 +139,11 @@ struct HostileShapeTests {
       let group = nested(leaf, levels: levels)
       (group.clock, group.timeout) = (clock, .seconds(1))
       leaf.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .seconds(1)) }))
-      return await ending(group)
+      let end = await ending(group)
+      // It is not waited for, and would stay.
+      leaf.gate.open()
+      await leaf.finished()
+      return end
     },
     HostileCase("an error in groups in groups", gets: "\(levels + 1) names, boom") {
       let group = nested(AsyncBlockOperation { $0.finish(with: TestError("boom")) }, levels: levels)
