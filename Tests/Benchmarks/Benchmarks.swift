@@ -29,7 +29,7 @@ struct Benchmarks {
     var seed: UInt64?
     let benchmarks =
       GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
-      + DiagnosticsBenchmarks.all
+      + DiagnosticsBenchmarks.all + DependencyGrowthBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }

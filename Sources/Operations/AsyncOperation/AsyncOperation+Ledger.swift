@@ -105,9 +105,10 @@ extension AsyncOperation {
 
   /// Lets go of what an operation waited for, without recursion down a long chain: `dependencies` must be the last
   /// reference to them that the caller holds.
-  static func release(_ dependencies: consuming [DependencyLedger.Dependency]) {
+  static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
     var operations: [AnyObject] = []
-    while let dependency = dependencies.popLast() {
+    while let slot = dependencies.popLast() {
+      guard let dependency = slot else { continue }
       if case .foreign(let operation, let relay) = dependency { relay.stop(waitingFor: [operation]) }
       operations.append(dependency.operation)
     }

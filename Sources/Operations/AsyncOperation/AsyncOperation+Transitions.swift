@@ -105,11 +105,11 @@ extension AsyncOperation {
     // A group that cancels the others because of a failure does so before those who waited for this can begin.
     let isFailureFirst = end.failed && end.starter?.hearsOfFailuresFirst == true
     if isFailureFirst { tellStarter(of: end) }
-    for dependent in end.remains.dependents { dependent.operation?.dependencyDidFinish() }
+    for dependent in end.remains.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
     if !isFailureFirst { tellStarter(of: end) }
     if let extras = end.extras { AsyncOperation.letGo(of: extras) }
-    for case .foreign(let operation, let relay) in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
+    for case .foreign(let operation, let relay)? in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
   }
 
   private func tellStarter(of end: OperationCore.End) {

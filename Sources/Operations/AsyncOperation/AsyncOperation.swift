@@ -275,7 +275,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// What the operation waits for, each named once. Empty when it has finished.
   public final override var dependencies: [Operation] {
-    let dependencies = core.withLock { $0.ledger.dependencies }
+    let dependencies = core.withLock { $0.ledger.dependencies.entries }
     var seen: Set<ObjectIdentifier> = []
     return dependencies.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
   }

@@ -35,7 +35,7 @@ struct DependencyCycle {
     return .unfinished
   }
 
-  private typealias Visit = (node: WaitNode, edition: Int, next: ArraySlice<WaitNode>)
+  private typealias Visit = (node: WaitNode, edition: Int32, next: ArraySlice<WaitNode>)
 
   private static func attempt(from root: Operation, steps limit: Int) -> (Search, circle: [Visit]) {
     let root = WaitNode(root)

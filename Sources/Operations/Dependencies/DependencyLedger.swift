@@ -6,7 +6,7 @@ import Foundation
 /// edge a dependency, and only if it asks: on Linux its own edges are quadratic in a queue and point to memory that may
 /// be gone. See ``AsyncOperation/isReady``.
 struct DependencyLedger {
-  enum Dependency {
+  enum Dependency: LedgerEntry {
     /// An operation of the toolkit, which tells us itself.
     case own(AsyncOperation)
     /// Any other, which a relay waits for.
@@ -18,6 +18,8 @@ struct DependencyLedger {
       case .foreign(let operation, _): operation
       }
     }
+
+    var identity: ObjectIdentifier { ObjectIdentifier(operation) }
   }
 
   enum CountAction {
@@ -50,10 +52,9 @@ struct DependencyLedger {
     case waitingBehindNew(gate: Operation)
   }
 
-  struct WeakDependent {
+  struct WeakDependent: LedgerEntry {
     /// Compared before the reference is looked at, which costs more. It may be that of a later object as well.
     let identity: ObjectIdentifier
-    /// Nil also if it has been taken back.
     weak var operation: AsyncOperation?
 
     init(_ operation: AsyncOperation) {
@@ -64,24 +65,26 @@ struct DependencyLedger {
 
   /// What an operation lets go of when it ends.
   struct Remains {
-    var dependencies: [Dependency] = []
-    var dependents: [WeakDependent] = []
+    var dependencies: [Dependency?]
+    var dependents: [WeakDependent?]
   }
 
+  // In an order that leaves no gaps: every operation has one of these.
+
   /// What is waited for. Never changed without a new ``edition``.
-  private(set) var dependencies: [Dependency] = [] { didSet { edition += 1 } }
-  /// Tells whether the dependencies have changed since one has looked.
-  private(set) var edition = 0
-  private(set) var dependents: [WeakDependent] = []
+  private(set) var dependencies = LedgerList<Dependency>() { didSet { edition &+= 1 } }
+  private(set) var dependents = LedgerList<WeakDependent>()
+  private(set) var gate: Operation?
   private(set) var remaining = 0
+  /// Tells whether the dependencies have changed since one has looked.
+  private(set) var edition: Int32 = 0
+  /// Gates that somebody has been told to open, and has not reported open.
+  private(set) var openingGates: Int32 = 0
   private(set) var admission = Admission.notNeeded
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
-  private(set) var gate: Operation?
   private(set) var hasMadeGate = false
-  /// Gates that somebody has been told to open, and has not reported open.
-  private(set) var openingGates = 0
   /// Foundation has been told that the operation has to wait, and has not asked again since. A nudge does not change
   /// that: the answer may be noted after it.
   private(set) var hasDenied = false
@@ -122,13 +125,10 @@ struct DependencyLedger {
   ///
   /// - Returns: The relays that waited for it.
   mutating func remove(_ operation: Operation) -> [FinishRelay] {
-    var relays: [FinishRelay] = []
-    dependencies.removeAll { dependency in
-      guard dependency.operation === operation else { return false }
-      if case .foreign(_, let relay) = dependency { relays.append(relay) }
-      return true
+    dependencies.remove(ObjectIdentifier(operation)).compactMap { dependency in
+      if case .foreign(_, let relay) = dependency { return relay }
+      return nil
     }
-    return relays
   }
 
   /// Foundation, or somebody else, asks whether the operation is ready.
@@ -257,10 +257,13 @@ struct DependencyLedger {
   mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {
     guard !isClosed else { return (false, []) }
     var seen: [AsyncOperation?] = []
-    if dependents.count >= 64, dependents.count == dependents.capacity {
+    if dependents.willGrow {
       // Those that have been released leave when the list would grow.
-      seen = dependents.map(\.operation)
-      dependents = zip(dependents, seen).filter { $1 != nil }.map(\.0)
+      dependents.compact { dependent in
+        let operation = dependent.operation
+        seen.append(operation)
+        return operation != nil
+      }
     }
     dependents.append(WeakDependent(dependent))
     return (true, seen)
@@ -268,26 +271,15 @@ struct DependencyLedger {
 
   /// - Returns: How many notices are taken back.
   mutating func remove(dependent: AsyncOperation) -> (count: Int, seen: [AsyncOperation?]) {
-    let identity = ObjectIdentifier(dependent)
-    var (count, seen) = (0, [AsyncOperation?]())
-    for index in dependents.indices where dependents[index].identity == identity {
-      let operation = dependents[index].operation
-      seen.append(operation)
-      guard operation === dependent else { continue }
-      dependents[index].operation = nil
-      count += 1
-    }
-    return (count, seen)
+    let seen = dependents.remove(ObjectIdentifier(dependent)).map(\.operation)
+    return (seen.count { $0 === dependent }, seen)
   }
 
   // MARK: The end
 
   mutating func close() -> Remains {
     isClosed = true
-    let remains = Remains(dependencies: dependencies, dependents: dependents)
-    dependencies = []
-    dependents = []
-    gate = nil
-    return remains
+    defer { gate = nil }
+    return Remains(dependencies: dependencies.takeAll(), dependents: dependents.takeAll())
   }
 }

@@ -25,7 +25,7 @@ struct WaitNode: Hashable {
   /// What has to happen before, and the edition of the ledger that says so.
   struct Wait {
     var next: [WaitNode]
-    var edition = 0
+    var edition: Int32 = 0
   }
 
   /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the
@@ -38,9 +38,11 @@ struct WaitNode: Hashable {
     guard let own = operation as? AsyncOperation else {
       return Wait(next: operation.isCancelled && !evenIfCancelled ? [] : operation.dependencies.map { WaitNode($0) })
     }
-    let (ledger, supervisor, isCancelled) = own.core.withLock { ($0.ledger, $0.supervisor, $0.lifecycle.isCancelled) }
-    var wait = Wait(next: [], edition: ledger.edition)
-    if !isCancelled || evenIfCancelled { wait.next += ledger.dependencies.map { WaitNode($0.operation) } }
+    let (dependencies, edition, supervisor, isCancelled) = own.core.withLock { core in
+      (core.ledger.dependencies.entries, core.ledger.edition, core.supervisor, core.lifecycle.isCancelled)
+    }
+    var wait = Wait(next: [], edition: edition)
+    if !isCancelled || evenIfCancelled { wait.next += dependencies.map { WaitNode($0.operation) } }
     if !isStart { wait.next += own.members.map { WaitNode($0) } }
     if !isCancelled, let group = supervisor?.supervisedGroup, group.state == .pending {
       wait.next.append(WaitNode(group, isStart: true))

@@ -16,7 +16,7 @@ extension GroupEngine {
     state.withLock { $0.members.operations }.allSatisfy { member in
       guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
       if member is GroupOperation { return false }
-      let (index, dependencies) = own.core.withLock { ($0.memberIndex, $0.ledger.dependencies) }
+      let (index, dependencies) = own.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
       return dependencies.allSatisfy { dependency in
         guard case .own(let operation) = dependency else { return false }
         return operation.core.withLock { $0.supervisor === self && $0.memberIndex < index }

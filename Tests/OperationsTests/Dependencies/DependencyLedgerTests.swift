@@ -1,4 +1,5 @@
 import Foundation
+import Soak
 import Testing
 
 @testable import Operations
@@ -74,6 +75,39 @@ struct DependencyLedgerTests {
     var ledger = DependencyLedger()
     for _ in 0..<10_000 { _ = ledger.add(dependent: AsyncOperation()) }
     #expect(ledger.dependents.count < 1000)
+  }
+
+  @Test func aListIsTheSameWithAndWithoutAnIndex() {
+    struct Entry: LedgerEntry, Equatable {
+      let identity: ObjectIdentifier
+      let number: Int
+    }
+    var generator = SeededGenerator(seed: 7)
+    let operations = (0..<150).map { _ in AsyncOperation() }
+    let identities = operations.map { ObjectIdentifier($0) }
+    var list = LedgerList<Entry>()
+    var entries: [Entry] = []
+    for number in 0..<20_000 {
+      let identity = identities[Int.random(in: 0..<150, using: &generator)]
+      // It grows and shrinks in turns.
+      if Int.random(in: 0..<(number / 1_000 % 2 == 0 ? 4 : 2), using: &generator) == 0 {
+        let removed = list.remove(identity)
+        #expect(removed == entries.filter { $0.identity == identity })
+        entries.removeAll { $0.identity == identity }
+      } else {
+        let entry = Entry(identity: identity, number: number)
+        list.append(entry)
+        entries.append(entry)
+      }
+      if number.isMultiple(of: 4_999) {
+        list.compact { $0.number % 3 > 0 }
+        entries.removeAll { $0.number % 3 == 0 }
+      }
+      #expect(list.count == entries.count && list.isEmpty == entries.isEmpty)
+      if number.isMultiple(of: 50) { #expect(list.entries == entries) }
+    }
+    #expect(list.takeAll().compactMap(\.self) == entries && list.isEmpty && list.entries.isEmpty)
+    withExtendedLifetime(operations) {}
   }
 
   // MARK: Wake-ups

@@ -89,6 +89,41 @@ struct FoundationRegressionTests {
     await start(dependent)
   }
 
+  @Test(arguments: [false, true])
+  func removingManyDependenciesInAnyOrder(isForeign: Bool) async {
+    let queue = OperationQueue()
+    let dependencies: [Operation] = (0..<300).map { _ in isForeign ? BlockOperation {} : AsyncOperation() }
+    let (dependent, others) = (AsyncOperation(), (0..<300).map { _ in AsyncOperation() })
+    dependencies ==> dependent
+    dependencies[150] ==> dependent
+    dependencies[7] ==> others
+    for operation in dependencies.shuffled() where operation !== dependencies[42] {
+      dependent.removeDependency(operation)
+    }
+    for other in others.shuffled() { other.removeDependency(dependencies[7]) }
+    #expect(dependent.dependencies == [dependencies[42]] && !dependent.isReady)
+    #expect(others.allSatisfy { $0.dependencies.isEmpty && $0.isReady })
+    queue.addOperation(dependent)
+    queue.addOperation(dependencies[42])
+    await dependent.finished()
+  }
+
+  @Test func removingADependencyWhileOthersLookAtThem() async {
+    let dependencies = (0..<8).map { _ in AsyncOperation() }
+    let dependent = AsyncOperation()
+    await onThreads(4) { thread in
+      for round in 0..<2_000 {
+        if thread > 0 {
+          _ = dependent.dependencies.count
+          continue
+        }
+        dependent.addDependency(dependencies[round % 8])
+        if round % 8 > 2 { dependent.removeDependency(dependencies[round % 8]) }
+      }
+    }
+    #expect(dependent.dependencies.count == 3)
+  }
+
   @Test func removingADependencyWhileItFinishes() async {
     for _ in 0..<500 {
       let held = HeldOperation()

@@ -74,7 +74,7 @@ struct LedgerWorld: InterleavedWorld {
       admission: ledger.admission,
       flags: [ledger.isWatched, ledger.hasMadeGate, ledger.hasDenied, ledger.nudgesWhenOpen, ledger.isClosed],
       gate: ledger.gate.flatMap { gate in gates.firstIndex { $0 === gate } },
-      openingGates: ledger.openingGates,
+      openingGates: Int(ledger.openingGates),
       books: books,
       deeds: deeds
     )

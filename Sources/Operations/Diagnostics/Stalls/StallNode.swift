@@ -48,7 +48,7 @@ struct StallNode {
   /// What must not have changed if it is to be believed that several operations waited at the same time.
   struct Stamp: Equatable {
     var phase = OperationLifecycle.Phase.pending
-    var edition = 0
+    var edition: Int32 = 0
     var isCancelled = false
   }
 
