@@ -20,6 +20,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     /// Taken by execution or, if that never comes, by the end.
     var transfer: (@Sendable (Source, Target) throws -> Void)?
     /// A plain target must not go away before its dependencies have finished: Foundation, on Linux, would use it still.
+    /// Kept until the adapter has finished, whatever way it does.
     var plainTarget: Target?
     var hasTransferred = false
     /// What there was not to transfer.
@@ -62,6 +63,13 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.policy = policy
     job = Locked(Job(transfer: transfer, plainTarget: target is AsyncOperation ? nil : target))
     super.init()
+    whenSettled { [job] in
+      let target = job.withLock { job in
+        defer { job.plainTarget = nil }
+        return job.plainTarget
+      }
+      withExtendedLifetime(target) {}
+    }
     // Through the adapter it would wait for itself.
     target.refuseSelfDependency(source)
     source ==> self ==> target
@@ -96,7 +104,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   /// Before the target can see that this has finished.
   override func willFinish() {
     let job = job.withLock { job in
-      defer { (job.transfer, job.plainTarget, job.missing) = (nil, nil, nil) }
+      defer { (job.transfer, job.missing) = (nil, nil) }
       return job
     }
     guard !job.hasTransferred, let target, !target.isCancelled, !target.isFinished else { return }

@@ -83,6 +83,32 @@ struct AdapterOperationTests {
     #expect(target.isCancelled)
   }
 
+  @Test(arguments: [false, true])
+  func oneThatAnObserverEndsKeepsItsTargetAlive(cancels: Bool) async {
+    for _ in 0..<20 {
+      let live = LiveCount()
+      do {
+        let source = AsyncOperation()
+        let adapter: AdapterOperation<AsyncOperation, CountedPlain>
+        do { adapter = AdapterOperation(from: source, to: CountedPlain(live)) { _, _ in } }
+        adapter.addObserver(
+          OperationObserver(didStart: { adapter in
+            if cancels { adapter.cancel() }
+            adapter.finish()
+          })
+        )
+        queue.addOperations([source, adapter])
+        await adapter.finished()
+      }
+      await live.none()
+    }
+  }
+
+  private final class CountedPlain: Operation, @unchecked Sendable {
+    private let token: LiveCount.Token
+    init(_ live: LiveCount) { token = LiveCount.Token(live) }
+  }
+
   @Test func anOptionalInputIsTransferredAllTheSame() async {
     let source = AsyncBlockOperation { $0.finish(with: TestError("broken")) }
     let target = Own()
