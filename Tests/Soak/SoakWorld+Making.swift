@@ -34,7 +34,11 @@ extension SoakWorld {
     case .collect:
       let all = collect(item.inputs.map(output), input: item.isInputOptional ? .optional : .required)
       return [all, all.map { try work($0) }]
-    case .flatMap: return [output(item.inputs[0]).flatMap { value in ResultOperation { try work([value]) } }]
+    case .flatMap:
+      // Two lead to one operation, if it may run in either of them.
+      let isShared = item.keys.isEmpty && item.index.isMultiple(of: 2)
+      if isShared { return flatMaps(of: item) }
+      return [output(item.inputs[0]).flatMap { value in ResultOperation { try work([value]) } }]
     case .adapted:
       let operation = SoakOperation(item, self)
       let adapter = AdapterOperation(from: output(item.inputs[0]), to: operation) { source, target in
@@ -70,6 +74,27 @@ extension SoakWorld {
       if item.cancelsOnFailure { group.errorPolicy = .cancelOnFailure }
       group.isSuspended = item.isSuspended
       return [group]
+    }
+  }
+
+  /// Two that race for one operation: the second follows it.
+  private func flatMaps(of item: SoakItem) -> [Operation] {
+    let token = LiveCount.Token(live)
+    let shared = Locked<ResultOperation<Int>?>(nil)
+    return (0..<2).map { _ in
+      output(item.inputs[0]).flatMap { value -> ResultOperation<Int> in
+        let new = ResultOperation<Int> {
+          try withExtendedLifetime(token) {
+            if item.isFailing { throw SoakError(item: item.index) }
+            return item.value(of: [value])
+          }
+        }
+        return shared.withLock { shared in
+          let operation = shared ?? new
+          shared = operation
+          return operation
+        }
+      }
     }
   }
 

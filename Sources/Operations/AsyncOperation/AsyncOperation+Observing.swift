@@ -22,6 +22,20 @@ extension AsyncOperation {
     if isSettled { waiter() }
   }
 
+  /// The same, for a follower that may stop following, and the last of them to be called.
+  final func whenSettled(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
+    let isSettled = core.withLock { core in
+      if !core.isSettled { core.makeExtras().followers[ObjectIdentifier(follower)] = waiter }
+      return core.isSettled
+    }
+    if isSettled { waiter() }
+  }
+
+  final func forget(follower: AnyObject) {
+    let waiter = core.withLock { $0.extras?.followers.removeValue(forKey: ObjectIdentifier(follower)) }
+    withExtendedLifetime(waiter) {}
+  }
+
   /// Who follows the operation from close by: mostly nobody.
   var trace: OperationTrace? { core.withLock { $0.trace } }
 }

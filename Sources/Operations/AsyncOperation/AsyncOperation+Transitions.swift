@@ -107,6 +107,7 @@ extension AsyncOperation {
     if isFailureFirst { tellStarter(of: end) }
     for dependent in end.remains.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
+    if let extras = end.extras { for follower in extras.followers.values { follower() } }
     if !isFailureFirst { tellStarter(of: end) }
     if let extras = end.extras { AsyncOperation.letGo(of: extras) }
     for case .foreign(let operation, let relay)? in end.remains.dependencies { relay.stop(waitingFor: [operation]) }

@@ -117,7 +117,7 @@ import Foundation
   mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
     if case .group = place, self.supervisor === supervisor { return .repeated }
     let action = claim(.group, supervisor: supervisor)
-    memberIndex = index
+    if case .claimed = action { memberIndex = index }
     return action
   }
 

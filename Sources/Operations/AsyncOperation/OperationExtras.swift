@@ -32,6 +32,8 @@ final class OperationExtras {
 
   // MARK: Following
 
+  /// Told, in any order, when the operation has settled, unless they do not want to know any more.
+  var followers: [ObjectIdentifier: @Sendable () -> Void] = [:]
   /// Kept beyond the end, so that others who are followed can say that they waited for this one.
   var trace: OperationTrace?
   var progress: OperationProgress?
@@ -65,11 +67,12 @@ final class OperationExtras {
     var pause: OperationPause?
     var inner: AsyncOperation?
     var progress: OperationProgress?
+    var followers: [ObjectIdentifier: @Sendable () -> Void]
   }
 
   func takeRemains() -> Remains {
     defer {
-      (conditions, handOvers) = ([], [])
+      (conditions, handOvers, followers) = ([], [], [:])
       (admission, deadline, task, pause, inner) = (nil, nil, nil, nil, nil)
     }
     return Remains(
@@ -80,7 +83,8 @@ final class OperationExtras {
       task: task,
       pause: pause,
       inner: inner,
-      progress: progress
+      progress: progress,
+      followers: followers
     )
   }
 }

@@ -103,6 +103,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     add(OperationWalk.withDependencies([last]), skipping: .taken)
   }
 
+  /// Adds an operation, unless it is in a queue or a group, or has been started.
+  ///
+  /// - Returns: Whether it is a member now, of a group that had none.
+  final func addIfFree(_ operation: Operation) -> Bool {
+    add([operation], skipping: .taken)
+    return !operations.isEmpty
+  }
+
   private func add(_ operations: [Operation], skipping: GroupEngine.Skipping) {
     if operations.isEmpty { return }
     if engine.add(operations, to: self, skipping: skipping) == .refused {

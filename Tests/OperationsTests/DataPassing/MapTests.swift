@@ -1,12 +1,20 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 /// Operations made of others' values.
 @Suite(.timeLimit(.minutes(5)))
 struct MapTests {
   private let queue = OperationQueue()
+
+  /// Executes until it is finished from outside.
+  private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
+    override func execute() {}
+
+    var followerCount: Int { core.withLock { $0.waiters.count + ($0.extras?.followers.count ?? 0) } }
+  }
 
   @Test func mapInOneLine() async throws {
     let length = try await queue.run(graphEndingIn: ResultOperation { "four" }.map(\.count).map { $0 * 10 })
@@ -162,7 +170,7 @@ struct MapTests {
       return y
     }
     let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: page) }
-    #expect(error?.code == .dependencyCycle && error?.message.contains("“x” waits for “y” waits for “x”") == true)
+    #expect(error?.code == .dependencyCycle && error?.message.contains("“y” waits for “x” waits for “y”") == true)
   }
 
   @Test func whatRunsInsideTakesTheClock() async throws {
@@ -195,6 +203,75 @@ struct MapTests {
     shared.gate.open()
     #expect(try await first.value == "token")
     #expect(try await queue.run(graphEndingIn: ResultOperation { 3 }.flatMap { _ in login }) == "token")
+  }
+
+  @Test func ofTwoThatLeadToOneOperationTheSecondFollowsIt() async throws {
+    for round in 0..<2_000 {
+      let source = ResultOperation { round }
+      let shared = source.map { $0 + 1 }
+      let both = (0..<2).map { _ in ResultOperation { 0 }.flatMap { _ in shared } }
+      let queue = OperationQueue()
+      await onThreads(2) { queue.addGraph(endingIn: both[$0]) }
+      for operation in both {
+        await operation.finished()
+        #expect(try operation.result?.get() == round + 1)
+      }
+    }
+  }
+
+  @Test func ofTwoThatTakeInOneDependencyTheSecondWaitsForIt() async throws {
+    for round in 0..<2_000 {
+      let shared = ResultOperation { round }
+      let both = (0..<2).map { number in ResultOperation { 0 }.flatMap { _ in shared.map { $0 + number } } }
+      let queue = OperationQueue()
+      await onThreads(2) { queue.addGraph(endingIn: both[$0]) }
+      for (number, operation) in both.enumerated() {
+        await operation.finished()
+        #expect(try operation.result?.get() == round + number)
+      }
+    }
+  }
+
+  @Test func oneThatIsCancelledForgetsWhatItFollowed() async throws {
+    let followed = HeldResult()
+    queue.addOperation(followed)
+    for round in 0..<100 {
+      let operation = ResultOperation { 0 }.flatMap { _ in followed }
+      let begun = Gate()
+      operation.addObserver(OperationObserver(didStart: { _ in begun.open() }))
+      queue.addGraph(endingIn: operation)
+      await begun.opened()
+      // Half of them may be on their way to follow it, the others do.
+      while round.isMultiple(of: 2), followed.followerCount == 0 { await Task.yield() }
+      operation.cancel()
+      await operation.finished()
+    }
+    // One that was cancelled on its way there has ended a moment before it could forget it.
+    while followed.followerCount > 0 { await Task.yield() }
+    followed.finish(returning: 1)
+    await followed.finished()
+  }
+
+  @Test func aChainOfThoseThatFollowEachOtherEndsWithoutRecursion() async throws {
+    let first = HeldResult()
+    queue.addOperation(first)
+    var chain: [ResultOperation<Int>] = [first]
+    let group = GroupOperation()
+    for _ in 0..<20_000 {
+      let operation = ResultOperation { 0 }.flatMap { [last = chain[chain.count - 1]] _ in last }
+      chain.append(operation)
+      group.addGraph(endingIn: operation)
+    }
+    let executing = chain.dropFirst().map { operation in
+      let gate = Gate()
+      operation.addObserver(OperationObserver(didStart: { _ in gate.open() }))
+      return gate
+    }
+    queue.addOperation(group)
+    for gate in executing { await gate.opened() }
+    try await onSmallStack { _ = first.finish(returning: 7) }
+    await group.finished()
+    #expect(try chain[chain.count - 1].result?.get() == 7)
   }
 
   // MARK: onFinish

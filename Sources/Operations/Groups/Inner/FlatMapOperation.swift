@@ -7,7 +7,13 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
   /// Taken by execution or, if that never comes, by the end.
   private var next: (@Sendable (Input) throws -> Next)?
 
-  private let isFollowing = Locked(false)
+  /// The operation of somebody else that it follows.
+  private let followed = Locked(Followed())
+
+  private struct Followed {
+    var isSome = false
+    weak var operation: Next?
+  }
 
   init(_ next: @escaping @Sendable (Input) throws -> Next) {
     self.next = next
@@ -22,18 +28,24 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     do {
       let operation = try next(input)
       refuseSelfDependency(operation)
-      if operation.isFree { runInside(operation) { self.end(with: $0) } } else { follow(operation) }
+      if !runInsideIfFree(operation, then: { self.end(with: $0) }) { follow(operation) }
     } catch { finish(with: error) }
   }
 
   /// It is somebody else's: in a queue or group, or finished.
   private func follow(_ operation: Next) {
-    isFollowing.withLock { $0 = true }
+    followed.withLock { $0 = Followed(isSome: true, operation: operation) }
     if isCancelled { return finish() }
-    operation.whenSettled { [unowned operation] in
-      self.end(with: operation.result ?? .failure(operation.outputMissingError))
+    operation.whenSettled(for: self) { [unowned operation] in
+      let result = operation.result ?? .failure(operation.outputMissingError)
+      // Another flatMap may follow this one, and so on.
+      Trampoline.run { self.end(with: result) }
     }
+    // If it has been ended meanwhile, that may have been too early to forget it.
+    if !isExecuting { operation.forget(follower: self) }
   }
+
+  override func willFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
 
   /// A cancellation is no failure: around it a group would count it as one.
   private func end(with result: Result<Output, any Error>) {
@@ -44,7 +56,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
   }
 
   override func didCancel() {
-    if isFollowing.withLock({ $0 }) { finish() }
+    if followed.withLock({ $0.isSome }) { finish() }
   }
 
   override func dropWork() { next = nil }

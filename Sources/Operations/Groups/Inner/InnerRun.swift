@@ -10,14 +10,18 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   private let supervisor: InnerSupervisor
   private let whenFinished: @Sendable (Result<Output, any Error>) -> Void
 
+  /// - Parameter group: One of its own, which has taken the operation.
   init(
     _ operation: some OutputOperation<Output>,
+    in group: GroupOperation,
     inside outer: AsyncOperation,
     _ whenFinished: @escaping @Sendable (Result<Output, any Error>) -> Void
   ) {
     self.operation = operation
     self.whenFinished = whenFinished
-    group = GroupOperation(outer.displayName) { operation }
+    self.group = group
+    // What the operation waits for comes second: who has not got the operation does not get that.
+    group.addGraph(endingIn: operation)
     group.qualityOfService = outer.qualityOfService
     // Or everything that runs inside, which may be far in, would look for it all the way out.
     group.clock = outer.clock
@@ -56,12 +60,26 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// Runs `operation`, with what it waits for, inside this one. It is cancelled with this one, and `body` then still
-  /// called.
+  /// Runs `operation`, with what it waits for that is free, inside this one. It is cancelled with this one, and `body`
+  /// then still called.
   func runInside<Inner: OutputOperation>(
     _ operation: Inner,
     then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void
   ) {
-    InnerRun(operation, inside: self, body).start(for: self)
+    let group = GroupOperation(displayName, [operation])
+    InnerRun(operation, in: group, inside: self, body).start(for: self)
+  }
+
+  /// The same, if `operation` is free. Otherwise does nothing, and returns false.
+  func runInsideIfFree<Inner: OutputOperation>(
+    _ operation: Inner,
+    then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void
+  ) -> Bool {
+    // Mostly that is known before a group is made for it.
+    guard operation.isFree else { return false }
+    let group = GroupOperation(displayName, [])
+    guard group.addIfFree(operation) else { return false }
+    InnerRun(operation, in: group, inside: self, body).start(for: self)
+    return true
   }
 }

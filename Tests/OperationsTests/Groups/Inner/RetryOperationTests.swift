@@ -432,6 +432,19 @@ struct RetryOperationTests {
     }
     await live.none()
   }
+
+  @Test func ofTwoThatTakeInOneDependencyTheSecondWaitsForIt() async throws {
+    for round in 0..<2_000 {
+      let shared = ResultOperation { round }
+      let both = (0..<2).map { number in RetryOperation(attempts: 1) { _ in shared.map { $0 + number } } }
+      let queue = OperationQueue()
+      await onThreads(2) { queue.addOperation(both[$0]) }
+      for (number, operation) in both.enumerated() {
+        await operation.finished()
+        #expect(try operation.result?.get() == round + number)
+      }
+    }
+  }
 }
 
 /// Finishes when the test says so.
