@@ -119,23 +119,63 @@ extension AsyncOperation {
 
   // MARK: Cancelling
 
+  /// Cancels the operation, what is inside it, and so on. Not on top of each other: groups may be nested to any depth.
   func cancel(because error: (any Error)?) {
+    guard let first = beginCancelling(because: error) else { return }
+    var path = [first]
+    while let last = path.indices.last {
+      guard let next = path[last].members.popFirst() else {
+        path.removeLast().end()
+        continue
+      }
+      if let own = next as? AsyncOperation {
+        if let inside = own.beginCancelling(because: nil) { path.append(inside) }
+      } else {
+        path[last].operation.cancel(foreign: next)
+      }
+    }
+  }
+
+  /// A cancellation that has begun, and ends when it has been passed on.
+  private struct Cancellation {
+    let operation: AsyncOperation
+    /// What it has still to be passed on to.
+    var members: ArraySlice<Operation>
+    let task: Task<Void, Never>?
+    let supervisor: OperationSupervisor?
+    let whileExecuting: Bool
+    let skips: Bool
+
+    func end() { operation.end(self) }
+  }
+
+  private func beginCancelling(because error: (any Error)?) -> Cancellation? {
     let (action, observers, supervisor, admission, task, inner, trace) = core.withLock { core in
       let action = core.lifecycle.cancel(error)
       let supervisor = action == .ignore ? nil : core.takeReadiness()
       let extras = core.extras
       return (action, core.observers, supervisor, extras?.admission, extras?.task, extras?.inner, core.trace)
     }
-    guard case .announce(let whileExecuting, let skips) = action else { return }
+    guard case .announce(let whileExecuting, let skips) = action else { return nil }
     trace?.operationWasCancelled()
     for observer in observers { observer.didCancel?(self) }
     admission?.operationWasCancelled()
-    cancelMembers()
-    task?.cancel()
-    if let inner { Trampoline.run { inner.cancel() } }
-    if whileExecuting { didCancel() }
+    return Cancellation(
+      operation: self,
+      members: (inner.map { [$0] } ?? takeMembersToCancel())[...],
+      task: task,
+      supervisor: supervisor,
+      whileExecuting: whileExecuting,
+      skips: skips
+    )
+  }
+
+  private func end(_ cancellation: Cancellation) {
+    membersWereCancelled()
+    cancellation.task?.cancel()
+    if cancellation.whileExecuting { didCancel() }
     super.cancel()
-    supervisor?.memberIsReady(self)
-    if skips { skipExecution() }
+    cancellation.supervisor?.memberIsReady(self)
+    if cancellation.skips { skipExecution() }
   }
 }

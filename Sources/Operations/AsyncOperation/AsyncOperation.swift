@@ -206,8 +206,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Cancels the operation and records why. ``errors`` holds the error, and `run` throws it.
   public final func cancel(with error: any Error) { cancel(because: error) }
 
-  /// Passes the cancellation on. Only a group has anyone to pass it to.
-  func cancelMembers() {}
+  /// What the cancellation is passed on to, once. Only a group has members.
+  func takeMembersToCancel() -> [Operation] { [] }
+
+  /// Passes the cancellation on to a plain Foundation member.
+  func cancel(foreign member: Operation) {}
+
+  /// The cancellation has been passed on.
+  func membersWereCancelled() {}
 
   /// Whether the operation says itself when the time of its timeout begins.
   var startsDeadlineItself: Bool { false }

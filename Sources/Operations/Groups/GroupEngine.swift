@@ -101,16 +101,18 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// Cancels every member, and those that come later, and sees to it that they all finish.
   func cancelMembers() {
-    let members = state.withLock { state -> [Operation]? in
+    for member in takeMembersToCancel() { cancel(member) }
+    membersWereCancelled()
+  }
+
+  /// Members that come later are cancelled as they come.
+  ///
+  /// - Returns: Those to be cancelled now, once. The caller then calls ``membersWereCancelled()``.
+  func takeMembersToCancel() -> [Operation] {
+    state.withLock { state in
       state.schedule.isWindingDown = true
       defer { state.hasCancelledMembers = true }
-      return state.hasCancelledMembers ? nil : state.members.operations
-    }
-    guard let members else { return }
-    // Nested groups pass it on, each on top of the one around it.
-    Trampoline.run { [self] in
-      for member in members { cancel(member) }
-      change { _ in }
+      return state.hasCancelledMembers ? [] : state.members.operations
     }
   }
 
@@ -118,6 +120,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     member.cancel()
     if !(member is AsyncOperation) { foreignMemberIsReady(member) }
   }
+  /// Sees to it that they all finish.
+  func membersWereCancelled() { change { _ in } }
+
 
   /// The group finishes, perhaps before its members have.
   func groupWillFinish() {

@@ -255,7 +255,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func willFinish() { engine.groupWillFinish() }
 
-  final override func cancelMembers() { engine.cancelMembers() }
+  final override func takeMembersToCancel() -> [Operation] { engine.takeMembersToCancel() }
+
+  final override func cancel(foreign member: Operation) { engine.cancel(member) }
+
+  final override func membersWereCancelled() { engine.membersWereCancelled() }
 
   /// Adds errors of the group's own; it finishes when its members have.
   final override func complete(with errors: [any Error]) {

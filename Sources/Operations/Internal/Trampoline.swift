@@ -3,6 +3,9 @@
 /// The end of a group can be the end of the group around it, and so on outwards; the release of an operation can be the
 /// release of the one it waited for, and so on backwards. Both recurse once a level, and a thread's stack is as small
 /// as 512 KiB. Up to ``inlineDepth`` levels run where they are asked for, deeper ones when the stack has unwound.
+///
+/// So only what no caller counts on when a call returns may run here: ends that follow from others, and releases. A
+/// request of a caller's, as `cancel()` is, goes through a list of its own instead.
 enum Trampoline {
   private static let inlineDepth = 16
   private static let current = ThreadLocal<Frame>()

@@ -32,6 +32,45 @@ struct GroupCancellationTests {
     #expect(inner.isFinished && leaf.isFinished)
   }
 
+  /// Groups around a leaf, the innermost first.
+  private func nested(_ depth: Int) -> [GroupOperation] {
+    var groups = [GroupOperation([AsyncOperation(), BlockOperation {}])]
+    while groups.count < depth { groups.append(GroupOperation([groups[groups.count - 1], AsyncOperation()])) }
+    return groups
+  }
+
+  @Test(arguments: [1, 15, 16, 17, 100, 20_000])
+  func nestedGroupsAreCancelledWhenCancelReturns(depth: Int) async throws {
+    try await onSmallStack {
+      let groups = nested(depth)
+      let members = groups.flatMap(\.operations)
+      let levels = Journal<Int>()
+      for (level, group) in groups.enumerated() {
+        group.addObserver(OperationObserver(didCancel: { _ in levels.write(level) }))
+      }
+      groups[depth - 1].cancel()
+      #expect(members.allSatisfy { $0.isCancelled })
+      #expect(levels.entries == Array((0..<depth).reversed()), "each group before the ones inside it")
+    }
+  }
+
+  @Test(arguments: [1, 15, 16, 17, 100])
+  func anObserverDeepInsideCancelsBeforeItGoesOn(depth: Int) async {
+    let groups = nested(depth)
+    let other = nested(depth)
+    let members = other.flatMap(\.operations)
+    let seen = Gate()
+    groups[0].addObserver(
+      OperationObserver(didCancel: { _ in
+        other[depth - 1].cancel()
+        if members.allSatisfy(\.isCancelled) { seen.open() }
+      })
+    )
+    groups[depth - 1].cancel()
+    #expect(seen.isOpen)
+    await queue.run(settling: [groups[depth - 1], other[depth - 1]])
+  }
+
   @Test func everyMemberFinishesOfAGroupThatIsCancelledBeforeItsStart() async {
     let (a, b) = (NoteOperation("a", journal), NoteOperation("b", journal))
     let nested = NoteOperation("nested", journal)

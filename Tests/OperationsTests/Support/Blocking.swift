@@ -33,6 +33,15 @@ func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async -> 
   }
 }
 
+/// Runs `body` on a thread whose stack is as small as that of a thread of the system's pool: 512 KiB.
+func onSmallStack<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+  try await withCheckedContinuation { (continuation: CheckedContinuation<Result<T, any Error>, Never>) in
+    let thread = Thread { continuation.resume(returning: Result { try body() }) }
+    thread.stackSize = 512 * 1024
+    thread.start()
+  }.get()
+}
+
 /// Starts a task that has come to where it first waits when this returns.
 @discardableResult
 func immediately<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) -> Task<T, any Error> {
