@@ -37,8 +37,7 @@ extension AsyncOperation {
   /// Tells those who follow the progress of the groups around the operation.
   func progressDidChange() {
     var operation: AsyncOperation? = self
-    while let supervisor = operation?.core.withLock({ $0.supervisor }) {
-      supervisor.publishProgress()
+    while let supervisor = operation?.core.withLock({ $0.supervisor }), supervisor.publishProgress() {
       operation = supervisor.supervisedGroup
     }
   }

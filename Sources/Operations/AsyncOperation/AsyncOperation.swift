@@ -245,9 +245,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// when one of the two counts changes, and at the end.
   public var progress: Progress { ownProgress }
 
-  /// A copy for the group around the operation.
-  func makeProgressCopy() -> Progress { ownProgress.makeCopy() }
-
   /// Nobody waits for what is still to be reported.
   func endProgress() { core.withLock { $0.extras?.progress }?.end() }
 

@@ -1,15 +1,39 @@
 import Foundation
 
-/// The Progress of an operation that reports its own units.
+/// The Progress of a group, or of an operation that reports its own units.
 ///
 /// Foundation's can neither be observed on Linux nor be changed on two threads at once. This one tells its operation of
-/// each change, and makes it under the lock that the package makes all such changes under. The groups around the
-/// operation have copies of it among their children: itself it stays free to be anybody's child, which it can be only
-/// once.
-final class OperationProgress: CancellingProgress, @unchecked Sendable {
+/// each change, and makes it under the lock that the package makes all such changes under. The group around the
+/// operation has a copy of it among its children, which has none itself: so groups may be nested to any depth, and the
+/// original stays free to be anybody's child, which it can be only once. A change goes outwards as far as a copy shows
+/// it.
+///
+/// Cancelling it cancels the operation before `cancel()` returns. On Linux Foundation calls the handler later, on another
+/// thread.
+final class OperationProgress: Progress, @unchecked Sendable {
+  private struct Owner {
+    weak var operation: AsyncOperation?
+  }
+
+  private let owner: Locked<Owner>
   /// Guarded by the ``ProgressLock``.
   private var copies: [Progress] = []
   private var isOver = false
+
+  init(of operation: AsyncOperation) {
+    owner = Locked(Owner(operation: operation))
+    super.init(parent: nil, userInfo: nil)
+    isCancellable = true
+    // For where a parent that is cancelled does not go through `cancel()`.
+    cancellationHandler = { [weak operation] in operation?.cancel() }
+  }
+
+  private var operation: AsyncOperation? { owner.withLock { $0.operation } }
+
+  override func cancel() {
+    super.cancel()
+    operation?.cancel()
+  }
 
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
@@ -26,11 +50,18 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
   }
 
   private func change(_ body: () -> Void) {
-    ProgressLock.exclusively {
+    let isSeen = ProgressLock.exclusively {
       body()
-      for copy in copies { update(copy) }
+      return updateCopies()
     }
-    operation?.progressDidChange()
+    if isSeen { operation?.progressDidChange() }
+  }
+
+  /// Only within ``ProgressLock/exclusively(_:)``, and the copies are to be updated then.
+  func advance(by change: ProgressChange) {
+    if change.total != 0 { super.totalUnitCount += Int64(change.total) }
+    if change.completed != 0 { super.completedUnitCount += Int64(change.completed) }
+    if change.isOver { isOver = true }
   }
 
   /// A copy, which follows from now on.
@@ -38,7 +69,7 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
     ProgressLock.exclusively {
       let copy = Progress.discreteProgress(totalUnitCount: OperationProgress.unitsOfCopy)
       copies.append(copy)
-      update(copy)
+      updateCopies()
       return copy
     }
   }
@@ -57,9 +88,19 @@ final class OperationProgress: CancellingProgress, @unchecked Sendable {
   private static let unitsOfCopy: Int64 = 1_000_000
 
   /// A child that has been complete once stays so for its parent, on Linux. So a copy is not before the operation is.
-  private func update(_ copy: Progress) {
-    let units = Double(OperationProgress.unitsOfCopy)
-    let completed = Int64((min(max(fractionCompleted, 0), 1) * units).rounded())
-    copy.completedUnitCount = isOver ? OperationProgress.unitsOfCopy : min(completed, OperationProgress.unitsOfCopy - 1)
+  ///
+  /// - Returns: Whether there is one that has changed.
+  @discardableResult
+  func updateCopies() -> Bool {
+    if copies.isEmpty { return false }
+    let units = OperationProgress.unitsOfCopy
+    let fraction = min(max(fractionCompleted, 0), 1)
+    let completed = isOver ? units : min(Int64((fraction * Double(units)).rounded()), units - 1)
+    var hasChanged = false
+    for copy in copies where copy.completedUnitCount != completed {
+      copy.completedUnitCount = completed
+      hasChanged = true
+    }
+    return hasChanged
   }
 }

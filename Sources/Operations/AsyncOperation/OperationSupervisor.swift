@@ -16,5 +16,7 @@ class OperationSupervisor: @unchecked Sendable {
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
   /// A member has got on: whoever follows the group's progress hears of it.
-  func publishProgress() {}
+  ///
+  /// - Returns: Whether the group around that one is to hear of it, too.
+  func publishProgress() -> Bool { false }
 }

@@ -56,7 +56,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
         state.isDisbanded = true
         (state.waitingForeignMembers, state.beginWaiters) = ([:], [])
       }
-      let listeners = state.progress.takeListeners()
+      let listeners = state.progress.endUpdates()
       let waiting = state.waitingForeignMembers.values
       return (state.members.operations, state.schedule, waiting, state.beginWaiters, listeners)
     }
@@ -80,11 +80,15 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   /// One at a time, so that the newest is the last.
-  override func publishProgress() {
+  override func publishProgress() -> Bool {
     ProgressLock.exclusively {
-      guard let (progress, listeners) = state.withLock({ $0.progress.audience }) else { return }
-      let fraction = progress.fractionCompleted
-      for listener in listeners { listener.yield(fraction) }
+      let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.audience) }
+      guard let progress else { return false }
+      if !listeners.isEmpty {
+        let fraction = progress.fractionCompleted
+        for listener in listeners { listener.yield(fraction) }
+      }
+      return progress.updateCopies()
     }
   }
 
@@ -116,13 +120,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
+  /// Sees to it that they all finish.
+  func membersWereCancelled() { change { _ in } }
+
   func cancel(_ member: Operation) {
     member.cancel()
     if !(member is AsyncOperation) { foreignMemberIsReady(member) }
   }
-  /// Sees to it that they all finish.
-  func membersWereCancelled() { change { _ in } }
-
 
   /// The group finishes, perhaps before its members have.
   func groupWillFinish() {

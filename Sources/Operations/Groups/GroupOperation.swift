@@ -32,7 +32,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     case cancelOnFailure
   }
 
-  private let engine: GroupEngine
+  let engine: GroupEngine
   private let policy = Locked(ErrorPolicy.collect)
 
   /// A group of exactly these operations. What they wait for is not taken in.
@@ -187,9 +187,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// ```
   ///
   /// Each call makes a stream of its own, for one task.
-  public final var progressUpdates: AsyncStream<Double> { engine.updates(of: progress, for: self) }
-
-  final override func makeProgressCopy() -> Progress { engine.makeProgress() }
+  public final var progressUpdates: AsyncStream<Double> { engine.updates(for: self) }
 
   final override func endProgress() { engine.endProgress() }
 

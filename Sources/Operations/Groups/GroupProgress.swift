@@ -4,8 +4,7 @@ import Foundation
 /// the changes to be made when that is released.
 ///
 /// A Progress is made when it is asked for, and kept up to date from then on. A member that reports its own units, as a
-/// nested group does, becomes a child of it, by a copy: its own stays free to be anybody's child, which it can be only
-/// once.
+/// nested group does, becomes a child of it, by a copy without children: see ``OperationProgress``.
 struct GroupProgress {
   /// An unfinished member that is not just one unit that is done or is not.
   struct Part {
@@ -15,20 +14,20 @@ struct GroupProgress {
   }
 
   private var total = 0
-  /// The total that the progresses have been told.
+  /// The total that the progress has been told.
   private var shownTotal = 0
   private var completed = 0
   private var parts: [ObjectIdentifier: Part] = [:]
   private var isOver = false
-  private var progresses: [Progress] = []
-  private(set) var shared: Progress?
-  /// What they have not been told yet.
+  private(set) var shared: OperationProgress?
+  /// What the progress has not been told yet.
   private var change = ProgressChange()
   private var listeners: [Int: AsyncStream<Double>.Continuation] = [:]
   private var listenersSoFar = 0
+  private var hasEndedUpdates = false
 
-  /// Somebody has asked for a progress.
-  var isFollowed: Bool { !progresses.isEmpty }
+  /// The progress has been asked for.
+  var isFollowed: Bool { shared != nil }
 
   // MARK: Members
 
@@ -66,37 +65,39 @@ struct GroupProgress {
     let unfinished = parts.values.filter(\.isReporting)
     let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
     completed += left
-    if isFollowed { change.completed += left }
+    if isFollowed { (change.completed, change.isOver) = (change.completed + left, true) }
     return unfinished.compactMap(\.operation)
   }
 
   // MARK: Those who follow
 
-  /// Takes up a new progress. What the others have not been told yet has to have been taken.
+  /// Takes up the progress, which is brought up to date by the next change, unless there is one.
   ///
-  /// - Returns: What is to be told it of the past.
-  mutating func follow(_ progress: Progress, isShared: Bool) -> ProgressChange {
-    progresses.append(progress)
-    if isShared { shared = progress }
-    showTotal()
+  /// - Returns: The group's progress.
+  mutating func follow(with new: OperationProgress) -> OperationProgress {
+    if let shared { return shared }
+    shared = new
     let children = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
-    return ProgressChange(total: shownTotal, completed: completed, children: children)
+    change = ProgressChange(completed: completed, children: children, isOver: isOver)
+    return new
   }
 
-  /// What the progresses are to be told, once.
-  mutating func takeChange() -> (change: ProgressChange, progresses: [Progress]) {
+  /// What the progress is to be told, once.
+  mutating func takeChange() -> (progress: OperationProgress, change: ProgressChange)? {
+    guard let shared else { return nil }
     let before = shownTotal
     showTotal()
     defer { change = ProgressChange() }
     change.total = shownTotal - before
-    return (change, progresses)
+    return (shared, change)
   }
 
   /// It does not go back to zero: on Linux Foundation divides by it.
   private mutating func showTotal() { shownTotal = max(total, min(shownTotal, 1)) }
 
-  /// - Returns: What to take the listener out by.
-  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int {
+  /// - Returns: What to take the listener out by, from 1 up. Nil if there is nothing more to tell it.
+  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? {
+    if hasEndedUpdates { return nil }
     listenersSoFar += 1
     listeners[listenersSoFar] = listener
     return listenersSoFar
@@ -106,14 +107,12 @@ struct GroupProgress {
     listeners.removeValue(forKey: number)
   }
 
-  mutating func takeListeners() -> [AsyncStream<Double>.Continuation] {
-    defer { listeners = [:] }
+  /// There is nothing more to tell anybody.
+  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] {
+    defer { (listeners, hasEndedUpdates) = ([:], true) }
     return Array(listeners.values)
   }
 
-  /// Those to tell how far the group has come, and what says so.
-  var audience: (progress: Progress, listeners: [AsyncStream<Double>.Continuation])? {
-    guard !listeners.isEmpty, let shared else { return nil }
-    return (shared, Array(listeners.values))
-  }
+  /// Those to tell how far the group has come.
+  var audience: [AsyncStream<Double>.Continuation] { Array(listeners.values) }
 }
