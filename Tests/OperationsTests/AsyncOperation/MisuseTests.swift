@@ -50,6 +50,23 @@ struct MisuseTests {
     expectSentence("“late” has been started and can no longer wait for “other”", "before", in: result)
   }
 
+  @Test func aPlainOperationTwiceInOneCall() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let operation = BlockOperation {}.named("twice")
+      OperationQueue().addOperations([operation, AsyncOperation(), operation])
+    }
+    expectSentence("“twice” is in this call already and cannot be added", "make a new one", in: result)
+  }
+
+  @Test func aPlainOperationThatHasBeenStarted() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let operation = BlockOperation {}.named("late")
+      operation.start()
+      OperationQueue().addOperations([operation])
+    }
+    expectSentence("“late” has been started already and cannot be added", "make a new one", in: result)
+  }
+
   @Test func enqueuedTwice() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let queue = OperationQueue()
