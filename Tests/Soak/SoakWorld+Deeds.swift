@@ -29,6 +29,16 @@ extension SoakWorld {
     }
   }
 
+  /// From an observer, however deep inside: groups are cancelled when `cancel()` returns, and have one progress.
+  func cancelNested(in index: Int) {
+    var groups = [GroupOperation([AsyncOperation()])]
+    for _ in 0..<(index % 20) { groups.append(GroupOperation([groups[groups.count - 1]])) }
+    let outermost = groups[groups.count - 1]
+    if outermost.progress !== outermost.progress { log.report("\(index) saw a group with two progresses") }
+    outermost.cancel()
+    if !groups.allSatisfy(\.isCancelled) { log.report("\(index) cancelled nested groups, and one was not") }
+  }
+
   /// If nobody else can have been in the middle of cancelling them.
   private func checkMembers(ofCancelled index: Int) {
     let item = plan.items[index]

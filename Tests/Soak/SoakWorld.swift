@@ -71,11 +71,17 @@ final class SoakWorld: @unchecked Sendable {
         },
         didCancel: { [log, weak self] _ in
           log.write(.cancelled(index))
-          if isGroup { self?.bringNewcomers(whenCancelled: index) }
+          if isGroup {
+            self?.bringNewcomers(whenCancelled: index)
+            self?.cancelNested(in: index)
+          }
         },
-        didFinish: { [log, watch] operation in
+        didFinish: { [log, watch, weak self] operation in
           if !operation.isFinished { log.report("\(index) was said to have finished before it had") }
-          if isGroup { watch.leave(index) }
+          if isGroup {
+            watch.leave(index)
+            self?.cancelNested(in: index)
+          }
           log.write(.finished(index))
           withExtendedLifetime(token) {}
         }
