@@ -1,21 +1,28 @@
 import Foundation
 
-/// The unfinished members of a group, in the order they came.
+/// The unfinished members of a group, in the order they were added.
 ///
-/// Each has an index that stays its own, so that taking one out costs the same however many there are. What has been
-/// taken out at the front is given back; a gap in the middle costs a word until then.
+/// Each has an index that never changes, so that removing one costs the same however many there are. The list takes up
+/// room for at most four times as many members as it has.
 struct MemberList {
+  /// The members before ``firstIndex`` that were left when the list was last compacted, in the order of their indexes.
+  private var early: [(index: Int, operation: Operation?)] = []
   private var slots: [Operation?] = []
+  /// The index of the first slot.
   private var firstIndex = 0
-  /// How many slots at the front are empty.
-  private var gap = 0
   private(set) var count = 0
 
-  var operations: [Operation] { slots.compactMap(\.self) }
+  /// How many members the list takes up the room of.
+  var room: Int { early.count + slots.count }
 
-  /// Whether the member of this index has not been taken out.
-  func contains(_ index: Int) -> Bool {
-    slots.indices.contains(index - firstIndex) && slots[index - firstIndex] != nil
+  var operations: [Operation] { early.compactMap(\.operation) + slots.compactMap(\.self) }
+
+  /// Whether the member of this index has not been removed.
+  func contains(_ index: Int) -> Bool { self[index] != nil }
+
+  subscript(index: Int) -> Operation? {
+    if index < firstIndex { return earlyPosition(of: index).flatMap { early[$0].operation } }
+    return slots.indices.contains(index - firstIndex) ? slots[index - firstIndex] : nil
   }
 
   /// - Returns: The index of the first; the others follow.
@@ -26,23 +33,37 @@ struct MemberList {
     return index
   }
 
-  /// - Returns: The member, for the caller to let go of.
+  /// - Returns: The member, which the caller releases.
   mutating func remove(at index: Int) -> Operation? {
-    let position = index - firstIndex
     var operation: Operation?
-    swap(&operation, &slots[position])
+    if index >= firstIndex {
+      swap(&operation, &slots[index - firstIndex])
+    } else if let position = earlyPosition(of: index) {
+      swap(&operation, &early[position].operation)
+    }
     if operation == nil { return nil }
     count -= 1
-    if position == gap { trim() }
+    if room > 64, count * 4 <= room { compact() }
     return operation
   }
 
-  /// Once half of the list is a gap at the front, moving the rest costs every member one move.
-  private mutating func trim() {
-    while gap < slots.count, slots[gap] == nil { gap += 1 }
-    guard gap == slots.count || (gap >= 64 && gap * 2 >= slots.count) else { return }
-    slots.removeFirst(gap)
-    firstIndex += gap
-    gap = 0
+  /// Moves a quarter of the list at most, so that each removal pays for a fraction of a move.
+  private mutating func compact() {
+    early.removeAll { $0.operation == nil }
+    for (position, operation) in slots.enumerated() where operation != nil {
+      early.append((firstIndex + position, operation))
+    }
+    firstIndex += slots.count
+    slots = []
+  }
+
+  /// A binary search.
+  private func earlyPosition(of index: Int) -> Int? {
+    var (low, high) = (0, early.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if early[middle].index < index { low = middle + 1 } else { high = middle }
+    }
+    return low < early.count && early[low].index == index ? low : nil
   }
 }

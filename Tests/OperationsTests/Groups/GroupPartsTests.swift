@@ -33,6 +33,19 @@ struct GroupPartsTests {
     }
   }
 
+  @Test func theMemberListDoesNotGrowWithWhatPassesThrough() {
+    var list = MemberList()
+    let staying = named("staying")
+    _ = list.append([staying])
+    for _ in 0..<100_000 {
+      let index = list.append([named("passing")])
+      _ = list.remove(at: index)
+      #expect(list.room <= 65)
+    }
+    #expect(list.operations == [staying] && list.contains(0) && list[0] === staying)
+    #expect(list.remove(at: 0) === staying && list.remove(at: 0) == nil && list.operations.isEmpty)
+  }
+
   @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
     var schedule = GroupSchedule()
     schedule.limit = 1
