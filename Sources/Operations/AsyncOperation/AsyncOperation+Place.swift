@@ -11,7 +11,7 @@ extension AsyncOperation {
   }
 
   /// Takes the operation for a queue, if it is free.
-  func claimIfFree(for queue: OperationQueue) -> Bool {
+  func claimIfFree(for queue: OperationQueue? = nil) -> Bool {
     if case .claimed = take(for: queue) { return true }
     return false
   }

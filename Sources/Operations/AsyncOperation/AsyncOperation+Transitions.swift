@@ -131,7 +131,7 @@ extension AsyncOperation {
       if let own = next as? AsyncOperation {
         if let inside = own.beginCancelling(because: nil) { path.append(inside) }
       } else {
-        path[last].operation.cancel(foreign: next)
+        next.cancel()
       }
     }
   }

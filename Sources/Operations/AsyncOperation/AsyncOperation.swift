@@ -209,9 +209,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// What the cancellation is passed on to, once. Only a group has members.
   func takeMembersToCancel() -> [Operation] { [] }
 
-  /// Passes the cancellation on to a plain Foundation member.
-  func cancel(foreign member: Operation) {}
-
   /// The cancellation has been passed on.
   func membersWereCancelled() {}
 
@@ -226,6 +223,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// What runs inside this operation. Only a group has any.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
+
+  /// How many there are.
+  var memberCount: Int { core.withLock { $0.extras?.inner == nil ? 0 : 1 } }
 
   // MARK: Progress
 

@@ -117,6 +117,7 @@ import Foundation
   mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
     if case .group = place, self.supervisor === supervisor { return .repeated }
     let action = claim(.group, supervisor: supervisor)
+    // One that is in another group keeps its index there.
     if case .claimed = action { memberIndex = index }
     return action
   }

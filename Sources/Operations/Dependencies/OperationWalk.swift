@@ -42,6 +42,13 @@ enum OperationWalk {
 
   private static func isFree(_ operation: Operation) -> Bool {
     if let own = operation as? AsyncOperation { return own.isFree }
-    return !operation.isExecuting && !operation.isFinished
+    return operation.isFreePlainOperation
+  }
+}
+
+extension Operation {
+  /// Whether a plain Foundation operation may be in no queue or group yet, as far as that can be known.
+  var isFreePlainOperation: Bool {
+    !isExecuting && !isFinished && !(self is PlainMemberGate) && !PlainMemberGate.holds(self)
   }
 }

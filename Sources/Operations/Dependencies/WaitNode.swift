@@ -22,10 +22,30 @@ struct WaitNode: Hashable {
     hasher.combine(isStart)
   }
 
+  enum Kind {
+    case dependency
+    /// A group's end waits for those of its members.
+    case member
+    /// The start of the group around it.
+    case start
+  }
+
   /// What has to happen before, and the edition of the ledger that says so.
   struct Wait {
-    var next: [WaitNode]
+    var dependencies: [WaitNode] = []
+    var members: [WaitNode] = []
+    var start: WaitNode?
     var edition: Int32 = 0
+
+    var next: [WaitNode] { dependencies + members + (start.map { [$0] } ?? []) }
+
+    var count: Int { dependencies.count + members.count + (start == nil ? 0 : 1) }
+
+    subscript(index: Int) -> (node: WaitNode, kind: Kind) {
+      if index < dependencies.count { return (dependencies[index], .dependency) }
+      if index - dependencies.count < members.count { return (members[index - dependencies.count], .member) }
+      return (start ?? dependencies[index], .start)
+    }
   }
 
   /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the
@@ -36,17 +56,25 @@ struct WaitNode: Hashable {
 
   func wait(evenIfCancelled: Bool) -> Wait {
     guard let own = operation as? AsyncOperation else {
-      return Wait(next: operation.isCancelled && !evenIfCancelled ? [] : operation.dependencies.map { WaitNode($0) })
+      let isWaiting = evenIfCancelled || !operation.isCancelled
+      return Wait(dependencies: isWaiting ? operation.dependencies.map { WaitNode($0) } : [])
     }
     let (dependencies, edition, supervisor, isCancelled) = own.core.withLock { core in
       (core.ledger.dependencies.entries, core.ledger.edition, core.supervisor, core.lifecycle.isCancelled)
     }
-    var wait = Wait(next: [], edition: edition)
-    if !isCancelled || evenIfCancelled { wait.next += dependencies.map { WaitNode($0.operation) } }
-    if !isStart { wait.next += own.members.map { WaitNode($0) } }
+    var wait = Wait(edition: edition)
+    if !isCancelled || evenIfCancelled { wait.dependencies = dependencies.map { WaitNode($0.operation) } }
+    if !isStart { wait.members = own.members.map { WaitNode($0) } }
     if !isCancelled, let group = supervisor?.supervisedGroup, group.state == .pending {
-      wait.next.append(WaitNode(group, isStart: true))
+      wait.start = WaitNode(group, isStart: true)
     }
     return wait
+  }
+
+  /// Whether ``wait`` has more than `limit` entries, perhaps: found out without building it.
+  func waitsForMore(than limit: Int) -> Bool {
+    guard let own = operation as? AsyncOperation else { return false }
+    let members = isStart ? 0 : own.memberCount
+    return members + own.core.withLock { $0.ledger.dependencies.count } > limit
   }
 }

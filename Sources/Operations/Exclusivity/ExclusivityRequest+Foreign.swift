@@ -16,5 +16,5 @@ extension ExclusivityRequest {
 }
 
 extension Operation {
-  var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished } }
+  var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
 }

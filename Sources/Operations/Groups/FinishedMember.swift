@@ -6,4 +6,6 @@ struct FinishedMember {
   let index: Int
   /// It has a slot to give back.
   var holdsSlot = true
+  /// The error of a plain Foundation operation, which cannot keep it itself.
+  var error: (any Error)?
 }

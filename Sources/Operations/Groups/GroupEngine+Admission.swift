@@ -14,27 +14,30 @@ extension GroupEngine {
     case refused
   }
 
-  /// Which operations are passed over. Those that are not free otherwise end the program.
-  enum Skipping {
-    case none
-    /// Those that are in this group already.
-    case repeated
-    /// Those that are anywhere already.
-    case taken
+  /// Which operations are added, and what happens to those that cannot be.
+  struct Newcomers {
+    let operations: [Operation]
+    /// Those that the caller named: the program traps if one of them is elsewhere. Nil if it named all of them.
+    var named: Set<ObjectIdentifier>?
+    /// Whether one may be in this group already.
+    var mayRepeat = false
+
+    func isNamed(_ operation: Operation) -> Bool { named?.contains(ObjectIdentifier(operation)) ?? true }
   }
 
   /// Takes operations in.
-  func add(_ operations: [Operation], to outer: GroupOperation, skipping: Skipping) -> Admission {
+  func add(_ newcomers: Newcomers, to outer: GroupOperation) -> Admission {
     let (phase, isOver, isWindingDown) = state.withLock { state in
       // Abandoned and released, it has nobody to see a newcomer to its end.
       let isOver = state.schedule.phase == .ended || (state.isAbandoned && state.group == nil)
       if !isOver { state.schedule.admit(0) }
       return (state.schedule.phase, isOver, state.schedule.isWindingDown)
     }
+    let operations = newcomers.operations
     if isOver {
       // One that was cancelled may have ended by itself before its members could be told of it.
       let isWindingDown = isWindingDown || outer.isCancelled
-      if isWindingDown { for operation in operations { finishUnexecuted(operation) } }
+      if isWindingDown { for operation in operations { finishUnexecuted(operation, of: newcomers) } }
       return isWindingDown ? .cancelled : .refused
     }
     let trace = outer.trace
@@ -42,16 +45,19 @@ extension GroupEngine {
     // In batches that stay in the processor's cache: each operation is touched several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
-      add(operations[start..<end], to: outer, skipping: skipping)
+      add(operations[start..<end], of: newcomers, to: outer)
     }
     // Whoever has begun to follow the group meanwhile may have come before its members.
     if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
-    if phase == .running, !isWindingDown { for operation in operations { searchForCycle(through: operation) } }
+    if phase == .running, !isWindingDown {
+      for operation in operations { searchForCycle(through: operation) }
+      searchForSuspectedCycleSoon()
+    }
     admitted()
     return .admitted
   }
 
-  private func add(_ operations: ArraySlice<Operation>, to outer: GroupOperation, skipping: Skipping) {
+  private func add(_ operations: ArraySlice<Operation>, of newcomers: Newcomers, to outer: GroupOperation) {
     let (firstIndex, isWindingDown) = state.withLock { state in
       state.schedule.admit(operations.count)
       state.progress.add(operations.count)
@@ -59,7 +65,7 @@ extension GroupEngine {
     }
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
-    var skipped: [Int] = []
+    var skipped: Set<Int> = []
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
@@ -68,17 +74,24 @@ extension GroupEngine {
           parts.append(MemberPart(own, index: index))
         }
         if isReady { ready.append(ReadyMember(operation)) }
-      case .repeated where skipping != .none, .refused where skipping == .taken: skipped.append(index)
+      case .repeated where newcomers.mayRepeat: skipped.insert(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
+      // Another thread may have taken it a moment ago: the operation that brought it along depends on it there.
+      case .refused where !newcomers.isNamed(operation): skipped.insert(index)
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
     }
-    for case let group as GroupOperation in parts.lazy.map(\.operation) { group.refuse(enclosing: outer) }
+    let groups = parts.lazy.compactMap { $0.operation as? GroupOperation }
+    for group in groups { group.refuse(enclosing: outer) }
+    let hasGroups = !groups.isEmpty
     // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
-    if isWindingDown || outer.isCancelled { for operation in operations { cancel(operation) } }
+    if isWindingDown || outer.isCancelled {
+      for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) { operation.cancel() }
+    }
     state.withLock { state in
       for index in skipped { _ = state.members.remove(at: index) }
       for part in parts { state.weigh(part) }
+      if hasGroups { state.hasHadGroups = true }
       state.progress.add(-skipped.count)
       state.schedule.append(ready)
       if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
@@ -97,44 +110,16 @@ extension GroupEngine {
     if let own = operation as? AsyncOperation {
       return own.core.withLock { $0.claim(for: self, index: index) }
     }
-    if operation.isExecuting || operation.isFinished { return .refused(because: "has been started") }
-    let isRepeated = state.withLock { state in
-      if state.foreignMembers[ObjectIdentifier(operation)] != nil { return true }
-      state.foreignMembers[ObjectIdentifier(operation)] = index
-      return false
-    }
-    return isRepeated ? .repeated : .claimed(isReady: !waitsForSomething(operation), hasExtras: false)
-  }
-
-  /// Arranges for a plain Foundation member to be taken up when what it waits for has finished.
-  private func waitsForSomething(_ member: Operation) -> Bool {
-    let waitedFor = member.isReady ? [] : member.dependencies.filter { !$0.isFinished }
-    if waitedFor.isEmpty { return false }
-    // The relay keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
-    let relay = FinishRelay { [weak self] in self?.foreignMemberIsReady(member) }
-    let isWaiting = state.withLock { state in
-      if state.hasCancelledMembers { return false }
-      state.waitingForeignMembers[ObjectIdentifier(member)] = ForeignWait(relay: relay, operations: waitedFor)
-      return true
-    }
-    if isWaiting { relay.wait(for: waitedFor) }
-    return isWaiting
-  }
-
-  /// What it waited for has finished, or it has been cancelled. Counts once.
-  func foreignMemberIsReady(_ member: Operation) {
-    let id = ObjectIdentifier(member)
-    let isNews = state.withLock { state in
-      guard let wait = state.waitingForeignMembers[id], !wait.isOver else { return false }
-      state.waitingForeignMembers[id]?.isOver = true
-      return true
-    }
-    if isNews { becameReady(member) }
+    return claim(plain: operation, index: index)
   }
 
   /// Ends an operation that was added to a group after its cancellation had ended it.
-  private func finishUnexecuted(_ operation: Operation) {
-    (operation as? AsyncOperation)?.claim(for: nil)
+  private func finishUnexecuted(_ operation: Operation, of newcomers: Newcomers) {
+    if let own = operation as? AsyncOperation {
+      if newcomers.isNamed(operation) { own.claim(for: nil) } else if !own.claimIfFree() { return }
+    } else if !newcomers.isNamed(operation), !operation.isFreePlainOperation {
+      return
+    }
     operation.cancel()
     operation.finishUnexecuted()
   }

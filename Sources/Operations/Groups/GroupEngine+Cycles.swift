@@ -1,16 +1,25 @@
 import Foundation
 
-/// How members that wait for each other in a circle are found.
+/// How members that wait for each other are found, and cancelled.
 extension GroupEngine {
   /// How far the search goes when a member is added to a running group.
   private static let searchSteps = 64
+  /// How long a group in which nothing moves waits before it searches everything.
+  private static let searchDelay = DispatchTimeInterval.milliseconds(20)
+  /// Gets a thread at once, even if other work blocks all that there are.
+  private static let searchQueue = DispatchQueue(label: "Operations.cycles")
 
   private func searchForCycle() {
     guard let group = state.withLock({ $0.group }), !isInOrder else { return }
-    if case .found(let cycle) = DependencyCycle.search(from: group) { fail(because: cycle) }
+    var search = WaitSearch { [self] in isConcern(of: group, $0) }
+    switch search.search(from: group) {
+    case .none: return
+    case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
+    case .cycles(let doomed): cancel(doomed, enclosing: search.enclosing, in: group)
+    }
   }
 
-  /// Whether every member waits for earlier members at most, as most groups are made: then there is no circle, and one
+  /// Whether every member waits for earlier members at most, as most groups are made: then there is no cycle, and one
   /// look at each is enough to know.
   private var isInOrder: Bool {
     state.withLock { $0.members.operations }.allSatisfy { member in
@@ -24,25 +33,57 @@ extension GroupEngine {
     }
   }
 
-  private func fail(because cycle: DependencyCycle) {
-    let group = state.withLock { state in
-      defer { state.hasFoundCycle = true }
-      return state.hasFoundCycle ? nil : state.group
+  /// Whether a cycle leads through members of this group, or through those of none. Another group finds its own.
+  private func isConcern(of group: GroupOperation, _ waiters: [WaitSearch.Waiter]) -> Bool {
+    var isOthers = false
+    for (operation, enclosing) in waiters {
+      if operation === group || enclosing === group { return true }
+      let supervisor = (operation as? AsyncOperation)?.core.withLock { $0.supervisor }
+      if supervisor === self { return true }
+      if enclosing != nil || supervisor != nil || PlainMemberGate.holds(operation) { isOthers = true }
     }
-    group?.fail(because: cycle)
+    return !isOthers
   }
 
-  /// A newcomer closes a circle only if somebody waits for it. A search that gets long is left for when nothing moves.
+  /// Cancels the members among `doomed`, and members of nested groups whose group is not cancelled itself.
+  private func cancel(
+    _ doomed: [(operation: Operation, cycle: DependencyCycle)],
+    enclosing: [ObjectIdentifier: Operation],
+    in group: GroupOperation
+  ) {
+    let ids = Set(doomed.map { ObjectIdentifier($0.operation) })
+    var cancelled: Set<ObjectIdentifier> = []
+    for (operation, cycle) in doomed where operation !== group {
+      var outer = enclosing[ObjectIdentifier(operation)]
+      while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
+        outer = enclosing[ObjectIdentifier(next)]
+      }
+      guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
+      let message = "Dependency cycle in \(group.quotedName): \(cycle.description)."
+      let error = OperationError(.dependencyCycle, message)
+      if let own = operation as? AsyncOperation {
+        own.cancel(with: error)
+      } else {
+        (enclosing[ObjectIdentifier(operation)] as? GroupOperation)?.note(error, ofPlain: operation)
+        operation.cancel()
+      }
+    }
+  }
+
+  /// A newcomer closes a cycle only if an operation waits for it. A search that gets long is left for when nothing moves.
   func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
-    searchForCycle(from: own, isThorough: false)
+    searchForCycle(from: own)
   }
 
-  func searchForCycle(from operation: AsyncOperation, isThorough: Bool) {
-    switch DependencyCycle.search(from: operation, steps: isThorough ? .max : GroupEngine.searchSteps) {
-    case .found(let cycle): fail(because: cycle)
+  func searchForCycle(from operation: AsyncOperation) {
+    var search = WaitSearch(steps: GroupEngine.searchSteps)
+    switch search.search(from: operation) {
     case .none: return
-    case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
+    case .cycles: searchForCycle()
+    case .unfinished:
+      state.withLock { $0.schedule.isCycleSuspected = true }
+      searchForSuspectedCycleSoon()
     }
   }
 
@@ -55,5 +96,21 @@ extension GroupEngine {
       return true
     }
     if isDue { searchForCycle() }
+  }
+
+  /// Searches after a moment if nothing moves, and once for everything that is added meanwhile: members may gain
+  /// dependencies one by one, and each search looks at all of them.
+  func searchForSuspectedCycleSoon() {
+    let isDue = state.withLock { state in
+      guard state.schedule.isCycleSuspected, state.schedule.isStuck, !state.isSearchDue else { return false }
+      state.isSearchDue = true
+      return true
+    }
+    guard isDue else { return }
+    GroupEngine.searchQueue.asyncAfter(deadline: .now() + GroupEngine.searchDelay) { [weak self] in
+      guard let self else { return }
+      state.withLock { $0.isSearchDue = false }
+      searchForSuspectedCycle()
+    }
   }
 }

@@ -2,25 +2,6 @@ import Foundation
 
 /// What becomes of members that have finished, and of the group when there are no more.
 extension GroupEngine {
-  /// Of a plain Foundation operation, which cannot keep them itself.
-  func trace(of member: Operation) -> OperationTrace? {
-    state.withLock { $0.group }?.trace?.trace(of: member)
-  }
-
-  /// - Parameter trace: Who has seen it begin. Somebody may have come since.
-  func foreignMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
-    (trace ?? self.trace(of: member))?.operationEnds(member)
-    let (index, wait) = state.withLock { state in
-      let id = ObjectIdentifier(member)
-      return (state.foreignMembers.removeValue(forKey: id), state.waitingForeignMembers.removeValue(forKey: id))
-    }
-    guard let index else { return }
-    wait?.relay.stop(waitingFor: wait?.operations ?? [])
-    member.forgetDependencies()
-    let takenNext = GroupRunner.isAboutToTake(from: self)
-    finished(FinishedMember(operation: member, index: index), failed: false, takenNext: takenNext)
-  }
-
   func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
     let (help, group, step) = state.withLock { state -> (GroupSchedule.Help, GroupOperation?, Step) in
       if state.isDisbanded { return (.none, nil, Step()) }
@@ -38,7 +19,7 @@ extension GroupEngine {
     var batch = [first]
     while !batch.isEmpty {
       for member in batch {
-        group.account(for: member.operation)
+        group.account(for: member)
         carryOut(state.withLock { $0.settle(member) })
       }
       batch = state.withLock { $0.schedule.nextToAccount() }

@@ -30,6 +30,8 @@ extension GroupEngine {
     if windingDown { cancelMembers() }
     for waiter in beginWaiters { waiter(true) }
     searchForSuspectedCycle(evenIfMoving: true)
+    let ready = beginPlainMembers().map { ReadyMember($0) }
+    if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
     // If there is nobody to be started the time begins all the same.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     admitted()
@@ -97,7 +99,7 @@ extension GroupEngine {
   }
 
   private func start(_ member: Operation, by runner: GroupRunner) {
-    guard let own = member as? AsyncOperation else { return startForeign(member) }
+    guard let own = member as? AsyncOperation else { return start(plain: member) }
     switch own.startAsMember(by: runner) {
     case .begun, .awaitGate: return
     case .isGone: slotIsFree()
@@ -115,28 +117,5 @@ extension GroupEngine {
     }
     carryOut(help)
     carryOut(step)
-  }
-
-  private func startForeign(_ member: Operation) {
-    let trace = trace(of: member)
-    // Asked once: it may become ready at any moment.
-    let isStarted = member.isFinished || member.isReady
-    if isStarted, !member.isFinished {
-      // Foundation starts one that is cancelled only to finish it.
-      if !member.isCancelled { trace?.operationBegins() }
-      member.start()
-    }
-    if member.isFinished { return foreignMemberDidFinish(member, trace) }
-    if isStarted { trace?.executionReturned() }
-    // It finishes later, or is not ready in Foundation's books yet, though all it waited for has finished: those are
-    // settled by another thread at this moment. Foundation starts it when they are.
-    FinishRelay { self.foreignMemberDidFinish(member, trace) }.wait(for: [member])
-    guard !isStarted, let queue = state.withLock({ $0.queue }) else { return }
-    if !member.isCancelled {
-      trace?.operationBegins()
-      trace?.executionReturned()
-    }
-    queue.addOperation(member)
-    queue.nudge()
   }
 }

@@ -7,12 +7,13 @@ extension GroupEngine {
     var members = MemberList()
     var progress = GroupProgress()
     /// Plain Foundation members, which cannot note their index themselves.
-    var foreignMembers: [ObjectIdentifier: Int] = [:]
-    /// Those of them that wait for something, and the relays that will tell when they can run.
-    var waitingForeignMembers: [ObjectIdentifier: ForeignWait] = [:]
+    var plainMembers: [ObjectIdentifier: PlainMember] = [:]
+    /// A group has been a member, so that this one may be around others.
+    var hasHadGroups = false
     /// The members have been cancelled, or are just being.
     var hasCancelledMembers = false
-    var hasFoundCycle = false
+    /// A search for cycles will begin in a moment.
+    var isSearchDue = false
     /// To be told when the group begins, or is released before.
     var beginWaiters: [@Sendable (_ hasBegun: Bool) -> Void] = []
     /// From the beginning to the end: a running group stays alive.
@@ -64,14 +65,6 @@ extension GroupEngine {
       defer { group = nil }
       return group
     }
-  }
-
-  /// How a plain Foundation member waits.
-  struct ForeignWait {
-    let relay: FinishRelay
-    let operations: [Operation]
-    /// It has been told, but the relay still keeps it alive.
-    var isOver = false
   }
 
   /// What is to be done about a member having ended.

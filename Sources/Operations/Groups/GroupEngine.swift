@@ -27,6 +27,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   var members: [Operation] { state.withLock { $0.members.operations } }
 
+  var memberCount: Int { state.withLock { $0.members.count } }
+
+  var hasHadGroups: Bool { state.withLock { $0.hasHadGroups } }
+
   var limit: Int {
     get { state.withLock { $0.schedule.limit } }
     set { change { $0.limit = newValue } }
@@ -50,18 +54,17 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let (members, schedule, waiting, beginWaiters, listeners) = state.withLock { state in
+    let (members, schedule, plainMembers, beginWaiters, listeners) = state.withLock { state in
       defer {
         (state.members, state.schedule) = (MemberList(), GroupSchedule())
         state.isDisbanded = true
-        (state.waitingForeignMembers, state.beginWaiters) = ([:], [])
+        (state.plainMembers, state.beginWaiters) = ([:], [])
       }
       let listeners = state.progress.endUpdates()
-      let waiting = state.waitingForeignMembers.values
-      return (state.members.operations, state.schedule, waiting, state.beginWaiters, listeners)
+      return (state.members.operations, state.schedule, state.plainMembers.values, state.beginWaiters, listeners)
     }
     for listener in listeners { listener.finish() }
-    for wait in waiting { wait.relay.stop(waitingFor: wait.operations) }
+    for case let hold? in plainMembers.lazy.map(\.hold) { hold.relay.stop(waitingFor: hold.dependencies) }
     // It holds the ready ones, too: not to the last.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
@@ -93,19 +96,19 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
-    let (isRunning, isStuck) = state.withLock { state in
+    let isRunning = state.withLock { state in
       if state.schedule.phase == .gathering { state.schedule.isCycleSuspected = true }
-      return (state.schedule.phase == .running && !state.schedule.isWindingDown, state.schedule.isStuck)
+      return state.schedule.phase == .running && !state.schedule.isWindingDown
     }
-    // A new circle goes through the new dependency. If nothing moves, this is the last chance to find it.
-    if isRunning { searchForCycle(from: member, isThorough: isStuck) }
+    // A new cycle goes through the new dependency. If nothing moves, this is the last chance to find it.
+    if isRunning { searchForCycle(from: member) }
   }
 
   // MARK: Cancelling
 
   /// Cancels every member, and those that come later, and sees to it that they all finish.
   func cancelMembers() {
-    for member in takeMembersToCancel() { cancel(member) }
+    for member in takeMembersToCancel() { member.cancel() }
     membersWereCancelled()
   }
 
@@ -122,11 +125,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// Sees to it that they all finish.
   func membersWereCancelled() { change { _ in } }
-
-  func cancel(_ member: Operation) {
-    member.cancel()
-    if !(member is AsyncOperation) { foreignMemberIsReady(member) }
-  }
 
   /// The group finishes, perhaps before its members have.
   func groupWillFinish() {

@@ -15,12 +15,17 @@ public import Foundation
 /// - **Errors** of the members become the group's: see ``AsyncOperation/errors``, ``failures`` and ``ErrorPolicy``.
 /// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them
 ///   have; those that have not started finish unexecuted, also in a group that is cancelled before its start.
-/// - **Members that wait for each other** in a circle end the group with ``OperationError/Code/dependencyCycle``, which
-///   names them; a group also waits for its members. A circle is found when the group starts, when a member closes it
-///   later, or, if it is a long one, when nothing else moves. One that is closed by a dependency added later to an
-///   operation outside the group is not noticed.
-/// - **Plain Foundation members** do not tell when they are cancelled by themselves: one that waits for something is
-///   finished when that has, or with its group.
+/// - **Members that wait for each other**, and those that depend on them, are cancelled with
+///   ``OperationError/Code/dependencyCycle``, whose message names the cycle. What that means for the other members is up
+///   to ``errorPolicy``. A group also waits for its members. A cycle is found when the group starts, when a member's new
+///   dependency closes it, or, if it is a long one, when no member can run. One that is closed by a dependency added later
+///   to an operation outside the group, or to a plain Foundation operation, is not found before that.
+/// - **Plain Foundation members** behave as in an OperationQueue: one that is cancelled while it waits finishes at once,
+///   and one that is not ready takes no slot. While it waits, its `dependencies` contain one operation more, named
+///   “slot”, by which the group keeps it from starting. If a member overrides `isReady`, the group checks again, up to
+///   64 ms after it turns true.
+/// - **Nesting**: adding a group that contains groups costs O(d) if the group it is added to is d levels deep. Adding any
+///   other operation does not depend on the depth.
 /// - **Blocking** members take a thread each. The system adds threads slowly (on Linux about one a second), so let what
 ///   has to wait be asynchronous.
 open class GroupOperation: AsyncOperation, @unchecked Sendable {
@@ -40,7 +45,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
     engine.belong(to: self)
-    add(operations, skipping: .repeated)
+    add(.init(operations: operations, mayRepeat: true))
   }
 
   /// A group of that name, and of exactly these operations: for one that gets its members by ``addOperation(_:)``.
@@ -49,7 +54,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     engine.belong(to: self)
     self.name = name
-    add(operations, skipping: .repeated)
+    add(.init(operations: operations, mayRepeat: true))
   }
 
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
@@ -67,7 +72,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     engine.belong(to: self)
     self.name = name
-    add(OperationWalk.withDependencies(operations()), skipping: .repeated)
+    let named = operations()
+    add(
+      .init(
+        operations: OperationWalk.withDependencies(named),
+        named: Set(named.map { ObjectIdentifier($0) }),
+        mayRepeat: true
+      )
+    )
   }
 
   deinit { Trampoline.release(engine.disband()) }
@@ -84,6 +96,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var members: [Operation] { engine.members }
 
+  final override var memberCount: Int { engine.memberCount }
+
   /// Adds a member: before the group starts, or while it runs, from any thread, a member's `execute` included.
   ///
   /// In a group that is being cancelled, or has finished because of that, the newcomer is cancelled and finishes
@@ -95,34 +109,37 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members at once, which is cheaper than one by one.
-  public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
+  public final func addOperations(_ operations: [Operation]) { add(.init(operations: operations)) }
 
   /// Adds an operation, and whatever it waits for that is in no queue or group yet, as the braces do: a pipeline made
   /// of `map` and `pass`, say, of which only the end is at hand.
   public final func addGraph(endingIn last: Operation) {
-    add(OperationWalk.withDependencies([last]), skipping: .taken)
+    add(.init(operations: OperationWalk.withDependencies([last]), named: [], mayRepeat: true))
   }
 
   /// Adds an operation, unless it is in a queue or a group, or has been started.
   ///
   /// - Returns: Whether it is a member now, of a group that had none.
   final func addIfFree(_ operation: Operation) -> Bool {
-    add([operation], skipping: .taken)
+    add(.init(operations: [operation], named: [], mayRepeat: true))
     return !operations.isEmpty
   }
 
-  private func add(_ operations: [Operation], skipping: GroupEngine.Skipping) {
-    if operations.isEmpty { return }
-    if engine.add(operations, to: self, skipping: skipping) == .refused {
+  private func add(_ newcomers: GroupEngine.Newcomers) {
+    guard let first = newcomers.operations.first else { return }
+    if engine.add(newcomers, to: self) == .refused {
       misuse(
-        "\(quotedName) has finished and takes no more members, \(operations[0].quotedName) neither. Add them "
+        "\(quotedName) has finished and takes no more members, \(first.quotedName) neither. Add them "
           + "before its last member finishes, or to a new group."
       )
     }
   }
 
-  /// Ends the program if the group is to be a member of one that is inside it.
+  /// Traps if adding the group would nest it inside itself.
+  ///
+  /// Only a group with groups in it can be around another one, so that groups can be nested from outside in.
   final func refuse(enclosing outer: GroupOperation) {
+    if self !== outer, !engine.hasHadGroups { return }
     var enclosing: AsyncOperation? = outer
     while let group = enclosing {
       if group === self {
@@ -207,30 +224,24 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Called once for every member, with no errors if it has succeeded, on the thread where it finished or another of
   /// its siblings did; never two calls at once. What is returned becomes the group's. The default returns `errors`.
   ///
-  /// More members may be added here: the group does not finish before the call returns.
+  /// More members may be added here: the group does not finish before the call returns. In a cancelled group they finish
+  /// without executing, and this is called for them, too. So a hook that adds a member at every call must check
+  /// `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
-  final func account(for member: Operation) {
-    let failures = (member as? AsyncOperation)?.core.withLock { $0.lifecycle.failures } ?? []
-    let kept = operation(member, didFinishWith: failures.map(\.error))
+  final func account(for member: FinishedMember) {
+    let operation = member.operation
+    var failures = (operation as? AsyncOperation)?.core.withLock { $0.lifecycle.failures } ?? []
+    if let error = member.error { failures.append(OperationFailure(path: [], error: error)) }
+    let kept = self.operation(operation, didFinishWith: failures.map(\.error))
     if !kept.isEmpty {
-      record(OperationFailure.matching(kept, with: failures).map { $0.below(member.displayName) })
+      record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
       if errorPolicy == .cancelOnFailure { engine.cancelMembers() }
     }
   }
 
-  final func fail(because cycle: DependencyCycle) {
-    let message = "The members of \(quotedName) wait for each other in a circle: \(cycle.description)."
-    record([OperationFailure(path: [], error: OperationError(.dependencyCycle, message))])
-    engine.cancelMembers()
-  }
-
-  /// The error of its own that it has if its members wait in a circle.
-  final var circleError: (any Error)? {
-    core.withLock { $0.lifecycle.failures }
-      .first { $0.path.isEmpty && OperationError.Code.dependencyCycle ~= $0.error }?
-      .error
-  }
+  /// Gives a plain Foundation member, which has no errors of its own, one for when it has finished.
+  final func note(_ error: any Error, ofPlain member: Operation) { engine.note(error, ofPlain: member) }
 
   private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }
 
@@ -254,8 +265,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   final override func willFinish() { engine.groupWillFinish() }
 
   final override func takeMembersToCancel() -> [Operation] { engine.takeMembersToCancel() }
-
-  final override func cancel(foreign member: Operation) { engine.cancel(member) }
 
   final override func membersWereCancelled() { engine.membersWereCancelled() }
 

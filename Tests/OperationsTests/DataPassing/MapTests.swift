@@ -170,7 +170,7 @@ struct MapTests {
       return y
     }
     let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: page) }
-    #expect(error?.code == .dependencyCycle && error?.message.contains("“y” waits for “x” waits for “y”") == true)
+    #expect(error?.code == .dependencyCycle && error?.message.contains("y → x → y") == true)
   }
 
   @Test func whatRunsInsideTakesTheClock() async throws {

@@ -164,4 +164,78 @@ struct RandomGraphTests {
     await outer.finished()
     graph.check(seed)
   }
+
+  /// Graphs that overlap, added to groups by threads at once; what both lead to runs once, in one of them.
+  @Test(arguments: SeededGenerator.seeds)
+  func sharedGraphsInGroups(seed: UInt64) async {
+    var graph = Graph(seed: seed)
+    let groups = (0..<4).map { index in
+      let group = GroupOperation().named("group \(index)")
+      group.isSuspended = true
+      return group
+    }
+    // So that it takes in what comes until all threads are done.
+    let held = groups.map { _ in HeldOperation() }
+    for (group, operation) in zip(groups, held) { group.addOperation(operation) }
+    OperationQueue().addOperations(groups)
+    let ends = graph.nodes.suffix(40).map(\.index).shuffled(using: &graph.generator)
+    let nodes = graph.nodes
+    let cancelled = seed.isMultiple(of: 3) ? Int.random(in: 0..<4, using: &graph.generator) : nil
+    await onThreads(4) { thread in
+      for (position, index) in ends.enumerated() where position % 4 == thread || position % 4 == (thread + 1) % 4 {
+        groups[thread].addGraph(endingIn: nodes[index])
+      }
+      if thread == cancelled { groups[thread].cancel() }
+    }
+    // What no end leads to.
+    for node in nodes { groups[1].addGraph(endingIn: node) }
+    for group in groups { group.isSuspended = false }
+    await graph.cancelSome()
+    for operation in held { operation.gate.open() }
+    for group in groups { await group.finished() }
+    graph.check(seed)
+    #expect(groups.allSatisfy { $0.operations.isEmpty }, "seed \(seed)")
+  }
+
+  /// Plain members of a group through which much passes, cancelled at any moment, with dependencies that come late.
+  @Test(arguments: SeededGenerator.seeds)
+  func plainMembersThatAreCancelled(seed: UInt64) async {
+    var generator = SeededGenerator(seed: seed)
+    let group = GroupOperation().named("group")
+    group.maxConcurrentOperationCount = Int.random(in: 1...3, using: &generator)
+    let staying = HeldOperation()
+    // Outside, so that it takes no slot.
+    let door = AsyncOperation()
+    staying ==> door
+    let end = NoteOperation("end", Journal())
+    door ==> end
+    group.addOperation(end)
+    OperationQueue().addOperations([group, staying, door])
+    let journal = Journal<Int>()
+    var members: [BlockOperation] = []
+    var cancelled: Set<Int> = []
+    for index in 0..<200 {
+      let member = BlockOperation { journal.write(index) }.named("\(index)")
+      for _ in 0..<Int.random(in: 0...2, using: &generator) {
+        if let other = members.suffix(20).randomElement(using: &generator) { other ==> member }
+      }
+      if index.isMultiple(of: 17) { staying ==> member }
+      group.addOperation(member)
+      members.append(member)
+      if index.isMultiple(of: 5) { _ = group.operations.count }
+      if Int.random(in: 0..<4, using: &generator) == 0 {
+        let victim = Int.random(in: max(0, index - 20)...index, using: &generator)
+        cancelled.insert(victim)
+        if victim.isMultiple(of: 2) { members[victim].cancel() } else { group.cancelOperations(named: "\(victim)") }
+      }
+    }
+    staying.gate.open()
+    await group.finished()
+    #expect(members.allSatisfy { $0.isFinished }, "seed \(seed)")
+    let executed = Set(journal.entries)
+    #expect(executed.count == journal.entries.count, "seed \(seed): executed twice")
+    for index in members.indices where !cancelled.contains(index) {
+      #expect(executed.contains(index), "seed \(seed): \(index) never executed")
+    }
+  }
 }

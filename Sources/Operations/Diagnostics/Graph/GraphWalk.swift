@@ -39,7 +39,8 @@ struct GraphWalk {
     if nodes[index].dependencies.isEmpty {
       // An operation may be named twice.
       var seen: Set<Int> = []
-      for dependency in operation.dependencies where !(dependency is ExclusivityGate) {
+      for dependency in operation.dependencies
+      where !(dependency is ExclusivityGate || dependency is PlainMemberGate) {
         let id = self.index(of: dependency)
         if seen.insert(id).inserted { nodes[index].dependencies.append(id) }
       }

@@ -219,6 +219,9 @@ struct StallWalk {
     nodes[node].place = place
     switch place {
     case .group(let group) where group.state == .pending: wait(node, for: beginning(of: group), .beginning)
+    // It takes no slot before it is ready.
+    case .group where !(operation is AsyncOperation) && !operation.isReady:
+      nodes[node].obstacle = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue(let queue):
       look(into: queue)

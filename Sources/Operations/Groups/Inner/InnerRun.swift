@@ -46,14 +46,12 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     whenFinished(outcome)
   }
 
-  /// How the operation ended. If it did because it had no input, or was cancelled because it waited in a circle, what
-  /// that was due to.
+  /// How the operation ended. If it did because it had no input, what that was due to.
   private var outcome: Result<Output, any Error> {
     let result = operation.result ?? .failure(operation.outputMissingError)
     switch result {
     case .failure(OperationError.Code.inputUnavailable) where !group.failures.isEmpty:
       return .failure(AggregateError(group.failures).primary.error)
-    case .failure(is CancellationError): return group.circleError.map { .failure($0) } ?? result
     case .success, .failure: return result
     }
   }

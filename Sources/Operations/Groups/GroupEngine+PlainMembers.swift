@@ -1,0 +1,232 @@
+import Foundation
+
+/// How plain Foundation operations run as members.
+///
+/// One that waits is in a private queue, so that Foundation itself notices when it is cancelled. A dependency on a
+/// *gate* keeps it from starting before the group has a slot for it.
+extension GroupEngine {
+  struct PlainMember {
+    enum Stage {
+      /// The group has not begun, or the member is just being added.
+      case added
+      /// Its dependencies are being watched.
+      case waiting
+      /// The schedule has it, or will get it back after a moment.
+      case ready
+      case started
+    }
+
+    let index: Int
+    var stage = Stage.added
+    var hold: Hold?
+    /// How often it was not ready although everything it depends on had finished.
+    var refusals = 0
+    /// Why it was cancelled.
+    var error: (any Error)?
+  }
+
+  /// Where a plain member waits.
+  struct Hold {
+    /// Holds only this member. Suspended while the gate is open and the member has no slot.
+    let queue: OperationQueue
+    var gate: Operation
+    var relay: FinishRelay
+    var dependencies: [Operation]
+  }
+
+  /// How long a member that was not ready is left alone, at most. Its own `isReady` can say no at any time, and
+  /// Foundation tells no one but the queue.
+  private static let longestRefusal = 6
+
+  func claim(plain member: Operation, index: Int) -> OperationCore.ClaimAction {
+    let id = ObjectIdentifier(member)
+    if state.withLock({ $0.plainMembers[id] != nil }) { return .repeated }
+    if member.isExecuting || member.isFinished { return .refused(because: "has been started") }
+    if PlainMemberGate.holds(member) { return .refused(because: "is in a group") }
+    let isReady = member.isReady || member.pendingDependencies.isEmpty
+    let action = state.withLock { state -> (isRepeated: Bool, isHeld: Bool) in
+      if state.plainMembers[id] != nil { return (true, false) }
+      let isHeld = !isReady && state.schedule.phase != .gathering
+      state.plainMembers[id] = PlainMember(index: index, stage: isReady ? .ready : isHeld ? .waiting : .added)
+      return (false, isHeld)
+    }
+    if action.isRepeated { return .repeated }
+    if action.isHeld { hold(member) }
+    return .claimed(isReady: isReady, hasExtras: false)
+  }
+
+  /// The group begins: what has become ready since it was added is returned, the others are watched.
+  func beginPlainMembers() -> [Operation] {
+    let members = state.withLock { state in
+      state.plainMembers.values.filter { $0.stage == .added }.sorted { $0.index < $1.index }
+        .compactMap { state.members[$0.index] }
+    }
+    return members.filter { member in
+      if !member.isReady {
+        hold(member)
+        return false
+      }
+      state.withLock { $0.plainMembers[ObjectIdentifier(member)]?.stage = .ready }
+      return true
+    }
+  }
+
+  /// Puts a member that is not ready where Foundation watches it.
+  private func hold(_ member: Operation) {
+    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
+    let trace = trace(of: member)
+    // Keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
+    let end = BlockOperation { [weak self] in
+      if let self { plainMemberDidFinish(member, trace) } else { member.forgetDependencies() }
+    }
+    let queue = OperationQueue()
+    let quality = state.withLock { state in
+      let hold = Hold(queue: queue, gate: gate, relay: relay, dependencies: dependencies)
+      state.plainMembers[id]?.hold = hold
+      state.plainMembers[id]?.stage = .waiting
+      return state.queue?.qualityOfService
+    }
+    if let quality, quality != .default { queue.qualityOfService = quality }
+    member.addDependency(gate)
+    end.addDependency(member)
+    queue.addOperations([member, end], waitUntilFinished: false)
+    // It may have been cancelled meanwhile.
+    queue.nudge()
+    relay.wait(for: dependencies)
+  }
+
+  private func makeRelay(for member: Operation) -> FinishRelay {
+    FinishRelay { [weak self] in self?.dependenciesDidFinish(of: member) }
+  }
+
+  private func dependenciesDidFinish(of member: Operation) {
+    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    let relay = dependencies.isEmpty ? nil : makeRelay(for: member)
+    let hold = state.withLock { state -> Hold? in
+      guard state.plainMembers[id]?.stage == .waiting else { return nil }
+      if let relay {
+        state.plainMembers[id]?.hold?.relay = relay
+        state.plainMembers[id]?.hold?.dependencies = dependencies
+        state.schedule.isCycleSuspected = true
+      }
+      return state.plainMembers[id]?.hold
+    }
+    guard let hold else { return }
+    if let relay {
+      relay.wait(for: dependencies)
+      return searchForSuspectedCycleSoon()
+    }
+    hold.queue.isSuspended = true
+    hold.gate.start()
+    let isNews = state.withLock { state in
+      guard state.plainMembers[id]?.stage == .waiting else { return false }
+      state.plainMembers[id]?.stage = .ready
+      return true
+    }
+    if isNews { becameReady(member) }
+  }
+
+  /// A plain member has been given a slot.
+  func start(plain member: Operation) {
+    let id = ObjectIdentifier(member)
+    if !member.isReady, !member.isFinished {
+      wait(again: member)
+      return slotIsFree()
+    }
+    let hold = state.withLock { state -> Hold?? in
+      guard state.plainMembers[id]?.stage == .ready else { return nil }
+      state.plainMembers[id]?.stage = .started
+      return state.plainMembers[id]?.hold
+    }
+    // It was cancelled, and has finished, while it waited for the slot.
+    guard let hold else { return slotIsFree() }
+    let trace = trace(of: member)
+    // Foundation starts one that is cancelled only to finish it.
+    if !member.isFinished, !member.isCancelled { trace?.operationBegins() }
+    if let hold {
+      trace?.executionReturned()
+      hold.queue.nudge()
+      // On Linux Foundation may need to look twice at one that has an `isReady` of its own.
+      hold.queue.nudge()
+      return
+    }
+    if !member.isFinished { member.start() }
+    if member.isFinished { return plainMemberDidFinish(member, trace) }
+    trace?.executionReturned()
+    FinishRelay { self.plainMemberDidFinish(member, trace) }.wait(for: [member])
+  }
+
+  /// A member is not ready when its turn comes: it has gained a dependency, or says so itself.
+  private func wait(again member: Operation) {
+    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    if dependencies.isEmpty {
+      let refusals = state.withLock { state in
+        defer { state.plainMembers[id]?.refusals += 1 }
+        return state.plainMembers[id]?.refusals ?? 0
+      }
+      let delay = DispatchTimeInterval.milliseconds(1 << min(refusals, GroupEngine.longestRefusal))
+      DispatchQueue.global().asyncAfter(deadline: .now() + delay) { [weak self] in self?.becameReady(member) }
+      return
+    }
+    state.withLock { $0.schedule.isCycleSuspected = true }
+    guard let queue = state.withLock({ $0.plainMembers[id]?.hold?.queue }) else { return hold(member) }
+    let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
+    member.addDependency(gate)
+    let previous = state.withLock { state in
+      defer {
+        let hold = Hold(queue: queue, gate: gate, relay: relay, dependencies: dependencies)
+        state.plainMembers[id]?.hold = hold
+        state.plainMembers[id]?.stage = .waiting
+      }
+      return state.plainMembers[id]?.hold
+    }
+    withExtendedLifetime(previous) { queue.nudge() }
+    relay.wait(for: dependencies)
+  }
+
+  func note(_ error: any Error, ofPlain member: Operation) {
+    state.withLock { $0.plainMembers[ObjectIdentifier(member)]?.error = error }
+  }
+
+  /// - Parameter trace: The one that has seen it begin. Another may have come since.
+  private func plainMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
+    (trace ?? self.trace(of: member))?.operationEnds(member)
+    guard let end = state.withLock({ $0.plainMembers.removeValue(forKey: ObjectIdentifier(member)) }) else { return }
+    if let hold = end.hold { hold.relay.stop(waitingFor: hold.dependencies) }
+    member.forgetDependencies()
+    let hasSlot = end.stage == .started
+    let finished = FinishedMember(operation: member, index: end.index, holdsSlot: hasSlot, error: end.error)
+    self.finished(finished, failed: end.error != nil, takenNext: hasSlot && GroupRunner.isAboutToTake(from: self))
+  }
+
+  /// Of a plain Foundation operation, which cannot keep them itself.
+  private func trace(of member: Operation) -> OperationTrace? {
+    state.withLock { $0.group }?.trace?.trace(of: member)
+  }
+}
+
+/// A dependency by which a group keeps a plain member from starting before it has a slot for it.
+///
+/// The member is in a queue of its own meanwhile, so that Foundation notices when it is cancelled.
+final class PlainMemberGate: Operation, @unchecked Sendable {
+  override init() {
+    super.init()
+    name = "slot"
+  }
+
+  /// Whether a group has put the operation into a queue.
+  static func holds(_ operation: Operation) -> Bool { operation.dependencies.contains { $0 is PlainMemberGate } }
+
+  /// Whether a group keeps the operation from starting.
+  static func isHolding(_ operation: Operation) -> Bool {
+    operation.dependencies.contains { $0 is PlainMemberGate && !$0.isFinished }
+  }
+}
+
+extension Operation {
+  /// What the operation still depends on, without what a group has added.
+  fileprivate var pendingDependencies: [Operation] {
+    dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) }
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Graphs that share operations, added to several groups.
+@Suite(.timeLimit(.minutes(5)))
+struct SharedGraphTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  @Test func addGraphLeavesAMemberOfAnotherGroupAlone() async {
+    let held = HeldOperation()
+    let shared = NoteOperation("shared", journal)
+    let second = GroupOperation([held, shared])
+    let first = GroupOperation()
+    // The operation would get an index of this group.
+    for _ in 0..<5 { first.addOperation(AsyncOperation()) }
+    first.addGraph(endingIn: shared)
+    queue.addOperation(second)
+    await shared.finished()
+    while second.operations.count == 2 { await Task.yield() }
+    #expect(second.operations == [held])
+    second.cancel()
+    #expect(held.isCancelled)
+    held.gate.open()
+    await second.finished()
+    first.cancel()
+  }
+
+  @Test func addGraphToACancelledGroupLeavesAloneWhatRunsElsewhere() async {
+    let held = HeldOperation()
+    let last = NoteOperation("last", journal)
+    held ==> last
+    queue.addOperation(held)
+    await held.begun.opened()
+    let group = GroupOperation()
+    group.cancel()
+    group.addGraph(endingIn: held)
+    #expect(!held.isCancelled)
+    queue.addOperation(group)
+    await group.finished()
+    group.addGraph(endingIn: held)
+    group.addGraph(endingIn: last)
+    #expect(!held.isCancelled && last.isCancelled && last.isFinished)
+    held.gate.open()
+    await held.finished()
+    #expect(!held.isCancelled)
+  }
+
+  @Test func twoGroupsThatAreBuiltAtOnceWithASharedDependency() async {
+    for _ in 0..<2_000 {
+      let login = NoteOperation("login", journal)
+      let ends = (0..<3).map { _ in AsyncOperation() }
+      for end in ends { login ==> end }
+      let groups = Journal<GroupOperation>()
+      await onThreads(3) { index in groups.write(GroupOperation("\(index)") { ends[index] }) }
+      #expect(groups.entries.filter { $0.operations.contains(login) }.count == 1)
+      queue.addOperations(groups.entries)
+      for group in groups.entries { await group.finished() }
+      #expect(groups.entries.allSatisfy { $0.isSuccessful })
+    }
+    #expect(journal.entries.count == 2_000)
+  }
+
+  @Test func twoGroupsThatAreGivenGraphsAtOnce() async {
+    for _ in 0..<1_000 {
+      let login = NoteOperation("login", journal)
+      let ends = (0..<2).map { _ in AsyncOperation() }
+      let groups = (0..<2).map { index in GroupOperation((0..<index * 3).map { _ in AsyncOperation() }) }
+      for end in ends { login ==> end }
+      queue.addOperations(groups.map { group in GroupOperation([group]) })
+      let fed = groups.map { _ in HeldOperation() }
+      await onThreads(2) { index in
+        let group = GroupOperation([fed[index]])
+        group.addGraph(endingIn: ends[index])
+        OperationQueue().addOperation(group)
+        fed[index].gate.open()
+      }
+      for end in ends { await end.finished() }
+      #expect(login.isSuccessful)
+    }
+    #expect(journal.entries.count == 1_000)
+  }
+
+  @Test func anOperationNamedInTheBracesThatIsTakenEndsTheProgram() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let taken = AsyncOperation().named("taken")
+      let first = GroupOperation([taken])
+      _ = GroupOperation { taken }
+      withExtendedLifetime(first) {}
+    }
+    expectSentence("“taken” is in a group already", in: result)
+  }
+}
