@@ -30,6 +30,8 @@ struct Benchmarks {
     let benchmarks =
       GroupBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
       + DiagnosticsBenchmarks.all + DependencyGrowthBenchmarks.all
+      GroupBenchmarks.all + GroupGrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
+      + DiagnosticsBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }
