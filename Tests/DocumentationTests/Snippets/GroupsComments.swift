@@ -51,6 +51,15 @@ struct GroupsComments {
     #expect(try await queue.run(page) == "home")
   }
 
+  @Test func retryOfAGroup() async throws {
+    let (login, upload) = (AsyncOperation(), AsyncOperation())
+    let sync = RetryOperation(attempts: 3) { _ in
+      GroupOperation("Sync") { login ==> upload }
+    }
+    try await queue.run(sync)
+    #expect(upload.isSuccessful)
+  }
+
   @Test func retryWhenTheServerSays() async throws {
     let url = url
     // swift-format-ignore: OnlyOneTrailingClosureArgument

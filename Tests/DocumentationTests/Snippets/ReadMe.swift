@@ -102,7 +102,7 @@ struct ReadMeSnippets {
       attempts: 5,
       backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5),
       retryIf: { error, attempt in error is NetworkError }
-    ) { attempt in DownloadPage(url) }
+    ) { attempt in Download(url) }
 
     let queue = OperationQueue()
     queue.addOperation(importer)
