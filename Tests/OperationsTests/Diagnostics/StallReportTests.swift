@@ -39,7 +39,7 @@ import Testing
         “missing” was never added to a queue or a group.
         “first” waits for “missing”, which was never added to a queue or a group.
         “second” waits for “first”, which waits for “missing”, which was never added to a queue or a group.
-        “third” waits for “second”, which waits, by way of another, for “missing”, which was never added to a queue or a group.
+        “third” waits for “second”, which waits, by way of “first”, for “missing”, which was never added to a queue or a group.
         """
     )
     #expect(report.entries.map(\.operation) == ["missing", "first", "second", "third"])
@@ -597,6 +597,66 @@ import Testing
     await queue.finished()
   }
 
+  // MARK: One operation
+
+  @Test func anOperationThatWasNeverAddedSaysSo() async {
+    let orphan = note("orphan")
+    #expect(orphan.stallReport()["orphan"]?.cause == .notAdded)
+    #expect(
+      "\(orphan.stallReport())" == """
+        1 operation has not finished, in the operation “orphan” or where it waits:
+        “orphan” was never added to a queue or a group.
+        """
+    )
+    let queue = queue("sync")
+    queue.addOperation(orphan)
+    await orphan.finished()
+    #expect("\(orphan.stallReport())" == "Nothing is left to be done in the operation “orphan”.")
+  }
+
+  @Test func anOperationInAQueueSaysWhatItWaitsFor() async {
+    let (held, waiting) = (HeldOperation().named("held"), note("waiting"))
+    held ==> waiting
+    let queue = queue("sync")
+    queue.addOperations([held, waiting])
+    await held.begun.opened()
+    let report = waiting.stallReport()
+    #expect(report["waiting"]?.waitsFor == ["held"] && report["waiting"]?.cause == .executing)
+    held.gate.open()
+    await waiting.finished()
+  }
+
+  @Test(arguments: [2, 9, 12])
+  func theOtherOperationsItWaitsForAreNamed(count: Int) {
+    let last = note("last")
+    for index in 0..<count { note("\(index)").waits(for: note("-")) ==> last }
+    let text = last.stallReport()["last"]?.description ?? ""
+    let others =
+      switch count {
+      case 2: " and “1”; “0” "
+      case 9: ", “1”, “2”, “3”, “4”, “5”, “6”, “7” and “8”; “0” "
+      default: ", “1”, “2”, “3”, “4”, “5”, “6”, “7”, “8” and 3 others; “0” "
+      }
+    #expect(text.hasPrefix("“last” waits for “0”\(others)"), "\(text)")
+  }
+
+  @Test func aRetrySaysWhichAttemptIsNextAndWhen() async {
+    let clock = ManualClock()
+    let retry = RetryOperation(attempts: 5, backoff: .constant(.seconds(10))) { _ in
+      ResultOperation<Int> { throw TestError("again") }
+    }.named("retry")
+    retry.clock = clock
+    let queue = queue("sync")
+    queue.addOperation(retry)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(4))
+    #expect(
+      queue.stallReport()["retry"]?.description == "“retry” waits for attempt 2 of 5, which begins in 6 s."
+    )
+    retry.cancel()
+    await retry.finished()
+  }
+
   // MARK: The report
 
   @Test func askingTellsFoundationNothing() async {
@@ -619,6 +679,10 @@ import Testing
     let data = try JSONEncoder().encode(report)
     #expect(try JSONDecoder().decode(StallReport.self, from: data) == report)
     #expect(String(decoding: data, as: UTF8.self).contains(#""cause":"saturated""#))
+    let json = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    let entries = try #require(json["entries"] as? [[String: Any]])
+    let elapsed = try #require(entries.compactMap { $0["elapsed"] as? Double }.first)
+    #expect(elapsed >= 0 && elapsed == report["held"]?.elapsed.map { $0 / .seconds(1) })
     held.gate.open()
     await queue.finished()
   }

@@ -31,7 +31,8 @@ extension StallNode {
       return "has not begun, for its condition “\(name.inOneLine)” is being evaluated"
         + (elapsed.map { ", for \($0.reading) so far" } ?? "")
     case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
-    case .pausing: return "waits for its next attempt"
+    case .pausing(let next, let remaining):
+      return "waits for \(next), which begins \(remaining > .zero ? "in \(remaining.reading)" : "now")"
     case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"
     case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"
     case .starting(nil): return "is about to start"

@@ -39,7 +39,7 @@ struct StallNode {
     case notReady
     case condition(String)
     case executing
-    case pausing
+    case pausing(before: String, remaining: Duration)
     /// It is about to be started.
     case starting(StallPlace?)
     case ending

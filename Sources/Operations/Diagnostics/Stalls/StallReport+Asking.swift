@@ -28,13 +28,17 @@ extension OperationQueue {
   }
 }
 
-extension GroupOperation {
-  /// Why the group has not finished: for it, for each of its members, and for whatever they wait for, what is at the
-  /// bottom of it. As `OperationQueue.stallReport(alsoIn:)`.
+extension AsyncOperation {
+  /// Returns the reasons why the operation has not finished.
   ///
-  /// - Parameter queues: Where else to look for plain Foundation operations, which do not tell where they are.
+  /// The report has an entry for the operation, for each member of a group, and for everything they wait for. The
+  /// operation need not be in a queue: awaiting an operation that was never added to one never returns, and the report
+  /// says so. For the rest see `OperationQueue.stallReport(alsoIn:)`.
+  ///
+  /// - Parameter queues: More queues to search for plain Foundation operations, whose queue is unknown.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
-    StallReport(of: [self], in: StallPlace.group(self).description, lookingInto: queues)
+    let subject = (self as? GroupOperation).map { StallPlace.group($0).description } ?? "the operation \(shownName)"
+    return StallReport(of: [self], in: subject, lookingInto: queues)
   }
 }
 

@@ -1,5 +1,5 @@
 /// Why operations that have not finished do not get on: see `OperationQueue.stallReport(alsoIn:)` and
-/// ``GroupOperation/stallReport(alsoIn:)``.
+/// ``AsyncOperation/stallReport(alsoIn:)``.
 ///
 /// ```
 /// 3 operations have not finished, in the queue “sync” or where it waits:

@@ -114,8 +114,9 @@ struct StallWalk {
   }
 
   private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
-    let (stamp, time, isPauseOver, condition, place) = operation.core.withLock { core in
-      (StallNode.Stamp(core), core.startTime, core.extras?.pause?.isOver, core.extras?.condition, core.stallPlace)
+    let (stamp, time, pause, isPauseOver, condition, place) = operation.core.withLock { core in
+      let pause = core.extras?.pause
+      return (StallNode.Stamp(core), core.startTime, pause, pause?.isOver, core.extras?.condition, core.stallPlace)
     }
     nodes[node].stamp = stamp
     nodes[node].elapsed = stamp.phase == .pending ? nil : time.elapsed
@@ -132,8 +133,12 @@ struct StallWalk {
       }
     case .executing:
       if waitForMembers(node, operation) > 0 { return }
-      if let isPauseOver {
-        if isPauseOver { waitForSlot(node, operation) } else { nodes[node].obstacle = .pausing }
+      if let pause, let isPauseOver {
+        if isPauseOver {
+          waitForSlot(node, operation)
+        } else {
+          nodes[node].obstacle = .pausing(before: pause.next, remaining: pause.remaining())
+        }
       } else if let group = operation as? GroupOperation {
         nodes[node].obstacle = group.isSuspended && !group.isWindingDown ? .waitsForMembers : .ending
       } else {

@@ -89,8 +89,7 @@ struct StallWords {
     guard next.operation == nil else {
       let phrase = phrase(wait, of: node)
       if others[node] < 1 { return "\(phrase), which \(rest(wait.node))" }
-      let others = others[node] == 1 ? "another" : "\(others[node]) others"
-      return "\(phrase) and \(others); \(name(wait.node)) \(rest(wait.node))"
+      return "\(phrase)\(otherNames(of: node, except: wait)); \(name(wait.node)) \(rest(wait.node))"
     }
     // Slots.
     let beyond = findings[wait.node]
@@ -106,8 +105,35 @@ struct StallWords {
     let node = findings.speaker(for: node)
     let finding = findings[node]
     if finding.distance <= 1 { return predicate(node) }
-    let others = finding.distance == 2 ? "another" : "\(finding.distance - 1) others"
+    let names = namesBetween(node, and: finding.explainer)
+    let rest = finding.distance - 1 - names.count
+    let others = names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
     return "waits, by way of \(others), for \(name(finding.explainer)), which \(predicate(finding.explainer))"
+  }
+
+  /// The other operations that a point waits for, as the end of a list.
+  private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
+    let operations = findings.nodes[node].waits.filter {
+      $0.node != wait.node && !findings.isOwnBeginning($0, of: node) && findings.nodes[$0.node].operation != nil
+    }
+    var names = operations.prefix(Self.namesAtMost).map { name($0.node) }
+    let rest = others[node] - names.count
+    if rest > 0 { names.append(rest.others) }
+    guard let last = names.popLast() else { return "" }
+    return names.map { ", \($0)" }.joined() + " and \(last)"
+  }
+
+  /// The operations on the way from one point to the one that explains it.
+  private func namesBetween(_ start: Int, and end: Int) -> [String] {
+    var names: [String] = []
+    var node = start
+    while names.count < Self.namesAtMost, let wait = findings[node].wait, wait.node != end {
+      if findings.nodes[wait.node].operation != nil, !findings.isOwnBeginning(wait, of: node) {
+        names.append(name(wait.node))
+      }
+      node = wait.node
+    }
+    return names
   }
 
   private func phrase(_ wait: StallNode.Wait, of node: Int) -> String {
@@ -160,4 +186,8 @@ struct StallWords {
     }
     return steps.joined(separator: ", which ")
   }
+}
+
+extension Int {
+  fileprivate var others: String { self == 1 ? "1 other" : "\(self) others" }
 }
