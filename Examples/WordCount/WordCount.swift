@@ -55,7 +55,10 @@ struct WordCount {
   }
 
   private static func report(on counting: CountOperation) -> ExitStatus {
-    let failures = counting.failures
+    // A timeout has the failures before it as its causes.
+    let failures = counting.failures.flatMap { failure in
+      ((failure.error as? OperationError)?.underlyingErrors ?? []).compactMap { $0 as? OperationFailure } + [failure]
+    }
     let numbers = counting.tally.numbers
     let unreadable = failures.filter { $0.error is Unreadable }.map { ($0.path.last ?? "", $0.error) }
     for (path, error) in unreadable.sorted(by: { $0.0 < $1.0 }) {

@@ -46,7 +46,7 @@ extension AsyncOperation {
     let (conditions, handOvers, timeout) = core.withLock { core in
       (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.spentTimeout)
     }
-    if let timeout { cancel(because: timeoutError(timeout)) }
+    if let timeout { cancel(.timeout(timeoutError(timeout))) }
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(because: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
@@ -62,7 +62,8 @@ extension AsyncOperation {
           core.withLock { $0.makeExtras().condition = condition.name }
           do { try await condition.evaluate(self) } catch {
             let failure = condition.failure(of: self, because: error)
-            let finish = core.withLock { $0.lifecycle.phase == .evaluating ? $0.finish([failure]) : nil }
+            let report = FailureReport([failure])
+            let finish = core.withLock { $0.lifecycle.phase == .evaluating ? $0.finish(report) : nil }
             if let finish { carryOut(finish) }
             return
           }

@@ -64,12 +64,17 @@ extension AsyncOperation {
   }
 
   private func timeOut(after timeout: Duration) {
-    cancel(because: timeoutError(timeout))
+    cancel(.timeout(timeoutError(timeout)))
     endIfNotEnded()
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {
-    OperationError(.timedOut, "\(quotedName) was cancelled because it took longer than \(timeout).")
+    let executing = self is GroupOperation ? members.filter(\.isExecuting) : []
+    return OperationError(
+      .timedOut,
+      "\(quotedName) was cancelled because it took longer than \(timeout)."
+        + (executing.isEmpty ? "" : " Still executing: \(executing.quotedNames).")
+    )
   }
 
   // MARK: Pauses
@@ -78,10 +83,18 @@ extension AsyncOperation {
   ///
   /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
   /// One that has keys keeps its slot, too: in it somebody might wait for the keys, and it would wait for the slot.
-  func pause(for duration: Duration, then work: @escaping @Sendable () -> Void) {
+  ///
+  /// - Parameter next: What begins after the pause, for a stall report.
+  func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
+    let remaining = clock.remaining(of: duration)
     let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
       guard core.lifecycle.mayGoOn else { return (nil, nil) }
-      let pause = OperationPause(keepingSlot: core.extras?.admission != nil, resume: work)
+      let pause = OperationPause(
+        keepingSlot: core.extras?.admission != nil,
+        before: next,
+        remaining: remaining,
+        resume: work
+      )
       core.makeExtras().pause = pause
       return (pause, core.starter)
     }
@@ -106,5 +119,13 @@ extension AsyncOperation {
     }
     if let supervisor { supervisor.memberIsReady(self) }
     if isResumed { DispatchQueue.global(quality: qualityOfService).async(execute: pause.resume) }
+  }
+}
+
+extension Clock where Duration == Swift.Duration {
+  /// Returns a closure that says how much of a duration that begins now is left.
+  fileprivate func remaining(of duration: Duration) -> @Sendable () -> Duration {
+    let start = now
+    return { duration - start.duration(to: now) }
   }
 }

@@ -58,9 +58,11 @@ extension AsyncOperation {
 
   func carryOut(_ execution: OperationCore.Execution) {
     execution.trace?.operationBegins()
-    for observer in execution.observers where isExecuting { observer.didStart?(self) }
-    // One of them may have ended it, or set another timeout.
-    if !execution.observers.isEmpty, !isExecuting { return dropWork() }
+    if !execution.observers.isEmpty, !letExecute(execution.observers) {
+      dropWork()
+      return skipExecution()
+    }
+    // An observer may have set another timeout.
     if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return dropWork() }
     execute()
     execution.trace?.executionReturned()
@@ -117,11 +119,25 @@ extension AsyncOperation {
     end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
   }
 
+  /// Notifies the observers of the start.
+  ///
+  /// - Returns: Whether none of them has cancelled or finished the operation.
+  private func letExecute(_ observers: [OperationObserver]) -> Bool {
+    let wasToldToFinish = isToldToFinish
+    var mayExecute: Bool { core.withLock { $0.lifecycle.mayGoOn } && isToldToFinish == wasToldToFinish }
+    for observer in observers where mayExecute { observer.didStart?(self) }
+    return mayExecute
+  }
+
   // MARK: Cancelling
 
-  /// Cancels the operation, what is inside it, and so on. Not on top of each other: groups may be nested to any depth.
-  func cancel(because error: (any Error)?) {
-    guard let first = beginCancelling(because: error) else { return }
+  final func cancel(because error: any Error) { cancel(.failure(FailureReport([error]))) }
+
+  /// Cancels the operation, what is inside it, and so on, without recursion: groups may be nested to any depth.
+  ///
+  /// - Parameter unlessStarted: Leaves an executing operation alone.
+  final func cancel(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) {
+    guard let first = beginCancelling(reason, unlessStarted: unlessStarted) else { return }
     var path = [first]
     while let last = path.indices.last {
       guard let next = path[last].members.popFirst() else {
@@ -129,17 +145,17 @@ extension AsyncOperation {
         continue
       }
       if let own = next as? AsyncOperation {
-        if let inside = own.beginCancelling(because: nil) { path.append(inside) }
+        if let inside = own.beginCancelling(.none) { path.append(inside) }
       } else {
         next.cancel()
       }
     }
   }
 
-  /// A cancellation that has begun, and ends when it has been passed on.
+  /// A cancellation that has begun, and ends when it has reached the members.
   private struct Cancellation {
     let operation: AsyncOperation
-    /// What it has still to be passed on to.
+    /// The members that it has not reached.
     var members: ArraySlice<Operation>
     let task: Task<Void, Never>?
     let supervisor: OperationSupervisor?
@@ -149,9 +165,9 @@ extension AsyncOperation {
     func end() { operation.end(self) }
   }
 
-  private func beginCancelling(because error: (any Error)?) -> Cancellation? {
+  private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation? {
     let (action, observers, supervisor, admission, task, inner, trace) = core.withLock { core in
-      let action = core.lifecycle.cancel(error)
+      let action = core.lifecycle.cancel(reason, unlessStarted: unlessStarted)
       let supervisor = action == .ignore ? nil : core.takeReadiness()
       let extras = core.extras
       return (action, core.observers, supervisor, extras?.admission, extras?.task, extras?.inner, core.trace)

@@ -77,7 +77,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   /// What went wrong, in the order it happened. Complete before `isFinished` turns true.
-  public final var errors: [any Error] { core.withLock { $0.lifecycle.failures }.map(\.error) }
+  public final var errors: [any Error] { ownFailures.map(\.error) }
 
   /// Finished, not cancelled, and without errors.
   public final var isSuccessful: Bool {
@@ -163,13 +163,18 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final func finish() { complete(with: []) }
 
   /// The work has failed.
+  ///
+  /// After a cancellation, an error that only says “cancelled” is no failure: `CancellationError`, `URLError.cancelled`,
+  /// `CocoaError.userCancelled`, `POSIXError.ECANCELED`, and an ``AggregateError`` of nothing else. The failures of an
+  /// ``AggregateError`` become failures of this operation.
   public final func finish(with error: any Error) { complete(with: [error]) }
 
   /// The work has failed in several ways, or, if `errors` is empty, is done.
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
   func complete(with errors: [any Error]) {
-    carryOut(core.withLock { $0.finish(errors) })
+    let report = errors.isEmpty ? nil : FailureReport(errors)
+    carryOut(core.withLock { $0.finish(report) })
   }
 
   final func endIfNotEnded() {
@@ -201,9 +206,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// An executing operation goes on until it finishes. One that has not started will not execute; it is ready at once,
   /// whatever it waits for, so that its queue can finish it. A finished one is not cancelled any more.
-  public final override func cancel() { cancel(because: nil) }
+  public final override func cancel() { cancel(.none) }
 
   /// Cancels the operation and records why. ``errors`` holds the error, and `run` throws it.
+  ///
+  /// The first cancellation counts: an operation that has been cancelled keeps its reason, or its lack of one.
   public final func cancel(with error: any Error) { cancel(because: error) }
 
   /// What the cancellation is passed on to, once. Only a group has members.
@@ -214,6 +221,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Whether the operation says itself when the time of its timeout begins.
   var startsDeadlineItself: Bool { false }
+
+  /// Whether the operation has been told to finish, and is still executing. Only a group can be.
+  var isToldToFinish: Bool { false }
 
   /// Whether it is of a kind that cannot forget to call `finish`.
   var finishesByItself: Bool { false }

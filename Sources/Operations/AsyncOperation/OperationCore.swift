@@ -225,7 +225,9 @@ import Foundation
   /// Who follows the operation: mostly nobody.
   var trace: OperationTrace? { extras?.trace }
 
-  mutating func finish(_ errors: [any Error]) -> Finish { Finish(action: lifecycle.finish(errors), trace: trace) }
+  mutating func finish(_ report: FailureReport? = nil) -> Finish {
+    Finish(action: lifecycle.finish(report), trace: trace)
+  }
 
   mutating func takeEnd() -> End {
     defer {

@@ -49,12 +49,31 @@ struct OperationLifecycle {
     case ignore
   }
 
+  /// Why an operation is cancelled.
+  enum CancelReason {
+    case none
+    case failure(FailureReport)
+    case timeout(OperationError)
+  }
+
+  /// What decided how the operation ends. The first event decides.
+  enum Decision: Hashable, Sendable {
+    case none
+    case finish
+    case cancellation
+    case timeout
+  }
+
   private(set) var phase: Phase = .pending
   private(set) var isCancelled = false
   private(set) var hasExecuted = false
-  /// What went wrong, in order; the paths are relative to the operation.
+  /// What went wrong, in order, with paths relative to the operation. If a timeout decided, the first failure is the
+  /// timeout's, and the others are its causes: see ``AsyncOperation/failures(of:)``.
   private(set) var failures: [OperationFailure] = []
   private(set) var isFinishKept = false
+  private(set) var decision: Decision = .none
+  /// Whether a failure arrived as an `AggregateError`.
+  private(set) var hasPaths = false
 
   mutating func start(preparing: Bool = false) -> StartAction {
     switch phase {
@@ -104,31 +123,34 @@ struct OperationLifecycle {
   }
 
   /// The first finish counts, wherever it comes from; the errors of later ones are not recorded.
-  mutating func finish(_ errors: [any Error]) -> FinishAction {
+  mutating func finish(_ report: FailureReport? = nil) -> FinishAction {
     switch phase {
     case .pending, .preparing:
       if isFinishKept { return .ignore }
       isFinishKept = true
-      append(errors)
-      return .keep
-    case .evaluating:
-      append(errors)
-      phase = .skipped
-      return .skip
-    case .executing:
-      append(errors)
-      phase = .ending
-      return .end
+    case .evaluating: phase = .skipped
+    case .executing: phase = .ending
     case .skipped, .ending, .finished: return .ignore
+    }
+    if let report { append(report) }
+    if decision == .none { decision = .finish }
+    switch phase {
+    case .skipped: return .skip
+    case .ending: return .end
+    case .pending, .preparing, .evaluating, .executing, .finished: return .keep
     }
   }
 
-  mutating func cancel(_ error: (any Error)?) -> CancelAction {
+  /// The first cancellation counts. Its reason is recorded unless a finish came before.
+  ///
+  /// - Parameter unlessStarted: Leaves an executing operation alone.
+  mutating func cancel(_ reason: CancelReason = .none, unlessStarted: Bool = false) -> CancelAction {
     switch phase {
+    case .executing where unlessStarted: return .ignore
     case .pending, .preparing, .evaluating, .executing, .skipped:
-      if let error { append([error]) }
       if isCancelled { return .ignore }
       isCancelled = true
+      if decision == .none { decide(because: reason) }
       if phase == .evaluating {
         phase = .skipped
         return .announce(whileExecuting: false, skips: true)
@@ -139,10 +161,10 @@ struct OperationLifecycle {
   }
 
   /// Adds failures without ending anything: how a group collects what its members report. Too late once it is ending.
-  mutating func record(_ newFailures: [OperationFailure]) -> Bool {
+  mutating func record(_ report: FailureReport) -> Bool {
     switch phase {
     case .pending, .preparing, .evaluating, .executing, .skipped:
-      failures.append(contentsOf: newFailures)
+      append(report)
       return true
     case .ending, .finished: return false
     }
@@ -167,7 +189,21 @@ struct OperationLifecycle {
     }
   }
 
-  private mutating func append(_ errors: [any Error]) {
-    for error in errors { failures.append(OperationFailure(path: [], error: error)) }
+  private mutating func decide(because reason: CancelReason) {
+    switch reason {
+    case .none: decision = .cancellation
+    case .failure(let report):
+      decision = .cancellation
+      append(report)
+    case .timeout(let error):
+      decision = .timeout
+      failures.insert(OperationFailure(path: [], error: error), at: 0)
+    }
+  }
+
+  private mutating func append(_ report: FailureReport) {
+    let counting = isCancelled ? report.failuresAfterCancellation : report.failures
+    if report.hasPaths, !counting.isEmpty { hasPaths = true }
+    failures += counting
   }
 }

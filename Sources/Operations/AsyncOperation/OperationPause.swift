@@ -10,7 +10,19 @@ final class OperationPause: @unchecked Sendable {
   /// The time is over: it waits for a slot.
   var isOver = false
 
-  init(keepingSlot keepsSlot: Bool, resume: @escaping @Sendable () -> Void) {
+  /// What begins after the pause.
+  let next: String
+  /// How long the pause still lasts.
+  let remaining: @Sendable () -> Duration
+
+  init(
+    keepingSlot keepsSlot: Bool,
+    before next: String,
+    remaining: @escaping @Sendable () -> Duration,
+    resume: @escaping @Sendable () -> Void
+  ) {
+    self.next = next
+    self.remaining = remaining
     self.keepsSlot = keepsSlot
     self.resume = resume
   }

@@ -65,7 +65,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   @discardableResult
   public final func finish(returning output: Output) -> Bool {
     let finish = core.withLock { core in
-      let finish = core.finish([])
+      let finish = core.finish()
       if finish.action != .ignore { storedOutput = output }
       return finish
     }
@@ -87,7 +87,10 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
         finish(returning: nothing)
         return
       }
-      if !isCancelled { return super.complete(with: [outputMissingError]) }
+      if !isCancelled {
+        let report = FailureReport(unlessCancelled: outputMissingError)
+        return carryOut(core.withLock { $0.finish(report) })
+      }
     }
     super.complete(with: errors)
   }

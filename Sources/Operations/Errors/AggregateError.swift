@@ -4,11 +4,16 @@ public import Foundation
 public struct AggregateError: Error {
   /// Every failure, in the order they happened. Never empty.
   public let failures: [OperationFailure]
+  /// Whether the operation was cancelled as well.
+  public let isCancelled: Bool
 
   /// - Precondition: `failures` is not empty; an aggregate of nothing would be an error that did not happen.
-  public init(_ failures: [OperationFailure]) {
+  public init(_ failures: [OperationFailure]) { self.init(failures, isCancelled: false) }
+
+  init(_ failures: [OperationFailure], isCancelled: Bool) {
     guard !failures.isEmpty else { misuse("An AggregateError needs a failure: throw nothing where nothing failed.") }
     self.failures = failures
+    self.isCancelled = isCancelled
   }
 
   /// The first failure that is not the echo of another.

@@ -26,6 +26,26 @@ extension OperationQueue {
     in domain: ExclusivityDomain = .shared,
     _ make: @escaping @Sendable () -> ResultOperation<T>
   ) async throws -> T {
+    try await runShared(under: key, in: domain) { AnyOutputOperation(make()) }
+  }
+
+  /// Runs an operation of any kind, a group included, for all callers that request it while it is in flight.
+  ///
+  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  @_disfavoredOverload
+  public func run(
+    sharing key: ExclusivityKey,
+    in domain: ExclusivityDomain = .shared,
+    _ make: @escaping @Sendable () -> AsyncOperation
+  ) async throws {
+    try await runShared(under: key, in: domain) { AnyOutputOperation(anyOperation: make()) }
+  }
+
+  private func runShared<T: Sendable>(
+    under key: ExclusivityKey,
+    in domain: ExclusivityDomain,
+    _ make: @Sendable () -> AnyOutputOperation<T>
+  ) async throws -> T {
     try Task.checkCancellation()
     let (run, caller, isNew): (SharedRun<T>, Int, Bool) = domain.enterRun(sharing: key)
     return try await withTaskCancellationHandler {
@@ -38,14 +58,15 @@ extension OperationQueue {
 
   private func start<T: Sendable>(
     _ run: SharedRun<T>,
-    _ operation: ResultOperation<T>,
+    _ work: AnyOutputOperation<T>,
     under key: ExclusivityKey,
     in domain: ExclusivityDomain
   ) {
+    let (operation, output) = (work.operation, work.output)
     if !run.begin(operation) { operation.cancel() }
     operation.whenSettled { [unowned operation] in
       domain.endRun(run, sharing: key)
-      run.end(with: operation.outcomeError.map { .failure($0) } ?? Result { try operation.output() })
+      run.end(with: Result { try output(operation) })
     }
     addOperation(operation, exclusive: [key], in: domain)
   }

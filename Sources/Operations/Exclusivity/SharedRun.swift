@@ -9,7 +9,7 @@ final class SharedRun<Output: Sendable>: Sendable {
   }
 
   private struct State {
-    var operation: ResultOperation<Output>?
+    var operation: AsyncOperation?
     var callers: [Int: Caller] = [:]
     var nextCaller = 0
     /// Nobody wants it any more.
@@ -51,7 +51,7 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// A caller's task has been cancelled. If there are others it leaves; the last one stays, and cancels the operation.
   func cancel(_ caller: Int) {
-    let (left, operation) = state.withLock { state -> (Caller?, ResultOperation<Output>?) in
+    let (left, operation) = state.withLock { state -> (Caller?, AsyncOperation?) in
       if state.result != nil || state.callers[caller] == nil { return (nil, nil) }
       if state.callers.count > 1 { return (state.callers.removeValue(forKey: caller), nil) }
       state.isAbandoned = true
@@ -62,7 +62,7 @@ final class SharedRun<Output: Sendable>: Sendable {
   }
 
   /// - Returns: Whether somebody still wants it.
-  func begin(_ operation: ResultOperation<Output>) -> Bool {
+  func begin(_ operation: AsyncOperation) -> Bool {
     state.withLock { state in
       state.operation = operation
       return !state.isAbandoned

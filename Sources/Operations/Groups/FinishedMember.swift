@@ -8,4 +8,6 @@ struct FinishedMember {
   var holdsSlot = true
   /// The error of a plain Foundation operation, which cannot keep it itself.
   var error: (any Error)?
+  /// No member starts until the group has seen the failure of this one.
+  var postponesStarts = false
 }

@@ -3,9 +3,12 @@ import Foundation
 /// What becomes of members that have finished, and of the group when there are no more.
 extension GroupEngine {
   func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
+    var member = member
     let (help, group, step) = state.withLock { state -> (GroupSchedule.Help, GroupOperation?, Step) in
       if state.isDisbanded { return (.none, nil, Step()) }
       let accounts = (accountsForAll || failed) && state.group != nil
+      member.postponesStarts = failed && accounts && state.errorPolicy != .collect
+      if member.postponesStarts { state.schedule.postponeStarts() }
       let help = member.holdsSlot ? state.schedule.freeSlot(takenNext: takenNext) : .none
       if accounts { return (help, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
       return (help, nil, state.settle(member))
@@ -20,7 +23,11 @@ extension GroupEngine {
     while !batch.isEmpty {
       for member in batch {
         group.account(for: member)
-        carryOut(state.withLock { $0.settle(member) })
+        let (addsRunner, step) = state.withLock { state in
+          (member.postponesStarts && state.schedule.resumeStarts(), state.settle(member))
+        }
+        if addsRunner { addRunner() }
+        carryOut(step)
       }
       batch = state.withLock { $0.schedule.nextToAccount() }
     }

@@ -79,7 +79,7 @@ extension GroupEngine {
         due?.startDeadline()
         guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
         if addsRunner { addRunner() }
-        if cancelled { member.cancel() }
+        if cancelled { cancelUnlessStarted(member) }
         let quality = member.qualityOfService
         if quality == .default { runner.run(member) { start(member, by: runner) } } else { start(member, at: quality) }
       }

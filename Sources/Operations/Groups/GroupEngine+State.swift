@@ -6,6 +6,7 @@ extension GroupEngine {
     var schedule = GroupSchedule()
     var members = MemberList()
     var progress = GroupProgress()
+    var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Plain Foundation members, which cannot note their index themselves.
     var plainMembers: [ObjectIdentifier: PlainMember] = [:]
     /// A group has been a member, so that this one may be around others.

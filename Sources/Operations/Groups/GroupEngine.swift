@@ -43,6 +43,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   var isWindingDown: Bool { state.withLock { $0.schedule.isWindingDown } }
 
+  var isFinishing: Bool { state.withLock { $0.schedule.isFinishing } }
+
+  var errorPolicy: GroupOperation.ErrorPolicy {
+    get { state.withLock { $0.errorPolicy } }
+    set { state.withLock { $0.errorPolicy = newValue } }
+  }
+
   private func change(_ change: (inout GroupSchedule) -> Void) {
     let (addsRunner, isDone) = state.withLock { state in
       change(&state.schedule)
@@ -125,6 +132,24 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// Sees to it that they all finish.
   func membersWereCancelled() { change { _ in } }
+
+  /// Cancels the members that have not started, and those that come later. The others run to their end.
+  func stopStarting() {
+    let members = state.withLock { state -> [Operation]? in
+      if state.schedule.isWindingDown { return nil }
+      state.schedule.isWindingDown = true
+      return state.members.operations
+    }
+    for member in members ?? [] { cancelUnlessStarted(member) }
+  }
+
+  func cancelUnlessStarted(_ member: Operation) {
+    if let own = member as? AsyncOperation {
+      own.cancel(.none, unlessStarted: true)
+    } else if !member.isExecuting {
+      member.cancel()
+    }
+  }
 
   /// The group finishes, perhaps before its members have.
   func groupWillFinish() {

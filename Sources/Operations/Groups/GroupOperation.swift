@@ -35,10 +35,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     case collect
     /// The others are cancelled, and so is whatever is added later. The group finishes when they have.
     case cancelOnFailure
+    /// No further member starts, as with `make` without `-k`.
+    ///
+    /// Executing members run to their end, and so does a nested group that executes. Members that have not started, and
+    /// members that are added later, are cancelled and finish without executing and without errors of their own.
+    case stopOnFailure
   }
 
   let engine: GroupEngine
-  private let policy = Locked(ErrorPolicy.collect)
 
   /// A group of exactly these operations. What they wait for is not taken in.
   public init(_ operations: [Operation] = []) {
@@ -181,8 +185,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
   public final var errorPolicy: ErrorPolicy {
-    get { policy.withLock { $0 } }
-    set { policy.withLock { $0 = newValue } }
+    get { engine.errorPolicy }
+    set { engine.errorPolicy = newValue }
   }
 
   /// How far the group has come: a unit a member, or its ``AsyncOperation/progressWeight``; those of a member that
@@ -216,7 +220,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// without the names.
   public final var failures: [OperationFailure] {
     let name = displayName
-    return core.withLock { $0.lifecycle.failures }.map { $0.below(name) }
+    return ownFailures.map { $0.below(name) }
   }
 
   /// A member has finished: translate its errors, or drop them, by returning others.
@@ -231,19 +235,26 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final func account(for member: FinishedMember) {
     let operation = member.operation
-    var failures = (operation as? AsyncOperation)?.core.withLock { $0.lifecycle.failures } ?? []
+    var failures = (operation as? AsyncOperation)?.ownFailures ?? []
     if let error = member.error { failures.append(OperationFailure(path: [], error: error)) }
     let kept = self.operation(operation, didFinishWith: failures.map(\.error))
     if !kept.isEmpty {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
-      if errorPolicy == .cancelOnFailure { engine.cancelMembers() }
+      switch errorPolicy {
+      case .collect: break
+      case .stopOnFailure: engine.stopStarting()
+      case .cancelOnFailure: engine.cancelMembers()
+      }
     }
   }
 
   /// Gives a plain Foundation member, which has no errors of its own, one for when it has finished.
   final func note(_ error: any Error, ofPlain member: Operation) { engine.note(error, ofPlain: member) }
 
-  private func record(_ failures: [OperationFailure]) { core.withLock { _ = $0.lifecycle.record(failures) } }
+  private func record(_ failures: [OperationFailure]) {
+    let report = FailureReport(failures: failures)
+    core.withLock { _ = $0.lifecycle.record(report) }
+  }
 
   /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
   final func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) { engine.whenBegun(waiter) }
@@ -261,6 +272,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Its time begins when its first member does.
   final override var startsDeadlineItself: Bool { true }
+
+  final override var isToldToFinish: Bool { engine.isFinishing }
 
   final override func willFinish() { engine.groupWillFinish() }
 

@@ -38,6 +38,9 @@ struct GroupSchedule {
   private(set) var unaccounted: [FinishedMember] = []
   private(set) var isAccounting = false
 
+  /// Members that failed, and whose failure the group has to see before another member starts.
+  private(set) var unseenFailures = 0
+
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
   /// The members have been cancelled: they are only started to be finished, which neither limit nor suspension delays.
@@ -59,7 +62,7 @@ struct GroupSchedule {
   }
 
   var mayHandOut: Bool {
-    if ready.isEmpty { return false }
+    if ready.isEmpty || unseenFailures > 0 { return false }
     return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
@@ -126,6 +129,15 @@ struct GroupSchedule {
   }
 
   // MARK: Members end
+
+  /// A member failed: no other starts until the group has seen it.
+  mutating func postponeStarts() { unseenFailures += 1 }
+
+  /// - Returns: Whether to add a runner.
+  mutating func resumeStarts() -> Bool {
+    unseenFailures -= 1
+    return addRunnerIfUseful()
+  }
 
   /// Gives the slot of a finished member back.
   ///

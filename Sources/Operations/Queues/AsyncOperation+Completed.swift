@@ -1,8 +1,9 @@
 extension AsyncOperation {
   /// Waits until the operation has finished, and throws what went wrong.
   ///
-  /// - Throws: A group's failures as one ``AggregateError``; another operation's one error as itself, several as an
-  ///   ``AggregateError``; `CancellationError` if it was cancelled and has no error.
+  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Else a group's
+  ///   failures as one ``AggregateError``; another operation's one error as itself, several as an ``AggregateError``;
+  ///   `CancellationError` if it was cancelled and has no error.
   public final func completed() async throws {
     await finished()
     if let error = outcomeError { throw error }
@@ -11,9 +12,28 @@ extension AsyncOperation {
   /// The one error that stands for how the operation ended, or nil if it was successful.
   var outcomeError: (any Error)? {
     let lifecycle = core.withLock { $0.lifecycle }
-    if lifecycle.failures.isEmpty { return lifecycle.isCancelled ? CancellationError() : nil }
+    if lifecycle.failures.isEmpty {
+      return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
+    }
+    let failures = failures(of: lifecycle)
+    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !(self is GroupOperation)
+    if isOneError || lifecycle.decision == .timeout { return failures[0].error }
     let name = displayName
-    let failures = lifecycle.failures.map { $0.below(name) }
-    return failures.count == 1 && !(self is GroupOperation) ? failures[0].error : AggregateError(failures)
+    return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)
+  }
+
+  /// What went wrong, with paths relative to the operation.
+  final var ownFailures: [OperationFailure] { failures(of: core.withLock { $0.lifecycle }) }
+
+  /// The failures that a lifecycle has recorded. A timeout has the others as its causes.
+  final func failures(of lifecycle: OperationLifecycle) -> [OperationFailure] {
+    let failures = lifecycle.failures
+    guard lifecycle.decision == .timeout, failures.count > 1, let timeout = failures[0].error as? OperationError else {
+      return failures
+    }
+    let name = displayName
+    let causes = failures.dropFirst().map { $0.path.isEmpty ? $0.error : $0.below(name) }
+    let error = OperationError(timeout.code, timeout.message, underlyingErrors: causes)
+    return [OperationFailure(path: [], error: error)]
   }
 }

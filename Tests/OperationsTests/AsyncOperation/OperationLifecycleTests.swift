@@ -6,7 +6,8 @@ import Testing
 struct OperationLifecycleTests {
   enum Event: CaseIterable {
     case start, startPreparing, evaluate, resume, execute
-    case finish, finishWithError, cancel, cancelWithError, record, end, settle
+    case finish, finishWithError, finishWithCancellation, cancel, cancelWithError, cancelUnlessStarted, timeOut
+    case record, end, settle
   }
 
   private func isLegal(_ event: Event, in lifecycle: OperationLifecycle) -> Bool {
@@ -32,6 +33,7 @@ struct OperationLifecycleTests {
     let phase: OperationLifecycle.Phase
     let isCancelled: Bool
     let hasExecuted: Bool
+    let decision: OperationLifecycle.Decision
     let watch: Watch
   }
 
@@ -50,6 +52,7 @@ struct OperationLifecycleTests {
           phase: next.phase,
           isCancelled: next.isCancelled,
           hasExecuted: next.hasExecuted,
+          decision: next.decision,
           watch: watch
         )
         if seen.insert(place).inserted { toVisit.append((next, watch)) }
@@ -80,12 +83,16 @@ struct OperationLifecycleTests {
       } else {
         #expect(next.phase == .skipped && (before.isCancelled || watch.keeps == 1))
       }
-    case .finish: finish([], &next, before, &watch)
-    case .finishWithError: finish([TestError("finish")], &next, before, &watch)
-    case .cancel: cancel(nil, &next, before, &watch)
-    case .cancelWithError: cancel(TestError("cancel"), &next, before, &watch)
+    case .finish: finish(nil, &next, before, &watch)
+    case .finishWithError: finish(FailureReport([TestError("finish")]), &next, before, &watch)
+    case .finishWithCancellation: finish(FailureReport([CancellationError()]), &next, before, &watch)
+    case .cancel: cancel(.none, &next, before, &watch)
+    case .cancelWithError: cancel(.failure(FailureReport([TestError("cancel")])), &next, before, &watch)
+    case .cancelUnlessStarted: cancel(.none, unlessStarted: true, &next, before, &watch)
+    case .timeOut: cancel(.timeout(OperationError(.timedOut, "timeout")), &next, before, &watch)
     case .record:
-      let recorded = next.record([OperationFailure(path: ["member"], error: TestError("member"))])
+      let failure = OperationFailure(path: ["member"], error: TestError("member"))
+      let recorded = next.record(FailureReport(failures: [failure]))
       #expect(recorded == ![.ending, .finished].contains(before.phase))
       #expect(next.failures.count == before.failures.count + (recorded ? 1 : 0))
     case .end:
@@ -112,12 +119,12 @@ struct OperationLifecycleTests {
   }
 
   private func finish(
-    _ errors: [any Error],
+    _ report: FailureReport?,
     _ next: inout OperationLifecycle,
     _ before: OperationLifecycle,
     _ watch: inout Watch
   ) {
-    let action = next.finish(errors)
+    let action = next.finish(report)
     switch action {
     case .end:
       watch.ends += 1
@@ -128,16 +135,19 @@ struct OperationLifecycleTests {
     case .skip: #expect(before.phase == .evaluating && next.phase == .skipped)
     case .ignore: break
     }
-    #expect(next.failures.count == before.failures.count + (action == .ignore ? 0 : errors.count))
+    let counted = (before.isCancelled ? report?.failuresAfterCancellation : report?.failures)?.count ?? 0
+    #expect(next.failures.count == before.failures.count + (action == .ignore ? 0 : counted))
+    #expect(next.decision == (action == .ignore || before.decision != .none ? before.decision : .finish))
   }
 
   private func cancel(
-    _ error: (any Error)?,
+    _ reason: OperationLifecycle.CancelReason,
+    unlessStarted: Bool = false,
     _ next: inout OperationLifecycle,
     _ before: OperationLifecycle,
     _ watch: inout Watch
   ) {
-    switch next.cancel(error) {
+    switch next.cancel(reason, unlessStarted: unlessStarted) {
     case .announce(let whileExecuting, let skips):
       watch.announcements += 1
       #expect(whileExecuting == (before.phase == .executing))
@@ -145,9 +155,15 @@ struct OperationLifecycleTests {
       #expect(!before.isCancelled)
     case .ignore: break
     }
-    let isTooLate = [.ending, .finished].contains(before.phase)
+    let isTooLate = [.ending, .finished].contains(before.phase) || (unlessStarted && before.phase == .executing)
     #expect(next.isCancelled == (before.isCancelled || !isTooLate))
-    #expect(next.failures.count == before.failures.count + (isTooLate || error == nil ? 0 : 1))
+    let decides = !isTooLate && before.decision == .none
+    var hasReason = true
+    if case .none = reason { hasReason = false }
+    #expect(next.failures.count == before.failures.count + (decides && hasReason ? 1 : 0))
+    var isTimeout = false
+    if case .timeout = reason { isTimeout = true }
+    #expect(next.decision == (decides ? (isTimeout ? .timeout : .cancellation) : before.decision))
   }
 
   private func check(

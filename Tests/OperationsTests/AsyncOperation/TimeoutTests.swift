@@ -65,6 +65,123 @@ struct TimeoutTests {
     #expect(operation.isFinished)
   }
 
+  /// An operation that reports an error while it is being stopped.
+  private final class Obedient: AsyncOperation, @unchecked Sendable {
+    let begun = Gate()
+    private let error: any Error
+
+    init(_ error: any Error) {
+      self.error = error
+      super.init()
+    }
+
+    override func execute() { begun.open() }
+    override func didCancel() { finish(with: error) }
+  }
+
+  @Test func whatTheWorkReportsWhileItIsBeingStoppedIsACauseOfTheTimeout() async {
+    for _ in 0..<200 {
+      let operation = Obedient(TestError("stopped"))
+      operation.clock = clock
+      operation.timeout = .seconds(1)
+      let run = Task { try await queue.run(operation) }
+      await operation.begun.opened()
+      await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(1))
+      let error = await #expect(throws: OperationError.self) { try await run.value }
+      #expect(error?.code == .timedOut && error?.underlyingErrors as? [TestError] == [TestError("stopped")])
+      #expect(operation.errors.count == 1)
+    }
+  }
+
+  @Test func aTaskThatThrowsAnErrorOfItsOwnWhenItIsStoppedHasTimedOut() async {
+    for _ in 0..<2000 {
+      let operation = TaskOperation { [clock] in
+        do { try await clock.sleep(for: .seconds(100)) } catch { throw TestError("stopped") }
+      }
+      operation.clock = clock
+      operation.timeout = .seconds(1)
+      queue.addOperation(operation)
+      await clock.waitForSleepers(2)
+      clock.advance(by: .seconds(1))
+      await #expect(throws: OperationError(.timedOut, "")) { try await operation.completed() }
+    }
+  }
+
+  @Test func anErrorThatOnlySaysCancelledIsNoCauseOfATimeout() async {
+    let operation = Obedient(POSIXError(.ECANCELED))
+    operation.clock = clock
+    operation.timeout = .seconds(1)
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect((operation.errors.first as? OperationError)?.underlyingErrors.isEmpty == true)
+    await operation.finished()
+  }
+
+  @Test func aTimeoutAfterACancellationEndsTheOperationAndAddsNothing() async {
+    for reason in [nil, TestError("no more")] {
+      let operation = held(.seconds(1))
+      queue.addOperation(operation)
+      await operation.begun.opened()
+      await clock.waitForSleepers(1)
+      if let reason { operation.cancel(with: reason) } else { operation.cancel() }
+      clock.advance(by: .seconds(1))
+      #expect(operation.isFinished && operation.errors as? [TestError] == reason.map { [$0] } ?? [])
+    }
+  }
+
+  @Test func retryIfSeesTheTimeout() async {
+    for _ in 0..<200 {
+      let attempt = Obedient(TestError("stopped"))
+      let seen = Journal<Bool>()
+      let retry = RetryOperation(
+        attempts: 2,
+        retryIf: { error, _ in
+          seen.write(OperationError.Code.timedOut ~= error)
+          return false
+        },
+        { _ in attempt }
+      )
+      attempt.timeout = .seconds(1)
+      retry.clock = clock
+      queue.addOperation(retry)
+      await attempt.begun.opened()
+      await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(1))
+      await #expect(throws: OperationError(.timedOut, "")) { try await retry.completed() }
+      #expect(seen.entries == [true])
+    }
+  }
+
+  @Test func theTimeoutOfAGroupNamesWhatStillExecutesAndKeepsTheFailures() async {
+    let held = (0..<10).map { HeldOperation().named("page \($0)") }
+    let failing = AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page 10")
+    let waiting = AsyncOperation().named("index")
+    held ==> waiting
+    let stubborn = Obedient(TestError("stopped"))
+    let group = GroupOperation("Import", held + [failing, stubborn.named("page 11"), waiting])
+    group.clock = clock
+    group.timeout = .seconds(5)
+    let run = Task { try await queue.run(group) }
+    for operation in held { await operation.begun.opened() }
+    await stubborn.begun.opened()
+    await failing.finished()
+    await clock.waitForSleepers(1)
+    while group.failures.isEmpty { await Task.yield() }
+    clock.advance(by: .seconds(5))
+    let error = await #expect(throws: OperationError.self) { try await run.value }
+    #expect(
+      error?.message == "“Import” was cancelled because it took longer than 5.0 seconds. Still executing: “page 0”, "
+        + "“page 1”, “page 2”, “page 3”, “page 4”, “page 5”, “page 6”, “page 7” and 3 others."
+    )
+    let causes = error?.underlyingErrors.map { "\($0)" }
+    #expect(causes == ["Import › page 10: gone", "Import › page 11: stopped"])
+    #expect(group.failures.map(\.path) == [["Import"]])
+    for operation in held { operation.gate.open() }
+  }
+
   @Test func didCancelHearsOfItAndMayFinishItself() async {
     final class Obedient: AsyncOperation, @unchecked Sendable {
       let begun = Gate()
@@ -77,7 +194,7 @@ struct TimeoutTests {
     queue.addOperation(operation)
     await operation.begun.opened()
     clock.advance(by: .seconds(1))
-    #expect(operation.errors.count == 2 && operation.errors.last as? TestError == TestError("stopped"))
+    #expect(operation.errors as? [OperationError] == [OperationError(.timedOut, "")])
     await operation.finished()
   }
 
@@ -103,7 +220,7 @@ struct TimeoutTests {
     let member = AsyncBlockOperation { _ in Issue.record("executed") }
     let group = GroupOperation([member])
     group.timeout = timeout
-    await #expect(throws: AggregateError.self) { try await queue.run(group) }
+    await #expect(throws: OperationError(.timedOut, "")) { try await queue.run(group) }
     await member.finished()
   }
 

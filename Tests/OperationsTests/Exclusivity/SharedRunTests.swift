@@ -11,6 +11,27 @@ struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
 
+  @Test func aGroupMayBeShared() async throws {
+    let held = HeldOperation()
+    let made = Journal<Void>()
+    @Sendable func sync() async throws {
+      try await queue.run(sharing: "sync", in: domain) {
+        made.write(())
+        return GroupOperation("Sync") { held }
+      }
+    }
+    let first = Task { try await sync() }
+    await held.begun.opened()
+    let second = Task { try await sync() }
+    while domain.callers(sharing: "sync", Void.self) != 2 { await Task.yield() }
+    held.finish(with: TestError("gone"))
+    for caller in [first, second] {
+      let error = await #expect(throws: AggregateError.self) { try await caller.value }
+      #expect(error?.failures.map(\.path.count) == [2])
+    }
+    #expect(made.count == 1)
+  }
+
   /// An operation that ends with its number when it is told to.
   private final class Login: ResultOperation<Int>, @unchecked Sendable {
     let begun = Gate()

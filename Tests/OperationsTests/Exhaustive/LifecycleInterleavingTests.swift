@@ -10,7 +10,9 @@ struct LifecycleInterleavingTests {
     ("second finisher", [.finishWithError]),
     ("canceller", [.cancel]),
     ("second canceller", [.cancelWithError]),
-    ("timer", [.cancelWithError, .end]),
+    ("timer", [.timeOut, .end]),
+    ("third finisher", [.finishWithCancellation]),
+    ("stopper", [.cancelUnlessStarted]),
     ("member", [.record]),
     ("ender", [.end]),
   ]

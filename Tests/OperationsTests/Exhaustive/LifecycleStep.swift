@@ -4,9 +4,9 @@
 enum LifecycleStep: InterleavedStep {
   case start, observe, startDeadline, execute
   case prepare, prepareInputs, evaluate, adoptTask, readmit, failCondition, resumeToInputs, resumeToHandOver, handOver
-  case finish, finishWithError, end
+  case finish, finishWithError, finishWithCancellation, end
   case superStart, settle
-  case cancel, cancelWithError, didCancel, record
+  case cancel, cancelWithError, cancelUnlessStarted, timeOut, didCancel, record
 
   func perform(in world: inout LifecycleWorld, by actor: inout InterleavedActor<Self>) {
     switch self {
@@ -14,13 +14,16 @@ enum LifecycleStep: InterleavedStep {
     case .prepare, .prepareInputs, .evaluate, .adoptTask, .readmit, .failCondition, .resumeToInputs, .resumeToHandOver,
       .handOver:
       prepare(&world, &actor)
-    case .finish, .finishWithError, .end, .superStart, .settle: finish(&world, &actor)
-    case .cancel: cancel(nil, &world, &actor)
-    case .cancelWithError: cancel(TestError("cancel"), &world, &actor)
+    case .finish, .finishWithError, .finishWithCancellation, .end, .superStart, .settle: finish(&world, &actor)
+    case .cancel: cancel(.none, &world, &actor)
+    case .cancelWithError: cancel(.failure(FailureReport([TestError("cancel")])), &world, &actor)
+    case .cancelUnlessStarted: cancel(.none, &world, &actor)
+    case .timeOut: cancel(.timeout(OperationError(.timedOut, "timeout")), &world, &actor)
     case .didCancel: break
     case .record:
       let hasEnded = world.deeds.ends == 1
-      let isRecorded = world.lifecycle.record([OperationFailure(path: ["member"], error: TestError("member"))])
+      let failure = OperationFailure(path: ["member"], error: TestError("member"))
+      let isRecorded = world.lifecycle.record(FailureReport(failures: [failure]))
       world.promise(isRecorded != hasEnded, "a failure was lost, or came too late")
     }
     world.check()
@@ -45,12 +48,13 @@ enum LifecycleStep: InterleavedStep {
       case .refuse: world.promise(world.deeds.starts > 1, "its start was refused")
       }
     case .observe:
-      guard world.lifecycle.phase == .executing else { return }
+      // An observer that cancels the operation keeps it from executing.
+      guard world.lifecycle.mayGoOn else { return actor.go(on: .end) }
       goOn(&world, &actor)
     case .startDeadline:
       guard world.lifecycle.phase == .executing else { return }
       world.deeds.isWantedFinished = true
-      actor.spawn([.cancelWithError, .end])
+      actor.spawn([.timeOut, .end])
       actor.go(on: .execute)
     default:
       world.deeds.calls += 1
@@ -101,8 +105,9 @@ enum LifecycleStep: InterleavedStep {
 
   private func finish(_ world: inout LifecycleWorld, _ actor: inout InterleavedActor<Self>) {
     switch self {
-    case .finish: finish([], &world, &actor)
-    case .finishWithError: finish([TestError("finish")], &world, &actor)
+    case .finish: finish(nil, &world, &actor)
+    case .finishWithError: finish(FailureReport([TestError("finish")]), &world, &actor)
+    case .finishWithCancellation: finish(FailureReport([CancellationError()]), &world, &actor)
     case .end:
       if world.lifecycle.end() { conclude(&world, &actor) }
     case .superStart:
@@ -118,19 +123,21 @@ enum LifecycleStep: InterleavedStep {
   }
 
   private func finish(
-    _ errors: [any Error],
+    _ report: FailureReport?,
     _ world: inout LifecycleWorld,
     _ actor: inout InterleavedActor<Self>
   ) {
     let before = world.lifecycle
-    let action = world.lifecycle.finish(errors)
+    let action = world.lifecycle.finish(report)
     world.deeds.isWantedFinished = true
     if action != .ignore {
       world.deeds.isStopped = true
       world.deeds.finishes += 1
+      world.decide(.finish)
     }
+    let counted = before.isCancelled ? report?.failuresAfterCancellation : report?.failures
     world.promise(
-      world.lifecycle.failures.count == before.failures.count + (action == .ignore ? 0 : errors.count),
+      world.lifecycle.failures.count == before.failures.count + (action == .ignore ? 0 : counted?.count ?? 0),
       "a finish recorded what it should not, or did not record what it should"
     )
     switch action {
@@ -152,17 +159,25 @@ enum LifecycleStep: InterleavedStep {
   // MARK: Cancelling
 
   private func cancel(
-    _ error: (any Error)?,
+    _ reason: OperationLifecycle.CancelReason,
     _ world: inout LifecycleWorld,
     _ actor: inout InterleavedActor<Self>
   ) {
     let before = world.lifecycle
-    let action = world.lifecycle.cancel(error)
-    let isTooLate = before.phase == .ending || before.phase == .finished
+    let unlessStarted = self == .cancelUnlessStarted
+    let action = world.lifecycle.cancel(reason, unlessStarted: unlessStarted)
+    let isTooLate =
+      before.phase == .ending || before.phase == .finished || (unlessStarted && before.phase == .executing)
+    var hasReason = true
+    if case .none = reason { hasReason = false }
+    let counts = !isTooLate && before.decision == .none
     world.promise(
-      world.lifecycle.failures.count == before.failures.count + (isTooLate || error == nil ? 0 : 1),
+      world.lifecycle.failures.count == before.failures.count + (counts && hasReason ? 1 : 0),
       "a cancellation recorded what it should not, or did not record what it should"
     )
+    if !isTooLate {
+      if case .timeout = reason { world.decide(.timeout) } else { world.decide(.cancellation) }
+    }
     guard case .announce(let whileExecuting, let skips) = action else {
       return world.promise(isTooLate || before.isCancelled, "a cancellation was ignored")
     }

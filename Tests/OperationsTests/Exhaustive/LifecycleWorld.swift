@@ -36,6 +36,8 @@ struct LifecycleWorld: InterleavedWorld {
     /// That counted.
     var finishes = 0
     var errorsAtEnd: Int?
+    /// The first event that decides how the operation ends.
+    var decision = OperationLifecycle.Decision.none
   }
 
   struct Fingerprint: Hashable {
@@ -69,6 +71,10 @@ struct LifecycleWorld: InterleavedWorld {
     if !isKept, self.breach == nil { self.breach = breach }
   }
 
+  mutating func decide(_ decision: OperationLifecycle.Decision) {
+    if deeds.decision == .none { deeds.decision = decision }
+  }
+
   /// What has to be true in every state.
   mutating func check() {
     promise(deeds.executions <= 1 && deeds.calls <= deeds.executions, "it executed twice")
@@ -80,6 +86,12 @@ struct LifecycleWorld: InterleavedWorld {
     promise(lifecycle.isCancelled == (deeds.announcements == 1), "a cancellation was not announced")
     let hasEnded = lifecycle.phase == .ending || lifecycle.phase == .finished
     promise(hasEnded == (deeds.ends == 1), "it ends, and nobody has the duty")
+    promise(lifecycle.decision == deeds.decision, "the first event did not decide")
+    let isTimeoutFirst = lifecycle.failures.first.map { OperationError.Code.timedOut ~= $0.error } ?? false
+    promise(
+      (lifecycle.decision == .timeout) == isTimeoutFirst,
+      "a timeout is not the first failure, or is one too many"
+    )
     if let errors = deeds.errorsAtEnd {
       promise(errors == lifecycle.failures.count, "its errors changed after its end")
     }

@@ -8,7 +8,7 @@ public struct Backoff: Sendable {
   public init(_ delay: @escaping @Sendable (_ attempt: Int) -> Duration) { self.delay = delay }
 
   /// Tries again at once.
-  public static var none: Self { Self { _ in .zero } }
+  public static var immediate: Self { Self { _ in .zero } }
 
   /// Waits equally long each time.
   public static func constant(_ delay: Duration) -> Self {

@@ -12,7 +12,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
 
   private struct Followed {
     var isSome = false
-    weak var operation: Next?
+    weak var operation: AsyncOperation?
   }
 
   init(_ next: @escaping @Sendable (Input) throws -> Next) {
@@ -28,31 +28,37 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     do {
       let operation = try next(input)
       refuseSelfDependency(operation)
-      if !runInsideIfFree(operation, then: { self.end(with: $0) }) { follow(operation) }
+      let work = AnyOutputOperation(operation)
+      if !runInsideIfFree(work, then: { self.end(with: $0) }) { follow(work) }
     } catch { finish(with: error) }
   }
 
   /// It is somebody else's: in a queue or group, or finished.
-  private func follow(_ operation: Next) {
-    followed.withLock { $0 = Followed(isSome: true, operation: operation) }
+  private func follow(_ work: AnyOutputOperation<Output>) {
+    followed.withLock { $0 = Followed(isSome: true, operation: work.operation) }
     if isCancelled { return finish() }
-    operation.whenSettled(for: self) { [unowned operation] in
-      let result = operation.result ?? .failure(operation.outputMissingError)
+    let output = work.output
+    work.operation.whenSettled(for: self) { [unowned operation = work.operation] in
+      let outcome = InnerOutcome(of: AnyOutputOperation(operation, output))
       // Another flatMap may follow this one, and so on.
-      Trampoline.run { self.end(with: result) }
+      Trampoline.run { self.end(with: outcome) }
     }
     // If it has been ended meanwhile, that may have been too early to forget it.
-    if !isExecuting { operation.forget(follower: self) }
+    if !isExecuting { work.operation.forget(follower: self) }
   }
 
   override func willFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
 
   /// A cancellation is no failure: around it a group would count it as one.
-  private func end(with result: Result<Output, any Error>) {
-    guard case .failure(is CancellationError) = result else { return finish(with: result) }
-    // It may have been ended meanwhile.
-    if isExecuting { cancel() }
-    finish()
+  private func end(with outcome: InnerOutcome<Output>) {
+    switch outcome.result {
+    case .success(let output): finish(returning: output)
+    case .failure(is CancellationError):
+      // It may have been ended meanwhile.
+      if isExecuting { cancel() }
+      finish()
+    case .failure: carryOut(core.withLock { $0.finish(outcome.failures) })
+    }
   }
 
   override func didCancel() {

@@ -5,23 +5,23 @@ import Foundation
 /// It runs as the only member of a group of its own, whose outer operation is the one it works for, so that what is
 /// asked of the operations around it finds the way.
 final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
-  private let operation: any OutputOperation<Output>
+  private let work: AnyOutputOperation<Output>
   private let group: GroupOperation
   private let supervisor: InnerSupervisor
-  private let whenFinished: @Sendable (Result<Output, any Error>) -> Void
+  private let whenFinished: @Sendable (InnerOutcome<Output>) -> Void
 
   /// - Parameter group: One of its own, which has taken the operation.
   init(
-    _ operation: some OutputOperation<Output>,
+    _ work: AnyOutputOperation<Output>,
     in group: GroupOperation,
     inside outer: AsyncOperation,
-    _ whenFinished: @escaping @Sendable (Result<Output, any Error>) -> Void
+    _ whenFinished: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    self.operation = operation
+    self.work = work
     self.whenFinished = whenFinished
     self.group = group
-    // What the operation waits for comes second: who has not got the operation does not get that.
-    group.addGraph(endingIn: operation)
+    // The dependencies come second: they are taken only together with the operation.
+    group.addGraph(endingIn: work.operation)
     group.qualityOfService = outer.qualityOfService
     // Or everything that runs inside, which may be far in, would look for it all the way out.
     group.clock = outer.clock
@@ -46,38 +46,41 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     whenFinished(outcome)
   }
 
-  /// How the operation ended. If it did because it had no input, what that was due to.
-  private var outcome: Result<Output, any Error> {
-    let result = operation.result ?? .failure(operation.outputMissingError)
-    switch result {
+  /// How the operation ended. If it had no input, the cause of that.
+  private var outcome: InnerOutcome<Output> {
+    let outcome = InnerOutcome(of: work)
+    switch outcome.result {
     case .failure(OperationError.Code.inputUnavailable) where !group.failures.isEmpty:
-      return .failure(AggregateError(group.failures).primary.error)
-    case .success, .failure: return result
+      let primary = AggregateError(group.failures).primary
+      // The first name is the group's, which is that of the operation around it.
+      let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
+      return InnerOutcome(.failure(primary.error), failures: FailureReport(failures: [failure]))
+    case .success, .failure: return outcome
     }
   }
 }
 
 extension AsyncOperation {
-  /// Runs `operation`, with what it waits for that is free, inside this one. It is cancelled with this one, and `body`
-  /// then still called.
-  func runInside<Inner: OutputOperation>(
-    _ operation: Inner,
-    then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void
+  /// Runs an operation, with its dependencies that are in no queue or group, inside this one. It is cancelled with this
+  /// one, and `body` is then still called.
+  func runInside<Output: Sendable>(
+    _ work: AnyOutputOperation<Output>,
+    then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    let group = GroupOperation(displayName, [operation])
-    InnerRun(operation, in: group, inside: self, body).start(for: self)
+    let group = GroupOperation(displayName, [work.operation])
+    InnerRun(work, in: group, inside: self, body).start(for: self)
   }
 
-  /// The same, if `operation` is free. Otherwise does nothing, and returns false.
-  func runInsideIfFree<Inner: OutputOperation>(
-    _ operation: Inner,
-    then body: @escaping @Sendable (Result<Inner.Output, any Error>) -> Void
+  /// Runs an operation inside this one if it is in no queue or group and has not started. Otherwise returns false.
+  func runInsideIfFree<Output: Sendable>(
+    _ work: AnyOutputOperation<Output>,
+    then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) -> Bool {
-    // Mostly that is known before a group is made for it.
-    guard operation.isFree else { return false }
+    // Usually that is known before a group is created for it.
+    guard work.operation.isFree else { return false }
     let group = GroupOperation(displayName, [])
-    guard group.addIfFree(operation) else { return false }
-    InnerRun(operation, in: group, inside: self, body).start(for: self)
+    guard group.addIfFree(work.operation) else { return false }
+    InnerRun(work, in: group, inside: self, body).start(for: self)
     return true
   }
 }

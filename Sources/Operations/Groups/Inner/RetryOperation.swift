@@ -26,7 +26,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private struct Plan {
     let retryIf: @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision
-    let make: @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
+    let make: @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
   }
 
   /// - Parameters:
@@ -38,7 +38,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///     Called on the thread on which the operation executes for the first one, for the others on one of the system's.
   public convenience init(
     attempts: Int,
-    backoff: Backoff = .none,
+    backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> Bool = { _, _ in true },
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
@@ -58,14 +58,46 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// ```
   public init(
     attempts: Int,
-    backoff: Backoff = .none,
+    backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
     self.backoff = backoff
-    plan = Locked(Plan(retryIf: retryIf, make: make))
+    plan = Locked(Plan(retryIf: retryIf) { AnyOutputOperation(try make($0)) })
+    super.init()
+  }
+
+  /// Retries an operation of any kind, a group included.
+  ///
+  /// ```swift
+  /// let sync = RetryOperation(attempts: 3) { _ in
+  ///   GroupOperation("Sync") { login ==> upload }
+  /// }
+  /// ```
+  @_disfavoredOverload
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> Bool = { _, _ in true },
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
+  ) where Output == Void {
+    self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
+  }
+
+  /// Retries an operation of any kind, where `retryIf` may also say how long to wait.
+  @_disfavoredOverload
+  public init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
+  ) where Output == Void {
+    if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
+    self.attempts = attempts
+    self.backoff = backoff
+    plan = Locked(Plan(retryIf: retryIf) { AnyOutputOperation(anyOperation: try make($0)) })
     super.init()
   }
 
@@ -91,7 +123,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
-    do { runInside(try plan.make(number)) { self.ended(attempt: number, with: $0) } } catch {
+    do { runInside(try plan.make(number)) { self.ended(attempt: number, with: $0.result) } } catch {
       ended(attempt: number, with: .failure(error))
     }
   }
@@ -116,7 +148,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     guard decision.isRetry else { return finish(with: error) }
     let delay = decision.delay ?? backoff.delay(after: number)
     if delay > .zero {
-      pause(for: delay) { self.attempt(number + 1) }
+      pause(for: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }
     } else {
       // An attempt that could not even be made has failed on top of this one.
       Trampoline.run { self.attempt(number + 1) }

@@ -3,7 +3,7 @@ import Testing
 
 struct BackoffTests {
   @Test func noneAndConstant() {
-    #expect(Backoff.none.delay(after: 1) == .zero)
+    #expect(Backoff.immediate.delay(after: 1) == .zero)
     #expect((1...5).map { Backoff.constant(.seconds(2)).delay(after: $0) } == Array(repeating: .seconds(2), count: 5))
   }
 

@@ -1,0 +1,41 @@
+/// Errors on their way into an operation's lifecycle.
+///
+/// An operation makes the report before it takes its lock, because looking at an error can run the user's code.
+struct FailureReport: Sendable {
+  /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.
+  private(set) var failures: [OperationFailure] = []
+  /// The failures that count even if the operation was cancelled before they were reported.
+  private(set) var failuresAfterCancellation: [OperationFailure] = []
+  /// Whether one of the errors was an `AggregateError`, whose paths must not get lost.
+  private(set) var hasPaths = false
+
+  init(_ errors: [any Error]) { self.init(failures: errors.map { OperationFailure(path: [], error: $0) }) }
+
+  init(failures: [OperationFailure], hasPaths: Bool = false) {
+    self.hasPaths = hasPaths
+    for failure in failures { append(failure) }
+  }
+
+  /// A failure that only counts if the operation has not been cancelled.
+  init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
+
+  private mutating func append(_ failure: OperationFailure) {
+    if let aggregate = failure.error as? AggregateError {
+      hasPaths = true
+      for inner in aggregate.failures {
+        append(OperationFailure(path: failure.path + inner.path, error: inner.error))
+      }
+    } else {
+      failures.append(failure)
+      if !meansCancelled(failure.error) { failuresAfterCancellation.append(failure) }
+    }
+  }
+
+  /// The report of an operation around the one that made this report.
+  func below(_ name: String) -> FailureReport {
+    var report = self
+    report.failures = failures.map { $0.below(name) }
+    report.failuresAfterCancellation = failuresAfterCancellation.map { $0.below(name) }
+    return report
+  }
+}

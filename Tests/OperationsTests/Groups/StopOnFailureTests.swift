@@ -1,0 +1,139 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct StopOnFailureTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private func group(_ operations: [Operation], limit: Int = -1) -> GroupOperation {
+    let group = GroupOperation("make", operations)
+    group.errorPolicy = .stopOnFailure
+    group.maxConcurrentOperationCount = limit
+    return group
+  }
+
+  /// Fails on another thread, so that a runner could take the next member.
+  private func failing(_ name: String) -> AsyncBlockOperation {
+    AsyncBlockOperation { operation in
+      DispatchQueue.global().async { operation.finish(with: TestError(name)) }
+    }.named(name)
+  }
+
+  @Test(arguments: [1, -1])
+  func noMemberStartsAfterAFailure(limit: Int) async {
+    for _ in 0..<300 {
+      let bad = failing("bad")
+      let dependents = (0..<4).map { NoteOperation("dependent \($0)", journal).waits(for: bad) }
+      let independent = limit == 1 ? (0..<20).map { NoteOperation("\($0)", journal) } : []
+      let group = group([bad] + dependents + independent, limit: limit)
+      let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
+      #expect(error?.failures.map(\.path) == [["make", "bad"]] && error?.isCancelled == false)
+      #expect((dependents + independent).allSatisfy { $0.isFinished && $0.isCancelled && $0.errors.isEmpty })
+    }
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func thoseExecutingRunToTheirEndAndLaterOnesDoNotStart() async {
+    let (bad, executing) = (HeldOperation(), HeldOperation())
+    let after = NoteOperation("after", journal)
+    let inner = HeldOperation()
+    let innerNext = NoteOperation("inner next", journal)
+    inner ==> innerNext
+    let nested = GroupOperation("nested", [inner, innerNext])
+    executing ==> after
+    let group = group([bad, executing, after, nested])
+    queue.addOperation(group)
+    for held in [bad, executing, inner] { await held.begun.opened() }
+    bad.finish(with: TestError("bad"))
+    await after.finished()
+    let late = NoteOperation("late", journal)
+    group.addOperation(late)
+    await late.finished()
+    #expect(!executing.isCancelled && !nested.isCancelled && !group.isFinished)
+    executing.gate.open()
+    inner.gate.open()
+    await group.finished()
+    #expect(executing.isSuccessful && nested.isSuccessful && !group.isCancelled && group.errors.count == 1)
+    #expect(journal.entries == ["inner next"] && late.isCancelled && late.errors.isEmpty && after.errors.isEmpty)
+    let later = NoteOperation("later", journal)
+    group.addOperation(later)
+    #expect(later.isFinished && later.isCancelled)
+  }
+
+  @Test func consumersOfTheFailedMemberHaveNoErrorOfTheirOwn() async {
+    for _ in 0..<200 {
+      let producer = ResultOperation<Int> { throw TestError("gone") }
+      let consumer = producer.map { $0 + 1 }
+      let group = group([producer, consumer])
+      let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
+      #expect(error?.failures.count == 1 && consumer.isCancelled && consumer.errors.isEmpty)
+    }
+  }
+
+  @Test func oneWhoseConditionIsBeingEvaluatedHasNotStarted() async {
+    let asked = Gate()
+    let conditional = NoteOperation("conditional", journal)
+    conditional.addCondition(
+      OperationCondition(name: "c") { _ in
+        asked.open()
+        try await Task.sleep(for: .seconds(1000))
+      }
+    )
+    let bad = HeldOperation()
+    let group = group([conditional, bad])
+    queue.addOperation(group)
+    await asked.opened()
+    await bad.begun.opened()
+    bad.finish(with: TestError("bad"))
+    await group.finished()
+    #expect(conditional.isCancelled && conditional.errors.isEmpty && journal.entries.isEmpty)
+  }
+
+  @Test func aFailureThatTheHookDropsStopsNothing() async throws {
+    final class Lenient: GroupOperation, @unchecked Sendable {
+      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { [] }
+    }
+    let next = NoteOperation("next", journal)
+    let bad = failing("bad")
+    bad ==> next
+    let group = Lenient([bad, next])
+    group.errorPolicy = .stopOnFailure
+    group.maxConcurrentOperationCount = 1
+    try await queue.run(group)
+    #expect(journal.entries == ["next"])
+  }
+
+  @Test func aPlainMemberThatWaitsIsFinishedToo() async {
+    let (bad, never) = (HeldOperation(), HeldOperation())
+    let plain = plain("plain", journal)
+    never ==> plain
+    let group = group([bad, plain])
+    queue.addOperation(group)
+    await bad.begun.opened()
+    bad.finish(with: TestError("bad"))
+    await group.finished()
+    #expect(plain.isFinished && plain.isCancelled && journal.entries.isEmpty)
+    never.finish()
+    queue.addOperation(never)
+    await never.finished()
+  }
+
+  @Test func aStoppedGroupMayStillBeCancelled() async {
+    let (bad, executing) = (HeldOperation(), HeldOperation())
+    let group = group([bad, executing])
+    queue.addOperation(group)
+    await bad.begun.opened()
+    await executing.begun.opened()
+    bad.finish(with: TestError("bad"))
+    while group.failures.isEmpty { await Task.yield() }
+    #expect(!executing.isCancelled)
+    group.cancel()
+    #expect(executing.isCancelled)
+    executing.gate.open()
+    await group.finished()
+  }
+}
