@@ -62,6 +62,6 @@ struct LifecycleInterleavingTests {
         ["starter": [.start], "second starter": [.start], "finisher": [.finish], "canceller": [.cancel]]
       )
     }
-    walk.expectSuccess(states: 4_500, schedules: 500_000)
+    walk.expectSuccess(states: 4_500, schedules: 400_000)
   }
 }
