@@ -10,10 +10,12 @@ final class SoakRound: @unchecked Sendable {
   let awaited = Locked<[Int: Task<Void, Never>]>([:])
   let sharing: SoakSharing
   private let clock: SoakClock
+  private let feed: SoakFeed
 
   init(_ plan: SoakPlan, _ live: LiveCount, _ watchdog: SoakWatchdog) {
     self.plan = plan
     self.watchdog = watchdog
+    feed = SoakFeed(seed: plan.seed, live)
     let world = SoakWorld(plan, live)
     self.world = world
     let (awaited, sharing) = (awaited, SoakSharing(plan.callers, world))
@@ -31,6 +33,7 @@ final class SoakRound: @unchecked Sendable {
   /// - Returns: What is wrong.
   func run() async -> [String] {
     let events = Task { [world] in await world.events.run() }
+    let feeding = Task { [feed] in await feed.run() }
     clock.start()
     await watchdog.stage("enqueueing") { await enqueueAll() }
     await watchdog.stage("operations") {
@@ -48,8 +51,10 @@ final class SoakRound: @unchecked Sendable {
     }
     await watchdog.stage("events") { await events.value }
     await watchdog.stage("probes") { await probe() }
+    var fed: [String] = []
+    await watchdog.stage("feed") { fed = await feeding.value }
     clock.stop()
-    let violations = SoakChecks(world).violations + sharing.violations
+    let violations = SoakChecks(world).violations + sharing.violations + fed
     return await violations + world.events.check()
   }
 

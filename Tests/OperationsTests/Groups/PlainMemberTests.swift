@@ -194,6 +194,23 @@ struct PlainMemberTests {
     #expect(Set(journal.entries) == ["waited", "was ready", "willing"])
   }
 
+  @Test func oneWhoseTurnHasComeDoesNotStartAfterTheGroupIsSuspended() async {
+    let member = Willing("member", journal)
+    let group = await begun([member])
+    let late = NoteOperation("late", journal)
+    group.addOperation(late)
+    await late.finished()
+    group.isSuspended = true
+    member.agree()
+    // Foundation has had every opportunity.
+    let other = OperationQueue()
+    for _ in 0..<20 { try? await other.run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
+    #expect(journal.entries == ["late"])
+    group.isSuspended = false
+    await group.finished()
+    #expect(journal.entries == ["late", "member"])
+  }
+
   // MARK: Cycles
 
   @Test func twoOnACycleAreFinishedWhenTheyAreCancelled() async {

@@ -229,6 +229,8 @@ struct RandomGraphTests {
         if victim.isMultiple(of: 2) { members[victim].cancel() } else { group.cancelOperations(named: "\(victim)") }
       }
     }
+    // Whatever they wait for.
+    for victim in cancelled { await members[victim].finished() }
     staying.gate.open()
     await group.finished()
     #expect(members.allSatisfy { $0.isFinished }, "seed \(seed)")

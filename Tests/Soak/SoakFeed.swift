@@ -1,0 +1,83 @@
+import Foundation
+import Operations
+
+/// Two groups that run for as long as the round does and are fed by a thread each: with operations that pass through,
+/// plain ones that are cancelled while they wait, and graphs that share operations with those of the other group.
+final class SoakFeed: Sendable {
+  private static let steps = 80
+  private static let logins = 5
+
+  private let seed: UInt64
+  private let live: LiveCount
+  private let groups = [GroupOperation().named("feed 0"), GroupOperation().named("feed 1")]
+  private let log = SoakLog()
+
+  init(seed: UInt64, _ live: LiveCount) {
+    self.seed = seed
+    self.live = live
+  }
+
+  /// - Returns: What is wrong.
+  func run() async -> [String] {
+    let staying = groups.map { _ in AsyncBlockOperation { _ in } }
+    let logins = (0..<Self.logins).map { index in
+      AsyncBlockOperation { [log] operation in
+        log.write(.ran(index))
+        operation.finish()
+      }
+    }
+    for (group, member) in zip(groups, staying) {
+      group.addOperation(member)
+      OperationQueue().addOperation(group)
+    }
+    groups[1].maxConcurrentOperationCount = 3
+    let made = await withTaskGroup(of: [Operation].self) { tasks in
+      for index in groups.indices {
+        tasks.addTask {
+          await withCheckedContinuation { (continuation: CheckedContinuation<[Operation], Never>) in
+            Thread.detachNewThread { continuation.resume(returning: self.feed(index, logins)) }
+          }
+        }
+      }
+      return await tasks.reduce(into: []) { $0 += $1 }
+    }
+    for member in staying { member.finish() }
+    for group in groups { await group.finished() }
+    var violations = made.filter { !$0.isFinished }.map { "\($0.name ?? "") was fed to a group and has not finished" }
+    for index in logins.indices {
+      let runs = log.entries.count { if case .ran(index) = $0 { true } else { false } }
+      if runs > 1 || (runs == 1) != logins[index].isFinished { violations.append("login \(index) ran \(runs) times") }
+    }
+    return violations
+  }
+
+  private func feed(_ index: Int, _ logins: [AsyncOperation]) -> [Operation] {
+    var generator = SeededGenerator(seed: seed &+ UInt64(index))
+    let group = groups[index]
+    var made: [Operation] = []
+    for step in 0..<Self.steps {
+      let token = LiveCount.Token(live)
+      let isPlain = generator.one(of: 2)
+      let operation: Operation =
+        isPlain
+        ? BlockOperation { withExtendedLifetime(token) {} }
+        : AsyncBlockOperation { operation in withExtendedLifetime(token) { operation.finish() } }
+      operation.name = "\(index).\(step)"
+      for earlier in made.suffix(8) where generator.one(of: 4) { earlier ==> operation }
+      if !isPlain, generator.one(of: 4), let login = logins.randomElement(using: &generator) {
+        login ==> operation
+        if let own = operation as? AsyncOperation { group.addGraph(endingIn: own) }
+      } else {
+        group.addOperation(operation)
+      }
+      made.append(operation)
+      if generator.one(of: 4), let victim = made.suffix(10).randomElement(using: &generator) {
+        if generator.one(of: 2) { victim.cancel() } else { group.cancelOperations(named: victim.name ?? "") }
+      }
+      if generator.one(of: 10) { group.isSuspended.toggle() }
+      if generator.one(of: 20) { _ = group.stallReport() }
+    }
+    group.isSuspended = false
+    return made
+  }
+}
