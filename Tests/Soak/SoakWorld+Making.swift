@@ -2,6 +2,11 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
+/// What the task that makes an operation leaves to it.
+enum SoakLocal {
+  @TaskLocal static var index = -1
+}
+
 /// How items become operations.
 extension SoakWorld {
   /// What makes up an item, itself at the end.
@@ -14,12 +19,15 @@ extension SoakWorld {
       for input in item.inputs { output(input).pass(to: operation, input: policy) { $0.receive($1) } }
       return [operation]
     case .task:
-      return [
-        TaskOperation { [clock] in
+      let isMadeByTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
+      let operation = SoakLocal.$index.withValue(item.index) {
+        TaskOperation { [clock, log] in
           try? await clock.sleep(for: .milliseconds(1))
+          if isMadeByTask, SoakLocal.index != item.index { log.report("\(item.index) has another's task-local value") }
           return try work([])
         }
-      ]
+      }
+      return [operation]
     case .map: return [output(item.inputs[0]).map { try work([$0]) }]
     case .asynchronousMap:
       return [

@@ -10,10 +10,14 @@
 ///
 /// Cancelling the operation cancels the task, and cancelling the task from inside cancels the operation, as does
 /// throwing a `CancellationError`. The operation finishes when the work has returned.
+///
+/// The work sees the task-local values of the task that creates the operation, such as the context of a log or a trace.
+/// An operation that is created outside of any task inherits none.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let priority: TaskPriority?
   /// Taken by execution or, if that never comes, by the end.
   private var body: (@Sendable () async throws -> Output)?
+  private var context = TaskContext()
 
   /// For subclasses, which override ``run()``.
   ///
@@ -40,19 +44,16 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   }
 
   public final override func execute() {
-    if let body = takeBody() {
-      finishByTask(priority: priority, body)
-    } else {
-      finishByTask(priority: priority) { try await self.run() }
-    }
+    let (body, context) = takeWork()
+    let work = body ?? { try await self.run() }
+    guard let context else { return finishByTask(priority: priority, work) }
+    let priority = priority ?? TaskContext.currentPriority
+    context.run { finishByTask(priority: priority, work) }
   }
 
   final override var finishesByItself: Bool { true }
 
-  final override func dropWork() { _ = takeBody() }
+  final override func dropWork() { _ = takeWork() }
 
-  private func takeBody() -> (@Sendable () async throws -> Output)? {
-    defer { body = nil }
-    return body
-  }
+  private func takeWork() -> ((@Sendable () async throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
 }
