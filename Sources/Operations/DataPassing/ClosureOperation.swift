@@ -1,0 +1,30 @@
+/// Runs a synchronous closure on the thread of its queue, with the task-local values of the task that made it.
+///
+/// `Task.isCancelled` in the closure says whether the operation has been cancelled, if a task has made it.
+final class ClosureOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
+  /// Taken by execution or, if that never comes, by the end.
+  private var body: (@Sendable () throws -> Output)?
+  private var context: TaskContext?
+
+  override init(_ body: @escaping @Sendable () throws -> Output) {
+    self.body = body
+    context = TaskContext()
+    super.init()
+  }
+
+  override func execute() {
+    let (body, context) = takeBody()
+    guard let body else { return finish() }
+    guard let context else { return finish(with: Result(catching: body)) }
+    adopt(context.task, while: .executing)
+    var result: Result<Output, any Error>?
+    context.run { result = Result(catching: body) }
+    if let result { finish(with: result) } else { finish() }
+  }
+
+  override var finishesByItself: Bool { true }
+
+  override func dropWork() { _ = takeBody() }
+
+  private func takeBody() -> ((@Sendable () throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
+}
