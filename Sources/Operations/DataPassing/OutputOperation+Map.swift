@@ -1,3 +1,5 @@
+import Foundation
+
 extension OutputOperation {
   /// An operation that turns this one's value into another. It waits for this one, and is to be enqueued as any other;
   /// `run(graphEndingIn:)` takes both along.
@@ -26,17 +28,29 @@ extension OutputOperation {
       })
     )
   }
+
+  /// Calls `body` on the main actor with the outcome when the operation has finished, whatever way it did.
+  ///
+  /// ```swift
+  /// loadProfile.onFinishOnMain { result in screen.show(result) }
+  /// ```
+  ///
+  /// Once, soon after `isFinished` is true, and never before this method has returned. Several are called in the order in
+  /// which the operations finished.
+  public func onFinishOnMain(_ body: @escaping @MainActor @Sendable (Result<Output, any Error>) -> Void) {
+    onFinish { result in DispatchQueue.main.async { MainActor.assumeIsolated { body(result) } } }
+  }
 }
 
-/// An operation whose value is those of two others, for which it waits.
-public func zip<A, B>(
-  _ a: some OutputOperation<A>,
-  _ b: some OutputOperation<B>
-) -> ResultOperation<(A, B)> {
-  let both = ZipOperation<A, B>()
-  a.pass(to: both) { both, value in both.first = value }
-  b.pass(to: both) { both, value in both.second = value }
-  return both
+/// An operation whose value is those of all `operations`, for which it waits.
+///
+/// ```swift
+/// let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
+/// ```
+public func zip<each O: OutputOperation>(
+  _ operations: repeat each O
+) -> ResultOperation<(repeat (each O).Output)> {
+  ZipOperation(repeat each operations)
 }
 
 /// An operation whose value is those of all `operations`, in the order given, for which it waits.
@@ -49,8 +63,23 @@ public func collect<T>(
   _ operations: [some OutputOperation<T>],
   input policy: InputPolicy
 ) -> ResultOperation<[T]> {
-  let all = CollectOperation<T>()
-  all.values.reserveCapacity(operations.count)
-  for operation in operations { operation.pass(to: all, input: policy) { all, value in all.values.append(value) } }
+  let all = CollectOperation<T>(capacity: operations.count)
+  for operation in operations { all.collect(operation, policy) }
+  return all
+}
+
+/// An operation whose value is those of all `operations`, which may be of different types, in the order given, for which
+/// it waits.
+public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
+  collect(operations, input: .required)
+}
+
+/// The same, where with ``InputPolicy/optional`` the values that are not to be had are left out.
+public func collect<T>(
+  _ operations: [any OutputOperation<T>],
+  input policy: InputPolicy
+) -> ResultOperation<[T]> {
+  let all = CollectOperation<T>(capacity: operations.count)
+  for operation in operations { all.collect(operation, policy) }
   return all
 }

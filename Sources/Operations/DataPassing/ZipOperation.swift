@@ -1,11 +1,33 @@
-/// Ends with two values that were handed over to it.
-final class ZipOperation<First: Sendable, Second: Sendable>: ResultOperation<(First, Second)>, @unchecked Sendable {
-  /// Written by the hand-overs, which come one after the other, on the thread that executes.
-  var first: First?
-  var second: Second?
+/// Ends with the values of its producers, as one tuple.
+final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repeat (each Producer).Output)>,
+  @unchecked Sendable
+{
+  private let slots: (repeat ZipSlot<each Producer>)
+
+  init(_ producers: repeat each Producer) {
+    slots = (repeat ZipSlot(of: each producers))
+    super.init()
+    repeat (each slots).fill(with: each producers, before: self)
+  }
 
   override func execute() {
-    guard let first, let second else { return finish(with: inputMissingError) }
-    finish(returning: (first, second))
+    do { finish(returning: (repeat try (each slots).value(for: self))) } catch { finish(with: error) }
+  }
+}
+
+/// The place of one value in a ``ZipOperation``.
+final class ZipSlot<Producer: OutputOperation>: @unchecked Sendable {
+  /// Written by the hand-overs, which come one after the other, on the thread that executes.
+  private var value: Producer.Output?
+
+  init(of producer: Producer) {}
+
+  func fill(with producer: Producer, before consumer: AsyncOperation) {
+    producer.pass(to: consumer) { _, value in self.value = value }
+  }
+
+  func value(for consumer: AsyncOperation) throws -> Producer.Output {
+    guard let value else { throw consumer.inputMissingError }
+    return value
   }
 }

@@ -1,10 +1,11 @@
 public import Foundation
 
 /// Where `==>` binds: tighter than assignment, the ternary operator and `??`, so that `let last = a ==> b` is the
-/// chain's end.
+/// chain's end, and less tightly than addition, so that `[a] + list ==> b` makes `b` wait for all of them.
 precedencegroup OperationChaining {
   associativity: left
   higherThan: AssignmentPrecedence, TernaryPrecedence, NilCoalescingPrecedence
+  lowerThan: AdditionPrecedence
 }
 
 infix operator ==> : OperationChaining
@@ -30,6 +31,20 @@ public func ==> <L: Operation>(lhs: L, rhs: [Operation]) -> [Operation] { [lhs] 
 public func ==> (lhs: [Operation], rhs: [Operation]) -> [Operation] {
   for dependent in rhs { dependent.waits(for: lhs) }
   return rhs
+}
+
+/// Makes each operation wait for the one before it.
+///
+/// ```swift
+/// queue.addOperations(chain(pages.map { Upload($0) }))
+/// ```
+///
+/// - Precondition: The operations are different ones, and only the first may have been started.
+/// - Returns: The operations.
+@discardableResult
+public func chain(_ operations: [Operation]) -> [Operation] {
+  for (earlier, later) in zip(operations, operations.dropFirst()) { later.waits(for: earlier) }
+  return operations
 }
 
 extension Operation {

@@ -46,6 +46,47 @@ struct MapTests {
     #expect(error?.code == .inputUnavailable && error?.underlyingErrors as? [TestError] == [TestError("half")])
   }
 
+  @Test func zipTakesAnyNumber() async throws {
+    let four = zip(
+      ResultOperation { 1 },
+      TaskOperation { "two" },
+      ResultOperation { 3.0 }.map { $0 },
+      ResultOperation {}
+    )
+    let (one, two, three, _) = try await queue.run(graphEndingIn: four)
+    #expect(one == 1 && two == "two" && three == 3)
+    try await queue.run(graphEndingIn: zip())
+    let (nested, last) = try await queue.run(
+      graphEndingIn: zip(zip(ResultOperation { 1 }, ResultOperation { 2 }), four)
+    )
+    #expect(nested == (1, 2) && last.1 == "two")
+  }
+
+  @Test func zipWithoutOneOfManyHasNone() async {
+    let all = zip(ResultOperation { 1 }, ResultOperation { "" }, ResultOperation<Int> { throw TestError("third") })
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: all) }
+    #expect(error?.code == .inputUnavailable && error?.underlyingErrors as? [TestError] == [TestError("third")])
+  }
+
+  @Test func zipThatNoLongerWaitsForOneHasNoInput() async {
+    let (left, right) = (ResultOperation { 1 }, ResultOperation { 2 })
+    let both = zip(left, right)
+    both.removeDependency(right)
+    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: both) }
+    #expect(error?.code == .inputUnavailable)
+  }
+
+  @Test func collectTakesOperationsOfDifferentTypes() async throws {
+    let operations: [any OutputOperation<Int>] = [
+      ResultOperation { 1 }, TaskOperation { 2 }, ResultOperation { "three" }.map(\.count),
+    ]
+    #expect(try await queue.run(graphEndingIn: collect(operations)) == [1, 2, 5])
+    let literal = collect([ResultOperation { 1 }, TaskOperation { 2 }.map { $0 }])
+    #expect(try await queue.run(graphEndingIn: literal) == [1, 2])
+    let partly: [any OutputOperation<Int>] = [ResultOperation<Int> { throw TestError("no") }, TaskOperation { 2 }]
+    #expect(try await queue.run(graphEndingIn: collect(partly, input: .optional)) == [2])
+  }
+
   @Test func collectKeepsTheOrderGiven() async throws {
     let gates = (0..<20).map { _ in Gate() }
     let operations = gates.indices.map { index in
@@ -296,5 +337,28 @@ struct MapTests {
     cancelled.cancel()
     await queue.run(settling: [cancelled])
     #expect(outcomes.entries == ["1", "1", "TestError", "CancellationError"])
+  }
+
+  @Test func onFinishOnMainIsCalledOnTheMainActorInOrder() async throws {
+    let outcomes = Journal<Int>()
+    let operations = (0..<50).map { index in ResultOperation { index } }
+    for operation in operations {
+      operation.onFinishOnMain { result in
+        MainActor.preconditionIsolated()
+        outcomes.write((try? result.get()) ?? -1)
+      }
+    }
+    try await OperationQueue.limited(to: 1).run(graphEndingIn: collect(operations))
+    await outcomes.reaches(50)
+    #expect(outcomes.entries == Array(0..<50))
+  }
+
+  @Test @MainActor func onFinishOnMainIsNeverCalledInside() async {
+    let operation = ResultOperation { 1 }
+    await OperationQueue().run(settling: [operation])
+    let called = Gate()
+    operation.onFinishOnMain { _ in called.open() }
+    #expect(!called.isOpen)
+    await called.opened()
   }
 }

@@ -105,6 +105,24 @@ struct DependencyOperatorTests {
     #expect(journal.entries == ["a", "b"])
   }
 
+  @Test func chainMakesEachWaitForTheOneBefore() async {
+    let operations = (0..<50).map { note("\($0)") }
+    let queue = OperationQueue()
+    queue.addOperations(chain(operations).reversed())
+    await queue.finished()
+    #expect(journal.entries == (0..<50).map { "\($0)" })
+    #expect(chain([]).isEmpty && chain([operations[0]]) == [operations[0]])
+  }
+
+  @Test func additionBindsTighter() {
+    let (a, b, c, d, e) = (note("a"), note("b"), note("c"), note("d"), note("e"))
+    let list = [b, c]
+    let last = [a] + list ==> d
+    #expect(last === d && d.dependencies == [a, b, c])
+    let end: [Operation] = d ==> [e] + [AsyncOperation()]
+    #expect(end.count == 2 && end.allSatisfy { $0.dependencies == [d] })
+  }
+
   @Test func aDependencyAddedToAnOperationInAQueueIsWaitedFor() async {
     let queue = OperationQueue.suspended()
     let (a, b) = (HeldOperation(), note("b"))
