@@ -18,7 +18,10 @@ extension AsyncOperation {
 
   private func take(for queue: OperationQueue?) -> OperationCore.ClaimAction {
     let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
-    if case .claimed = action { trace?.operationIsEnqueued() }
+    guard case .claimed = action else { return action }
+    let followers = queue.map { QueueFollowers.of($0) } ?? []
+    for follower in followers { follower.queueDidClaim(self) }
+    (followers.isEmpty ? trace : self.trace)?.operationIsEnqueued()
     return action
   }
 

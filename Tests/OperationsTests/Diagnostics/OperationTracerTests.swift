@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 @Suite struct OperationTracerTests {
   private let journal = Journal<String>()
@@ -275,6 +276,101 @@ import Testing
     #expect(lines.last == "… and 41 more.")
     #expect(lines.allSatisfy { $0.count <= 70 })
     #expect(OperationTracer().timeline() == "Nothing has been recorded.\n")
+  }
+
+  @Test func theTimelineKeepsItsWidthWithLongNamesDeepInside() async {
+    var group = GroupOperation("a group with quite a long name, number 0") { note("a member with quite a long name") }
+    for number in 1...12 { group = GroupOperation("a group with quite a long name, number \(number)", [group]) }
+    let cancelled = note("an operation that will be cancelled")
+    cancelled.cancel()
+    tracer.trace([group, cancelled])
+    OperationQueue().addOperation(group)
+    await group.finished()
+    for width in [40, 50, 60, 80] {
+      let lines = tracer.timeline(width: width).split(separator: "\n")
+      #expect(lines.count == 16)
+      for line in lines { #expect(line.count <= width && line.last != " ", "\(width): “\(line)”") }
+      #expect(lines.dropFirst().allSatisfy { $0.contains("…") })
+    }
+    #expect(tracer.timeline() == tracer.timeline(width: 80))
+  }
+
+  @Test func theTimelineHasNoTrailingBlanks() async {
+    let operations = [note("a"), note("b")]
+    tracer.trace(operations)
+    // Finished without having executed: there is nothing to draw, and nothing to say.
+    for operation in operations { operation.finish() }
+    OperationQueue().addOperations(operations)
+    for operation in operations { await operation.finished() }
+    let lines = tracer.timeline().split(separator: "\n")
+    #expect(lines.count == 3 && lines.allSatisfy { $0.last != " " }, "\(lines)")
+  }
+
+  // MARK: Queues
+
+  @Test func aTracedQueueTracesWhatThePackageAddsToIt() async throws {
+    let queue = OperationQueue()
+    queue.addOperation(note("before"))
+    tracer.trace(queue)
+    tracer.trace(queue)
+    queue.addOperation(note("one"))
+    queue.addOperations([note("two"), plain("plain", journal), note("three")])
+    queue.addOperation(note("exclusive"), exclusive: "key", in: ExclusivityDomain())
+    queue.addGraph(endingIn: note("first") ==> note("last"))
+    try await queue.run(GroupOperation("group") { note("member") })
+    try await queue.run { [journal] in journal.write("closure") }
+    try await queue.addTask("task") { await Task.yield() }.completed()
+    OperationQueue().addOperation(note("elsewhere"))
+    queue.addOperation(note("by Foundation") as Operation)
+    await queue.finished()
+    #expect(
+      tracer.records.map(\.name) == [
+        "one", "two", "three", "exclusive", "first", "last", "group", "member", "ClosureOperation<()>", "task",
+      ]
+    )
+    let added = tracer.records.filter { $0.name != "member" }
+    #expect(added.allSatisfy { $0.enqueued != nil } && tracer.records.allSatisfy { $0.state == .finished })
+  }
+
+  @Test func severalTracersMayFollowAQueue() async {
+    let (queue, other) = (OperationQueue(), OperationTracer())
+    tracer.trace(queue)
+    other.trace(queue)
+    queue.addOperation(note("a"))
+    await queue.finished()
+    for tracer in [tracer, other] {
+      #expect(tracer.records.map(\.name) == ["a"] && tracer.records.allSatisfy { $0.enqueued != nil })
+    }
+  }
+
+  @Test func aTracedQueueAndItsTracerKeepNeitherAlive() {
+    for _ in 0..<100 {
+      var queue: OperationQueue? = OperationQueue()
+      var tracer: OperationTracer? = OperationTracer()
+      weak let (weakQueue, weakTracer) = (queue, tracer)
+      if let queue { tracer?.trace(queue) }
+      tracer = nil
+      #expect(weakTracer == nil)
+      queue?.addOperation(AsyncOperation())
+      queue?.waitUntilAllOperationsAreFinished()
+      queue = nil
+      _ = weakQueue
+    }
+    let queue = OperationQueue()
+    // What is gone has been forgotten.
+    #expect(QueueFollowers.of(queue).isEmpty)
+  }
+
+  @Test func queuesAreTracedWhileOthersAddOperations() async {
+    await onThreads(4) { thread in
+      for _ in 0..<200 {
+        let (queue, tracer) = (OperationQueue(), OperationTracer())
+        tracer.trace(queue)
+        let operation = AsyncOperation().named("\(thread)")
+        queue.addOperation(operation)
+        #expect(tracer.records.map(\.name) == ["\(thread)"])
+      }
+    }
   }
 
   @Test func theSummaryAddsUp() async {

@@ -11,22 +11,26 @@ extension OperationTracer {
   ///   Store                                  ███████  12 ms, failed
   /// ```
   ///
+  /// No line ends in blanks.
+  ///
   /// - Parameters:
-  ///   - width: How many columns a line has at most. Less than 40 counts as 40, more than 10,000 as that.
+  ///   - width: How many columns a line has at most. Less than 40 counts as 40, more than 10,000 as that. Long names are
+  ///     shortened to leave room for the bars.
   ///   - lines: How many operations are drawn at most: those that took longest. A last line says how many are not.
-  public func timeline(width: Int = 100, lines: Int = 100) -> String {
+  public func timeline(width: Int = 80, lines: Int = 100) -> String {
     TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
   }
 }
 
 private struct TraceTimeline {
   private static let longestName = 28
-  private static let deepest = 8
+  private static let shortestBar = 10
 
   private let records: [OperationTracer.Record]
   private let now: Duration
   private let start: Duration
   private let end: Duration
+  private let longestName: Int
   private let nameWidth: Int
   private let barWidth: Int
   /// The operations to be drawn, and how far they are in.
@@ -38,9 +42,12 @@ private struct TraceTimeline {
     start = records.compactMap { $0.started ?? $0.cancelled }.min() ?? .zero
     end = records.compactMap { $0.started == nil ? $0.cancelled : $0.finished ?? now }.max() ?? start
     shown = TraceTimeline.longest(lines, of: TraceTimeline.order(records), records)
-    nameWidth = shown.map { TraceTimeline.name(records[$0.id], $0.depth).columns }.max() ?? 0
-    let rest = shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0
-    barWidth = max(10, width - nameWidth - rest - 4)
+    let rest = width - 4 - (shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0)
+    let longestName = min(TraceTimeline.longestName, max(1, rest - TraceTimeline.shortestBar))
+    self.longestName = longestName
+    nameWidth =
+      shown.map { TraceTimeline.name(records[$0.id], $0.depth, fitting: longestName).columns }.max() ?? 0
+    barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
   }
 
   /// Members below their group, each in the order they came.
@@ -68,9 +75,10 @@ private struct TraceTimeline {
     return longest.prefix(count).sorted().map { order[$0] }
   }
 
-  private static func name(_ record: OperationTracer.Record, _ depth: Int) -> String {
-    let indentation = String(repeating: "  ", count: min(depth, deepest))
-    return indentation + record.name.inOneLine.shortened(to: longestName - indentation.count)
+  /// The name, with at most half of the columns in front of it.
+  private static func name(_ record: OperationTracer.Record, _ depth: Int, fitting columns: Int) -> String {
+    let indentation = String(repeating: "  ", count: min(depth, columns / 4))
+    return indentation + record.name.inOneLine.shortened(to: columns - indentation.count)
   }
 
   private static func remark(_ record: OperationTracer.Record) -> String {
@@ -91,8 +99,10 @@ private struct TraceTimeline {
     var text = "".padded(to: nameWidth) + "  " + scale + "\n"
     for (id, depth) in shown {
       let record = records[id]
-      let line = Self.name(record, depth).padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth)
-      text += line + "  " + Self.remark(record) + "\n"
+      let name = Self.name(record, depth, fitting: longestName)
+      var line = name.padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth) + "  " + Self.remark(record)
+      while line.last == " " { line.removeLast() }
+      text += line + "\n"
     }
     let rest = records.count - shown.count
     return rest > 0 ? text + "… and \(rest) more.\n" : text

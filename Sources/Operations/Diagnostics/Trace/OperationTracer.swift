@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// Follows operations through their life, to show afterwards who ran when and where, and who waited for what.
 ///
@@ -43,6 +43,16 @@ public final class OperationTracer: Sendable {
     log.withLock { $0[index].isGroup = true }
     trace([operation], inside: index)
   }
+
+  /// Begins to follow every operation that the package's methods add to `queue` from now on.
+  ///
+  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask` and `run`. An
+  /// operation that Foundation's own method adds, by its static type `Operation`, is not followed, nor is a plain
+  /// Foundation operation.
+  ///
+  /// What is recorded grows with every operation, so trace a queue for a while: it is followed as long as the tracer
+  /// lives. Neither keeps the other alive.
+  public func trace(_ queue: OperationQueue) { QueueFollowers.add(self, to: queue) }
 
   /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its
   /// index.
@@ -140,4 +150,8 @@ public final class OperationTracer: Sendable {
       log[index].dependencies += dependencies.filter { !known.contains($0) }
     }
   }
+}
+
+extension OperationTracer: QueueFollower {
+  func queueDidClaim(_ operation: AsyncOperation) { trace(operation) }
 }

@@ -1,0 +1,59 @@
+import Foundation
+import Synchronization
+
+/// An object that is notified of the operations that are added to a queue: a tracer, to the layers below it.
+protocol QueueFollower: AnyObject, Sendable {
+  /// The queue has claimed the operation, and does not run it yet.
+  func queueDidClaim(_ operation: AsyncOperation)
+}
+
+/// The followers of all queues, which an `OperationQueue` has no room for.
+///
+/// Neither queues nor followers are kept alive. While no queue is followed, looking them up costs the load of a flag.
+enum QueueFollowers {
+  private struct Entry {
+    let id: Int
+    weak var queue: OperationQueue?
+    weak var follower: (any QueueFollower)?
+  }
+
+  private struct Entries {
+    var all: [Entry] = []
+    var lastID = 0
+  }
+
+  private static let entries = Locked(Entries())
+  private static let areThereAny = Atomic(false)
+
+  static func add(_ follower: some QueueFollower, to queue: OperationQueue) {
+    if of(queue).contains(where: { $0 === follower }) { return }
+    entries.withLock { entries in
+      entries.lastID += 1
+      entries.all.append(Entry(id: entries.lastID, queue: queue, follower: follower))
+      areThereAny.store(true, ordering: .releasing)
+    }
+  }
+
+  static func of(_ queue: OperationQueue) -> [any QueueFollower] {
+    if !areThereAny.load(ordering: .acquiring) { return [] }
+    // Loaded without the lock: each may be the last reference when it is released.
+    var gone: Set<Int> = []
+    var followers: [any QueueFollower] = []
+    for entry in entries.withLock({ $0.all }) {
+      guard let entryQueue = entry.queue, let follower = entry.follower else {
+        gone.insert(entry.id)
+        continue
+      }
+      if entryQueue === queue { followers.append(follower) }
+    }
+    if !gone.isEmpty { remove(gone) }
+    return followers
+  }
+
+  private static func remove(_ gone: Set<Int>) {
+    entries.withLock { entries in
+      entries.all.removeAll { gone.contains($0.id) }
+      areThereAny.store(!entries.all.isEmpty, ordering: .releasing)
+    }
+  }
+}
