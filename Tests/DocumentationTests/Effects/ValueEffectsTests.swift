@@ -81,12 +81,48 @@ struct ValueEffectsTests {
     #expect(operation.isCancelled)
   }
 
-  @Test func taskLocalValuesStayOutside() async throws {
-    let isMarked = try await Self.$isMarked.withValue(true) {
-      #expect(Self.isMarked)
-      return try await queue.run(TaskOperation { Self.isMarked })
+  @Test func taskLocalValuesAreThoseOfTheTaskThatCreatesTheOperation() async throws {
+    let created = Self.$isMarked.withValue(true) {
+      (TaskOperation { Self.isMarked }, ResultOperation { Self.isMarked })
     }
-    #expect(!isMarked)
+    #expect(try await queue.run(created.0))
+    #expect(try await !queue.run(created.1))
+    let closures = try await Self.$isMarked.withValue(true) {
+      (try await queue.run { Self.isMarked }, try await queue.addTask { Self.isMarked }.value)
+    }
+    #expect(closures == (true, true))
+  }
+
+  @Test func aClosureWithoutAwaitIsOnTheQueuesThreadAndOneWithItInATask() async throws {
+    try await queue.run { [places] in places.write(.here) }
+    try await queue.addTask { [places] in places.write(.here) }.completed()
+    #expect(places.count == 2 && places.entries.allSatisfy { $0.queue == ObjectIdentifier(queue) })
+    try await queue.run { [places] in
+      await Task.yield()
+      places.write(.here)
+    }
+    #expect(places.count == 3 && places.entries[2].queue == nil)
+  }
+
+  @Test func aRepeatOperationMakesTheFirstOnTheStartingThread() async throws {
+    try await queue.run(
+      RepeatOperation { [places] iteration in
+        places.write(.here)
+        return iteration < 3 ? AsyncOperation() : nil
+      }
+    )
+    #expect(places.count == 3 && places.entries[0].isOn(queue))
+  }
+
+  @Test func onFinishOnMainIsOnTheMainActor() async throws {
+    let operation = ResultOperation { 1 }
+    let called = Gate()
+    operation.onFinishOnMain { _ in
+      MainActor.preconditionIsolated()
+      called.open()
+    }
+    _ = try await queue.run(operation)
+    await called.opened()
   }
 
   @Test func aTransformIsOnTheQueuesThreadAndAnAsynchronousOneInATask() async throws {

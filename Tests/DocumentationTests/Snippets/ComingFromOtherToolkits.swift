@@ -194,15 +194,14 @@ struct ComingFromOtherToolkitsSnippets {
     }
   }
 
-  @Test func aLoopRepeats() async {
+  @Test func aRepetition() async {
     let (feed, clock) = (Feed(), ManualClock())
     let queue = queue
-    let refreshing = Task {
-      while true {
-        try await queue.run(Refresh(feed))
-        try await clock.sleep(for: .seconds(60))
-      }
-    }
+    queue.isSuspended = true
+    let refreshing = RepeatOperation(pausing: .constant(.seconds(60))) { _ in Refresh(feed) }
+    queue.addOperation(refreshing)
+    refreshing.clock = clock
+    queue.isSuspended = false
     for round in 1...3 {
       await clock.waitForSleepers()
       #expect(feed.refreshed.count == round)
@@ -210,7 +209,32 @@ struct ComingFromOtherToolkitsSnippets {
       await feed.refreshed.reaches(round + 1)
     }
     refreshing.cancel()
-    await #expect(throws: CancellationError.self) { try await refreshing.value }
+    await #expect(throws: CancellationError.self) { try await refreshing.completed() }
+  }
+
+  @Test func fromQueuer() async throws {
+    let (page, printed) = ("home", Journal<String>())
+    @Sendable func fetch(_ page: String) throws -> String { "text of \(page)" }
+    @Sendable func print(_ text: String) { printed.write(text) }
+    let store = ResultOperation {}
+    let download = RetryOperation(attempts: 5) { _ in ResultOperation { try fetch(page) } }
+    queue.maxConcurrentOperationCount = 4
+    queue.addOperations(chain([download, store]))
+    store.onFinish { _ in print("done") }
+    await printed.reaches(1)
+    #expect(try await download.value == "text of home")
+  }
+
+  @Test func fromPQueue() async throws {
+    let url = "home"
+    @Sendable func fetch(_ url: String) async throws -> String { "text of \(url)" }
+    queue.maxConcurrentOperationCount = 4
+    let load = TaskOperation { try await fetch(url) }
+    load.timeout = .seconds(10)
+    load.queuePriority = .high
+    let page = try await queue.run(load)
+    await queue.finished()
+    #expect(page == "text of home")
   }
 
   private struct Job: Sendable { let asked = Journal<Bool>() }

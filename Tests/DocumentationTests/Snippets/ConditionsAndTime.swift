@@ -143,6 +143,37 @@ struct ConditionsAndTime {
     #expect(patient.attemptErrors.count == 2 && OperationError.Code.timedOut ~= patient.attemptErrors[1])
   }
 
+  private struct Order: Sendable {
+    let checks = Journal<Int>()
+    var isReady: Bool { checks.count == 3 }
+  }
+
+  private final class CheckStatus: AsyncOperation, @unchecked Sendable {
+    private let order: Order
+
+    init(of order: Order) { self.order = order }
+
+    override func execute() {
+      order.checks.write(order.checks.count)
+      finish()
+    }
+  }
+
+  @Test func aRepetition() async throws {
+    let (order, clock) = (Order(), ManualClock())
+    let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
+      iteration <= 12 && !order.isReady ? CheckStatus(of: order) : nil
+    }
+    poll.clock = clock
+    queue.addOperation(poll)
+    for _ in 1...3 {
+      await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(5))
+    }
+    try await poll.completed()
+    #expect(order.checks.count == 3)
+  }
+
   @Test func aClock() async {
     let importer = GroupOperation("Import") { AsyncBlockOperation { _ in } }
     importer.timeout = .seconds(30)

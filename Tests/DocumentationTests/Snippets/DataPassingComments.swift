@@ -57,6 +57,25 @@ struct DataPassingComments {
     #expect(try await queue.run(page) == Data("/home".utf8))
   }
 
+  @Test func aZip() async throws {
+    let (loadUser, loadPosts) = (ResultOperation { "user" }, TaskOperation { ["post"] })
+    let loadFriends = ResultOperation { 3 }
+    let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
+    #expect(user == "user" && posts == ["post"] && friends == 3)
+  }
+
+  private struct Screen: Sendable {
+    let shown = Gate()
+    @MainActor func show(_ result: Result<String, any Error>) { shown.open() }
+  }
+
+  @Test func onFinishOnMain() async throws {
+    let (loadProfile, screen) = (ResultOperation { "profile" }, Screen())
+    loadProfile.onFinishOnMain { result in screen.show(result) }
+    _ = try await queue.run(loadProfile)
+    await screen.shown.opened()
+  }
+
   @Test func aMap() async throws {
     let download = ResultOperation { "to be or not to be" }
     let words = try await queue.run(graphEndingIn: download.map { $0.split(separator: " ").count })

@@ -38,6 +38,32 @@ struct Dependencies {
     #expect(last === store)
   }
 
+  private final class Upload: AsyncOperation, @unchecked Sendable {
+    private let written: Journal<String>
+
+    init(_ page: (String, Journal<String>)) {
+      written = page.1
+      super.init()
+      named(page.0)
+    }
+
+    override func execute() {
+      written.write(name ?? "")
+      finish()
+    }
+  }
+
+  @Test func arrays() async {
+    let (login, store) = (operation("login"), operation("store"))
+    let downloads = [operation("a"), operation("b")]
+    let pages = (1...9).map { ("\($0)", printed) }
+    [login] + downloads ==> store  // store waits for all of them
+    queue.addOperations(chain(pages.map { Upload($0) }))  // one after the other
+    await queue.finished()
+    #expect(names(store.dependencies) == ["login", "a", "b"])
+    #expect(printed.entries == (1...9).map(String.init))
+  }
+
   @Test func enqueueing() async throws {
     let (download, parse, store) = (operation("download"), operation("parse"), operation("store"))
     download ==> parse ==> store

@@ -60,6 +60,20 @@ struct GroupsComments {
     #expect(upload.isSuccessful)
   }
 
+  private struct Order: Sendable { let isReady = false }
+
+  private final class CheckStatus: AsyncOperation, @unchecked Sendable {
+    init(of order: Order) {}
+  }
+
+  @Test func repetition() {
+    let order = Order()
+    let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
+      iteration <= 12 && !order.isReady ? CheckStatus(of: order) : nil
+    }
+    #expect(poll.state == .pending)
+  }
+
   @Test func retryWhenTheServerSays() async throws {
     let url = url
     // swift-format-ignore: OnlyOneTrailingClosureArgument

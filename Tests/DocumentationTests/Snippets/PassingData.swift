@@ -47,6 +47,20 @@ struct PassingData {
 
   private func fetch(_ url: URL) async throws -> Data { Data(#"{"title": "\#(url.lastPathComponent)"}"#.utf8) }
 
+  private func send(_ page: Data) async throws -> Int { page.count }
+
+  private struct Screen: Sendable {
+    let shown = Gate()
+    @MainActor func show(_ result: Result<String, any Error>) { shown.open() }
+  }
+
+  /// A file that is gone after the test.
+  private func withFile(_ body: (URL) async throws -> Void) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: file) }
+    try await body(file)
+  }
+
   private func log(_ result: Result<String, any Error>) { printed.write("\(result)") }
 
   final class Store: AsyncOperation, InputOperation, @unchecked Sendable {
@@ -93,12 +107,43 @@ struct PassingData {
   }
 
   @Test func madeOfOthers() async throws {
-    let (user, settings) = (Load("user"), Load("settings"))
-    let greeting = zip(user, settings).map { both in "\(both.0), \(both.1)" }
+    let (user, settings, news) = (Load("user"), Load("settings"), Load("news"))
+    let greeting = zip(user, settings, news).map { user, settings, news in "\(user), \(settings), \(news)" }
     let pages = collect(["home", "news"].map { name in Load(name) })
     let texts = try await queue.run(graphEndingIn: pages)
     #expect(texts == ["text of home", "text of news"])
-    #expect(try await queue.run(graphEndingIn: greeting) == "text of user, text of settings")
+    #expect(try await queue.run(graphEndingIn: greeting) == "text of user, text of settings, text of news")
+  }
+
+  @Test func closures() async throws {
+    try await withFile { file in
+      try "three short words".write(to: file, atomically: true, encoding: .utf8)
+      let url = URL(filePath: "/home")
+      let page = try await queue.run { try await fetch(url) }
+      let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
+      let upload = queue.addTask("upload") { try await send(page) }
+      #expect(words == 3 && upload.name == "upload")
+      #expect(try await upload.value == page.count)
+    }
+  }
+
+  enum Request {
+    @TaskLocal static var id = ""
+  }
+
+  @Test func taskLocalValues() async throws {
+    let entry = try await Request.$id.withValue("4711") {
+      try await queue.run { "request \(Request.id)" }
+    }
+    #expect(entry == "request 4711")
+  }
+
+  @Test func onFinishOnMain() async throws {
+    let download = Load("home")
+    let screen = Screen()
+    download.onFinishOnMain { result in screen.show(result) }
+    try await queue.run(download)
+    await screen.shown.opened()
   }
 
   @Test func flatMap() async throws {

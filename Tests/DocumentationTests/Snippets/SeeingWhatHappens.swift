@@ -78,6 +78,14 @@ struct SeeingWhatHappensSnippets {
     }
   }
 
+  @Test func aTracedQueue() async throws {
+    let tracer = OperationTracer()
+    tracer.trace(queue)
+    try await queue.run(importer)
+    print(tracer.timeline(width: 100, lines: 20))  // the 20 that took longest
+    #expect(printed.entries.contains { $0.contains("  Download") })
+  }
+
   @Test func records() async throws {
     let parse = AsyncBlockOperation { $0.finish(with: Unreadable()) }.named("Parse")
     let importer = GroupOperation("Import") { AsyncOperation().named("Download") ==> parse }

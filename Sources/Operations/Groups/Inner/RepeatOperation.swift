@@ -63,7 +63,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     }
     let delay = backoff.delay(after: iteration)
     if delay > .zero {
-      pause(for: delay) { self.run(iteration: iteration + 1) }
+      pause(for: delay, before: "iteration \(iteration + 1)") { self.run(iteration: iteration + 1) }
     } else {
       Trampoline.run { self.run(iteration: iteration + 1) }
     }
