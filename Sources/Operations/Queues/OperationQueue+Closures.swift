@@ -39,7 +39,7 @@ extension OperationQueue {
   /// let index = queue.addTask("index") { try Index(of: folder) }
   /// ```
   ///
-  /// As in ``run(_:)-(()->T)``, the compiler picks this method for a closure without `await`.
+  /// As with `run`, the compiler picks this method for a closure without `await`.
   ///
   /// - Parameters:
   ///   - name: The operation's name, for error messages, reports and traces.

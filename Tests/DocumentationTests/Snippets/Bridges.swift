@@ -1,0 +1,165 @@
+import Foundation
+import Observation
+import Operations
+import OperationsTestSupport
+import Testing
+
+// What stands for the other packages, with the declarations that the recipes use.
+
+struct Logger: Sendable {
+  let lines = Journal<String>()
+
+  func debug(_ message: String, metadata: [String: String]) { write(message, metadata) }
+
+  func error(_ message: String, metadata: [String: String]) { write(message, metadata) }
+
+  private func write(_ message: String, _ metadata: [String: String]) {
+    lines.write(([message] + metadata.sorted { $0.key > $1.key }.map(\.value)).joined(separator: " "))
+  }
+}
+
+struct Span: Sendable {
+  @TaskLocal static var current: Span?
+  let path: String
+}
+
+private func withSpan<T: Sendable>(_ name: String, _ body: @Sendable (Span) async throws -> T) async throws -> T {
+  let span = Span(path: Span.current.map { "\($0.path)/\(name)" } ?? name)
+  return try await Span.$current.withValue(span) { try await body(span) }
+}
+
+protocol Service: Sendable {
+  func run() async throws
+}
+
+private enum Lifecycle {
+  @TaskLocal static var shutdown = Gate()
+}
+
+private func gracefulShutdown() async throws {
+  let shutdown = Lifecycle.shutdown
+  await withTaskCancellationHandler {
+    await shutdown.opened()
+  } onCancel: {
+    shutdown.open()
+  }
+  try Task.checkCancellation()
+}
+
+extension OperationObserver {
+  static func logging(to logger: Logger) -> Self {
+    OperationObserver(
+      didStart: { operation in logger.debug("started", metadata: ["operation": "\(operation.name ?? "")"]) },
+      didFinish: { operation in
+        for error in operation.errors {
+          logger.error("failed", metadata: ["operation": "\(operation.name ?? "")", "error": "\(error)"])
+        }
+        logger.debug("finished", metadata: ["operation": "\(operation.name ?? "")"])
+      }
+    )
+  }
+}
+
+struct QueueService: Service {
+  let queue: OperationQueue
+
+  func run() async throws {
+    await withTaskCancellationHandler {
+      try? await gracefulShutdown()
+      await queue.finished()
+    } onCancel: {
+      queue.cancelAllOperations()
+    }
+  }
+}
+
+struct SchedulerService: Service {
+  let scheduler: SerialScheduler
+
+  func run() async throws {
+    try? await gracefulShutdown()
+    scheduler.shutdown(Task.isCancelled ? .discard : .drain)
+    await scheduler.drained()
+  }
+}
+
+@MainActor @Observable
+final class ProgressModel {
+  private(set) var fraction = 0.0
+  private(set) var isFinished = false
+
+  func follow(_ group: GroupOperation) async {
+    for await fraction in group.progressUpdates { self.fraction = fraction }
+    isFinished = true
+  }
+}
+
+/// The page Bridges.
+@Suite(.timeLimit(.minutes(5)))
+struct BridgesSnippets {
+  private let queue = OperationQueue()
+
+  @Test func logging() async {
+    let logger = Logger()
+    let upload = ResultOperation<Void> { throw CocoaError(.fileNoSuchFile) }.named("upload")
+    upload.addObserver(.logging(to: logger))
+    queue.addOperation(upload)
+    await upload.finished()
+    #expect(logger.lines.entries.first == "started upload" && logger.lines.entries.last == "finished upload")
+    #expect(logger.lines.count == 3 && logger.lines.entries[1].hasPrefix("failed upload"))
+  }
+
+  private func send(_ page: String) async throws -> String { Span.current.map { "\($0.path): \(page)" } ?? page }
+
+  @Test func tracing() async throws {
+    let page = "home"
+    let size = try await withSpan("sync") { _ in
+      try await queue.run {
+        try await withSpan("upload") { _ in try await send(page) }
+      }
+    }
+    #expect(size == "sync/upload: home")
+  }
+
+  @Test func aQueueFinishesItsOperationsBeforeItsServiceEnds() async throws {
+    let (shutdown, gate) = (Gate(), Gate())
+    let operation = queue.addTask { await gate.opened() }
+    let service = Lifecycle.$shutdown.withValue(shutdown) { Task { try await QueueService(queue: queue).run() } }
+    shutdown.open()
+    gate.open()
+    try await service.value
+    #expect(operation.isSuccessful)
+  }
+
+  @Test func cancellingAQueuesServiceCancelsItsOperations() async throws {
+    let clock = ManualClock()
+    let operation = queue.addTask { try await clock.sleep(for: .seconds(1)) }
+    await clock.waitForSleepers(1)
+    let service = Lifecycle.$shutdown.withValue(Gate()) { Task { try await QueueService(queue: queue).run() } }
+    service.cancel()
+    try await service.value
+    #expect(operation.isCancelled)
+  }
+
+  @Test func aSchedulerRunsWhatItHasAccepted() async throws {
+    let (scheduler, shutdown, events) = (SerialScheduler(name: "service"), Gate(), Journal<Int>())
+    for event in 0..<100 { scheduler.schedule { events.write(event) } }
+    let service = Lifecycle.$shutdown.withValue(shutdown) {
+      Task { try await SchedulerService(scheduler: scheduler).run() }
+    }
+    shutdown.open()
+    try await service.value
+    #expect(events.count == 100 && !scheduler.schedule {})
+  }
+
+  @Test @MainActor func aModelFollowsAGroup() async {
+    let model = ProgressModel()
+    let group = GroupOperation("Import") {
+      AsyncOperation()
+      AsyncOperation()
+    }
+    queue.addOperation(group)
+    await model.follow(group)
+    #expect(model.isFinished && model.fraction == 1)
+  }
+}
