@@ -33,3 +33,36 @@ public struct SchedulerWatchdog: Sendable {
     self.report = report
   }
 }
+
+extension SerialScheduler {
+  /// Who is told of events that hold the scheduler for long.
+  public var watchdog: SchedulerWatchdog? {
+    get { core.instruments.withLock { $0.watchdog } }
+    set {
+      // The one before goes when the lock has been released: its closure is not ours.
+      _ = change { instruments in
+        defer { instruments.watchdog = newValue }
+        return instruments.watchdog
+      }
+    }
+  }
+
+  func startWatching(_ action: SchedulerInstruments.TimerAction) {
+    guard case .start(let delay, let generation) = action else { return }
+    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.lookAtRunning(generation) }
+  }
+
+  private func lookAtRunning(_ generation: Int) {
+    let now = core.time.now
+    let (overdue, timer, watchdog) = core.instruments.withLock { instruments in
+      let (overdue, timer) = instruments.look(at: now, generation: generation)
+      return (overdue, timer, instruments.watchdog)
+    }
+    if let watchdog {
+      for origin in overdue {
+        watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
+      }
+    }
+    startWatching(timer)
+  }
+}

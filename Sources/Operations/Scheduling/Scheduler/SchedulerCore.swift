@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// What a scheduler's queue and its operations need of it, without keeping it alive.
 final class SchedulerCore: Sendable {
@@ -56,4 +57,46 @@ final class SchedulerCore: Sendable {
       return result
     }
   }
+}
+
+/// How far a scheduler has come. Written by whoever is running on it, read by anybody.
+struct SchedulerCounts: ~Copyable, Sendable {
+  private let begun = Atomic<Int>(0)
+  private let run = Atomic<Int>(0)
+  private let jobs = Atomic<Int>(0)
+
+  var eventsBegun: Int { begun.load(ordering: .acquiring) }
+  var eventsRun: Int { run.load(ordering: .acquiring) }
+  var jobsBegun: Int { jobs.load(ordering: .acquiring) }
+
+  func beginEvent() { Self.countUp(begun) }
+  func endEvent() { Self.countUp(run) }
+  func beginJob() { Self.countUp(jobs) }
+
+  /// There is only one writer at a time: this costs a fraction of an atomic addition.
+  private static func countUp(_ count: borrowing Atomic<Int>) {
+    count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
+  }
+}
+
+/// Whether running an event takes more than running it. Read for every event, so it costs next to nothing.
+struct SchedulerMode: ~Copyable, Sendable {
+  struct Options: OptionSet {
+    let rawValue: UInt8
+    static let discarding = Self(rawValue: 1)
+    static let instrumented = Self(rawValue: 2)
+    static let suspended = Self(rawValue: 4)
+  }
+
+  private let options = Atomic<UInt8>(0)
+
+  /// Whether nothing is measured or watched, and nothing discarded.
+  var isPlain: Bool { current.isDisjoint(with: [.discarding, .instrumented]) }
+  var isDiscarding: Bool { current.contains(.discarding) }
+  var isSuspended: Bool { current.contains(.suspended) }
+
+  private var current: Options { Options(rawValue: options.load(ordering: .relaxed)) }
+
+  func insert(_ option: Options) { options.bitwiseOr(option.rawValue, ordering: .relaxed) }
+  func remove(_ option: Options) { options.bitwiseAnd(~option.rawValue, ordering: .relaxed) }
 }

@@ -122,13 +122,4 @@ extension SerialScheduler {
       takeBack(ticket, fromDoorOnly: true)
     }
   }
-
-  /// Waits until everything has been run that was accepted before, without holding a thread.
-  ///
-  /// It works after a shutdown, too. Events for a time to come are not waited for.
-  public func drained() async {
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }
-    }
-  }
 }

@@ -21,3 +21,33 @@ public struct SchedulerStatistics: Sendable {
   /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/measuresTime`` is set.
   public let longestRun: Duration?
 }
+
+extension SerialScheduler {
+  /// What the scheduler has done and has yet to do.
+  public var statistics: SchedulerStatistics {
+    // Those that have begun first: they have been accepted before.
+    let eventsRun = core.counts.eventsRun
+    let eventsBegun = core.counts.eventsBegun
+    let jobsBegun = core.counts.jobsBegun
+    let times = core.instruments.withLock { ($0.longestWait, $0.longestRun) }
+    return core.mailbox.withLock { mailbox in
+      SchedulerStatistics(
+        eventsRun: eventsRun,
+        eventsQueued: mailbox.eventsAccepted - eventsBegun,
+        eventsCoalesced: mailbox.eventsCoalesced,
+        eventsDropped: mailbox.eventsDropped,
+        jobsRun: jobsBegun,
+        jobsQueued: mailbox.jobsAccepted - jobsBegun,
+        longestWait: times.0,
+        longestRun: times.1
+      )
+    }
+  }
+
+  /// Whether the longest wait and the longest run are measured, which costs readings of the clock. Setting it to false
+  /// forgets them.
+  public var measuresTime: Bool {
+    get { core.instruments.withLock { $0.measuresTime } }
+    set { change { $0.measuresTime = newValue } }
+  }
+}

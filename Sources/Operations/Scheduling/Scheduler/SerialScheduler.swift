@@ -23,14 +23,6 @@ public import Foundation
 ///
 /// Custom executors are SE-0392 and SE-0417.
 public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  /// What becomes of the events that have been accepted.
-  public enum ShutdownMode: Sendable {
-    /// They are run.
-    case drain
-    /// They are dropped, and who waits for one gets ``OperationError/Code/shutdown``.
-    case discard
-  }
-
   /// The scheduler of the main thread, on `OperationQueue.main`. It works under `RunLoop.main`, `dispatchMain()` and an
   /// asynchronous `main`.
   ///

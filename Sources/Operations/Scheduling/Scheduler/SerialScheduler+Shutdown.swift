@@ -1,4 +1,12 @@
 extension SerialScheduler {
+  /// What becomes of the events that have been accepted.
+  public enum ShutdownMode: Sendable {
+    /// They are run.
+    case drain
+    /// They are dropped, and who waits for one gets ``OperationError/Code/shutdown``.
+    case discard
+  }
+
   /// Whether events are refused.
   public var isShutDown: Bool { core.mailbox.withLock { $0.phase != .open } }
 
@@ -20,5 +28,14 @@ extension SerialScheduler {
     for body in refused { body(OperationError.shutdown(name)) }
     withExtendedLifetime(released) {}
     updateTimer()
+  }
+
+  /// Waits until everything has been run that was accepted before, without holding a thread.
+  ///
+  /// It works after a shutdown, too. Events for a time to come are not waited for.
+  public func drained() async {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }
+    }
   }
 }

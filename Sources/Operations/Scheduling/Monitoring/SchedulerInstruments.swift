@@ -66,3 +66,46 @@ struct SchedulerInstruments {
     return (overdue, .start(after: watchdog.limit - (now - next.began), generation: generation))
   }
 }
+
+extension SerialScheduler {
+  func change<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
+    core.instruments.withLock { instruments in
+      let result = body(&instruments)
+      if instruments.isIdle { core.mode.remove(.instrumented) } else { core.mode.insert(.instrumented) }
+      return result
+    }
+  }
+
+  /// Runs an event or a job, measured and watched.
+  func watch(_ origin: EventOrigin?, _ event: () -> Void) {
+    let start = core.time.now
+    let timer = core.instruments.withLock { $0.begin(origin, at: start) }
+    startWatching(timer)
+    event()
+    let end = core.time.now
+    core.instruments.withLock { $0.end(at: end) }
+  }
+
+  func measuringWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let start = core.time.now
+    return { [core] in
+      core.noteWait(since: start)
+      event()
+    }
+  }
+
+  func measuringWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
+    let start = core.time.now
+    return { [core] refusal in
+      if refusal == nil { core.noteWait(since: start) }
+      body(refusal)
+    }
+  }
+}
+
+extension SchedulerCore {
+  fileprivate func noteWait(since start: Duration) {
+    let wait = time.now - start
+    instruments.withLock { $0.noteWait(wait) }
+  }
+}
