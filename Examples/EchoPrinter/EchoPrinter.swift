@@ -19,7 +19,7 @@ struct EchoPrinter {
     }
     let printer = Printer()
     try await Keyboard().run { keyboard in try keyboard.readLines(for: printer) }
-    printer.scheduler.shutdown(.drain)
+    printer.scheduler.shutDown(.drain)
     await printer.scheduler.drained()
   }
 

@@ -6,7 +6,7 @@ final class Printer: Schedulable, @unchecked Sendable {
   private static let prefixCommand = "prefix "
 
   /// It refuses lines when so many wait: see the keyboard.
-  let scheduler = SerialScheduler(name: "printer", capacity: EventCapacity(1000, .fail))
+  let scheduler = SerialScheduler(name: "printer", capacity: EventCapacity(1000, whenFull: .fail))
   /// On the same scheduler, and therefore called directly.
   private let options: SchedulableObject<Options>
   @Confined private var linesPrinted = 0

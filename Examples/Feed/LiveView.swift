@@ -5,6 +5,7 @@ import Operations
 /// Like many a list it asks for the number of rows when it hears that they have changed, to know how long it is, and
 /// for the rows when it draws them. The presenter goes on in between.
 final class LiveView: FeedView, @unchecked Sendable {
+  let scheduler = SerialScheduler.main
   @Confined private(set) var canvas = Canvas()
   @Confined private var rowCount: Int?
   private let array: LiveArray

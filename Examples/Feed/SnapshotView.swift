@@ -1,7 +1,8 @@
 import Operations
 
-/// Shows the latest snapshot, once a frame. Like everything that does not name a scheduler it belongs to the main one.
+/// Shows the latest snapshot, once a frame.
 final class SnapshotView: FeedView, @unchecked Sendable {
+  let scheduler = SerialScheduler.main
   @Confined private(set) var canvas = Canvas()
   @Confined private var next: Snapshot?
 

@@ -75,8 +75,8 @@ nonisolated final class Options {
   var isVerbose = false
 }
 
-/// It names no scheduler, so it belongs to the main one.
 @MainActor final class View: Schedulable {
+  let scheduler = SerialScheduler.main
   var shown = 0
 }
 

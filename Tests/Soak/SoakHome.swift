@@ -45,7 +45,7 @@ final class SoakHome: Schedulable, @unchecked Sendable {
   init(_ index: Int, _ plan: SoakHomePlan, _ clock: ManualClock, _ live: LiveCount) {
     self.plan = plan
     let policies = EventCapacity.Policy.allCases
-    let capacity = plan.capacity.map { EventCapacity($0, policies[plan.policy % policies.count]) }
+    let capacity = plan.capacity.map { EventCapacity($0, whenFull: policies[plan.policy % policies.count]) }
     scheduler = SerialScheduler(name: "home \(index)", capacity: capacity, clock: clock)
     box = SchedulableObject(Box(), on: scheduler)
     token = LiveCount.Token(live)

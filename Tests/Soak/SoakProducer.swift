@@ -36,7 +36,7 @@ final class SoakProducer: Sendable {
       guard number == 1 else { continue }
       for home in events.homes {
         guard let (after, end) = home.plan.shutdown, after == count else { continue }
-        home.scheduler.shutdown(end == .drain ? .drain : .discard)
+        home.scheduler.shutDown(end == .drain ? .drain : .discard)
       }
       if count.isMultiple(of: 17) {
         events.homes[0].scheduler.isSuspended = true
@@ -119,7 +119,7 @@ final class SoakProducer: Sendable {
   private func attempt(_ home: SoakHome, _ isCancelled: Bool, _ body: @escaping @Sendable () async throws -> Void) {
     home.account.withLock { $0.attempts += 1 }
     let task = Task { [events] in
-      do { try await body() } catch OperationError.Code.shutdown, OperationError.Code.overflow {
+      do { try await body() } catch OperationError.Code.shutDown, OperationError.Code.overflow {
         if home.plan.takesAll { events.report("\(home.scheduler.name) refused what it takes") }
       } catch {
         if error is CancellationError, isCancelled {
@@ -150,7 +150,7 @@ final class SoakProducer: Sendable {
     } catch OperationError.Code.waitCycle {
       if number != nil { events.report("a thread that is on no scheduler waits in a circle") }
       home.account.withLock { $0.attempts -= 1 }
-    } catch OperationError.Code.shutdown {
+    } catch OperationError.Code.shutDown {
       if home.plan.shutdown == nil { events.report("\(home.scheduler.name) is not shut down") }
     } catch { events.report("wait: \(error)") }
   }

@@ -32,7 +32,7 @@ public struct OperationError: Error, Equatable {
     /// A scheduler had no room for an event.
     public static let overflow = Code("overflow")
     /// The scheduler has been shut down.
-    public static let shutdown = Code("shutdown")
+    public static let shutDown = Code("shutDown")
 
     /// The code's name, as it is written in Swift.
     public let description: String

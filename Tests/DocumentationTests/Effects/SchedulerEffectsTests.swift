@@ -99,7 +99,7 @@ struct SchedulerEffectsTests {
   }
 
   @Test func whatIsTooMuchIsRefused() async {
-    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, .fail))
+    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, whenFull: .fail))
     let end = await hold(small)
     #expect(small.schedule {})
     #expect(!small.schedule {})
@@ -111,9 +111,9 @@ struct SchedulerEffectsTests {
 
   @Test func afterAShutdownActorsAreRunAndEventsRefused() async {
     let notes = Notes(on: scheduler)
-    scheduler.shutdown()
+    scheduler.shutDown()
     #expect(!scheduler.schedule {})
-    await #expect(throws: OperationError(.shutdown, "")) { try await scheduler.run {} }
+    await #expect(throws: OperationError(.shutDown, "")) { try await scheduler.run {} }
     #expect(await notes.isOnScheduler)
   }
 

@@ -299,6 +299,7 @@ struct ComingFromOtherToolkitsSnippets {
   }
 
   final class NetworkActivity: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler.main
     @Confined private var running: Set<ObjectIdentifier> = []
     private let show: @MainActor @Sendable (Bool) -> Void
 

@@ -58,8 +58,9 @@ struct SchedulableObjectsSnippets {
     func refresh() { shown.write("refreshed") }
   }
 
-  /// One that names no scheduler, and so belongs to the main one.
+  /// An object on the main scheduler.
   final class SnapshotView: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler.main
     let shown = Journal<Int>()
 
     func show(_ snapshot: Int) { shown.write(snapshot) }
@@ -150,7 +151,7 @@ struct SchedulableObjectsSnippets {
   @Test func capacity() async throws {
     let (log, lines) = (Log(), (0..<5_000).map(String.init))
 
-    let disk = SerialScheduler(name: "disk", capacity: EventCapacity(1_000, .suspend))
+    let disk = SerialScheduler(name: "disk", capacity: EventCapacity(1_000, whenFull: .suspend))
     for line in lines { try await disk.send { log.append(line) } }  // suspends while 1,000 events wait
 
     await disk.drained()
@@ -178,7 +179,7 @@ struct SchedulableObjectsSnippets {
     await clock.advance(by: .seconds(600), draining: scheduler)
 
     #expect(try await poller.run { $0.count } == 10)
-    scheduler.shutdown()
+    scheduler.shutDown()
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)

@@ -192,7 +192,7 @@ struct TestingOperationsSnippets {
     await scheduler.drained()
 
     #expect(try await poller.run { poller in poller.count } == 11)
-    scheduler.shutdown()
+    scheduler.shutDown()
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)

@@ -9,9 +9,9 @@ struct ErrorTests {
 
   @Test func operationErrorsAreEqualIfTheirCodesAre() {
     #expect(OperationError(.timedOut, "a") == OperationError(.timedOut, "b", underlyingErrors: [TestError("c")]))
-    #expect(OperationError(.timedOut, "a") != OperationError(.shutdown, "a"))
+    #expect(OperationError(.timedOut, "a") != OperationError(.shutDown, "a"))
     let codes: Set<OperationError.Code> = [
-      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .excluded, .waitCycle, .shutdown,
+      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .excluded, .waitCycle, .shutDown,
       .outputMissing,
     ]
     #expect(codes.count == 8)
@@ -20,7 +20,7 @@ struct ErrorTests {
   @Test func aCatchClauseMayNameTheCode() {
     do {
       throw OperationError(.timedOut, "late")
-    } catch OperationError.Code.shutdown {
+    } catch OperationError.Code.shutDown {
       Issue.record("another code")
     } catch OperationError.Code.timedOut {
     } catch { Issue.record("not matched") }

@@ -108,7 +108,7 @@ struct HostileErrorTests {
     let codes: [OperationError.Code] = [
       .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .outputMissing, .excluded, .waitCycle,
       .overflow,
-      .shutdown,
+      .shutDown,
     ]
     return codes.flatMap { code in
       [

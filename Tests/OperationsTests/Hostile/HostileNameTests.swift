@@ -132,7 +132,7 @@ struct HostileNameTests {
   @Test(arguments: names) func asSchedulers(_ name: String) async throws {
     let scheduler = SerialScheduler(name: name)
     #expect(try await scheduler.run { scheduler.isCurrent } && scheduler.name == name)
-    scheduler.shutdown()
+    scheduler.shutDown()
     let error = await #expect(throws: OperationError.self) { try await scheduler.run {} }
     #expect(error?.message == "The scheduler “\(name)” has been shut down: the event was not run.")
   }

@@ -180,7 +180,7 @@ struct HostileNumberTests {
     HostileCase("room for as many events as there are", gets: "400 run, 0 dropped") {
       var (run, dropped) = (0, 0)
       for policy in EventCapacity.Policy.allCases {
-        let scheduler = SerialScheduler(name: "vast", capacity: EventCapacity(.max, policy))
+        let scheduler = SerialScheduler(name: "vast", capacity: EventCapacity(.max, whenFull: policy))
         for _ in 0..<100 { scheduler.schedule {} }
         await scheduler.drained()
         run += scheduler.statistics.eventsRun

@@ -23,7 +23,7 @@ struct HostileSchedulerTests {
       await clock.advance(by: .longest, draining: scheduler)
       scheduler.schedule(after: .seconds(1)) {}
       await clock.advance(by: .longest, draining: scheduler)
-      defer { scheduler.shutdown() }
+      defer { scheduler.shutDown() }
       return "\(scheduler.statistics.eventsRun) run"
     },
     HostileCase("an event for a time long past", gets: "1 run") {
@@ -45,31 +45,31 @@ struct HostileSchedulerTests {
     HostileCase("a watchdog that never barks", gets: "7") {
       let scheduler = SerialScheduler(name: "s")
       scheduler.watchdog = SchedulerWatchdog(limit: .longest) { _ in }
-      scheduler.measuresTime = true
+      scheduler.recordsTimings = true
       return "\(try await scheduler.run { 7 })"
     },
   ]
 
   static let ends = [
-    HostileCase("run after the shutdown", gets: "shutdown") {
+    HostileCase("run after the shutdown", gets: "shutDown") {
       let scheduler = SerialScheduler(name: "s")
-      scheduler.shutdown()
+      scheduler.shutDown()
       return "\(try await scheduler.run { 7 })"
     },
-    HostileCase("send after the shutdown", gets: "shutdown") {
+    HostileCase("send after the shutdown", gets: "shutDown") {
       let scheduler = SerialScheduler(name: "s")
-      scheduler.shutdown()
+      scheduler.shutDown()
       try await scheduler.send {}
       return "sent"
     },
     HostileCase("schedule after the shutdown", gets: "false") {
       let scheduler = SerialScheduler(name: "s")
-      scheduler.shutdown(.discard)
+      scheduler.shutDown(.discard)
       return "\(scheduler.schedule {})"
     },
     HostileCase("schedule for later after the shutdown", gets: "2 dropped") {
       let scheduler = SerialScheduler(name: "s")
-      scheduler.shutdown()
+      scheduler.shutDown()
       for delay in [Duration.zero, .seconds(1)] {
         let event = scheduler.schedule(after: delay) { Issue.record("It was run.") }
         event.cancel()
@@ -81,7 +81,7 @@ struct HostileSchedulerTests {
       let scheduler = SerialScheduler(name: "s")
       scheduler.isSuspended = true
       scheduler.schedule {
-        for mode in [SerialScheduler.ShutdownMode.drain, .discard, .drain, .discard] { scheduler.shutdown(mode) }
+        for mode in [SerialScheduler.ShutdownMode.drain, .discard, .drain, .discard] { scheduler.shutDown(mode) }
       }
       scheduler.schedule { Issue.record("It was run.") }
       scheduler.isSuspended = false
@@ -91,7 +91,7 @@ struct HostileSchedulerTests {
     HostileCase("shut down when an object that lives on it goes", gets: "shut down") {
       final class Owner: Sendable {
         let scheduler = SerialScheduler(name: "s")
-        deinit { scheduler.shutdown() }
+        deinit { scheduler.shutDown() }
       }
       var owner: Owner? = Owner()
       let scheduler = owner?.scheduler

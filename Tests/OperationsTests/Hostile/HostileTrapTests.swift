@@ -41,9 +41,11 @@ struct HostileTrapTests {
     HostileTrap("attempts of Int.min", says: "cannot try -9223372036854775808 times", "1 attempt or more") {
       _ = RetryOperation(attempts: .min) { _ in x() }
     },
-    HostileTrap("room for no event", says: "a capacity of 0", "at least one") { _ = EventCapacity(0, .suspend) },
+    HostileTrap("room for no event", says: "a capacity of 0", "at least one") {
+      _ = EventCapacity(0, whenFull: .suspend)
+    },
     HostileTrap("room for less than no event", says: "a capacity of -1", "at least one") {
-      _ = EventCapacity(-1, .fail)
+      _ = EventCapacity(-1, whenFull: .fail)
     },
     HostileTrap("a weight of Int.min", says: "“x” cannot count -9223372036854775808", "from 0 up") {
       x().progressWeight = .min
@@ -290,7 +292,7 @@ struct HostileTrapTests {
       SerialScheduler.main.isSuspended = true
     },
     HostileTrap("main shut down", says: "The main scheduler cannot be shut down", "one of your own") {
-      SerialScheduler.main.shutdown(.discard)
+      SerialScheduler.main.shutDown(.discard)
     },
     HostileTrap("an object off its scheduler", says: "belongs to the scheduler “s”", "Schedule an event") {
       _ = SchedulableObject((1, 2), on: SerialScheduler(name: "s")).object

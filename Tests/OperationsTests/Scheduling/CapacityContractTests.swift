@@ -9,7 +9,7 @@ struct CapacityContractTests {
   private let journal = Journal<String>()
 
   private func scheduler(_ count: Int, _ policy: EventCapacity.Policy) -> SerialScheduler {
-    SerialScheduler(name: "small", capacity: EventCapacity(count, policy))
+    SerialScheduler(name: "small", capacity: EventCapacity(count, whenFull: policy))
   }
 
   private func note(_ text: String, on scheduler: SerialScheduler) -> Bool {
@@ -169,9 +169,9 @@ struct CapacityContractTests {
     #expect(note("accepted", on: scheduler))
     let sender = immediately { try await scheduler.send { journal.write("sent") } }
     let runner = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutdown(mode)
-    #expect(await sender.result.code == .shutdown)
-    #expect(await runner.result.code == .shutdown)
+    scheduler.shutDown(mode)
+    #expect(await sender.result.code == .shutDown)
+    #expect(await runner.result.code == .shutDown)
     end.open()
     await scheduler.drained()
     #expect(journal.entries == (mode == .drain ? ["accepted"] : []))
@@ -246,7 +246,7 @@ struct CapacityContractTests {
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   @Test func roomForNobodyTraps() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      _ = EventCapacity(0, .fail)
+      _ = EventCapacity(0, whenFull: .fail)
     }
     expectSentence("capacity of 0", in: result)
   }

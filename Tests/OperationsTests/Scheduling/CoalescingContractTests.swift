@@ -94,7 +94,7 @@ struct CoalescingContractTests {
   }
 
   @Test func whenFullTheLatestTakesThePlaceOfTheOneBefore() async {
-    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, .fail))
+    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, whenFull: .fail))
     let end = await small.held()
     #expect(note("old", "reload", on: small))
     #expect(note("new", "reload", on: small))
@@ -105,7 +105,7 @@ struct CoalescingContractTests {
 
   @Test func whenTheLatestIsRefusedTheOneBeforeStillRuns() async throws {
     let journal = journal
-    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, .suspend))
+    let small = SerialScheduler(name: "small", capacity: EventCapacity(1, whenFull: .suspend))
     let end = await small.held()
     #expect(note("old", "reload", on: small))
     let sender = immediately { try await small.send { journal.write("sent") } }
@@ -120,7 +120,7 @@ struct CoalescingContractTests {
   @Test func afterAShutdownTheOneBeforeStillRuns() async {
     let end = await scheduler.held()
     #expect(note("old", "reload"))
-    scheduler.shutdown(.drain)
+    scheduler.shutDown(.drain)
     #expect(!note("new", "reload"))
     end.open()
     await scheduler.drained()

@@ -51,7 +51,7 @@ private final class Derived: Base, @unchecked Sendable {
     super.init(on: scheduler, name: "derived")
   }
 
-  deinit { atTheEnd(_extra.lastValue) }
+  deinit { atTheEnd(_extra.uncheckedValue) }
 }
 
 @Suite(.timeLimit(.minutes(5)))
@@ -199,7 +199,7 @@ struct ConfinedContractTests {
     #expect(live.alive == 0)
   }
 
-  @Test func onMainItNeedsNoScheduler() async throws {
+  @Test func anObjectOnMainIsAccessibleOnTheMainActor() async throws {
     let window = Window()
     let title = await MainActor.run {
       window.title += "!"

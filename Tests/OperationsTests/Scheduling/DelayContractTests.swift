@@ -25,7 +25,7 @@ struct DelayContractTests {
     clock.advance(by: .seconds(3))
     await scheduler.drained()
     #expect(journal.entries == ["a", "b", "c", "d", "e"])
-    scheduler.shutdown()
+    scheduler.shutDown()
   }
 
   @Test func noneComesBeforeItsTime() async {
@@ -160,7 +160,7 @@ struct DelayContractTests {
     let token = LiveCount.Token(live)
     scheduler.schedule(after: .seconds(1)) { [journal, token] in withExtendedLifetime(token) { journal.write("late") } }
     note("later", after: .seconds(2))
-    scheduler.shutdown(mode)
+    scheduler.shutDown(mode)
     #expect(clock.sleepers == 0)
     note("refused", after: .seconds(1))
     note("refused at once", after: .zero)
@@ -175,7 +175,7 @@ struct DelayContractTests {
     note("due", after: .seconds(1))
     note("not due", after: .seconds(2))
     clock.advance(by: .seconds(1))
-    scheduler.shutdown(.drain)
+    scheduler.shutDown(.drain)
     clock.advance(by: .seconds(1))
     end.open()
     await scheduler.drained()

@@ -70,8 +70,8 @@ struct DeliveryContractTests {
   @Test func whatIsDiscardedDeliversThat() async {
     let journal = journal
     let end = await worker.held()
-    worker.schedule({ journal.write("work") }, deliverOn: home, { journal.write("\($0.code == .shutdown)") })
-    worker.shutdown(.discard)
+    worker.schedule({ journal.write("work") }, deliverOn: home, { journal.write("\($0.code == .shutDown)") })
+    worker.shutDown(.discard)
     // While the worker is still held.
     await journal.reaches(1)
     #expect(journal.entries == ["true"] && !end.isOpen)
@@ -85,7 +85,7 @@ struct DeliveryContractTests {
     let journal = journal
     let end = await worker.held()
     worker.schedule({ 1 }, deliverOn: home, { journal.write("\((try? $0.get()) ?? -1)") })
-    worker.shutdown(.drain)
+    worker.shutDown(.drain)
     end.open()
     await journal.reaches(1)
     #expect(journal.entries == ["1"])
@@ -102,7 +102,7 @@ struct DeliveryContractTests {
         withExtendedLifetime(token) { journal.write("delivery") }
       }
     )
-    home.shutdown(.drain)
+    home.shutDown(.drain)
     end.open()
     await worker.drained()
     await home.drained()
@@ -192,7 +192,7 @@ struct DeliveryContractTests {
     let shelf = Shelf(on: worker)
     shelf.scheduleWeakly { shelf in shelf.items.append(1) }
     #expect(try await shelf.run { $0.items } == [1])
-    worker.shutdown()
+    worker.shutDown()
     let isAccepted = shelf.scheduleWeakly { _ in }
     #expect(!isAccepted)
   }

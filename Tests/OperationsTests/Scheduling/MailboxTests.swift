@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test func newerEventUnderAKeyTakesOverTheRoomAlsoWhenSomebodyWaitsForSome() {
-    mailbox = Mailbox(EventCapacity(1, .suspend))
+    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.start(segment)
     let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), isBounded: true) }
     #expect(accept(tickets[0]).0 == .accepted)
@@ -146,7 +146,7 @@ import Testing
 
   @Test func oldestOrNewestIsDropped() {
     for (policy, expected) in [(EventCapacity.Policy.dropOldest, [3, 4]), (.keepLatest, [0, 4])] {
-      mailbox = Mailbox(EventCapacity(2, policy))
+      mailbox = Mailbox(EventCapacity(2, whenFull: policy))
       mailbox.start(MailboxSegment())
       let tickets = (0..<5).map { _ in EventTicket(origin, isBounded: true) }
       for ticket in tickets { #expect(accept(ticket).0 == .accepted) }
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test func whoWaitsAtTheDoorComesInOrderAndIsNotOvertaken() {
-    mailbox = Mailbox(EventCapacity(1, .suspend))
+    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.start(segment)
     let tickets = (0..<4).map { _ in EventTicket(origin, isBounded: true, maySuspend: true) }
     #expect(tickets.map { accept($0).0 } == [.accepted, .suspended, .suspended, .suspended])
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test func manyWhoGiveUpAtTheDoorLeaveNothingBehind() {
-    var room = EventRoom(EventCapacity(1, .suspend))
+    var room = EventRoom(EventCapacity(1, whenFull: .suspend))
     let first = EventTicket(origin, isBounded: true, maySuspend: true)
     room.enter(first)
     for _ in 0..<10_000 {
@@ -205,7 +205,7 @@ import Testing
   }
 
   @Test func roomIsCountedRightWhateverWayTheyLeave() {
-    mailbox = Mailbox(EventCapacity(2, .dropOldest))
+    mailbox = Mailbox(EventCapacity(2, whenFull: .dropOldest))
     mailbox.start(segment)
     for _ in 0..<1000 {
       let tickets = (0..<3).map { _ in EventTicket(origin, isBounded: true) }

@@ -183,7 +183,7 @@ struct SchedulerReleaseContractTests {
       scheduler.schedule(after: .seconds(3600)) { [token = LiveCount.Token(live)] in withExtendedLifetime(token) {} }
       immediately { [token = LiveCount.Token(live)] in try await scheduler.run { withExtendedLifetime(token) {} } }
     }
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     end.open()
     await live.none()
   }

@@ -62,7 +62,7 @@ struct RuleContractTests {
     expectSentence("“items”", "“shelves”", "“main”", in: result)
   }
 
-  @Test func anObjectThatNamesNoSchedulerBelongsToMain() async {
+  @Test func anObjectOnMainInAnEventOfAnotherScheduler() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let window = Window()
       try await SerialScheduler(name: "kitchen").run { window.title = "changed" }

@@ -101,10 +101,10 @@ struct RunContractTests {
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func afterAShutdownItThrows(_ mode: SerialScheduler.ShutdownMode) async {
     let journal = journal
-    scheduler.shutdown(mode)
+    scheduler.shutDown(mode)
     let scheduler = scheduler
     let result = await immediately { try await scheduler.run { journal.write("ran") } }.result
-    #expect(result.code == .shutdown)
+    #expect(result.code == .shutDown)
     #expect(result.message.contains("runner"))
     #expect(journal.entries.isEmpty)
   }

@@ -70,7 +70,7 @@ struct SeeingContractTests {
     for _ in 0..<3 { scheduler.schedule {} }
     scheduler.schedule(after: .seconds(1)) {}
     scheduler.schedule(coalescing: "key") {}
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     end.open()
     await scheduler.drained()
     let statistics = scheduler.statistics
@@ -82,13 +82,13 @@ struct SeeingContractTests {
   @Test func byDefaultNoTimeIsMeasured() async {
     scheduler.schedule { [clock] in clock.advance(by: .seconds(1)) }
     await scheduler.drained()
-    #expect(!scheduler.measuresTime)
+    #expect(!scheduler.recordsTimings)
     #expect(scheduler.statistics.longestRun == nil && scheduler.statistics.longestWait == nil)
   }
 
   @Test func theLongestWaitAndRunAreMeasured() async {
     let clock = clock
-    scheduler.measuresTime = true
+    scheduler.recordsTimings = true
     let end = await scheduler.held()
     scheduler.schedule { clock.advance(by: .seconds(3)) }
     scheduler.schedule { clock.advance(by: .seconds(2)) }
@@ -99,13 +99,13 @@ struct SeeingContractTests {
     // The first held it for 10; the second waited for those and 3 more.
     #expect(scheduler.statistics.longestRun == .seconds(10))
     #expect(scheduler.statistics.longestWait == .seconds(13))
-    scheduler.measuresTime = false
+    scheduler.recordsTimings = false
     #expect(scheduler.statistics.longestRun == nil && scheduler.statistics.longestWait == nil)
   }
 
   @Test func aRunsTimesAreMeasuredAsWell() async throws {
     let (scheduler, clock) = (scheduler, clock)
-    scheduler.measuresTime = true
+    scheduler.recordsTimings = true
     let end = await scheduler.held()
     let run = immediately { try await scheduler.run { clock.advance(by: .seconds(20)) } }
     clock.advance(by: .seconds(5))
@@ -118,7 +118,7 @@ struct SeeingContractTests {
 
   @Test func aJobsRunIsMeasured() async {
     let clock = clock
-    scheduler.measuresTime = true
+    scheduler.recordsTimings = true
     await Notes(on: scheduler).perform { clock.advance(by: .seconds(4)) }
     await scheduler.drained()
     #expect(scheduler.statistics.longestRun == .seconds(4))

@@ -15,7 +15,7 @@ struct ShutdownContractTests {
   func afterwardsEventsAreRefused(_ mode: SerialScheduler.ShutdownMode) async {
     #expect(note("before") && !scheduler.isShutDown)
     await scheduler.drained()
-    scheduler.shutdown(mode)
+    scheduler.shutDown(mode)
     #expect(scheduler.isShutDown)
     #expect(!note("after"))
     let isCoalesced = scheduler.schedule(coalescing: "key") { [journal] in journal.write("coalesced") }
@@ -26,7 +26,7 @@ struct ShutdownContractTests {
     #expect(!isAccepted)
     let scheduler = scheduler
     let sent = await immediately { try await scheduler.send { journal.write("sent") } }.result
-    #expect(sent.code == .shutdown)
+    #expect(sent.code == .shutDown)
     await scheduler.drained()
     await delivery.drained()
     #expect(journal.entries == ["before"])
@@ -39,7 +39,7 @@ struct ShutdownContractTests {
     let run = immediately { try await scheduler.run { journal.write("run") } }
     scheduler.queue.addOperation { journal.write("operation") }
     #expect(note("last"))
-    scheduler.shutdown()
+    scheduler.shutDown()
     #expect(!note("late"))
     end.open()
     try await run.value
@@ -56,7 +56,7 @@ struct ShutdownContractTests {
       }
       if index % 10 == 0 { scheduler.queue.addOperation {} }
     }
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     end.open()
     await scheduler.drained()
     #expect(journal.entries.isEmpty)
@@ -69,7 +69,7 @@ struct ShutdownContractTests {
     for index in 0..<100 {
       scheduler.schedule {
         journal.write("\(index)")
-        if index == 49 { scheduler.shutdown(.discard) }
+        if index == 49 { scheduler.shutDown(.discard) }
       }
     }
     end.open()
@@ -83,7 +83,7 @@ struct ShutdownContractTests {
     for index in 0..<100 {
       scheduler.schedule {
         if index == 49 {
-          scheduler.shutdown(.drain)
+          scheduler.shutDown(.drain)
           #expect(!scheduler.schedule { journal.write("late") })
         }
         journal.write("\(index)")
@@ -104,9 +104,9 @@ struct ShutdownContractTests {
       return try scheduler.wait { journal.write("wait") }
     }
     await isWaiting.opened()
-    scheduler.shutdown(.discard)
-    #expect(await run.result.code == .shutdown)
-    #expect(await wait.code == .shutdown)
+    scheduler.shutDown(.discard)
+    #expect(await run.result.code == .shutDown)
+    #expect(await wait.code == .shutDown)
     // Only now.
     #expect(!end.isOpen)
     end.open()
@@ -124,9 +124,9 @@ struct ShutdownContractTests {
       return try scheduler.wait { journal.write("wait") }
     }
     await isWaiting.opened()
-    scheduler.shutdown(.discard)
-    for run in runs { #expect(await run.result.code == .shutdown) }
-    #expect(await wait.code == .shutdown)
+    scheduler.shutDown(.discard)
+    for run in runs { #expect(await run.result.code == .shutDown) }
+    #expect(await wait.code == .shutDown)
     scheduler.isSuspended = false
     await scheduler.drained()
     #expect(journal.entries.isEmpty)
@@ -143,9 +143,9 @@ struct ShutdownContractTests {
       result.write(Result { try scheduler.wait { 1 } }.code)
     }
     await isWaiting.opened()
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     await result.reaches(1)
-    #expect(result.entries == [.shutdown])
+    #expect(result.entries == [.shutDown])
     #expect(try await other.run { 1 } == 1)
     end.open()
   }
@@ -155,7 +155,7 @@ struct ShutdownContractTests {
     scheduler.isSuspended = true
     for index in 0..<10 { #expect(note("\(index)")) }
     let run = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutdown(.drain)
+    scheduler.shutDown(.drain)
     scheduler.isSuspended = false
     try await run.value
     #expect(journal.entries == (0..<10).map(String.init) + ["run"])
@@ -166,11 +166,11 @@ struct ShutdownContractTests {
     let end = await scheduler.held()
     #expect(note("event"))
     let run = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutdown(.drain)
-    scheduler.shutdown(.discard)
-    #expect(await run.result.code == .shutdown)
-    scheduler.shutdown(.drain)
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.drain)
+    scheduler.shutDown(.discard)
+    #expect(await run.result.code == .shutDown)
+    scheduler.shutDown(.drain)
+    scheduler.shutDown(.discard)
     end.open()
     await scheduler.drained()
     #expect(journal.entries.isEmpty)
@@ -180,7 +180,7 @@ struct ShutdownContractTests {
   func jobsStillRunAfterwards(_ mode: SerialScheduler.ShutdownMode) async {
     let scheduler = scheduler
     let notes = Notes(on: scheduler, journal)
-    scheduler.shutdown(mode)
+    scheduler.shutDown(mode)
     await notes.note("method")
     #expect(await notes.perform { scheduler.isCurrent })
     #expect(await Task(executorPreference: scheduler) { scheduler.isCurrent }.value)
@@ -196,7 +196,7 @@ struct ShutdownContractTests {
       #expect(note("event"))
       jobs.append(immediately { await notes.note("job \(index)") })
     }
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     end.open()
     for job in jobs { try await job.value }
     #expect(journal.entries == (0..<20).map { "job \($0)" })
@@ -212,7 +212,7 @@ struct ShutdownContractTests {
       return scheduler.isCurrent
     }
     await begun.opened()
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
     gate.open()
     #expect(await task.value)
   }
@@ -223,12 +223,12 @@ struct ShutdownContractTests {
     let code = Journal<OperationError.Code?>()
     scheduler.schedule {
       try? other.wait {
-        scheduler.shutdown(.drain)
+        scheduler.shutDown(.drain)
         code.write(Result { try scheduler.wait { 1 } }.code)
       }
     }
     await code.reaches(1)
-    #expect(code.entries == [.shutdown])
+    #expect(code.entries == [.shutDown])
   }
 
   @Test func atAnyMomentEverythingAcceptedIsRunAndNothingElse() async {
@@ -239,11 +239,11 @@ struct ShutdownContractTests {
         let ran = Journal<Int>()
         let ended = Journal<Bool>()
         await onThreads(4) { thread in
-          if thread == 3 { return scheduler.shutdown(mode) }
+          if thread == 3 { return scheduler.shutDown(mode) }
           for index in 0..<100 {
             if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
           }
-          immediately { ended.write(await Result { try await scheduler.run { true } }.code ?? .shutdown == .shutdown) }
+          immediately { ended.write(await Result { try await scheduler.run { true } }.code ?? .shutDown == .shutDown) }
         }
         await ended.reaches(3)
         await scheduler.drained()
@@ -257,7 +257,7 @@ struct ShutdownContractTests {
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   @Test func theMainSchedulerCannotBeShutDown() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      SerialScheduler.main.shutdown()
+      SerialScheduler.main.shutDown()
     }
     expectSentence("main scheduler", "shut down", in: result)
   }

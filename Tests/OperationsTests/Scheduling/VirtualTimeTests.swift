@@ -46,7 +46,7 @@ struct VirtualTimeTests {
     scheduler.schedule { [note = note("tick")] in tick(note) }
     await clock.advance(by: .seconds(3), draining: scheduler)
     #expect(journal.entries == ["tick at 0", "tick at 1", "tick at 2", "tick at 3"])
-    scheduler.shutdown()
+    scheduler.shutDown()
   }
 
   @Test func severalSchedulersFollowOneClock() async {
@@ -87,7 +87,7 @@ struct VirtualTimeTests {
       let token = LiveCount.Token(live)
       scheduler.schedule(after: .seconds(1)) { [note = note("late")] in withExtendedLifetime(token) { note() } }
     }
-    scheduler.shutdown(mode)
+    scheduler.shutDown(mode)
     await live.none()
     #expect(clock.sleepers == 0)
     await clock.advance(by: .seconds(1), draining: scheduler)
@@ -201,7 +201,7 @@ struct VirtualTimeTests {
   @Test func longestWaitAndRunAreMeasuredWhenAskedFor() async {
     let scheduler = scheduler()
     #expect(scheduler.statistics.longestWait == nil && scheduler.statistics.longestRun == nil)
-    scheduler.measuresTime = true
+    scheduler.recordsTimings = true
     scheduler.schedule { [clock] in clock.advance(by: .seconds(3)) }
     await scheduler.drained()
     #expect(scheduler.statistics.longestRun == .seconds(3))
@@ -211,7 +211,7 @@ struct VirtualTimeTests {
     scheduler.isSuspended = false
     await scheduler.drained()
     #expect(scheduler.statistics.longestWait == .seconds(7))
-    scheduler.measuresTime = false
+    scheduler.recordsTimings = false
     #expect(scheduler.statistics.longestWait == nil && scheduler.statistics.longestRun == nil)
   }
 }

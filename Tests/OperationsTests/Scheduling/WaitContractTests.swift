@@ -106,9 +106,9 @@ struct WaitContractTests {
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func afterAShutdownItThrows(_ mode: SerialScheduler.ShutdownMode) async {
     let (a, journal) = (a, journal)
-    a.shutdown(mode)
+    a.shutDown(mode)
     let result = await onThread { try a.wait { journal.write("ran") } }
-    #expect(result.code == .shutdown && result.message.contains("A"))
+    #expect(result.code == .shutDown && result.message.contains("A"))
     #expect(journal.entries.isEmpty)
   }
 

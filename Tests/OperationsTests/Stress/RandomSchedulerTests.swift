@@ -152,7 +152,7 @@ struct RandomSchedulerTests {
     var generator = SeededGenerator(seed: seed)
     let policy = EventCapacity.Policy.allCases.randomElement(using: &generator)!
     let count = Int.random(in: 1...4, using: &generator)
-    let scheduler = SerialScheduler(name: "full", capacity: EventCapacity(count, policy))
+    let scheduler = SerialScheduler(name: "full", capacity: EventCapacity(count, whenFull: policy))
     let mode: SerialScheduler.ShutdownMode? = [nil, .drain, .discard].randomElement(using: &generator)!
     let ran = Counter()
     let promised = Counter()
@@ -167,7 +167,7 @@ struct RandomSchedulerTests {
           }
         }
       }
-      if let mode { group.addTask { scheduler.shutdown(mode) } }
+      if let mode { group.addTask { scheduler.shutDown(mode) } }
     }
     await scheduler.drained()
     let statistics = scheduler.statistics
@@ -186,7 +186,7 @@ struct RandomSchedulerTests {
       default: if !scheduler.schedule({ ran.add(1) }) { return }
       }
       promised.add(1)
-    } catch OperationError.Code.shutdown, OperationError.Code.overflow {
+    } catch OperationError.Code.shutDown, OperationError.Code.overflow {
     } catch is CancellationError {
     } catch {
       Issue.record(error)

@@ -12,7 +12,8 @@ final class Shelf: Schedulable, @unchecked Sendable {
   }
 }
 
-/// One that names no scheduler.
+/// An object on the main scheduler.
 final class Window: Schedulable, @unchecked Sendable {
+  let scheduler = SerialScheduler.main
   @Confined var title = "untitled"
 }

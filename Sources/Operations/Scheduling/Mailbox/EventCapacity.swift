@@ -24,7 +24,7 @@ public struct EventCapacity: Sendable, Hashable {
   public let policy: Policy
 
   /// - Precondition: `count` is 1 or more.
-  public init(_ count: Int, _ policy: Policy) {
+  public init(_ count: Int, whenFull policy: Policy) {
     if count < 1 {
       misuse("A scheduler cannot take events with a capacity of \(count): give it room for at least one.")
     }

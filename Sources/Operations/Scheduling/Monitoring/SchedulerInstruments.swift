@@ -14,8 +14,8 @@ struct SchedulerInstruments {
     var isReported = false
   }
 
-  var measuresTime = false {
-    didSet { if !measuresTime { (longestWait, longestRun) = (nil, nil) } }
+  var recordsTimings = false {
+    didSet { if !recordsTimings { (longestWait, longestRun) = (nil, nil) } }
   }
   private(set) var longestWait: Duration?
   private(set) var longestRun: Duration?
@@ -32,10 +32,10 @@ struct SchedulerInstruments {
   private var isTimerRunning = false
   private var generation = 0
 
-  var isIdle: Bool { !measuresTime && watchdog == nil }
+  var isIdle: Bool { !recordsTimings && watchdog == nil }
 
   mutating func noteWait(_ duration: Duration) {
-    if measuresTime { longestWait = max(longestWait ?? .zero, duration) }
+    if recordsTimings { longestWait = max(longestWait ?? .zero, duration) }
   }
 
   mutating func begin(_ origin: EventOrigin?, at now: Duration) -> TimerAction {
@@ -46,7 +46,7 @@ struct SchedulerInstruments {
   }
 
   mutating func end(at now: Duration) {
-    guard let current = running.popLast(), measuresTime else { return }
+    guard let current = running.popLast(), recordsTimings else { return }
     longestRun = max(longestRun ?? .zero, now - current.began)
   }
 

@@ -16,9 +16,9 @@ public struct SchedulerStatistics: Sendable {
   /// Those that wait for their turn.
   public let jobsQueued: Int
   /// The longest that an event had to wait for its turn, without those that were to come later. Only if
-  /// ``SerialScheduler/measuresTime`` is set.
+  /// ``SerialScheduler/recordsTimings`` is set.
   public let longestWait: Duration?
-  /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/measuresTime`` is set.
+  /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/recordsTimings`` is set.
   public let longestRun: Duration?
 }
 
@@ -46,8 +46,8 @@ extension SerialScheduler {
 
   /// Whether the longest wait and the longest run are measured, which costs readings of the clock. Setting it to false
   /// forgets them.
-  public var measuresTime: Bool {
-    get { core.instruments.withLock { $0.measuresTime } }
-    set { change { $0.measuresTime = newValue } }
+  public var recordsTimings: Bool {
+    get { core.instruments.withLock { $0.recordsTimings } }
+    set { change { $0.recordsTimings = newValue } }
   }
 }

@@ -12,7 +12,7 @@
 /// cheapest in one access: `posts.append(contentsOf:)`, or a function with an `inout` parameter.
 ///
 /// While a property is being changed nobody else may touch it, as with any other (SE-0176): that traps. In `init` the
-/// property may be given its value anywhere, in `deinit` it can be had as ``lastValue``.
+/// property may be given its value anywhere, in `deinit` it can be had as ``uncheckedValue``.
 @propertyWrapper
 @safe
 public struct Confined<Value> {
@@ -39,8 +39,8 @@ public struct Confined<Value> {
   }
 
   /// The value, unchecked, for `deinit`: nobody else has the object any more, whatever thread lets it go. Within the
-  /// class it is `_name.lastValue`.
-  public var lastValue: Value { unsafe cell.pointee.value }
+  /// class it is `_name.uncheckedValue`.
+  public var uncheckedValue: Value { unsafe cell.pointee.value }
 
   /// The value, for the compiler, which calls this where the property is read or changed. Traps off the object's
   /// scheduler.

@@ -14,17 +14,14 @@
 /// printer.schedule { printer in printer.show("Hello") }
 /// ```
 ///
-/// Objects on one scheduler call each other directly; those on others send events. An object that names no scheduler
-/// belongs to the main one.
+/// Objects on one scheduler call each other directly; those on others send events. An object of the main thread returns
+/// ``SerialScheduler/main``.
 public protocol Schedulable: AnyObject, Sendable {
   /// Has to be the same as long as the object lives.
   var scheduler: SerialScheduler { get }
 }
 
 extension Schedulable {
-  /// The main scheduler, for an object that names none.
-  public var scheduler: SerialScheduler { .main }
-
   /// Has an event run on the object's scheduler, after everything that was scheduled before. The object lives until
   /// then.
   ///

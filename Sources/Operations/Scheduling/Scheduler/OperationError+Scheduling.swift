@@ -1,6 +1,6 @@
 extension OperationError {
-  static func shutdown(_ scheduler: String) -> OperationError {
-    OperationError(.shutdown, "The scheduler “\(scheduler)” has been shut down: the event was not run.")
+  static func shutDown(_ scheduler: String) -> OperationError {
+    OperationError(.shutDown, "The scheduler “\(scheduler)” has been shut down: the event was not run.")
   }
 
   static func overflow(_ scheduler: String, _ capacity: EventCapacity?) -> OperationError {

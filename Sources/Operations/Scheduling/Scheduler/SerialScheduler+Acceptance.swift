@@ -41,7 +41,7 @@ extension SerialScheduler {
     switch acceptance {
     case .accepted: return true
     case .suspended: break
-    case .shutDown: body(OperationError.shutdown(name))
+    case .shutDown: body(OperationError.shutDown(name))
     case .full: body(OperationError.overflow(name, core.capacity))
     case .withdrawn: body(CancellationError())
     }

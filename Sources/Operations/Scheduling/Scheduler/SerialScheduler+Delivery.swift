@@ -5,7 +5,7 @@ extension SerialScheduler {
   ///   - work: What to run here.
   ///   - scheduler: Where to deliver. Its capacity does not count there; if it has been shut down by then, nothing is
   ///     delivered, and ``SchedulerStatistics/eventsDropped`` has it.
-  ///   - deliver: Gets the value of `work`, its error, or that it was not run: ``OperationError/Code/shutdown`` or
+  ///   - deliver: Gets the value of `work`, its error, or that it was not run: ``OperationError/Code/shutDown`` or
   ///     ``OperationError/Code/overflow``.
   ///   - file: Where this is, for the watchdog.
   ///   - line: Where this is, for the watchdog.

@@ -71,7 +71,7 @@ extension SerialScheduler {
   ///
   /// Cancelling the task before `body` has begun keeps it from being run.
   ///
-  /// - Throws: What `body` throws; ``OperationError/Code/shutdown`` if the scheduler has been shut down, or discards
+  /// - Throws: What `body` throws; ``OperationError/Code/shutDown`` if the scheduler has been shut down, or discards
   ///   what it has; ``OperationError/Code/overflow`` if its capacity does not allow it; `CancellationError`.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T,
@@ -95,7 +95,7 @@ extension SerialScheduler {
   /// Schedules an event as soon as there is room for it, where the scheduler's ``EventCapacity`` says
   /// ``EventCapacity/Policy/suspend``. It returns when the event has been accepted, not when it has been run.
   ///
-  /// - Throws: ``OperationError/Code/shutdown``; ``OperationError/Code/overflow`` if the policy is to fail;
+  /// - Throws: ``OperationError/Code/shutDown``; ``OperationError/Code/overflow`` if the policy is to fail;
   ///   `CancellationError` if the task is cancelled before there is room.
   public func send(
     _ event: @escaping @Sendable () -> Void,

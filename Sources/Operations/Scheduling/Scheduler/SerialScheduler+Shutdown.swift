@@ -3,7 +3,7 @@ extension SerialScheduler {
   public enum ShutdownMode: Sendable {
     /// They are run.
     case drain
-    /// They are dropped, and who waits for one gets ``OperationError/Code/shutdown``.
+    /// They are dropped, and who waits for one gets ``OperationError/Code/shutDown``.
     case discard
   }
 
@@ -11,7 +11,7 @@ extension SerialScheduler {
   public var isShutDown: Bool { core.mailbox.withLock { $0.phase != .open } }
 
   /// Ends the scheduler's service: from now on `schedule` returns false, `run`, `send` and `wait` throw
-  /// ``OperationError/Code/shutdown``, and events for a time to come are dropped.
+  /// ``OperationError/Code/shutDown``, and events for a time to come are dropped.
   ///
   /// It does not wait; ``drained()`` does. The event that is being run goes on to its end, and jobs of actors and tasks
   /// are run also after this, for who awaits them would wait for ever. What was accepted is run
@@ -19,13 +19,13 @@ extension SerialScheduler {
   /// somebody wants to read of the scheduler's objects in the end has to be read before.
   ///
   /// - Precondition: It is not the main scheduler, which belongs to the whole program.
-  public func shutdown(_ mode: ShutdownMode = .drain) {
+  public func shutDown(_ mode: ShutdownMode = .drain) {
     if isMain {
       misuse("The main scheduler cannot be shut down: it belongs to the whole program. Use one of your own.")
     }
     if mode == .discard { core.mode.insert(.discarding) }
     let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
-    for body in refused { body(OperationError.shutdown(name)) }
+    for body in refused { body(OperationError.shutDown(name)) }
     withExtendedLifetime(released) {}
     updateTimer()
   }

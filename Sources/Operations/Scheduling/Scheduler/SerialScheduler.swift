@@ -64,7 +64,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///   - qualityOfService: Of the thread that runs the events.
   ///   - capacity: How many events may wait, and what becomes of those that come then. Without one, as many as there
   ///     are.
-  ///   - clock: For delayed events, ``measuresTime`` and the ``watchdog``. A test may give it one that it moves by
+  ///   - clock: For delayed events, ``recordsTimings`` and the ``watchdog``. A test may give it one that it moves by
   ///     hand.
   public init(
     name: String,

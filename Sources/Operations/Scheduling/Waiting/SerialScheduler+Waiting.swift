@@ -16,7 +16,7 @@ extension SerialScheduler {
   ///   - body: What to run.
   ///   - file: Where this is, for the watchdog.
   ///   - line: Where this is, for the watchdog.
-  /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutdown``;
+  /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutDown``;
   ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross,
   ///   whatever their timeouts, and one that comes back to an actor in the middle of its job, where nothing else may
   ///   run.
@@ -52,7 +52,7 @@ extension SerialScheduler {
     let isHandedOver = if case .handOver = decision { true } else { false }
     guard accept(ticket, handedOver: isHandedOver, body) == .accepted else {
       end(link)
-      throw OperationError.shutdown(name)
+      throw OperationError.shutDown(name)
     }
     if isHandedOver { deliver(ticket) }
   }
