@@ -140,15 +140,4 @@ extension DispatchQueue {
     if let queue = unsafe OperationQueue.current?.underlyingQueue { return queue }
     return global(quality: quality)
   }
-
-  static func global(quality: QualityOfService) -> DispatchQueue {
-    switch quality {
-    case .userInteractive: .global(qos: .userInteractive)
-    case .userInitiated: .global(qos: .userInitiated)
-    case .utility: .global(qos: .utility)
-    case .background: .global(qos: .background)
-    case .default: .global()
-    @unknown default: .global()
-    }
-  }
 }

@@ -4,11 +4,11 @@ import Foundation
 ///
 /// Adding and taking cost the same however many there are.
 struct ReadyList {
-  private var urgent = Line<Operation>()
-  private var high = Line<Operation>()
-  private var normal = Line<Operation>()
-  private var low = Line<Operation>()
-  private var lowest = Line<Operation>()
+  private var urgent = ArrayDeque<Operation>()
+  private var high = ArrayDeque<Operation>()
+  private var normal = ArrayDeque<Operation>()
+  private var low = ArrayDeque<Operation>()
+  private var lowest = ArrayDeque<Operation>()
   private(set) var count = 0
   /// How many are not of normal priority: mostly none, and then the other lines need not be looked at.
   private var exceptions = 0

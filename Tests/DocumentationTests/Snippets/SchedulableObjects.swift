@@ -195,8 +195,8 @@ struct SchedulableObjectsSnippets {
     #expect(
       printed.contains(
         """
-        belongs to the scheduler “printer” and was touched on a thread that is on no scheduler. \
-        Schedule an event on “printer” that does it.
+        belongs to the scheduler “printer” but was used on no scheduler. \
+        Schedule an event on “printer” instead.
         """
       )
     )

@@ -134,6 +134,6 @@ struct HostileNameTests {
     #expect(try await scheduler.run { scheduler.isCurrent } && scheduler.name == name)
     scheduler.shutDown()
     let error = await #expect(throws: OperationError.self) { try await scheduler.run {} }
-    #expect(error?.message == "The scheduler “\(name)” has been shut down: the event was not run.")
+    #expect(error?.message == "The event was not run because the scheduler “\(name)” has been shut down.")
   }
 }

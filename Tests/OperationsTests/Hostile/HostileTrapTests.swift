@@ -41,10 +41,10 @@ struct HostileTrapTests {
     HostileTrap("attempts of Int.min", says: "cannot try -9223372036854775808 times", "1 attempt or more") {
       _ = RetryOperation(attempts: .min) { _ in x() }
     },
-    HostileTrap("room for no event", says: "a capacity of 0", "at least one") {
+    HostileTrap("room for no event", says: "a capacity of 0", "at least 1") {
       _ = EventCapacity(0, whenFull: .suspend)
     },
-    HostileTrap("room for less than no event", says: "a capacity of -1", "at least one") {
+    HostileTrap("room for less than no event", says: "a capacity of -1", "at least 1") {
       _ = EventCapacity(-1, whenFull: .fail)
     },
     HostileTrap("a weight of Int.min", says: "“x” cannot count -9223372036854775808", "from 0 up") {
@@ -77,10 +77,10 @@ struct HostileTrapTests {
     HostileTrap("a negative jitter", says: "from 0 to 1, not -0.5") {
       _ = Backoff.exponential(initial: .seconds(1), cap: .seconds(1), jitter: -0.5)
     },
-    HostileTrap("a watchdog with no patience", says: "cannot report events after 0.0 seconds", "some time") {
+    HostileTrap("a watchdog with no patience", says: "cannot have a limit of 0.0 seconds", "greater than zero") {
       _ = SchedulerWatchdog(limit: .zero) { _ in }
     },
-    HostileTrap("a watchdog before its time", says: "cannot report events after -", "some time") {
+    HostileTrap("a watchdog before its time", says: "cannot have a limit of -", "greater than zero") {
       _ = SchedulerWatchdog(limit: .shortest) { _ in }
     },
     HostileTrap("a clock moved back", says: "A clock cannot go back") { ManualClock().advance(by: .shortest) },
@@ -271,27 +271,27 @@ struct HostileTrapTests {
     ) {
       SerialScheduler(name: "s").queue.maxConcurrentOperationCount = 2
     },
-    HostileTrap("a scheduler of none", says: "it cannot run 0. Use another queue") {
+    HostileTrap("a scheduler of none", says: "cannot be 0. Use another queue") {
       SerialScheduler(name: "s").queue.maxConcurrentOperationCount = 0
     },
-    HostileTrap("a scheduler of as many as you like", says: "it cannot run -1. Use another queue") {
+    HostileTrap("a scheduler of as many as you like", says: "cannot be -1. Use another queue") {
       SerialScheduler(name: "s").queue.maxConcurrentOperationCount = OperationQueue.defaultMaxConcurrentOperationCount
     },
-    HostileTrap("another Dispatch queue", says: "“s” has a Dispatch queue of its own", "another queue") {
+    HostileTrap("another Dispatch queue", says: "“s” depends on its own dispatch queue", "another queue") {
       unsafe SerialScheduler(name: "s").queue.underlyingQueue = .global()
     },
-    HostileTrap("waiting from within until all is done", says: "“s” cannot wait from within", "Do not wait") {
+    HostileTrap("waiting from within until all is done", says: "“s” cannot wait for its own queue", "another thread") {
       let scheduler = SerialScheduler(name: "s")
       try await scheduler.run { scheduler.queue.waitUntilAllOperationsAreFinished() }
     },
-    HostileTrap("waiting from within for an operation", says: "“s” cannot wait for operations", "Do not wait") {
+    HostileTrap("waiting from within for an operation", says: "“s” cannot wait for operations", "Pass false") {
       let scheduler = SerialScheduler(name: "s")
       try await scheduler.run { scheduler.queue.addOperations([Operation()], waitUntilFinished: true) }
     },
-    HostileTrap("main suspended", says: "The main scheduler cannot be suspended", "one of your own") {
+    HostileTrap("main suspended", says: "The main scheduler cannot be suspended", "of your own") {
       SerialScheduler.main.isSuspended = true
     },
-    HostileTrap("main shut down", says: "The main scheduler cannot be shut down", "one of your own") {
+    HostileTrap("main shut down", says: "The main scheduler cannot be shut down", "of your own") {
       SerialScheduler.main.shutDown(.discard)
     },
     HostileTrap("an object off its scheduler", says: "belongs to the scheduler “s”", "Schedule an event") {

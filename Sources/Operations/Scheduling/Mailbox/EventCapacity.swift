@@ -1,32 +1,39 @@
-/// How many events may wait on a ``SerialScheduler``, and what becomes of those that come when it is full.
+/// The number of events that may wait on a ``SerialScheduler``, and what happens to further ones.
 ///
-/// It counts what `schedule`, `run` and `send` bring: not what is delivered back, what was delayed and is now due,
-/// those who block in `wait`, nor the jobs of actors, which must run or their callers would wait for ever. Whatever is
-/// dropped is counted (``SchedulerStatistics/eventsDropped``), and a `run` that is dropped throws
+/// Only events from `schedule`, `run` and `send` are counted. Delivered results, delayed events that are due, callers
+/// blocked in `wait`, and jobs of actors are always accepted.
+///
+/// Dropped events are counted by ``SchedulerStatistics/eventsDropped``. A `run` whose event is dropped throws
 /// ``OperationError/Code/overflow``.
 public struct EventCapacity: Sendable, Hashable {
-  /// What becomes of an event that finds the scheduler full.
+  /// What happens to an event that is scheduled while the scheduler is full.
   public enum Policy: Sendable, Hashable, CaseIterable {
-    /// ``SerialScheduler/send(_:file:line:)`` and `run` suspend until there is room: first come, first served. A
-    /// `schedule`, which cannot suspend, is refused: it returns false.
+    /// ``SerialScheduler/send(_:file:line:)`` and `run` suspend until there is room, in order of arrival. `schedule`
+    /// cannot suspend, so it returns false.
     case suspend
-    /// The event that has waited longest is dropped.
+    /// The event that has waited longest is dropped in favor of the new one.
     case dropOldest
-    /// The event that was scheduled last is dropped: what has waited longest is served, and in the end the newest.
+    /// The event that was scheduled last is dropped in favor of the new one. The oldest events and the latest one
+    /// remain.
     case keepLatest
-    /// `schedule` returns false, `run` and `send` throw ``OperationError/Code/overflow``.
+    /// `schedule` returns false. `run` and `send` throw ``OperationError/Code/overflow``.
     case fail
   }
 
-  /// How many events may wait. The one that is being run is not counted.
+  /// The number of events that may wait. An event that is running does not count.
   public let count: Int
-  /// What becomes of an event that finds no room.
+  /// What happens to an event that is scheduled while the scheduler is full.
   public let policy: Policy
 
-  /// - Precondition: `count` is 1 or more.
+  /// Creates a capacity.
+  ///
+  /// - Parameters:
+  ///   - count: The number of events that may wait.
+  ///   - policy: What happens to an event that is scheduled while the scheduler is full.
+  /// - Precondition: `count` is at least 1.
   public init(_ count: Int, whenFull policy: Policy) {
     if count < 1 {
-      misuse("A scheduler cannot take events with a capacity of \(count): give it room for at least one.")
+      misuse("A scheduler with a capacity of \(count) could never accept an event. Use a capacity of at least 1.")
     }
     self.count = count
     self.policy = policy

@@ -1,95 +1,81 @@
-/// The bounded part of a mailbox: who waits in it, and who waits to come in.
+/// Enforces the ``EventCapacity`` of a mailbox.
+///
+/// It counts the bounded events that wait to run, and keeps suspended events in order until there is room for them.
 struct EventRoom {
   enum Decision {
-    case enter
-    case wait
+    case accept
+    case suspend
     case refuse
+    /// Accept the new event after withdrawing this one.
     case replace(EventTicket)
   }
 
-  /// Tickets in the order they came. Those that have left from the middle are skipped when they come up.
-  private struct Queue {
-    private var tickets = Line<EventTicket>()
-    private var goneCount = 0
-
-    /// With those that have left.
-    var count: Int { tickets.count }
-
-    mutating func append(_ ticket: EventTicket) { tickets.append(ticket) }
-
-    mutating func popFirst() -> EventTicket? {
-      while let ticket = tickets.popFirst() { if !ticket.isGone { return ticket } }
-      return nil
-    }
-
-    mutating func popLast() -> EventTicket? {
-      while let ticket = tickets.popLast() { if !ticket.isGone { return ticket } }
-      return nil
-    }
-
-    /// Somebody has left. When they are more than those who are left, they are tidied away.
-    mutating func noteGone(besides left: Int) {
-      goneCount += 1
-      guard goneCount >= 64, goneCount > left else { return }
-      goneCount = 0
-      tickets.removeAll(where: \.isGone)
-    }
-  }
-
   private let capacity: EventCapacity
-  private var count = 0
-  private var line = Queue()
-  private var waiting = 0
-  private var door = Queue()
+  private var waitingCount = 0
+  private var suspendedCount = 0
+  /// The waiting events in order, for the policies that drop one of them. Tickets that left early stay until they are
+  /// skipped or compacted.
+  private var waiting = ArrayDeque<EventTicket>()
+  /// The suspended events in order. Tickets that left early stay until they are skipped or compacted.
+  private var suspended = ArrayDeque<EventTicket>()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
-  /// With those that have left and are not yet tidied away.
-  var doorLength: Int { door.count }
-
   mutating func decide(about ticket: EventTicket) -> Decision {
-    // Nobody overtakes those who wait already.
-    if count < capacity.count, waiting == 0 { return .enter }
+    // A new event must not overtake a suspended one.
+    if waitingCount < capacity.count, suspendedCount == 0 { return .accept }
     switch capacity.policy {
     case .fail: return .refuse
     case .suspend:
       guard ticket.maySuspend else { return .refuse }
-      door.append(ticket)
-      waiting += 1
-      return .wait
-    case .dropOldest: return line.popFirst().map(Decision.replace) ?? .enter
-    case .keepLatest: return line.popLast().map(Decision.replace) ?? .enter
+      suspended.append(ticket)
+      suspendedCount += 1
+      return .suspend
+    case .dropOldest: return waiting.popFirst { !$0.isGone }.map(Decision.replace) ?? .accept
+    case .keepLatest: return waiting.popLast { !$0.isGone }.map(Decision.replace) ?? .accept
     }
   }
 
-  mutating func enter(_ ticket: EventTicket) {
-    count += 1
-    // Only these two have to find somebody in it.
-    if capacity.policy == .dropOldest || capacity.policy == .keepLatest { line.append(ticket) }
+  // MARK: Waiting events
+
+  mutating func addWaiting(_ ticket: EventTicket) {
+    waitingCount += 1
+    if capacity.policy == .dropOldest || capacity.policy == .keepLatest { waiting.append(ticket) }
   }
 
-  mutating func leave() {
-    count -= 1
-    line.noteGone(besides: count)
+  /// Records that an event has begun or was withdrawn.
+  mutating func removeWaiting() {
+    waitingCount -= 1
+    Self.compact(&waiting, liveCount: waitingCount)
   }
 
-  var hasRoomForWaiting: Bool { waiting > 0 && count < capacity.count }
+  // MARK: Suspended events
 
-  mutating func next() -> EventTicket? {
-    guard hasRoomForWaiting, let ticket = door.popFirst() else { return nil }
-    waiting -= 1
+  /// Whether a suspended event could be accepted now.
+  var canAcceptSuspended: Bool { suspendedCount > 0 && waitingCount < capacity.count }
+
+  /// Removes the next suspended event if there is room for it.
+  mutating func popSuspended() -> EventTicket? {
+    guard canAcceptSuspended, let ticket = suspended.popFirst(where: { !$0.isGone }) else { return nil }
+    suspendedCount -= 1
     return ticket
   }
 
-  mutating func leaveDoor() {
-    waiting -= 1
-    door.noteGone(besides: waiting)
+  /// Records that a suspended event was withdrawn.
+  mutating func removeSuspended() {
+    suspendedCount -= 1
+    Self.compact(&suspended, liveCount: suspendedCount)
   }
 
-  mutating func removeAllWaiting() -> [EventTicket] {
+  mutating func removeAllSuspended() -> [EventTicket] {
     var removed: [EventTicket] = []
-    while let ticket = door.popFirst() { removed.append(ticket) }
-    waiting = 0
+    while let ticket = suspended.popFirst(where: { !$0.isGone }) { removed.append(ticket) }
+    suspendedCount = 0
     return removed
+  }
+
+  /// Removes the tickets that left early once they are the majority, which takes amortized constant time.
+  private static func compact(_ tickets: inout ArrayDeque<EventTicket>, liveCount: Int) {
+    if tickets.count >= 64, tickets.count > liveCount * 2 { tickets.removeAll(where: \.isGone) }
   }
 }

@@ -1,30 +1,33 @@
-/// An event that can be taken back, or that somebody waits for.
+/// An event with an identity, for events that can be withdrawn or that a caller waits for.
 ///
-/// Its state belongs to the ``Mailbox`` of its scheduler and is touched under that one's lock only.
+/// Its mutable state belongs to the ``Mailbox`` of its scheduler and must be accessed only under that mailbox's lock.
 final class EventTicket: @unchecked Sendable {
-  /// Runs the event, or tells who waits for it why it is not run.
+  /// Runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
 
+  /// Where the event is on its way through the mailbox.
   enum Place {
     case new
-    /// For a time to come.
+    /// Waits for its time.
     case delayed(DeadlineQueue<Duration, EventTicket>.Place)
-    /// Until there is room.
-    case atDoor
+    /// Waits for room.
+    case suspended
+    /// Waits to run.
     case waiting
-    /// Being run, over, or taken back.
+    /// Running, finished, or withdrawn.
     case gone
   }
 
   let origin: EventOrigin
-  /// Events of one name make each other superfluous.
+  /// An event supersedes earlier ones under the same key.
   let key: EventKey?
-  /// Whether it counts in the scheduler's capacity, if there is one, and whether it may wait until there is room.
+  /// Whether the event counts toward the scheduler's capacity.
   let isBounded: Bool
+  /// Whether the event may wait for room.
   let maySuspend: Bool
-  /// Called when it is accepted after it has waited at the door.
+  /// Called when the event is accepted after waiting for room.
   let onAccept: (@Sendable () -> Void)?
-  /// Who waits for it, blocked.
+  /// The blocked wait that the event belongs to.
   let link: WaitLink?
 
   var place = Place.new
@@ -49,35 +52,37 @@ final class EventTicket: @unchecked Sendable {
   var isWaiting: Bool { if case .waiting = place { true } else { false } }
   var isGone: Bool { if case .gone = place { true } else { false } }
 
-  /// For an event that nobody waits for.
+  /// Returns the body of an event without a result, which ignores refusals.
   static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
 
-  /// What comes of an event that returns something.
+  /// Returns the result of an event that produces a value.
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
     refusal.map { .failure($0) } ?? Result { try body() }
   }
 
-  /// Takes the body out, which is the caller's to call, or to let go of, without the lock.
+  /// Ends the ticket's stay in the mailbox.
+  ///
+  /// - Returns: The body, which the caller must call or release after releasing the lock.
   func leave() -> Body? {
     place = .gone
     return body.take()
   }
 }
 
-/// A name for events, on a scheduler or for one of its objects.
+/// The key under which a scheduler, or one of its objects, coalesces events.
 struct EventKey: Hashable {
   let object: ObjectIdentifier?
   let name: String
 }
 
-/// Where in the program an event was scheduled, or a property declared.
+/// The source location at which an event was scheduled or a property was declared.
 public struct EventOrigin: Sendable, CustomStringConvertible {
-  /// Module and file.
+  /// The module and file, as in `#fileID`.
   public let file: StaticString
-  /// The line in it; the first is 1.
+  /// The line, starting at 1.
   public let line: UInt
 
-  /// The place where this is written.
+  /// Creates an origin, by default the location of the call.
   public init(file: StaticString = #fileID, line: UInt = #line) {
     self.file = file
     self.line = line

@@ -1,67 +1,69 @@
-/// What waits in a mailbox to be run.
-struct MailboxEntry {
-  enum Work {
-    case event(@Sendable () -> Void)
-    case ticket(EventTicket)
-    /// A piece of a task, which must run whatever happens to the scheduler, or its task would wait for ever.
-    case job(UnownedJob)
-    /// Somebody who wants to know that everything before has been run.
-    case mark(@Sendable () -> Void)
-    /// It has been run.
-    case none
+extension Mailbox {
+  /// The entries between two operations of the scheduler's queue, which one drain operation runs.
+  ///
+  /// The mailbox itself holds the entries of the open segment. Access is guarded by the mailbox's lock.
+  final class Segment: @unchecked Sendable {
+    /// The entries that had not been taken out when the segment was sealed.
+    var sealed: [Entry] = []
   }
 
-  let work: Work
-  /// Nil for a job.
-  let origin: EventOrigin?
+  /// An event, a job or a marker that waits to run.
+  struct Entry {
+    enum Work {
+      case event(@Sendable () -> Void)
+      case ticket(EventTicket)
+      /// Part of a task. It must run even after a shutdown, or its task would never resume.
+      case job(UnownedJob)
+      /// Runs when all earlier entries have run.
+      case mark(@Sendable () -> Void)
+      /// The entry has been taken out.
+      case none
+    }
 
-  /// Also if the scheduler has been shut down.
-  var mustRun: Bool {
-    switch work {
-    case .job, .mark: true
-    case .event, .ticket, .none: false
+    let work: Work
+    /// Nil for a job.
+    let origin: EventOrigin?
+
+    /// Whether the entry must run even if the scheduler discards its events.
+    var mustRun: Bool {
+      switch work {
+      case .job, .mark: true
+      case .event, .ticket, .none: false
+      }
+    }
+
+    init(_ work: Work, _ origin: EventOrigin? = nil) {
+      self.work = work
+      self.origin = origin
     }
   }
 
-  init(_ work: Work, _ origin: EventOrigin? = nil) {
-    self.work = work
-    self.origin = origin
+  /// Entries that were taken out of the mailbox, to be run without holding its lock.
+  struct Batch {
+    /// The largest capacity that is kept after a burst of events.
+    private static let keptCapacity = 4096
+
+    private var entries: [Entry] = []
+    private var position = 0
+
+    var isEmpty: Bool { position == entries.count }
+
+    /// Removes the next entry. The entry is moved out, so that it is released as soon as it has run.
+    mutating func next() -> Entry? {
+      guard position < entries.count else { return nil }
+      var entry = Entry(.none)
+      swap(&entry, &entries[position])
+      position += 1
+      return entry
+    }
+
+    /// Removes the entries that have run and keeps their storage.
+    mutating func clear() {
+      entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
+      position = 0
+    }
+
+    /// Takes the entries of `others`, which receives the storage of this batch in return.
+    mutating func exchange(with others: inout [Entry]) { swap(&entries, &others) }
   }
-}
-
-/// What one drain operation runs: the events between two operations that were added to the scheduler's queue.
-///
-/// As long as events are added, they are in the mailbox itself; it is behind the mailbox's lock what follows.
-final class MailboxSegment: @unchecked Sendable {
-  /// What had come in and not been taken out when an operation was added behind it.
-  var sealed: [MailboxEntry] = []
-}
-
-/// Entries that have been taken out of the mailbox, to be run one after the other without its lock.
-struct MailboxBatch {
-  /// More than this is given back when it has been run: a storm may have needed much.
-  private static let keptCapacity = 4096
-
-  private var entries: [MailboxEntry] = []
-  private var position = 0
-
-  var isEmpty: Bool { position == entries.count }
-
-  /// The next entry, moved out so that it goes when it has been run.
-  mutating func next() -> MailboxEntry? {
-    guard position < entries.count else { return nil }
-    var entry = MailboxEntry(.none)
-    swap(&entry, &entries[position])
-    position += 1
-    return entry
-  }
-
-  /// Makes room to take others in. What is in here has been run.
-  mutating func clear() {
-    entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
-    position = 0
-  }
-
-  /// Takes what is in `others`, which get the room of this one.
-  mutating func exchange(with others: inout [MailboxEntry]) { swap(&entries, &others) }
 }

@@ -1,38 +1,41 @@
-/// What a scheduler has accepted and not yet run, as a value.
+/// The events and jobs that a scheduler has accepted and not yet run, as a value.
 ///
-/// It decides; ``SchedulerCore`` carries out, when the lock has been released. Bodies that are not to be run leave it
-/// in an array, for they must neither be called nor released inside.
+/// The mailbox only makes decisions. ``SchedulerCore`` carries them out after releasing the lock. Bodies of events that
+/// will not run are returned to the caller, because they must be neither called nor released under the lock.
+///
+/// An operation that is added to the scheduler's queue seals the open segment, and later entries go to a new segment.
+/// One ``DrainOperation`` runs each segment, so operations keep their place among the events.
 struct Mailbox {
   enum Phase { case open, draining, discarding }
 
-  /// What has become of an event.
+  /// What happened to an event.
   enum Acceptance: Equatable {
     case accepted
-    /// It waits until there is room.
+    /// The event waits for room.
     case suspended
     case shutDown
     case full
-    /// It had been taken back before.
+    /// The event was withdrawn before it was added.
     case withdrawn
   }
 
   private(set) var phase = Phase.open
-  /// The segment that is being added to; none if nothing has been posted since an operation was added to the queue.
-  private(set) var open: MailboxSegment?
-  /// Whether there is one: asked for every event, when counting a reference would cost as much as the rest.
-  private(set) var isOpen = false
-  /// What has come in for it.
-  private var incoming: [MailboxEntry] = []
-  /// About how many of that have been taken back.
-  private var goneCount = 0
-  private var segments: [ObjectIdentifier: MailboxSegment] = [:]
-  /// Those that wait, also those that are not in a segment.
+  private var openSegment: Segment?
+  /// Whether there is an open segment. A separate flag, because retaining the segment would double the cost of an
+  /// event.
+  private(set) var hasOpenSegment = false
+  /// The entries of the open segment.
+  private var entries: [Entry] = []
+  /// The approximate number of withdrawn entries in the open segment.
+  private var withdrawnCount = 0
+  private var segments: [ObjectIdentifier: Segment] = [:]
+  /// The tickets that wait to run, including those that were handed over to a blocked thread.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
   private var latest: [EventKey: EventTicket] = [:]
   private var room: EventRoom?
   var delays = DelayedEvents()
 
-  /// Not counting those that were taken back or dropped.
+  /// The number of accepted events, excluding those that were withdrawn or dropped.
   private(set) var eventsAccepted = 0
   private(set) var jobsAccepted = 0
   private(set) var eventsDropped = 0
@@ -40,99 +43,137 @@ struct Mailbox {
 
   init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
 
-  // MARK: Posting
+  // MARK: Segments
 
-  mutating func start(_ segment: MailboxSegment) {
-    open = segment
-    isOpen = true
+  mutating func open(_ segment: Segment) {
+    openSegment = segment
+    hasOpenSegment = true
     segments[ObjectIdentifier(segment)] = segment
   }
 
-  /// From now on nothing is added to the segment, because an operation follows it.
+  /// Closes the open segment to new entries, because an operation follows it.
   mutating func seal() {
-    guard let open else { return }
-    swap(&open.sealed, &incoming)
-    close()
+    guard let openSegment else { return }
+    swap(&openSegment.sealed, &entries)
+    closeSegment()
   }
 
-  private mutating func close() {
-    open = nil
-    isOpen = false
-    goneCount = 0
+  private mutating func closeSegment() {
+    openSegment = nil
+    hasOpenSegment = false
+    withdrawnCount = 0
   }
 
-  /// - Returns: Whether it has been accepted, or nil if a segment has to be opened first.
+  /// Fills the batch with the entries of the segment.
+  ///
+  /// - Returns: False if the segment is empty. It is closed in that case.
+  mutating func refill(_ batch: inout Batch, from segment: Segment) -> Bool {
+    if openSegment === segment {
+      withdrawnCount = 0
+      batch.exchange(with: &entries)
+      if batch.isEmpty { closeSegment() }
+    } else {
+      batch.exchange(with: &segment.sealed)
+    }
+    if batch.isEmpty { segments[ObjectIdentifier(segment)] = nil }
+    return !batch.isEmpty
+  }
+
+  // MARK: Accepting
+
+  /// - Returns: Whether the event was accepted, or nil if a segment must be opened first.
   @inline(__always)
   mutating func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool? {
     guard phase == .open else { return false }
-    guard isOpen else { return nil }
+    guard hasOpenSegment else { return nil }
     eventsAccepted += 1
-    incoming.append(MailboxEntry(.event(event), origin))
+    entries.append(Entry(.event(event), origin))
     return true
   }
 
-  /// - Returns: Whether there is a segment for it.
+  /// - Returns: False if a segment must be opened first.
   @inline(__always)
   mutating func post(_ job: UnownedJob) -> Bool {
-    guard isOpen else { return false }
+    guard hasOpenSegment else { return false }
     jobsAccepted += 1
-    incoming.append(MailboxEntry(.job(job)))
+    entries.append(Entry(.job(job)))
     return true
   }
 
-  mutating func mark(_ body: @escaping @Sendable () -> Void) { incoming.append(MailboxEntry(.mark(body))) }
+  /// Adds a marker, which runs when all earlier entries have run.
+  mutating func mark(_ body: @escaping @Sendable () -> Void) { entries.append(Entry(.mark(body))) }
 
-  /// Takes an event in, if there is room. There has to be a segment, unless it is `handedOver` to a thread that waits.
+  /// Adds an event if the scheduler accepts it.
+  ///
+  /// There must be an open segment, unless the event is handed over to a blocked thread.
+  ///
+  /// - Returns: What happened to the event, and the body of the event that was dropped in its favor.
   mutating func accept(
     _ ticket: EventTicket,
     _ body: @escaping EventTicket.Body,
-    handedOver: Bool = false,
-    dropping dropped: inout [EventTicket.Body]
-  ) -> Acceptance {
-    if ticket.isGone { return .withdrawn }
+    handedOver: Bool = false
+  ) -> (acceptance: Acceptance, dropped: EventTicket.Body?) {
+    if ticket.isGone { return (.withdrawn, nil) }
     guard phase == .open else {
       ticket.place = .gone
-      return .shutDown
+      return (.shutDown, nil)
     }
     ticket.body = body
+    var dropped: EventTicket.Body?
     if let key = ticket.key, let superseded = latest[key] {
+      // The new event takes over the room of the superseded one.
       eventsCoalesced += 1
-      // It takes over the room, too.
-      dropped.append(contentsOf: withdraw(superseded).map { [$0] } ?? [])
+      dropped = withdraw(superseded)
     } else if ticket.isBounded, room != nil {
       switch room!.decide(about: ticket) {
-      case .enter: break
-      case .wait:
-        ticket.place = .atDoor
-        return .suspended
+      case .accept: break
+      case .suspend:
+        ticket.place = .suspended
+        return (.suspended, nil)
       case .refuse:
         _ = ticket.leave()
         eventsDropped += 1
-        return .full
+        return (.full, nil)
       case .replace(let other):
         eventsDropped += 1
-        dropped.append(contentsOf: withdraw(other).map { [$0] } ?? [])
+        dropped = withdraw(other)
       }
     }
-    enter(ticket, handedOver: handedOver)
-    return .accepted
+    add(ticket, handedOver: handedOver)
+    return (.accepted, dropped)
   }
 
-  private mutating func enter(_ ticket: EventTicket, handedOver: Bool = false) {
+  private mutating func add(_ ticket: EventTicket, handedOver: Bool = false) {
     ticket.place = .waiting
     tickets[ObjectIdentifier(ticket)] = ticket
     if let key = ticket.key { latest[key] = ticket }
-    if ticket.isBounded { room?.enter(ticket) }
+    if ticket.isBounded { room?.addWaiting(ticket) }
     eventsAccepted += 1
     if !handedOver { append(ticket) }
   }
 
-  /// Puts one that was to be handed over, and could not be, behind the others.
+  /// Appends the entry of an accepted event, which may have failed to be handed over.
   mutating func append(_ ticket: EventTicket) {
-    incoming.append(MailboxEntry(.ticket(ticket), ticket.origin))
+    entries.append(Entry(.ticket(ticket), ticket.origin))
   }
 
-  // MARK: Times to come
+  // MARK: Suspended events
+
+  var canAcceptSuspended: Bool { room?.canAcceptSuspended == true }
+
+  /// Accepts suspended events as long as there is room. There must be an open segment.
+  ///
+  /// - Returns: The notifications of the accepted events.
+  mutating func acceptSuspended() -> [@Sendable () -> Void] {
+    var notifications: [@Sendable () -> Void] = []
+    while let ticket = room?.popSuspended() {
+      add(ticket)
+      if let onAccept = ticket.onAccept { notifications.append(onAccept) }
+    }
+    return notifications
+  }
+
+  // MARK: Delayed events
 
   mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
     guard phase == .open else {
@@ -143,64 +184,34 @@ struct Mailbox {
     delays.add(ticket, at: deadline)
   }
 
-  /// Takes those in whose time has come, in order. There has to be a segment.
+  /// Accepts the delayed events that are due, in order of their deadlines. There must be an open segment.
   mutating func acceptDue(at time: Duration, _ generation: Int) {
     guard phase == .open else { return }
-    for ticket in delays.popAll(dueAt: time, generation) { enter(ticket) }
+    for ticket in delays.popAll(dueAt: time, generation) { add(ticket) }
   }
 
-  // MARK: Taking out
+  // MARK: Running and withdrawing
 
-  /// Fills the batch with what there is in the segment.
+  /// Removes an event that is about to run.
   ///
-  /// - Returns: False if that is nothing. Then the segment has been closed.
-  mutating func refill(_ batch: inout MailboxBatch, from segment: MailboxSegment) -> Bool {
-    if open === segment {
-      goneCount = 0
-      batch.exchange(with: &incoming)
-      if batch.isEmpty { close() }
-    } else {
-      batch.exchange(with: &segment.sealed)
-    }
-    if batch.isEmpty { segments[ObjectIdentifier(segment)] = nil }
-    return !batch.isEmpty
-  }
-
-  /// - Returns: What is to be run, unless it has been taken back.
+  /// - Returns: The body to run, or nil if the event was withdrawn.
   mutating func claim(_ ticket: EventTicket) -> EventTicket.Body? {
     ticket.isWaiting ? remove(ticket) : nil
   }
 
-  /// Whether somebody could be let in.
-  var hasRoomForWaiting: Bool { room?.hasRoomForWaiting == true }
-
-  /// Lets those in who have waited for room. There has to be a segment.
-  ///
-  /// - Returns: Those who want to hear of it.
-  mutating func admit() -> [@Sendable () -> Void] {
-    var accepted: [@Sendable () -> Void] = []
-    while let ticket = room?.next() {
-      enter(ticket)
-      if let onAccept = ticket.onAccept { accepted.append(onAccept) }
-    }
-    return accepted
-  }
-
-  // MARK: Taking back
-
-  /// Takes an event back that has not begun.
+  /// Removes an event that has not begun.
   mutating func withdraw(_ ticket: EventTicket) -> EventTicket.Body? {
     switch ticket.place {
     case .waiting:
       eventsAccepted -= 1
-      tidyUp()
+      noteWithdrawn()
       return remove(ticket)
     case .delayed(let place):
       _ = delays.remove(place)
       return ticket.leave()
-    case .atDoor:
+    case .suspended:
       let body = ticket.leave()
-      room?.leaveDoor()
+      room?.removeSuspended()
       return body
     case .new, .gone: return ticket.leave()
     }
@@ -214,16 +225,17 @@ struct Mailbox {
       latest.giveBackRoom()
     }
     let body = ticket.leave()
-    if ticket.isBounded { room?.leave() }
+    if ticket.isBounded { room?.removeWaiting() }
     return body
   }
 
-  /// What has been taken back keeps its entry until the drain comes upon it: in a storm that would be many.
-  private mutating func tidyUp() {
-    goneCount += 1
-    guard goneCount >= 64, goneCount * 2 > incoming.count else { return }
-    goneCount = 0
-    incoming.removeAll { entry in if case .ticket(let ticket) = entry.work { !ticket.isWaiting } else { false } }
+  /// Removes withdrawn entries from the open segment once they are the majority. Otherwise they stay until a drain
+  /// skips them.
+  private mutating func noteWithdrawn() {
+    withdrawnCount += 1
+    guard withdrawnCount >= 64, withdrawnCount * 2 > entries.count else { return }
+    withdrawnCount = 0
+    entries.removeAll { entry in if case .ticket(let ticket) = entry.work { !ticket.isWaiting } else { false } }
   }
 
   // MARK: Shutting down
@@ -235,14 +247,15 @@ struct Mailbox {
     eventsDropped += count
   }
 
-  /// From now on events are refused, and those for a time to come are dropped.
+  /// Refuses all further events, and drops the delayed and the suspended ones.
   ///
-  /// - Returns: Those that are not going to be run, to be told and to be released.
-  mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [MailboxEntry]) {
+  /// - Parameter discarding: Whether to drop the waiting events, too.
+  /// - Returns: The bodies to call with a refusal, and the entries to release.
+  mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
     if phase == .open { phase = .draining }
-    let late = delays.removeAll() + (room?.removeAllWaiting() ?? [])
-    eventsDropped += late.count
-    var refused = late.compactMap { $0.leave() }
+    let pending = delays.removeAll() + (room?.removeAllSuspended() ?? [])
+    eventsDropped += pending.count
+    var refused = pending.compactMap { $0.leave() }
     guard discarding, phase != .discarding else { return (refused, []) }
     phase = .discarding
     let waiting = tickets.values
@@ -250,8 +263,8 @@ struct Mailbox {
     refused += waiting.compactMap { $0.leave() }
     tickets = [:]
     latest = [:]
-    let released = incoming + segments.values.flatMap(\.sealed)
-    incoming.removeAll { !$0.mustRun }
+    let released = entries + segments.values.flatMap(\.sealed)
+    entries.removeAll { !$0.mustRun }
     for segment in segments.values { segment.sealed.removeAll { !$0.mustRun } }
     noteDropped(released.count { if case .event = $0.work { true } else { false } })
     return (refused, released)

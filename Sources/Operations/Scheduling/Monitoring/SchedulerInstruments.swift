@@ -1,13 +1,13 @@
-/// What a scheduler measures and watches when it is asked to.
+/// The recorded times and the watchdog of a scheduler, as a value.
 struct SchedulerInstruments {
   /// What to do about the watchdog's timer.
   enum TimerAction {
     case none
-    /// To come back with the number.
+    /// Start a timer, which passes the generation back when it fires.
     case start(after: Duration, generation: Int)
   }
 
-  /// An event that holds the scheduler.
+  /// An event that occupies the scheduler.
   private struct Current {
     let origin: EventOrigin?
     let began: Duration
@@ -21,20 +21,20 @@ struct SchedulerInstruments {
   private(set) var longestRun: Duration?
   var watchdog: SchedulerWatchdog? {
     didSet {
-      // What was started for the one before does not know the new limit.
+      // The running timer was started with the limit of the previous watchdog.
       generation += 1
       isTimerRunning = false
     }
   }
 
-  /// Innermost last: an event may be run while another waits.
+  /// The running events, innermost last. An event can run while another one waits.
   private var running: [Current] = []
   private var isTimerRunning = false
   private var generation = 0
 
   var isIdle: Bool { !recordsTimings && watchdog == nil }
 
-  mutating func noteWait(_ duration: Duration) {
+  mutating func recordWait(_ duration: Duration) {
     if recordsTimings { longestWait = max(longestWait ?? .zero, duration) }
   }
 
@@ -50,10 +50,10 @@ struct SchedulerInstruments {
     longestRun = max(longestRun ?? .zero, now - current.began)
   }
 
-  /// The timer has gone off, which was started for one of these events or one before them.
+  /// Finds the events that have exceeded the limit. The timer may have been started for an earlier event.
   ///
-  /// - Returns: Where those were scheduled that have been at it for too long.
-  mutating func look(at now: Duration, generation: Int) -> (overdue: [EventOrigin?], timer: TimerAction) {
+  /// - Returns: The origins of the events to report, and what to do about the timer.
+  mutating func timerDidFire(at now: Duration, generation: Int) -> (overdue: [EventOrigin?], timer: TimerAction) {
     guard generation == self.generation, let watchdog else { return ([], .none) }
     isTimerRunning = false
     var overdue: [EventOrigin?] = []
@@ -68,7 +68,8 @@ struct SchedulerInstruments {
 }
 
 extension SerialScheduler {
-  func change<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
+  /// Changes the instruments, and takes the slow path for each event if any are in use.
+  func updateInstruments<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
     core.instruments.withLock { instruments in
       let result = body(&instruments)
       if instruments.isIdle { core.mode.remove(.instrumented) } else { core.mode.insert(.instrumented) }
@@ -76,36 +77,36 @@ extension SerialScheduler {
     }
   }
 
-  /// Runs an event or a job, measured and watched.
-  func watch(_ origin: EventOrigin?, _ event: () -> Void) {
+  /// Runs an event or job, recording its time and reporting it to the watchdog.
+  func runInstrumented(_ origin: EventOrigin?, _ event: () -> Void) {
     let start = core.time.now
     let timer = core.instruments.withLock { $0.begin(origin, at: start) }
-    startWatching(timer)
+    startWatchdogTimer(timer)
     event()
     let end = core.time.now
     core.instruments.withLock { $0.end(at: end) }
   }
 
-  func measuringWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+  func recordingWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let start = core.time.now
     return { [core] in
-      core.noteWait(since: start)
+      core.recordWait(since: start)
       event()
     }
   }
 
-  func measuringWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
+  func recordingWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
     let start = core.time.now
     return { [core] refusal in
-      if refusal == nil { core.noteWait(since: start) }
+      if refusal == nil { core.recordWait(since: start) }
       body(refusal)
     }
   }
 }
 
 extension SchedulerCore {
-  fileprivate func noteWait(since start: Duration) {
+  fileprivate func recordWait(since start: Duration) {
     let wait = time.now - start
-    instruments.withLock { $0.noteWait(wait) }
+    instruments.withLock { $0.recordWait(wait) }
   }
 }

@@ -1,31 +1,35 @@
 /// What a ``SerialScheduler`` has done and has yet to do, at one moment.
 public struct SchedulerStatistics: Sendable {
-  /// Events that have been run to their end. The event of a `run` counts a moment after its caller goes on: wait with
-  /// ``SerialScheduler/drained()`` before you look.
+  /// The number of events that have run to their end.
+  ///
+  /// The event of a `run` is counted a moment after its caller resumes. Await ``SerialScheduler/drained()`` before you
+  /// read an exact number.
   public let eventsRun: Int
-  /// Events that have been accepted and have not begun, not counting those for a time to come.
+  /// The number of accepted events that have not begun, excluding delayed events that are not due.
   public let eventsQueued: Int
-  /// Events that a newer one under the same key has made superfluous.
+  /// The number of events that were replaced by newer ones under the same key.
   public let eventsCoalesced: Int
-  /// Events that were accepted, or wanted to be, and will not be run: because of the capacity, because the scheduler
-  /// was shut down, or had been when a result was to be delivered or an event scheduled for later. Not those that were
-  /// cancelled, nor those that were coalesced.
+  /// The number of events that will not run because of the capacity or a shutdown.
+  ///
+  /// Results and delayed events that reach a scheduler after its shutdown are included. Events for which `schedule`,
+  /// `run`, `send` or `wait` reported the shutdown to the caller are not, and neither are cancelled and coalesced
+  /// events.
   public let eventsDropped: Int
-  /// Pieces of actors' methods and tasks that have been run, or are being run.
+  /// The number of jobs of actors and tasks that have begun.
   public let jobsRun: Int
-  /// Those that wait for their turn.
+  /// The number of jobs that have not begun.
   public let jobsQueued: Int
-  /// The longest that an event had to wait for its turn, without those that were to come later. Only if
-  /// ``SerialScheduler/recordsTimings`` is set.
+  /// The longest time that an event waited for its turn, not including a delay, or nil without
+  /// ``SerialScheduler/recordsTimings``.
   public let longestWait: Duration?
-  /// The longest that an event or a job held the scheduler. Only if ``SerialScheduler/recordsTimings`` is set.
+  /// The longest time that an event or job occupied the scheduler, or nil without ``SerialScheduler/recordsTimings``.
   public let longestRun: Duration?
 }
 
 extension SerialScheduler {
   /// What the scheduler has done and has yet to do.
   public var statistics: SchedulerStatistics {
-    // Those that have begun first: they have been accepted before.
+    // The counts are read before the mailbox, so that no event appears to have begun before it was accepted.
     let eventsRun = core.counts.eventsRun
     let eventsBegun = core.counts.eventsBegun
     let jobsBegun = core.counts.jobsBegun
@@ -44,10 +48,11 @@ extension SerialScheduler {
     }
   }
 
-  /// Whether the longest wait and the longest run are measured, which costs readings of the clock. Setting it to false
-  /// forgets them.
+  /// Whether the scheduler records the longest wait and the longest run. The default is false.
+  ///
+  /// Recording reads the clock for every event. Setting the property to false discards the recorded times.
   public var recordsTimings: Bool {
     get { core.instruments.withLock { $0.recordsTimings } }
-    set { change { $0.recordsTimings = newValue } }
+    set { updateInstruments { $0.recordsTimings = newValue } }
   }
 }

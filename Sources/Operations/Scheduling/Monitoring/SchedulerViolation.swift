@@ -1,12 +1,12 @@
-/// Something that belongs to a scheduler was touched outside of it.
+/// An access to an object or property from outside its scheduler.
 public struct SchedulerViolation: Sendable, CustomStringConvertible {
-  /// What was touched: a property and its type, the type of a scheduled object, or what the check said.
+  /// What was accessed: a property and its type, the type of a scheduled object, or the message of the check.
   public let subject: String
-  /// The name of the scheduler it belongs to.
+  /// The name of the scheduler that the subject belongs to.
   public let scheduler: String
-  /// The name of the scheduler it was touched on; nil if that was none.
+  /// The name of the scheduler on which the access happened, or nil if there was none.
   public let touchedOn: String?
-  /// Where the check is, or the property's declaration. A scheduled object's is not known.
+  /// The location of the check or of the property's declaration, or nil for a scheduled object.
   public let origin: EventOrigin?
 
   init(_ subject: String, of scheduler: SerialScheduler, _ origin: EventOrigin?) {
@@ -17,25 +17,25 @@ public struct SchedulerViolation: Sendable, CustomStringConvertible {
   }
 
   public var description: String {
-    "\(subject) belongs to the scheduler “\(scheduler)” and was touched \(Self.place(touchedOn)). Schedule an event on "
-      + "“\(scheduler)” that does it."
+    "\(subject) belongs to the scheduler “\(scheduler)” but was used \(Self.place(touchedOn)). Schedule an event on "
+      + "“\(scheduler)” instead."
   }
 
   static func place(_ scheduler: String?) -> String {
-    scheduler.map { "on the scheduler “\($0)”" } ?? "on a thread that is on no scheduler"
+    scheduler.map { "on the scheduler “\($0)”" } ?? "on no scheduler"
   }
 }
 
 extension SerialScheduler {
-  /// Who is told when something is touched outside of its scheduler, instead of ending the program. It goes on then, at
-  /// its own risk.
+  /// A closure that receives violations instead of trapping. The default is nil.
   ///
-  /// For all schedulers, for a program that is being brought to follow the rules: it records what it has not got right
-  /// yet. The compiler's own checks, such as `assumeIsolated`, end the program nevertheless.
+  /// Use it while you adapt an existing program to schedulers: the handler can log violations, and the program
+  /// continues at its own risk. The handler applies to all schedulers. It runs on the thread of the violation. Checks
+  /// by the Swift runtime, such as `assumeIsolated`, trap nevertheless.
   public static var violationHandler: (@Sendable (SchedulerViolation) -> Void)? {
     get { handler.withLock { $0 } }
     set {
-      // The one before goes when the lock has been released: its closure is not ours.
+      // The old handler is released after the lock, because its closure may own anything.
       _ = handler.withLock { handler in
         defer { handler = newValue }
         return handler
@@ -45,13 +45,14 @@ extension SerialScheduler {
 
   private static let handler = Locked<(@Sendable (SchedulerViolation) -> Void)?>(nil)
 
-  /// Ends the program if the code does not run on this scheduler, in release builds, too, with a sentence that names
-  /// both.
+  /// Traps if the current code does not run on this scheduler, even in release builds.
+  ///
+  /// The message names this scheduler and the one on which the code runs.
   ///
   /// - Parameters:
-  ///   - message: What must not be done elsewhere: the beginning of the sentence.
-  ///   - file: Where the check is.
-  ///   - line: Where the check is.
+  ///   - message: What belongs to the scheduler, as the subject of the message. The default is “This code”.
+  ///   - file: The location of the check.
+  ///   - line: The location of the check.
   public func preconditionIsCurrent(
     _ message: @autoclosure () -> String = "",
     file: StaticString = #fileID,
@@ -60,11 +61,7 @@ extension SerialScheduler {
     if isCurrent { return }
     let message = message()
     report(
-      SchedulerViolation(
-        message.isEmpty ? "What is done here" : message,
-        of: self,
-        EventOrigin(file: file, line: line)
-      ),
+      SchedulerViolation(message.isEmpty ? "This code" : message, of: self, EventOrigin(file: file, line: line)),
       file: file,
       line: line
     )

@@ -1,19 +1,21 @@
-/// Reports events that hold a ``SerialScheduler`` for long: everything behind them waits, on `.main` the screen.
+/// Reports events that occupy a ``SerialScheduler`` for too long.
+///
+/// While an event runs, all later ones wait. On ``SerialScheduler/main`` the user interface waits, too.
 ///
 /// ```swift
 /// SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
 /// ```
 ///
-/// The report comes while the event is still at it, on another thread, once an event. Watching costs two readings of
-/// the clock an event. Operations that were added to the scheduler's queue are not watched.
+/// A report arrives while the event is still running, on another thread, and once per event. A watchdog reads the clock
+/// twice per event. It does not observe operations that were added to the scheduler's queue.
 public struct SchedulerWatchdog: Sendable {
-  /// An event that has held the scheduler longer than the limit.
+  /// An event that has occupied the scheduler for longer than the limit.
   public struct Report: Sendable, CustomStringConvertible {
-    /// The scheduler's name.
+    /// The name of the scheduler.
     public let scheduler: String
-    /// Where it was scheduled; nil for a job of an actor or a task.
+    /// The location at which the event was scheduled, or nil for a job of an actor or a task.
     public let origin: EventOrigin?
-    /// The one that was exceeded.
+    /// The limit that the event exceeded.
     public let limit: Duration
 
     public var description: String {
@@ -22,40 +24,45 @@ public struct SchedulerWatchdog: Sendable {
     }
   }
 
-  /// How long an event may take before it is reported.
+  /// The time that an event may take before it is reported.
   public let limit: Duration
   let report: @Sendable (Report) -> Void
 
-  /// - Precondition: `limit` is more than nothing.
+  /// Creates a watchdog.
+  ///
+  /// - Parameters:
+  ///   - limit: The time that an event may take before it is reported.
+  ///   - report: Receives a report on a background thread.
+  /// - Precondition: `limit` is greater than zero.
   public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
-    if limit <= .zero { misuse("A watchdog cannot report events after \(limit): allow them some time.") }
+    if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit). Use a limit greater than zero.") }
     self.limit = limit
     self.report = report
   }
 }
 
 extension SerialScheduler {
-  /// Who is told of events that hold the scheduler for long.
+  /// The watchdog that reports events that occupy the scheduler for too long.
   public var watchdog: SchedulerWatchdog? {
     get { core.instruments.withLock { $0.watchdog } }
     set {
-      // The one before goes when the lock has been released: its closure is not ours.
-      _ = change { instruments in
+      // The old watchdog is released after the lock, because its closure may own anything.
+      _ = updateInstruments { instruments in
         defer { instruments.watchdog = newValue }
         return instruments.watchdog
       }
     }
   }
 
-  func startWatching(_ action: SchedulerInstruments.TimerAction) {
+  func startWatchdogTimer(_ action: SchedulerInstruments.TimerAction) {
     guard case .start(let delay, let generation) = action else { return }
-    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.lookAtRunning(generation) }
+    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.watchdogTimerDidFire(generation) }
   }
 
-  private func lookAtRunning(_ generation: Int) {
+  private func watchdogTimerDidFire(_ generation: Int) {
     let now = core.time.now
     let (overdue, timer, watchdog) = core.instruments.withLock { instruments in
-      let (overdue, timer) = instruments.look(at: now, generation: generation)
+      let (overdue, timer) = instruments.timerDidFire(at: now, generation: generation)
       return (overdue, timer, instruments.watchdog)
     }
     if let watchdog {
@@ -63,6 +70,6 @@ extension SerialScheduler {
         watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
       }
     }
-    startWatching(timer)
+    startWatchdogTimer(timer)
   }
 }

@@ -1,5 +1,6 @@
-/// A property of a ``Schedulable`` class that is touched on the object's scheduler only: elsewhere it traps, in release
-/// builds, too, with a sentence that names it and both schedulers.
+/// A property of a ``Schedulable`` class that can be accessed only on the object's scheduler.
+///
+/// Any other access traps, even in release builds, with a message that names the property and both schedulers.
 ///
 /// ```swift
 /// final class Feed: Schedulable, @unchecked Sendable {
@@ -8,42 +9,45 @@
 /// }
 /// ```
 ///
-/// The value is changed in place, never by way of a copy. An access costs some nanoseconds; many changes at once are
-/// cheapest in one access: `posts.append(contentsOf:)`, or a function with an `inout` parameter.
+/// The value is changed in place and never copied. An access costs a few nanoseconds. For many changes use one access,
+/// such as `posts.append(contentsOf:)` or a function with an `inout` parameter.
 ///
-/// While a property is being changed nobody else may touch it, as with any other (SE-0176): that traps. In `init` the
-/// property may be given its value anywhere, in `deinit` it can be had as ``uncheckedValue``.
+/// As with any property, overlapping accesses to a value that is being changed trap (SE-0176).
+///
+/// An initializer may assign the property on any thread. A `deinit` reads it as ``uncheckedValue``.
 @propertyWrapper
 @safe
 public struct Confined<Value> {
   /// Keeps the cell alive.
   @usableFromInline let storage: ConfinedStorage<Value>
-  /// The storage's: reached without counting a reference.
+  /// The storage's cell, which can be accessed without retaining the storage.
   @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
 
+  /// Creates a property.
+  ///
   /// - Parameters:
-  ///   - wrappedValue: The value to begin with.
-  ///   - file: Where the property is declared, for the sentence of the trap.
-  ///   - line: The line of it.
+  ///   - wrappedValue: The initial value.
+  ///   - file: The location of the declaration, for messages.
+  ///   - line: The location of the declaration, for messages.
   @inlinable
   public init(wrappedValue: Value, file: StaticString = #fileID, line: UInt = #line) {
     storage = ConfinedStorage(wrappedValue, EventOrigin(file: file, line: line))
     unsafe cell = storage.cell
   }
 
-  /// Never used: the value is reached through the object that has it, whose scheduler is checked.
-  @available(*, unavailable, message: "@Confined is for properties of classes that are Schedulable")
+  /// Not available. The value is accessed through the enclosing object, whose scheduler is checked.
+  @available(*, unavailable, message: "@Confined is for properties of classes that conform to Schedulable")
   public var wrappedValue: Value {
-    get { misuse("@Confined is for properties of classes that are Schedulable.") }
+    get { misuse("@Confined is for properties of classes that conform to Schedulable.") }
     set {}
   }
 
-  /// The value, unchecked, for `deinit`: nobody else has the object any more, whatever thread lets it go. Within the
-  /// class it is `_name.uncheckedValue`.
+  /// The value, without a check of the scheduler.
+  ///
+  /// Use it in `deinit`, which can run on any thread: `_name.uncheckedValue`.
   public var uncheckedValue: Value { unsafe cell.pointee.value }
 
-  /// The value, for the compiler, which calls this where the property is read or changed. Traps off the object's
-  /// scheduler.
+  /// The value, checked. The compiler uses this subscript for each access to the property.
   @inlinable
   public static subscript<Owner: Schedulable>(
     _enclosingInstance owner: Owner,
@@ -59,7 +63,7 @@ public struct Confined<Value> {
     }
   }
 
-  /// Inlined, so that the key path becomes an offset: making one costs more than the access.
+  /// Inlined, so that the key path becomes an offset. Creating a key path costs more than the access.
   @inlinable
   @inline(__always)
   static func checkedCell<Owner: Schedulable>(
@@ -73,7 +77,7 @@ public struct Confined<Value> {
   }
 }
 
-/// Where the value of a ``Confined`` property is.
+/// Owns the cell of a ``Confined`` property.
 @usableFromInline
 @safe
 final class ConfinedStorage<Value> {
@@ -88,9 +92,9 @@ final class ConfinedStorage<Value> {
   }
 
   deinit {
-    // An access is going to put an end to the change, in a cell that is no more.
+    // The end of the ongoing access would write to the deallocated cell.
     if unsafe cell.pointee.isChanging {
-      misuse("A confined property was replaced while it is being changed. Set its value.")
+      misuse("A confined property was replaced while it is being changed. Assign its value instead.")
     }
     unsafe cell.deinitialize(count: 1)
     unsafe cell.deallocate()
@@ -98,13 +102,14 @@ final class ConfinedStorage<Value> {
 
   @usableFromInline
   func reportViolation(of owner: some Schedulable) {
-    // The handler's program goes on: reading the other properties here, to learn the name, could crash it.
+    // With a handler the program continues, and reading the other properties here could crash it.
     let name = SerialScheduler.violationHandler == nil ? name(in: owner).map { "“\($0)” of " } ?? "" : ""
     let type = String(describing: type(of: owner))
     owner.scheduler.report(SchedulerViolation("\(name)“\(type)” (\(origin))", of: owner.scheduler, origin))
   }
 
-  /// Reflection would be told by the storage's key path, too, but making one costs more than the access.
+  /// Finds the property's name by reflection. The storage's key path has the name, too, but creating one costs more
+  /// than an access.
   private func name(in owner: some Schedulable) -> String? {
     for mirror in sequence(first: Mirror(reflecting: owner), next: \.superclassMirror) {
       let property = mirror.children.first { child in (child.value as? Confined<Value>)?.storage === self }
@@ -116,15 +121,15 @@ final class ConfinedStorage<Value> {
   @usableFromInline
   static func reportOverlap(_ owner: some Schedulable) -> Never {
     misuse(
-      "A confined property of “\(type(of: owner))” was touched while it is being changed. Take the value out, change it, "
-        + "and set it in the end."
+      "A confined property of “\(type(of: owner))” was accessed while it is being changed. Copy the value, change the "
+        + "copy, and assign it at the end."
     )
   }
 }
 
 @usableFromInline
 struct ConfinedCell<Value> {
-  /// Swift's own check of overlapping accesses does not reach behind a pointer.
+  /// Swift does not check accesses through a pointer for overlap, so the property does.
   @usableFromInline var isChanging = false
   @usableFromInline var value: Value
 

@@ -1,4 +1,7 @@
-/// An object that belongs to a scheduler, and is touched there only: for classes that cannot be actors.
+/// A class whose objects belong to a scheduler and are accessed only on it.
+///
+/// Use it for a class that cannot be an actor, for example because it has a superclass or implements synchronous
+/// protocols:
 ///
 /// ```swift
 /// final class Printer: Schedulable, @unchecked Sendable {
@@ -14,18 +17,17 @@
 /// printer.schedule { printer in printer.show("Hello") }
 /// ```
 ///
-/// Objects on one scheduler call each other directly; those on others send events. An object of the main thread returns
-/// ``SerialScheduler/main``.
+/// Objects on the same scheduler call each other directly. Objects on different schedulers schedule events. An object
+/// of the user interface belongs to ``SerialScheduler/main``.
 public protocol Schedulable: AnyObject, Sendable {
-  /// Has to be the same as long as the object lives.
+  /// The object's scheduler. It must not change.
   var scheduler: SerialScheduler { get }
 }
 
 extension Schedulable {
-  /// Has an event run on the object's scheduler, after everything that was scheduled before. The object lives until
-  /// then.
+  /// Schedules an event to run on the object's scheduler after all earlier ones. The object stays alive until then.
   ///
-  /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable (Self) -> Void,
@@ -35,7 +37,9 @@ extension Schedulable {
     scheduler.schedule({ event(self) }, file: file, line: line)
   }
 
-  /// Has an event run unless the object is gone by then. It does not keep it alive.
+  /// Schedules an event that does not keep the object alive. It does nothing if the object has been released by then.
+  ///
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func scheduleWeakly(
     _ event: @escaping @Sendable (Self) -> Void,
@@ -45,8 +49,9 @@ extension Schedulable {
     scheduler.schedule({ [weak self] in if let self { event(self) } }, file: file, line: line)
   }
 
-  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not
-  /// begun.
+  /// Schedules an event, replacing an earlier event of the object under the same key that has not begun.
+  ///
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -58,7 +63,9 @@ extension Schedulable {
     return scheduler.schedule(coalescing: key, { event(self) }, EventOrigin(file: file, line: line))
   }
 
-  /// Has an event run when `delay` is over. The object lives until then.
+  /// Schedules an event to run after a delay. The object stays alive until then.
+  ///
+  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public func schedule(
     after delay: Duration,
@@ -69,9 +76,9 @@ extension Schedulable {
     scheduler.schedule(after: delay, { event(self) }, file: file, line: line)
   }
 
-  /// Runs `work` on the object's scheduler, and hands what came of it to `deliver` on another.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another one.
   ///
-  /// - Returns: False if it was refused. Then nothing is delivered.
+  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -84,9 +91,9 @@ extension Schedulable {
     self.scheduler.schedule({ try work(self) }, deliverOn: scheduler, deliver, file: file, line: line)
   }
 
-  /// Runs `work` on the object's scheduler, and hands what came of it to `deliver` on the main actor.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
   ///
-  /// - Returns: False if it was refused. Then nothing is delivered.
+  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Self) throws -> T,
@@ -98,7 +105,7 @@ extension Schedulable {
     scheduler.schedule({ try work(self) }, deliverOn: main, deliver, file: file, line: line)
   }
 
-  /// Runs `body` on the object's scheduler and returns what it returns, as ``SerialScheduler/run(_:file:line:)`` does.
+  /// Runs `body` on the object's scheduler and returns its result, as ``SerialScheduler/run(_:file:line:)`` does.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable (Self) throws -> T,
     file: StaticString = #fileID,
@@ -107,7 +114,7 @@ extension Schedulable {
     try await scheduler.run({ try body(self) }, file: file, line: line)
   }
 
-  /// Has an event run as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
+  /// Schedules an event as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
   public func send(
     _ event: @escaping @Sendable (Self) -> Void,
     file: StaticString = #fileID,
@@ -116,9 +123,9 @@ extension Schedulable {
     try await scheduler.send({ event(self) }, file: file, line: line)
   }
 
-  /// Runs `body` on the object's scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)``
-  /// does.
-  @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
+  /// Runs `body` on the object's scheduler and blocks until it has run, as
+  /// ``SerialScheduler/wait(timeout:_:file:line:)`` does.
+  @available(*, noasync, message: "It blocks the thread. Use `await run(_:)` instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,
     _ body: @escaping @Sendable (Self) throws -> T,

@@ -1,4 +1,4 @@
-/// Gives an object of any type a scheduler, on which alone it can be touched.
+/// An object of any type that belongs to a scheduler and is accessed only on it.
 ///
 /// ```swift
 /// let options = SchedulableObject(Options(), on: disk)
@@ -6,30 +6,30 @@
 /// disk.schedule { print(options.object.isVerbose) }          // on the scheduler; elsewhere it traps
 /// ```
 ///
-/// The object need not be Sendable: it is handed over, and nobody else may hold it. It is released with this, where
-/// that may be.
+/// The object need not be `Sendable`. The initializer takes ownership, and the compiler rejects other uses of the
+/// object. It is released together with its `SchedulableObject`, on any thread.
 public final class SchedulableObject<Object>: @unchecked Sendable {
-  /// Where the object lives.
+  /// The object's scheduler.
   public let scheduler: SerialScheduler
   private let content: Object
 
-  /// - Parameters:
-  ///   - object: Is given away: the compiler sees to it that it is not used any more.
-  ///   - scheduler: The main one, if none is named.
+  /// Creates a schedulable object that owns `object`.
   public init(_ object: sending Object, on scheduler: SerialScheduler = .main) {
     content = object
     self.scheduler = scheduler
   }
 
-  /// The object, for code that runs on the scheduler. Elsewhere it traps, in release builds, too.
+  /// The object. An access from outside the scheduler traps, even in release builds.
   public var object: Object {
-    if !scheduler.isCurrent { scheduler.report(SchedulerViolation("A “\(Object.self)”", of: scheduler, nil)) }
+    if !scheduler.isCurrent {
+      scheduler.report(SchedulerViolation("An object of type “\(Object.self)”", of: scheduler, nil))
+    }
     return content
   }
 
-  /// Has an event run on the scheduler, after everything that was scheduled before.
+  /// Schedules an event to run on the object's scheduler after all earlier ones.
   ///
-  /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable (Object) -> Void,
@@ -39,8 +39,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule({ event(self.content) }, file: file, line: line)
   }
 
-  /// Has an event run that makes the object's earlier ones under the same key superfluous, as far as they have not
-  /// begun.
+  /// Schedules an event, replacing an earlier event of the object under the same key that has not begun.
+  ///
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -52,7 +53,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     return scheduler.schedule(coalescing: key, { event(self.content) }, EventOrigin(file: file, line: line))
   }
 
-  /// Has an event run when `delay` is over. The object lives until then.
+  /// Schedules an event to run after a delay. The object stays alive until then.
+  ///
+  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public func schedule(
     after delay: Duration,
@@ -63,9 +66,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule(after: delay, { event(self.content) }, file: file, line: line)
   }
 
-  /// Runs `work` on the scheduler, and hands what came of it to `deliver` on another.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another one.
   ///
-  /// - Returns: False if it was refused. Then nothing is delivered.
+  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -78,9 +81,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     self.scheduler.schedule({ try work(self.content) }, deliverOn: scheduler, deliver, file: file, line: line)
   }
 
-  /// Runs `work` on the scheduler, and hands what came of it to `deliver` on the main actor.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
   ///
-  /// - Returns: False if it was refused. Then nothing is delivered.
+  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Object) throws -> T,
@@ -92,7 +95,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule({ try work(self.content) }, deliverOn: main, deliver, file: file, line: line)
   }
 
-  /// Runs `body` on the scheduler and returns what it returns, as ``SerialScheduler/run(_:file:line:)`` does.
+  /// Runs `body` on the object's scheduler and returns its result, as ``SerialScheduler/run(_:file:line:)`` does.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable (Object) throws -> T,
     file: StaticString = #fileID,
@@ -101,7 +104,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     try await scheduler.run({ try body(self.content) }, file: file, line: line)
   }
 
-  /// Has an event run as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
+  /// Schedules an event as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
   public func send(
     _ event: @escaping @Sendable (Object) -> Void,
     file: StaticString = #fileID,
@@ -110,8 +113,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     try await scheduler.send({ event(self.content) }, file: file, line: line)
   }
 
-  /// Runs `body` on the scheduler and blocks until then, as ``SerialScheduler/wait(timeout:_:file:line:)`` does.
-  @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
+  /// Runs `body` on the object's scheduler and blocks until it has run, as
+  /// ``SerialScheduler/wait(timeout:_:file:line:)`` does.
+  @available(*, noasync, message: "It blocks the thread. Use `await run(_:)` instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,
     _ body: @escaping @Sendable (Object) throws -> T,

@@ -1,4 +1,4 @@
-/// An actor that lives on a scheduler: the compiler checks that nobody touches it elsewhere.
+/// An actor whose methods run on a scheduler.
 ///
 /// ```swift
 /// actor Printer: ScheduledActor {
@@ -8,16 +8,17 @@
 /// }
 /// ```
 ///
-/// Its methods are run among the events of the scheduler. Actors on the same scheduler call each other directly,
-/// through `assumeIsolated`; what awaits gives the others their turn meanwhile, as everywhere with actors.
+/// The methods run in order with the events of the scheduler, and the compiler checks all access. Actors on the same
+/// scheduler can call each other directly through `assumeIsolated`. As with any actor, other code can run on the
+/// scheduler while a method is suspended in an `await`.
 ///
-/// Custom executors are SE-0392.
+/// SE-0392 describes custom executors.
 public protocol ScheduledActor: Actor {
-  /// Has to be the same as long as the actor lives.
+  /// The actor's scheduler. It must not change.
   nonisolated var scheduler: SerialScheduler { get }
 }
 
 extension ScheduledActor {
-  /// The actor's scheduler, for the runtime (SE-0392).
+  /// The scheduler as the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
 }

@@ -1,27 +1,24 @@
 extension OperationError {
   static func shutDown(_ scheduler: String) -> OperationError {
-    OperationError(.shutDown, "The scheduler “\(scheduler)” has been shut down: the event was not run.")
+    OperationError(.shutDown, "The event was not run because the scheduler “\(scheduler)” has been shut down.")
   }
 
   static func overflow(_ scheduler: String, _ capacity: EventCapacity?) -> OperationError {
-    let limit = capacity.map { " takes \($0.count) events at most and" } ?? ""
-    return OperationError(.overflow, "The scheduler “\(scheduler)”\(limit) had no room: the event was not run.")
+    let limit = capacity.map { " (capacity \($0.count))" } ?? ""
+    return OperationError(.overflow, "The event was not run because the scheduler “\(scheduler)” is full\(limit).")
   }
 
-  /// - Parameter circle: Who waits for the next one, the last for the first.
-  static func waitCycle(_ circle: [SerialScheduler]) -> OperationError {
-    let names = circle.map { "“\($0.name)”" }
+  /// - Parameter cycle: The schedulers in order. Each waits for the next one; the first is repeated at the end.
+  static func waitCycle(_ cycle: [SerialScheduler]) -> OperationError {
+    let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
     return OperationError(
       .waitCycle,
-      "\(names[0]) would wait for ever: it waits for \(names.dropFirst().joined(separator: ", which waits for "))."
+      "Deadlock of schedulers that wait for each other: \(names). Await run(_:) instead."
     )
   }
 
   static func waitTimedOut(_ scheduler: String, after timeout: Duration, hasBegun: Bool) -> OperationError {
-    let state = hasBegun ? "is still at it" : "had not begun, and will not run it"
-    return OperationError(
-      .timedOut,
-      "Waiting for the scheduler “\(scheduler)” took longer than \(timeout): it \(state)."
-    )
+    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
+    return OperationError(.timedOut, "Waiting for the scheduler “\(scheduler)” took longer than \(timeout). \(state)")
   }
 }

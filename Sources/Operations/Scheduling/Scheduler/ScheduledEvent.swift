@@ -1,8 +1,8 @@
-/// An event that was scheduled for a later time, and can be cancelled until it begins.
+/// An event that was scheduled for a later time and can be cancelled until it begins.
 public final class ScheduledEvent: Sendable {
-  /// Never changed. (A `weak let` takes Swift 6.3, SE-0481.)
+  /// A reference to the scheduler. It never changes; `weak let` requires Swift 6.3 (SE-0481).
   private struct Home: @unchecked Sendable {
-    /// The main one, which is always there: what a weak reference to it takes would look like a leak at the end.
+    /// The main scheduler is held strongly: it lives forever, and leak checkers would report a weak reference to it.
     let main: SerialScheduler?
     weak var other: SerialScheduler?
   }
@@ -15,9 +15,8 @@ public final class ScheduledEvent: Sendable {
     home = scheduler.isMain ? Home(main: scheduler) : Home(main: nil, other: scheduler)
   }
 
-  /// Keeps the event from being run, unless it has begun. Called on the scheduler, it is in time or too late, nothing
-  /// in between: an event that has not begun by then never will.
+  /// Cancels the event if it has not begun, and releases its closure.
   ///
-  /// The closure is released.
+  /// If it is called on the scheduler, an event that has not begun will never run.
   public func cancel() { (home.main ?? home.other)?.cancel(ticket) }
 }

@@ -1,20 +1,20 @@
 import Foundation
 import Synchronization
 
-/// What a scheduler's queue and its operations need of it, without keeping it alive.
+/// The state of a scheduler that its queue and its operations use without keeping the scheduler alive.
 final class SchedulerCore: Sendable {
   let name: String
   let capacity: EventCapacity?
   let mailbox: Locked<Mailbox>
   let time: ElapsedTime
   let instruments = Locked(SchedulerInstruments())
-  let counts = SchedulerCounts()
-  let mode = SchedulerMode()
+  let counts = Counts()
+  let mode = Mode()
 
-  /// Held while the queue is changed: so it has operations and drains in the order of the mailbox's segments.
+  /// Held while the queue changes, so that operations and drains are enqueued in the order of the mailbox's segments.
   ///
-  /// Foundation is called inside, and through it `isReady` of a foreign operation, which may schedule something: it is
-  /// recursive, and no other lock is held.
+  /// Foundation is called while it is held, and Foundation may call an overridden `isReady`, which may schedule an
+  /// event. The lock is therefore recursive, and no other lock is held around it.
   private let ordering = NSRecursiveLock()
 
   init(_ name: String, _ capacity: EventCapacity?, _ clock: any Clock<Duration>) {
@@ -24,33 +24,36 @@ final class SchedulerCore: Sendable {
     time = ElapsedTime(clock)
   }
 
+  /// Calls `body` while no operation or drain can be enqueued.
   func exclusively(_ body: () -> Void) { ordering.withLock(body) }
 
-  /// Enqueues an operation behind all events that have been scheduled, and before those that will be.
+  /// Enqueues an operation after all events scheduled so far and before all later ones.
   func seal(_ enqueue: () -> Void) {
     ordering.withLock {
       enqueue()
-      // The drain of what has come until now, also from the operation's `isReady`, is in front of it.
+      // The drain of the open segment precedes the operation, even if the operation's `isReady` opened the segment.
       mailbox.withLock { $0.seal() }
     }
   }
 
-  /// Changes the mailbox, with a segment that can be added to.
+  /// Changes the mailbox while it has an open segment.
   ///
   /// - Parameters:
-  ///   - always: Also after the scheduler has been shut down, when events are refused, and need no segment.
-  ///   - enqueue: Called with the segment if it is a new one, which needs a drain.
-  func post<Result>(always: Bool = false, enqueue: (MailboxSegment) -> Void, _ change: (inout Mailbox) -> Result)
+  ///   - always: Whether to open a segment even after a shutdown, when events are refused and need none.
+  ///   - enqueue: Enqueues the drain of a segment that had to be opened.
+  func post<Result>(always: Bool = false, enqueue: (Mailbox.Segment) -> Void, _ change: (inout Mailbox) -> Result)
     -> Result
   {
-    func isReady(_ mailbox: borrowing Mailbox) -> Bool { mailbox.isOpen || (!always && mailbox.phase != .open) }
+    func isReady(_ mailbox: borrowing Mailbox) -> Bool {
+      mailbox.hasOpenSegment || (!always && mailbox.phase != .open)
+    }
     let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
     return ordering.withLock {
-      let segment = MailboxSegment()
+      let segment = Mailbox.Segment()
       let (result, isNew) = mailbox.withLock { mailbox in
         let isNew = !isReady(mailbox)
-        if isNew { mailbox.start(segment) }
+        if isNew { mailbox.open(segment) }
         return (change(&mailbox), isNew)
       }
       if isNew { enqueue(segment) }
@@ -59,44 +62,46 @@ final class SchedulerCore: Sendable {
   }
 }
 
-/// How far a scheduler has come. Written by whoever is running on it, read by anybody.
-struct SchedulerCounts: ~Copyable, Sendable {
-  private let begun = Atomic<Int>(0)
-  private let run = Atomic<Int>(0)
-  private let jobs = Atomic<Int>(0)
+extension SchedulerCore {
+  /// The numbers of events and jobs that have run. Written by the scheduler's thread, read by any thread.
+  struct Counts: ~Copyable, Sendable {
+    private let begun = Atomic<Int>(0)
+    private let run = Atomic<Int>(0)
+    private let jobs = Atomic<Int>(0)
 
-  var eventsBegun: Int { begun.load(ordering: .acquiring) }
-  var eventsRun: Int { run.load(ordering: .acquiring) }
-  var jobsBegun: Int { jobs.load(ordering: .acquiring) }
+    var eventsBegun: Int { begun.load(ordering: .acquiring) }
+    var eventsRun: Int { run.load(ordering: .acquiring) }
+    var jobsBegun: Int { jobs.load(ordering: .acquiring) }
 
-  func beginEvent() { Self.countUp(begun) }
-  func endEvent() { Self.countUp(run) }
-  func beginJob() { Self.countUp(jobs) }
+    func beginEvent() { Self.countUp(begun) }
+    func endEvent() { Self.countUp(run) }
+    func beginJob() { Self.countUp(jobs) }
 
-  /// There is only one writer at a time: this costs a fraction of an atomic addition.
-  private static func countUp(_ count: borrowing Atomic<Int>) {
-    count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
-  }
-}
-
-/// Whether running an event takes more than running it. Read for every event, so it costs next to nothing.
-struct SchedulerMode: ~Copyable, Sendable {
-  struct Options: OptionSet {
-    let rawValue: UInt8
-    static let discarding = Self(rawValue: 1)
-    static let instrumented = Self(rawValue: 2)
-    static let suspended = Self(rawValue: 4)
+    /// A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
+    private static func countUp(_ count: borrowing Atomic<Int>) {
+      count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
+    }
   }
 
-  private let options = Atomic<UInt8>(0)
+  /// The flags that are checked for each event, read with one relaxed load.
+  struct Mode: ~Copyable, Sendable {
+    struct Options: OptionSet {
+      let rawValue: UInt8
+      static let discarding = Self(rawValue: 1)
+      static let instrumented = Self(rawValue: 2)
+      static let suspended = Self(rawValue: 4)
+    }
 
-  /// Whether nothing is measured or watched, and nothing discarded.
-  var isPlain: Bool { current.isDisjoint(with: [.discarding, .instrumented]) }
-  var isDiscarding: Bool { current.contains(.discarding) }
-  var isSuspended: Bool { current.contains(.suspended) }
+    private let options = Atomic<UInt8>(0)
 
-  private var current: Options { Options(rawValue: options.load(ordering: .relaxed)) }
+    /// Whether events are neither discarded nor instrumented.
+    var isPlain: Bool { current.isDisjoint(with: [.discarding, .instrumented]) }
+    var isDiscarding: Bool { current.contains(.discarding) }
+    var isSuspended: Bool { current.contains(.suspended) }
 
-  func insert(_ option: Options) { options.bitwiseOr(option.rawValue, ordering: .relaxed) }
-  func remove(_ option: Options) { options.bitwiseAnd(~option.rawValue, ordering: .relaxed) }
+    private var current: Options { Options(rawValue: options.load(ordering: .relaxed)) }
+
+    func insert(_ option: Options) { options.bitwiseOr(option.rawValue, ordering: .relaxed) }
+    func remove(_ option: Options) { options.bitwiseAnd(~option.rawValue, ordering: .relaxed) }
+  }
 }

@@ -1,24 +1,24 @@
 import Foundation
 
-/// A queue of one, in which operations keep their place among the events of its scheduler.
+/// The serial queue of a scheduler, in which operations keep their place among the events.
 ///
-/// Whatever way an operation comes in, the events before it are sealed off: their drain is in front of it, and those
-/// that come later get another one behind it.
+/// Every method that adds an operation seals the mailbox's open segment. The drain of earlier events precedes the
+/// operation, and later events get a drain that follows it.
 final class SchedulerQueue: OperationQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue
-  /// The scheduler holds the queue.
+  /// Weak, because the scheduler holds the queue.
   weak var scheduler: SerialScheduler?
 
   init(_ core: SchedulerCore, _ qualityOfService: QualityOfService) {
     self.core = core
-    dispatchQueue = DispatchQueue(label: core.name, qos: qualityOfService.dispatchClass)
+    dispatchQueue = DispatchQueue(label: core.name, qos: qualityOfService.dispatchQoS)
     super.init()
     name = core.name
     self.qualityOfService = qualityOfService
     maxConcurrentOperationCount = 1
-    // A serial queue gets a thread at once, a concurrent one only while there are fewer than cores: a scheduler whose
-    // neighbours are blocked in `wait` would have to wait for a second.
+    // A serial dispatch queue gets a thread at once. A concurrent one gets it only while there are fewer threads than
+    // cores, so a scheduler would wait up to a second while others are blocked in `wait`.
     unsafe super.underlyingQueue = dispatchQueue
   }
 
@@ -26,25 +26,29 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
     get { unsafe super.underlyingQueue }
     set {
       misuse(
-        "The queue of the scheduler “\(core.name)” has a Dispatch queue of its own, which its events count on. Set the "
-          + "underlyingQueue of another queue."
+        "The queue of the scheduler “\(core.name)” depends on its own dispatch queue, so its underlyingQueue cannot be "
+          + "set. Set the underlyingQueue of another queue."
       )
     }
   }
 
-  /// Adds the drain of a segment, without sealing it.
+  /// Adds the drain of a segment, without sealing the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
   override func addOperation(_ operation: Operation) { core.seal { super.addOperation(operation) } }
 
   override func addOperation(_ block: @escaping @Sendable () -> Void) { addOperation(BlockOperation(block: block)) }
 
-  /// As an ordinary operation: in a queue of one each is a barrier, and Foundation's own can deadlock on Linux.
+  /// Adds an ordinary operation, because every operation is a barrier in a serial queue. Foundation's implementation
+  /// can deadlock on Linux.
   override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) { addOperation(barrier) }
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
     if waitUntilFinished, scheduler?.isCurrent ?? (OperationQueue.current === self) {
-      misuse("“\(core.name)” cannot wait for operations of its own queue from within: they run after it. Do not wait.")
+      misuse(
+        "The scheduler “\(core.name)” cannot wait for operations in its own queue, because they run after the current "
+          + "event. Pass false for waitUntilFinished."
+      )
     }
     core.seal { super.addOperations(operations, waitUntilFinished: false) }
     if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
@@ -52,16 +56,19 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
 
   override func waitUntilAllOperationsAreFinished() {
     if scheduler?.isCurrent ?? (OperationQueue.current === self) {
-      misuse("“\(core.name)” cannot wait from within until its queue is empty: what waits is in it. Do not wait.")
+      misuse(
+        "The scheduler “\(core.name)” cannot wait for its own queue, because the current event belongs to it. Wait on "
+          + "another thread."
+      )
     }
     super.waitUntilAllOperationsAreFinished()
   }
 
-  /// The drain that is at it has to hear of it, too.
+  /// Whether the queue is suspended. A running drain checks the flag between events.
   override var isSuspended: Bool {
     get { super.isSuspended }
     set {
-      // Two threads at it must not leave the drain in another mode than the queue.
+      // The flag and the queue must agree even if two threads set them.
       core.exclusively {
         if newValue { core.mode.insert(.suspended) } else { core.mode.remove(.suspended) }
         super.isSuspended = newValue
@@ -74,24 +81,11 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
     set {
       if newValue != 1 {
         misuse(
-          "The queue of the scheduler “\(core.name)” runs one operation at a time, for its objects depend on that: it "
-            + "cannot run \(newValue). Use another queue."
+          "The queue of the scheduler “\(core.name)” runs one operation at a time, because its objects depend on it. "
+            + "Its maxConcurrentOperationCount cannot be \(newValue). Use another queue."
         )
       }
       super.maxConcurrentOperationCount = newValue
-    }
-  }
-}
-
-extension QualityOfService {
-  var dispatchClass: DispatchQoS {
-    switch self {
-    case .userInteractive: .userInteractive
-    case .userInitiated: .userInitiated
-    case .utility: .utility
-    case .background: .background
-    case .default: .default
-    @unknown default: .default
     }
   }
 }

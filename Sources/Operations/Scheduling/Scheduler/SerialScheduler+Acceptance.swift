@@ -1,11 +1,11 @@
 extension SerialScheduler {
-  /// Posts an event that cannot be taken back, whatever the capacity.
+  /// Adds an event that cannot be withdrawn and that no capacity limits.
   func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    if !core.mode.isPlain { return postSlowly(measuringWait(of: event), origin) }
+    if !core.mode.isPlain { return postSlowly(recordingWait(of: event), origin) }
     return core.mailbox.withLock { $0.post(event, origin) } ?? postSlowly(event, origin)
   }
 
-  /// Not inlined: it would cost the others registers.
+  /// Not inlined, because inlining would cost the fast path registers.
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
     core.post(enqueue: enqueue) { $0.post(event, origin) == true }
@@ -15,26 +15,24 @@ extension SerialScheduler {
     accept(ticket, EventTicket.body(of: event)) == .accepted
   }
 
-  /// Takes an event in, and tells those that have to go for it.
+  /// Adds an event, and calls the body of the event that is dropped in its favor.
   func accept(
     _ ticket: EventTicket,
     handedOver: Bool = false,
     _ body: @escaping EventTicket.Body
   ) -> Mailbox.Acceptance {
-    let body = core.mode.isPlain ? body : measuringWait(of: body)
-    func accept(_ mailbox: inout Mailbox) -> (Mailbox.Acceptance, [EventTicket.Body]) {
-      var dropped: [EventTicket.Body] = []
-      return (mailbox.accept(ticket, body, handedOver: handedOver, dropping: &dropped), dropped)
-    }
+    let body = core.mode.isPlain ? body : recordingWait(of: body)
     let (acceptance, dropped) =
-      handedOver ? core.mailbox.withLock { accept(&$0) } : core.post(enqueue: enqueue, accept)
-    for body in dropped { body(OperationError.overflow(name, core.capacity)) }
+      handedOver
+      ? core.mailbox.withLock { $0.accept(ticket, body, handedOver: true) }
+      : core.post(enqueue: enqueue) { $0.accept(ticket, body) }
+    dropped?(OperationError.overflow(name, core.capacity))
     return acceptance
   }
 
-  /// Takes an event in, or tells it why not.
+  /// Adds an event, and calls its body if the event is refused.
   ///
-  /// - Returns: Whether it has been accepted at once.
+  /// - Returns: Whether the event was accepted immediately.
   @discardableResult
   func submit(_ ticket: EventTicket, _ body: @escaping EventTicket.Body) -> Bool {
     let acceptance = accept(ticket, body)
@@ -48,16 +46,18 @@ extension SerialScheduler {
     return false
   }
 
-  /// Takes an event back, if it has not begun.
-  func takeBack(_ ticket: EventTicket, fromDoorOnly: Bool = false) {
-    let (body, canAdmit) = core.mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
-      if fromDoorOnly, ticket.isWaiting { return (nil, false) }
-      return (mailbox.withdraw(ticket), mailbox.hasRoomForWaiting)
+  /// Withdraws an event that has not begun.
+  ///
+  /// - Parameter onlyIfSuspended: Whether to keep the event if it has been accepted.
+  func takeBack(_ ticket: EventTicket, onlyIfSuspended: Bool = false) {
+    let (body, hasRoom) = core.mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
+      if onlyIfSuspended, ticket.isWaiting { return (nil, false) }
+      return (mailbox.withdraw(ticket), mailbox.canAcceptSuspended)
     }
     body?(CancellationError())
-    if canAdmit { admit() }
+    if hasRoom { acceptSuspended() }
   }
 
-  /// Lets those in who have waited for room.
-  func admit() { for isAccepted in core.post(enqueue: enqueue, { $0.admit() }) { isAccepted() } }
+  /// Accepts suspended events as long as there is room.
+  func acceptSuspended() { for notify in core.post(enqueue: enqueue, { $0.acceptSuspended() }) { notify() } }
 }

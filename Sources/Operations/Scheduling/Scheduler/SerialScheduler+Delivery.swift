@@ -1,15 +1,15 @@
 extension SerialScheduler {
-  /// Runs `work` on this scheduler, and hands what came of it to `deliver` on another: mostly that of the caller.
+  /// Runs `work` on this scheduler, and passes its result to `deliver` on another one.
   ///
   /// - Parameters:
-  ///   - work: What to run here.
-  ///   - scheduler: Where to deliver. Its capacity does not count there; if it has been shut down by then, nothing is
-  ///     delivered, and ``SchedulerStatistics/eventsDropped`` has it.
-  ///   - deliver: Gets the value of `work`, its error, or that it was not run: ``OperationError/Code/shutDown`` or
-  ///     ``OperationError/Code/overflow``.
-  ///   - file: Where this is, for the watchdog.
-  ///   - line: Where this is, for the watchdog.
-  /// - Returns: False if it was refused. Then nothing is delivered.
+  ///   - work: The closure to run on this scheduler.
+  ///   - scheduler: The scheduler that receives the result, usually the caller's. Its capacity does not apply. If it
+  ///     has been shut down, the result is dropped and counted by ``SchedulerStatistics/eventsDropped``.
+  ///   - deliver: Receives the value or error of `work`. If an accepted `work` does not run, it receives
+  ///     ``OperationError/Code/shutDown`` or ``OperationError/Code/overflow``.
+  ///   - file: The location that a watchdog reports.
+  ///   - line: The location that a watchdog reports.
+  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -28,7 +28,7 @@ extension SerialScheduler {
     return acceptance == .accepted
   }
 
-  /// Runs `work` on this scheduler, and hands what came of it to `deliver` on the main actor, whose state it may touch.
+  /// Runs `work` on this scheduler, and passes its result to `deliver` on the main actor.
   ///
   /// ```swift
   /// disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
@@ -51,7 +51,7 @@ extension SerialScheduler {
   }
 }
 
-/// Says that a result is delivered on the main actor: `deliverOn: .main`.
+/// The main actor as the place where a result is delivered: `deliverOn: .main`.
 public struct MainDelivery: Sendable {
   /// The main actor.
   public static var main: Self { Self() }

@@ -1,16 +1,49 @@
 import Foundation
 
+/// Runs the entries of a mailbox segment.
+///
+/// A drain retains its scheduler, so a scheduler with events stays alive until they have run.
+final class DrainOperation: Operation, @unchecked Sendable {
+  private let scheduler: SerialScheduler
+  private let segment: Mailbox.Segment
+  private var batch: Mailbox.Batch
+
+  init(_ scheduler: SerialScheduler, _ segment: Mailbox.Segment, _ batch: Mailbox.Batch) {
+    self.scheduler = scheduler
+    self.segment = segment
+    self.batch = batch
+    super.init()
+  }
+
+  override var name: String? {
+    get { "events of \(scheduler.name)" }
+    set {}
+  }
+
+  /// Ignored, because accepted events must run even if all operations of the queue are cancelled.
+  override func cancel() {}
+
+  override func main() { scheduler.drain(segment, takeBatch()) }
+
+  /// Moves the batch out, because a second reference would keep finished events alive.
+  private func takeBatch() -> Mailbox.Batch {
+    var taken = Mailbox.Batch()
+    swap(&taken, &batch)
+    return taken
+  }
+}
+
 extension SerialScheduler {
-  /// How long one operation of the queue goes on, before others get the thread.
+  /// The time for which a drain runs before it yields the thread.
   private struct Slice {
-    /// The clock is read once in so many events: reading it costs a third of an event.
+    /// The number of events between two readings of the clock. A reading costs a third of an event.
     private let stride: Int
     private let end: UInt64
     private var events = 0
     private(set) var isOver = false
 
     init(isMain: Bool) {
-      // On main a quarter of a frame, and never longer than one event more than that.
+      // A quarter of a frame on the main thread, checked after every event.
       stride = isMain ? 1 : 32
       end = DispatchTime.now().uptimeNanoseconds + (isMain ? 4_000_000 : 10_000_000)
     }
@@ -21,17 +54,17 @@ extension SerialScheduler {
     }
   }
 
-  func enqueue(_ segment: MailboxSegment) { add(DrainOperation(self, segment, MailboxBatch())) }
+  func enqueue(_ segment: Mailbox.Segment) { add(DrainOperation(self, segment, Mailbox.Batch())) }
 
   private func add(_ drain: DrainOperation) {
     if let changedQualityOfService { drain.qualityOfService = changedQualityOfService }
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 
-  /// Runs what there is, for a while, and has the rest run ahead of everything else.
+  /// Runs the entries of a segment for one slice, and enqueues another drain for the rest.
   ///
-  /// - Parameter batch: What has been taken out of the segment and not yet run.
-  func drain(_ segment: MailboxSegment, _ batch: consuming MailboxBatch) {
+  /// - Parameter batch: The entries that were taken out of the segment and have not run.
+  func drain(_ segment: Mailbox.Segment, _ batch: consuming Mailbox.Batch) {
     var slice = Slice(isMain: isMain)
     let hasRest = Self.running.withValue(self) {
       while true {
@@ -48,26 +81,27 @@ extension SerialScheduler {
     }
     if !hasRest { return }
     let rest = DrainOperation(self, segment, batch)
-    // Ahead of the operation that sealed the segment. On main nothing is sealed, and others shall have their turn.
+    // The rest must precede the operation that sealed the segment. The main scheduler seals nothing, and lets other
+    // operations run in between.
     if !isMain { rest.queuePriority = .veryHigh }
     add(rest)
   }
 
   @inline(__always)
-  private func run(_ entry: MailboxEntry) {
+  private func run(_ entry: Mailbox.Entry) {
     guard case .event(let event) = entry.work, core.mode.isPlain else { return runSlowly(entry) }
     count(event)
   }
 
   @inline(never)
-  private func runSlowly(_ entry: MailboxEntry) {
+  private func runSlowly(_ entry: Mailbox.Entry) {
     switch entry.work {
     case .event(let event):
       if core.mode.isDiscarding { return core.mailbox.withLock { $0.noteDropped(1) } }
-      watch(entry.origin) { count(event) }
+      runInstrumented(entry.origin) { count(event) }
     case .job(let job):
       core.counts.beginJob()
-      if core.mode.isPlain { run(job) } else { watch(nil) { run(job) } }
+      if core.mode.isPlain { run(job) } else { runInstrumented(nil) { run(job) } }
     case .ticket(let ticket): run(ticket)
     case .mark(let body): body()
     case .none: break
@@ -86,46 +120,13 @@ extension SerialScheduler {
   }
 
   private func run(_ ticket: EventTicket) {
-    let (body, canAdmit) = core.mailbox.withLock { ($0.claim(ticket), $0.hasRoomForWaiting) }
-    if canAdmit { admit() }
+    let (body, hasRoom) = core.mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
+    if hasRoom { acceptSuspended() }
     guard let body else { return }
     let event = { if let link = ticket.link { link.run(body) } else { body(nil) } }
-    if core.mode.isPlain { count(event) } else { watch(ticket.origin) { count(event) } }
+    if core.mode.isPlain { count(event) } else { runInstrumented(ticket.origin) { count(event) } }
   }
 
-  /// Runs an event on a thread of this scheduler that is blocked meanwhile.
+  /// Runs an event on a thread of this scheduler that is blocked in a wait.
   func serve(_ ticket: EventTicket) { Self.running.withValue(self) { run(ticket) } }
-}
-
-/// Runs what has gathered in a segment of the mailbox.
-///
-/// It holds the scheduler, so that one with events lives until it has run them.
-final class DrainOperation: Operation, @unchecked Sendable {
-  private let scheduler: SerialScheduler
-  private let segment: MailboxSegment
-  private var batch: MailboxBatch
-
-  init(_ scheduler: SerialScheduler, _ segment: MailboxSegment, _ batch: MailboxBatch) {
-    self.scheduler = scheduler
-    self.segment = segment
-    self.batch = batch
-    super.init()
-  }
-
-  override var name: String? {
-    get { "events of \(scheduler.name)" }
-    set {}
-  }
-
-  /// The queue may be told to cancel all its operations. What is in here has been accepted, and runs.
-  override func cancel() {}
-
-  override func main() { scheduler.drain(segment, takeBatch()) }
-
-  /// Moved out: a second reference would keep alive what has been run.
-  private func takeBatch() -> MailboxBatch {
-    var taken = MailboxBatch()
-    swap(&taken, &batch)
-    return taken
-  }
 }

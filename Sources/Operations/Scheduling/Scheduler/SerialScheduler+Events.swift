@@ -1,11 +1,13 @@
 extension SerialScheduler {
-  /// Has an event run, after everything that was scheduled before.
+  // MARK: Scheduling
+
+  /// Schedules an event to run after all earlier ones.
   ///
-  /// The closure is released as soon as it has been run.
+  /// The event never runs inline, even if the caller is on the scheduler. The closure is released as soon as it has
+  /// run.
   ///
-  /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
-  /// - Complexity: Constant, and about a tenth of a microsecond: no operation is made as long as there is something to
-  ///   run.
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
+  /// - Complexity: O(1), about a tenth of a microsecond. No operation is created while other events wait.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable () -> Void,
@@ -17,13 +19,12 @@ extension SerialScheduler {
     return post(event, origin)
   }
 
-  /// Has an event run that makes the earlier ones under the same key superfluous, as far as they have not begun: only
-  /// the latest is run, after everything that was scheduled before it.
+  /// Schedules an event, replacing an earlier event under the same key that has not begun.
   ///
-  /// For what only shows a state, such as “reload”: however often it is scheduled, it is run once for all of them. As
-  /// long as newer ones come before its turn, it is put off.
+  /// Use this for events that show a state, such as “reload”: they run once, however often they are scheduled. The
+  /// event runs after everything that was scheduled before the latest call, so frequent calls postpone it.
   ///
-  /// - Returns: False if the scheduler has been shut down, or is full and refuses it. Then it is not run.
+  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -38,9 +39,9 @@ extension SerialScheduler {
     accept(EventTicket(origin, key: key, isBounded: true), event)
   }
 
-  /// Has an event run that may touch what belongs to the main actor.
+  /// Schedules an event on the main actor, whose state it may access.
   ///
-  /// - Returns: True: the main scheduler is never shut down.
+  /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult
   public static func scheduleOnMain(
     _ event: @escaping @MainActor @Sendable () -> Void,
@@ -50,13 +51,12 @@ extension SerialScheduler {
     main.schedule({ MainActor.assumeIsolated(event) }, file: file, line: line)
   }
 
-  /// Has an event run on the main actor that makes the earlier ones under the same key superfluous, as far as they have
-  /// not begun: so a view shows the latest of many changes.
+  /// Schedules an event on the main actor, replacing an earlier event under the same key that has not begun.
   ///
-  /// The keys are those of the whole main scheduler: two views that mean an update each need two of them. An object's
-  /// own keys are those of ``Schedulable`` and ``SchedulableObject``.
+  /// With it a view shows only the latest of many changes. All callers share the keys of the main scheduler, so two
+  /// views must use different keys. ``Schedulable`` and ``SchedulableObject`` have keys of their own for each object.
   ///
-  /// - Returns: True: the main scheduler is never shut down.
+  /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult
   public static func scheduleOnMain(
     coalescing key: String,
@@ -67,12 +67,14 @@ extension SerialScheduler {
     main.schedule(coalescing: key, { MainActor.assumeIsolated(event) }, file: file, line: line)
   }
 
-  /// Runs `body` on the scheduler, after everything that was scheduled before, and returns what it returns.
+  // MARK: Awaiting
+
+  /// Runs `body` on the scheduler after all earlier events, and returns its result.
   ///
-  /// Cancelling the task before `body` has begun keeps it from being run.
+  /// If the task is cancelled before `body` has begun, `body` does not run.
   ///
-  /// - Throws: What `body` throws; ``OperationError/Code/shutDown`` if the scheduler has been shut down, or discards
-  ///   what it has; ``OperationError/Code/overflow`` if its capacity does not allow it; `CancellationError`.
+  /// - Throws: The error of `body`, ``OperationError/Code/shutDown`` if the scheduler has been shut down or discards
+  ///   its events, ``OperationError/Code/overflow`` if the scheduler is full, or `CancellationError`.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T,
     file: StaticString = #fileID,
@@ -92,11 +94,13 @@ extension SerialScheduler {
     }
   }
 
-  /// Schedules an event as soon as there is room for it, where the scheduler's ``EventCapacity`` says
-  /// ``EventCapacity/Policy/suspend``. It returns when the event has been accepted, not when it has been run.
+  /// Schedules an event as soon as the scheduler has room for it.
   ///
-  /// - Throws: ``OperationError/Code/shutDown``; ``OperationError/Code/overflow`` if the policy is to fail;
-  ///   `CancellationError` if the task is cancelled before there is room.
+  /// The method suspends while the scheduler is full, if its ``EventCapacity`` uses ``EventCapacity/Policy/suspend``.
+  /// It returns when the event has been accepted, not when it has run.
+  ///
+  /// - Throws: ``OperationError/Code/shutDown``, ``OperationError/Code/overflow`` if the policy is
+  ///   ``EventCapacity/Policy/fail``, or `CancellationError` if the task is cancelled before there is room.
   public func send(
     _ event: @escaping @Sendable () -> Void,
     file: StaticString = #fileID,
@@ -118,8 +122,8 @@ extension SerialScheduler {
         if isAccepted { sender.withLock { $0.take() }?.resume() }
       }
     } onCancel: {
-      // Once it has been accepted, it is run.
-      takeBack(ticket, fromDoorOnly: true)
+      // An accepted event runs even if the sender is cancelled.
+      takeBack(ticket, onlyIfSuspended: true)
     }
   }
 }

@@ -1,27 +1,33 @@
 extension SerialScheduler {
-  /// What becomes of the events that have been accepted.
+  /// What happens to accepted events when a scheduler is shut down.
   public enum ShutdownMode: Sendable {
-    /// They are run.
+    /// The events run.
     case drain
-    /// They are dropped, and who waits for one gets ``OperationError/Code/shutDown``.
+    /// The events are dropped. Callers that wait for one of them receive ``OperationError/Code/shutDown``.
     case discard
   }
 
-  /// Whether events are refused.
+  /// Whether the scheduler has been shut down and refuses events.
   public var isShutDown: Bool { core.mailbox.withLock { $0.phase != .open } }
 
-  /// Ends the scheduler's service: from now on `schedule` returns false, `run`, `send` and `wait` throw
-  /// ``OperationError/Code/shutDown``, and events for a time to come are dropped.
+  /// Shuts the scheduler down, so that it refuses all further events.
   ///
-  /// It does not wait; ``drained()`` does. The event that is being run goes on to its end, and jobs of actors and tasks
-  /// are run also after this, for who awaits them would wait for ever. What was accepted is run
-  /// (``ShutdownMode/drain``) or not (``ShutdownMode/discard``), when those who wait for it hear of that at once. What
-  /// somebody wants to read of the scheduler's objects in the end has to be read before.
+  /// After a shutdown `schedule` returns false, and `run`, `send` and `wait` throw ``OperationError/Code/shutDown``.
+  /// Delayed events that are not due are dropped. The mode decides whether accepted events still run. The running event
+  /// continues to its end.
   ///
-  /// - Precondition: It is not the main scheduler, which belongs to the whole program.
+  /// Jobs of actors and tasks run even after a shutdown, because their callers would otherwise never resume.
+  ///
+  /// The method does not wait for the scheduler. Await ``drained()`` for that. Read what you still need from the
+  /// scheduler's objects before you shut it down.
+  ///
+  /// - Precondition: This is not the main scheduler, which belongs to the whole program.
   public func shutDown(_ mode: ShutdownMode = .drain) {
     if isMain {
-      misuse("The main scheduler cannot be shut down: it belongs to the whole program. Use one of your own.")
+      misuse(
+        "The main scheduler cannot be shut down, because the whole program depends on it. Shut down a scheduler of "
+          + "your own."
+      )
     }
     if mode == .discard { core.mode.insert(.discarding) }
     let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
@@ -30,9 +36,9 @@ extension SerialScheduler {
     updateTimer()
   }
 
-  /// Waits until everything has been run that was accepted before, without holding a thread.
+  /// Suspends until all events and jobs accepted so far have run.
   ///
-  /// It works after a shutdown, too. Events for a time to come are not waited for.
+  /// Delayed events that are not due are not waited for. The method works after a shutdown, too, and holds no thread.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }

@@ -1,7 +1,8 @@
 public import Foundation
 
-/// Runs events one at a time, in the order in which they were scheduled: the home of objects that may only be touched
-/// on it.
+/// Runs events one at a time, in the order in which they were scheduled.
+///
+/// Mutable objects belong to a scheduler, and are accessed only in its events:
 ///
 /// ```swift
 /// let disk = SerialScheduler(name: "disk")
@@ -9,63 +10,72 @@ public import Foundation
 /// let size = try await disk.run { try measure(file) }
 /// ```
 ///
-/// It is an `OperationQueue` with a `maxConcurrentOperationCount` of 1. Events, jobs of actors that live on it, and
-/// operations that are added to its ``queue`` share one line, first come, first served (operations that are ready, of
-/// normal priority), and no two of them run at once. An event costs a small part of what an operation does: they gather
-/// in a mailbox, and one operation runs what has gathered. Between events other schedulers get their turn on the
-/// thread.
+/// ## Order
 ///
-/// `schedule` never runs an event at once, not even on the scheduler itself. A scheduler that nobody holds runs what it
-/// has accepted, also what was scheduled for a later time, and is released then.
+/// A scheduler is built on an `OperationQueue` whose `maxConcurrentOperationCount` is 1. Events, jobs of actors on the
+/// scheduler, and operations in its ``queue`` run in order of arrival, and never two at once. An operation keeps its
+/// place only if it is ready when it is added and has normal priority.
 ///
-/// Objects get to live on a scheduler as a ``ScheduledActor``, which the compiler checks; as ``Schedulable`` objects
-/// with ``Confined`` properties, or within a ``SchedulableObject``, which are checked when the program runs.
+/// ## Threads
 ///
-/// Custom executors are SE-0392 and SE-0417.
+/// An event runs on the queue's thread, never inline in `schedule`. Events gather in a mailbox, and one operation runs
+/// all of them, so an event costs a fraction of an operation. Between events a busy scheduler yields the thread to
+/// others.
+///
+/// ## Lifetime
+///
+/// A scheduler without other references lives until it has run its accepted events, including the delayed ones.
+///
+/// ## Objects
+///
+/// An actor belongs to a scheduler by conforming to ``ScheduledActor``, which the compiler checks. A class conforms to
+/// ``Schedulable`` and has ``Confined`` properties, or is wrapped in a ``SchedulableObject``. Both are checked at run
+/// time. SE-0392 and SE-0417 describe custom executors.
 public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  /// The scheduler of the main thread, on `OperationQueue.main`. It works under `RunLoop.main`, `dispatchMain()` and an
-  /// asynchronous `main`.
+  /// The scheduler of the main thread, on `OperationQueue.main`.
   ///
-  /// Its events are run for a few milliseconds at a time, so that drawing and input get their turn. They keep their
-  /// order among themselves; operations that are added to `OperationQueue.main` directly, which is not the package's,
-  /// run somewhere in between. It cannot be suspended or shut down.
+  /// It works with `RunLoop.main`, `dispatchMain()` and an asynchronous `main`. It runs events for a few milliseconds
+  /// at a time, so that drawing and user input are not delayed. Events keep their order among themselves. Operations
+  /// added to `OperationQueue.main` directly run anywhere among them. The main scheduler cannot be suspended or shut
+  /// down.
   public static let main = SerialScheduler(main: OperationQueue.main)
 
-  /// The one that runs the code of the current thread.
+  /// The scheduler whose events the current thread runs.
   static let running = ThreadLocal<SerialScheduler>()
 
-  /// The scheduler that the code which asks is running on; nil if it is on none.
+  /// The scheduler on which the current code runs, or nil.
   public static var current: SerialScheduler? {
     if let running = running.current { return running }
     if MainQueue.isCurrent { return .main }
     return (OperationQueue.current as? SchedulerQueue)?.scheduler
   }
 
-  /// What sentences, reports and traces call it. Need not be unique.
+  /// The name used in messages, reports and traces. It need not be unique.
   public let name: String
 
-  /// The queue on which the events are run, for operations that belong among them.
+  /// The queue that runs the events. Add operations to it that must run in order with the events.
   ///
-  /// Its `maxConcurrentOperationCount` is 1, and setting another traps, as does setting an `underlyingQueue`, or
-  /// waiting from within until it is empty. An asynchronous operation in it keeps the scheduler until it has finished.
-  /// `cancelAllOperations` cancels the operations that were added, and no events.
+  /// An asynchronous operation in the queue occupies the scheduler until it has finished. `cancelAllOperations` cancels
+  /// the added operations and no events. An operation does not keep the scheduler alive: if nothing else does,
+  /// ``current`` is nil in the operation.
   ///
-  /// An operation does not keep the scheduler alive, as events do: if nobody else does, ``current`` is nil in it.
-  /// Foundation asks for its `isReady` while the line is locked: one that is overridden must neither schedule anything
-  /// on another scheduler nor take a lock that is held elsewhere while something is scheduled.
+  /// Setting `underlyingQueue`, setting `maxConcurrentOperationCount` to anything but 1, or waiting for the queue from
+  /// the scheduler itself traps.
+  ///
+  /// - Important: Foundation reads an operation's `isReady` while the scheduler is locked. An override must not
+  ///   schedule events on another scheduler, and must not take a lock that other code holds while it schedules events.
   public let queue: OperationQueue
   let core: SchedulerCore
   let isMain: Bool
-  /// What the queue's threads have by themselves.
   private let initialQualityOfService: QualityOfService
 
+  /// Creates a scheduler.
+  ///
   /// - Parameters:
-  ///   - name: For people: errors, traps and the debugger name it.
-  ///   - qualityOfService: Of the thread that runs the events.
-  ///   - capacity: How many events may wait, and what becomes of those that come then. Without one, as many as there
-  ///     are.
-  ///   - clock: For delayed events, ``recordsTimings`` and the ``watchdog``. A test may give it one that it moves by
-  ///     hand.
+  ///   - name: The name used in messages, reports and traces.
+  ///   - qualityOfService: The quality of service of the thread that runs the events.
+  ///   - capacity: The number of events that may wait, and what happens to further ones. Nil means no limit.
+  ///   - clock: The clock for delayed events, ``recordsTimings`` and the ``watchdog``. Tests can pass a manual clock.
   public init(
     name: String,
     qualityOfService: QualityOfService = .default,
@@ -89,35 +99,41 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     initialQualityOfService = queue.qualityOfService
   }
 
-  /// Whether the code that asks is running on this scheduler: within an event, a job, or an operation on its queue's
-  /// thread.
+  /// Whether the current code runs on this scheduler: in an event, in a job, or in an operation on the queue's thread.
   public var isCurrent: Bool { Self.running.isCurrent(self) ?? isCurrentQueue }
 
-  /// Within an operation that was added to the queue, nobody has told us that it is ours.
+  /// Whether the current code is an operation that was added to the queue. ``running`` is not set for those.
   private var isCurrentQueue: Bool { isMain ? MainQueue.isCurrent : OperationQueue.current === queue }
 
-  /// Of the thread that runs the events. One that is set counts for what comes after a pause, or after some
-  /// milliseconds.
+  /// The quality of service of the thread that runs the events.
+  ///
+  /// A busy scheduler applies a new value within some milliseconds, an idle one to the next event.
   public var qualityOfService: QualityOfService {
     get { queue.qualityOfService }
     set { queue.qualityOfService = newValue }
   }
 
-  /// Nil if it is what the thread has anyhow, as Foundation does not look at the queue's where there is one of Dispatch
-  /// beneath.
+  /// The quality of service that drains must set themselves, or nil if it is the thread's own.
+  ///
+  /// Foundation ignores the quality of service of a queue with an underlying dispatch queue.
   var changedQualityOfService: QualityOfService? {
     let current = qualityOfService
     return current == initialQualityOfService ? nil : current
   }
 
-  /// Whether what comes next has to wait, which is accepted all the same. The event being run goes on to its end.
+  /// Whether the scheduler is suspended. While it is, it accepts events but runs none.
   ///
-  /// Actors on the scheduler wait as well, and who awaits them. The main scheduler cannot be suspended: that traps.
+  /// The running event continues to its end. Jobs of actors on the scheduler wait, too, and so do their callers.
+  ///
+  /// - Precondition: This is not the main scheduler, which belongs to the whole program.
   public var isSuspended: Bool {
     get { queue.isSuspended }
     set {
       if isMain {
-        misuse("The main scheduler cannot be suspended: it belongs to the whole program. Use one of your own.")
+        misuse(
+          "The main scheduler cannot be suspended, because the whole program depends on it. Suspend a scheduler of "
+            + "your own."
+        )
       }
       queue.isSuspended = newValue
     }

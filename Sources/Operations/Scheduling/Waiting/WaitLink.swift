@@ -21,7 +21,7 @@ final class WaitLink: @unchecked Sendable {
   /// Whose thread is to run the body.
   var server: WaitLink?
   /// What this one's thread is to run.
-  var inbox = Line<EventTicket>()
+  var inbox = ArrayDeque<EventTicket>()
 
   private let signal = DispatchSemaphore(value: 0)
 

@@ -5,7 +5,7 @@ import Testing
 
 /// A scheduler that takes so many events and no more.
 @Suite(.timeLimit(.minutes(5)))
-struct CapacityContractTests {
+struct CapacityTests {
   private let journal = Journal<String>()
 
   private func scheduler(_ count: Int, _ policy: EventCapacity.Policy) -> SerialScheduler {
@@ -242,13 +242,4 @@ struct CapacityContractTests {
     if policy == .fail || policy == .suspend { #expect(accepted.count == statistics.eventsRun) }
     if policy == .dropOldest || policy == .keepLatest { #expect(accepted.count == 20_000) }
   }
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func roomForNobodyTraps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      _ = EventCapacity(0, whenFull: .fail)
-    }
-    expectSentence("capacity of 0", in: result)
-  }
-  #endif
 }

@@ -7,9 +7,9 @@ import Testing
 /// What the mailbox decides, step by step.
 @Suite final class MailboxTests {
   private let origin = EventOrigin()
-  private let segment = MailboxSegment()
+  private let segment = Mailbox.Segment()
   private var mailbox = Mailbox(nil)
-  private var batch = MailboxBatch()
+  private var batch = Mailbox.Batch()
 
   private func kinds() -> [String] {
     var kinds: [String] = []
@@ -26,24 +26,24 @@ import Testing
   }
 
   private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
-    var dropped: [EventTicket.Body] = []
-    return (mailbox.accept(ticket, { _ in }, dropping: &dropped), dropped.count)
+    let (acceptance, dropped) = mailbox.accept(ticket, { _ in })
+    return (acceptance, dropped == nil ? 0 : 1)
   }
 
   @Test func eventsNeedASegment() {
     #expect(mailbox.post({}, origin) == nil)
-    mailbox.start(segment)
+    mailbox.open(segment)
     #expect(mailbox.post({}, origin) == true)
     #expect(mailbox.eventsAccepted == 1)
   }
 
   @Test func sealedSegmentIsAddedToNoMore() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     _ = mailbox.post({}, origin)
     mailbox.seal()
     #expect(mailbox.post({}, origin) == nil)
-    let next = MailboxSegment()
-    mailbox.start(next)
+    let next = Mailbox.Segment()
+    mailbox.open(next)
     mailbox.mark {}
     #expect(mailbox.refill(&batch, from: segment))
     #expect(kinds() == ["event"])
@@ -54,13 +54,13 @@ import Testing
   }
 
   @Test func segmentThatIsEmptyIsClosed() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     #expect(!mailbox.refill(&batch, from: segment))
     #expect(mailbox.post({}, origin) == nil)
   }
 
   @Test func whatWasTakenBackIsSkipped() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     let ticket = EventTicket(origin)
     #expect(accept(ticket).0 == .accepted)
     #expect(mailbox.withdraw(ticket) != nil)
@@ -72,14 +72,14 @@ import Testing
   }
 
   @Test func ticketTakenBackBeforeItCameIsNotAccepted() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     let ticket = EventTicket(origin)
     #expect(mailbox.withdraw(ticket) == nil)
     #expect(accept(ticket).0 == .withdrawn)
   }
 
   @Test func stormUnderOneKeyNeedsLittleRoom() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     _ = mailbox.post({}, origin)
     for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
     #expect(mailbox.eventsAccepted == 2)
@@ -93,17 +93,17 @@ import Testing
 
   @Test func newerEventUnderAKeyTakesOverTheRoomAlsoWhenSomebodyWaitsForSome() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.start(segment)
+    mailbox.open(segment)
     let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), isBounded: true) }
     #expect(accept(tickets[0]).0 == .accepted)
     #expect(accept(EventTicket(origin, isBounded: true, maySuspend: true)).0 == .suspended)
     #expect(accept(tickets[1]) == (.accepted, dropped: 1))
     #expect(tickets[1].isWaiting)
-    #expect(!mailbox.hasRoomForWaiting)
+    #expect(!mailbox.canAcceptSuspended)
   }
 
   @Test func keysOfDifferentObjectsAreDifferent() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     let objects = [LiveCount(), LiveCount()]
     for object in objects {
       _ = accept(EventTicket(origin, key: EventKey(object: ObjectIdentifier(object), name: "key")))
@@ -112,13 +112,13 @@ import Testing
   }
 
   @Test func discardingLeavesWhatMustRun() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     _ = mailbox.post({}, origin)
     mailbox.mark {}
     _ = accept(EventTicket(origin))
     mailbox.seal()
-    let next = MailboxSegment()
-    mailbox.start(next)
+    let next = Mailbox.Segment()
+    mailbox.open(next)
     _ = mailbox.post({}, origin)
     mailbox.mark {}
     let (refused, released) = mailbox.shutDown(discarding: true)
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test func drainingLeavesEverythingAndRefusesTheRest() {
-    mailbox.start(segment)
+    mailbox.open(segment)
     _ = mailbox.post({}, origin)
     let (refused, released) = mailbox.shutDown(discarding: false)
     #expect(refused.isEmpty && released.isEmpty)
@@ -147,7 +147,7 @@ import Testing
   @Test func oldestOrNewestIsDropped() {
     for (policy, expected) in [(EventCapacity.Policy.dropOldest, [3, 4]), (.keepLatest, [0, 4])] {
       mailbox = Mailbox(EventCapacity(2, whenFull: policy))
-      mailbox.start(MailboxSegment())
+      mailbox.open(Mailbox.Segment())
       let tickets = (0..<5).map { _ in EventTicket(origin, isBounded: true) }
       for ticket in tickets { #expect(accept(ticket).0 == .accepted) }
       #expect(tickets.indices.filter { tickets[$0].isWaiting } == expected)
@@ -155,38 +155,36 @@ import Testing
     }
   }
 
-  @Test func whoWaitsAtTheDoorComesInOrderAndIsNotOvertaken() {
+  @Test func suspendedEventsAreAcceptedInOrderAndNotOvertaken() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.start(segment)
+    mailbox.open(segment)
     let tickets = (0..<4).map { _ in EventTicket(origin, isBounded: true, maySuspend: true) }
     #expect(tickets.map { accept($0).0 } == [.accepted, .suspended, .suspended, .suspended])
     #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
-    #expect(!mailbox.hasRoomForWaiting)
+    #expect(!mailbox.canAcceptSuspended)
     #expect(mailbox.withdraw(tickets[1]) != nil)
     #expect(mailbox.claim(tickets[0]) != nil)
-    #expect(mailbox.hasRoomForWaiting)
+    #expect(mailbox.canAcceptSuspended)
     #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
-    _ = mailbox.admit()
+    _ = mailbox.acceptSuspended()
     #expect(tickets.map(\.isWaiting) == [false, false, true, false])
     #expect(mailbox.claim(tickets[2]) != nil)
-    _ = mailbox.admit()
+    _ = mailbox.acceptSuspended()
     #expect(tickets[3].isWaiting)
   }
 
-  @Test func manyWhoGiveUpAtTheDoorLeaveNothingBehind() {
-    var room = EventRoom(EventCapacity(1, whenFull: .suspend))
-    let first = EventTicket(origin, isBounded: true, maySuspend: true)
-    room.enter(first)
+  @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
+    let live = LiveCount()
+    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
+    mailbox.open(segment)
+    #expect(accept(EventTicket(origin, isBounded: true)).0 == .accepted)
     for _ in 0..<10_000 {
-      let ticket = EventTicket(origin, isBounded: true, maySuspend: true)
-      guard case .wait = room.decide(about: ticket) else {
-        Issue.record("let in")
-        return
-      }
-      ticket.place = .gone
-      room.leaveDoor()
+      let token = LiveCount.Token(live)
+      let ticket = EventTicket(origin, isBounded: true, maySuspend: true, onAccept: { _ = token })
+      #expect(accept(ticket).0 == .suspended)
+      #expect(mailbox.withdraw(ticket) != nil)
     }
-    #expect(room.doorLength < 100)
+    #expect(live.alive < 100)
   }
 
   @Test func timerThatWasCancelledTooLateChangesNothing() {
@@ -206,7 +204,7 @@ import Testing
 
   @Test func roomIsCountedRightWhateverWayTheyLeave() {
     mailbox = Mailbox(EventCapacity(2, whenFull: .dropOldest))
-    mailbox.start(segment)
+    mailbox.open(segment)
     for _ in 0..<1000 {
       let tickets = (0..<3).map { _ in EventTicket(origin, isBounded: true) }
       for ticket in tickets { _ = accept(ticket) }

@@ -5,7 +5,7 @@ import Testing
 
 /// Counters, times, and the watchdog.
 @Suite(.timeLimit(.minutes(5)))
-struct SeeingContractTests {
+struct MonitoringTests {
   private let clock = ManualClock()
   private let scheduler: SerialScheduler
   private let reports = Journal<SchedulerWatchdog.Report>()
@@ -149,7 +149,7 @@ struct SeeingContractTests {
     let report = reports.entries[0]
     #expect(report.scheduler == "seen" && report.limit == .seconds(2))
     #expect(report.origin?.line == UInt(line))
-    #expect(report.description.contains("SeeingContractTests.swift:\(line)"))
+    #expect(report.description.contains("MonitoringTests.swift:\(line)"))
     #expect(report.description.contains("“seen”"))
   }
 

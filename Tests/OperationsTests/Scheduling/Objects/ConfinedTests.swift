@@ -55,7 +55,7 @@ private final class Derived: Base, @unchecked Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5)))
-struct ConfinedContractTests {
+struct ConfinedTests {
   private let scheduler = SerialScheduler(name: "home")
 
   @Test func aPropertyHasTheValueItWasGivenInInit() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 /// Only the latest of the events under one key that have not yet run.
 @Suite(.timeLimit(.minutes(5)))
-struct CoalescingContractTests {
+struct CoalescingTests {
   private let scheduler = SerialScheduler(name: "screen")
   private let journal = Journal<String>()
 

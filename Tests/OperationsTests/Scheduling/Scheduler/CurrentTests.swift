@@ -5,7 +5,7 @@ import Testing
 
 /// Where code runs, and that nothing runs before its turn.
 @Suite(.timeLimit(.minutes(5)))
-struct CurrentContractTests {
+struct CurrentTests {
   private let scheduler = SerialScheduler(name: "here")
   private let other = SerialScheduler(name: "there")
 

@@ -17,7 +17,7 @@ private final class ViewModel {
 
 /// Results that come back, weak events, and events on main.
 @Suite(.timeLimit(.minutes(5)))
-struct DeliveryContractTests {
+struct DeliveryTests {
   private let worker = SerialScheduler(name: "worker")
   private let home = SerialScheduler(name: "home")
   private let journal = Journal<String>()

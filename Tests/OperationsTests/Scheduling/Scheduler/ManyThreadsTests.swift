@@ -6,7 +6,7 @@ import Testing
 
 /// Whoever schedules, and however many they are.
 @Suite(.timeLimit(.minutes(5)))
-struct ManyThreadsContractTests {
+struct ManyThreadsTests {
   /// What came from each thread, without a lock: the scheduler has to do.
   private final class Tally: @unchecked Sendable {
     var last: [Int]

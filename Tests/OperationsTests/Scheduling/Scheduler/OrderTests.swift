@@ -5,7 +5,7 @@ import Testing
 
 /// Events, jobs and operations share one line.
 @Suite(.timeLimit(.minutes(5)))
-struct OrderContractTests {
+struct OrderTests {
   private let scheduler = SerialScheduler(name: "line")
   private let journal = Journal<String>()
 

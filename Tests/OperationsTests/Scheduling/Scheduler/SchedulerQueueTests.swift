@@ -5,33 +5,9 @@ import Testing
 
 /// What may be done to the queue of a scheduler.
 @Suite(.timeLimit(.minutes(5)))
-struct SchedulerQueueContractTests {
+struct SchedulerQueueTests {
   private let scheduler = SerialScheduler(name: "line", qualityOfService: .utility)
   private let journal = Journal<String>()
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func moreThanOneAtATimeTraps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      SerialScheduler(name: "photos").queue.maxConcurrentOperationCount = 2
-    }
-    expectSentence("“photos”", "one operation at a time", in: result)
-  }
-
-  @Test func noLimitTraps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let scheduler = SerialScheduler(name: "photos")
-      scheduler.queue.maxConcurrentOperationCount = OperationQueue.defaultMaxConcurrentOperationCount
-    }
-    expectSentence("“photos”", in: result)
-  }
-
-  @Test func theMainSchedulerCannotBeSuspended() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      SerialScheduler.main.isSuspended = true
-    }
-    expectSentence("main scheduler", "suspended", in: result)
-  }
-  #endif
 
   @Test func oneAtATimeMayBeSaidAgain() {
     scheduler.queue.maxConcurrentOperationCount = 1

@@ -6,7 +6,7 @@ import Testing
 
 /// Nothing lives longer than it is needed, and nothing shorter.
 @Suite(.timeLimit(.minutes(5)))
-struct SchedulerReleaseContractTests {
+struct SchedulerReleaseTests {
   /// A clock that lives as long as the scheduler which has it.
   private struct CountedClock: Clock {
     let token: LiveCount.Token

@@ -5,7 +5,7 @@ import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
-struct RunContractTests {
+struct SchedulerRunTests {
   private let scheduler = SerialScheduler(name: "runner")
   private let journal = Journal<String>()
 

@@ -5,7 +5,7 @@ import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
-struct ShutdownContractTests {
+struct ShutdownTests {
   private let scheduler = SerialScheduler(name: "ending")
   private let journal = Journal<String>()
 
@@ -253,15 +253,6 @@ struct ShutdownContractTests {
       }
     }
   }
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func theMainSchedulerCannotBeShutDown() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      SerialScheduler.main.shutDown()
-    }
-    expectSentence("main scheduler", "shut down", in: result)
-  }
-  #endif
 }
 
 extension Result where Failure == any Error {

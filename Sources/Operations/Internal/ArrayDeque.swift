@@ -1,0 +1,49 @@
+/// A double-ended queue in an array.
+///
+/// Adding and removing at the ends takes amortized constant time.
+struct ArrayDeque<Element> {
+  private var elements: [Element?] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+  var isEmpty: Bool { head == elements.count }
+
+  mutating func append(_ element: Element) { elements.append(element) }
+
+  mutating func popFirst() -> Element? {
+    guard head < elements.count else { return nil }
+    // Moves the element out. A copy would retain the object and load it into the cache, usually while a lock is held.
+    var element: Element?
+    swap(&element, &elements[head])
+    head += 1
+    if head == elements.count || (head >= 64 && head * 2 >= elements.count) {
+      // At least half of the array is empty, so moving the rest to the front costs one move for each popped element.
+      elements.removeFirst(head)
+      head = 0
+    }
+    return element
+  }
+
+  mutating func popLast() -> Element? {
+    guard head < elements.count else { return nil }
+    return elements.removeLast()
+  }
+
+  /// Removes elements from the front until one satisfies the predicate, and returns that element.
+  mutating func popFirst(where predicate: (Element) -> Bool) -> Element? {
+    while let element = popFirst() { if predicate(element) { return element } }
+    return nil
+  }
+
+  /// Removes elements from the back until one satisfies the predicate, and returns that element.
+  mutating func popLast(where predicate: (Element) -> Bool) -> Element? {
+    while let element = popLast() { if predicate(element) { return element } }
+    return nil
+  }
+
+  /// - Complexity: O(n), where n is the number of elements.
+  mutating func removeAll(where shouldBeRemoved: (Element) -> Bool) {
+    elements = elements[head...].filter { $0.map(shouldBeRemoved) == false }
+    head = 0
+  }
+}
