@@ -39,6 +39,11 @@ let package = Package(
       swiftSettings: settings + [.defaultIsolation(MainActor.self)]
     ),
     .testTarget(
+      name: "ExamplesTests",
+      dependencies: ["HelloWorld", "WordCount", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"],
+      swiftSettings: settings
+    ),
+    .testTarget(
       name: "DocumentationTests",
       dependencies: ["Operations", "OperationsTestSupport"],
       swiftSettings: settings

@@ -1,0 +1,57 @@
+import Foundation
+
+/// Runs a command line the way a user would: in `sh`, with the built examples in the search path.
+///
+/// Input and output go through files, because a pipe that nobody reads blocks its writer. `popen` instead of Foundation's
+/// `Process`, which is never released on Linux (Swift 6.3.1) and so fails the leak check.
+struct Shell {
+  /// What a command line printed, and its exit status.
+  struct Outcome: Sendable {
+    let status: Int32
+    let output: String
+    let errors: String
+  }
+
+  /// The folder of the built products, which is where the test bundle is.
+  static let products =
+    Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL.deletingLastPathComponent()
+    ?? Bundle.main.bundleURL
+
+  /// An empty folder in which the command lines run. It is removed by ``close()``.
+  let folder: URL
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "examples-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  /// Calls `body` with a shell of its own, and removes its folder afterwards.
+  static func open<Result>(_ body: (Shell) async throws -> Result) async throws -> Result {
+    let shell = try Shell()
+    defer { try? FileManager.default.removeItem(at: shell.folder) }
+    return try await body(shell)
+  }
+
+  /// Runs a command line and waits for its end, without blocking a thread of the tasks.
+  func run(_ command: String) async throws -> Outcome {
+    let results = folder.appending(path: ".results-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: results, withIntermediateDirectories: true)
+    let (output, errors) = (results.appending(path: "output"), results.appending(path: "errors"))
+    let script = """
+      PATH='\(Self.products.path)':"$PATH"; cd '\(folder.path)'; { \(command)
+      } > '\(output.path)' 2> '\(errors.path)'
+      """
+    let status = await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        let pipe = unsafe popen(script, "r")
+        continuation.resume(returning: unsafe pipe.map { unsafe pclose($0) } ?? -1)
+      }
+    }
+    return Outcome(status: (status >> 8) & 0xFF, output: try Self.text(of: output), errors: try Self.text(of: errors))
+  }
+
+  /// Not `String(contentsOf:)`, which leaks a page for an empty file on Linux.
+  private static func text(of file: URL) throws -> String {
+    String(decoding: try FileHandle(forReadingFrom: file).readToEnd() ?? Data(), as: UTF8.self)
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+struct WordCountTests {
+  /// 200,000 words in 10,000 files, and one more file in a folder.
+  private static let tree = """
+    mkdir -p tree/folder
+    seq 200000 | split -l 20 -a 3 - tree/part
+    printf 'caf\\303\\251 au\\302\\240lait' > tree/folder/text
+    """
+
+  private static func isTrace(_ text: String) -> Bool {
+    text.hasPrefix(#"{"displayTimeUnit":"ms","traceEvents":[{"#) && text.hasSuffix("]}") && !text.contains("\n")
+  }
+
+  @Test func tenThousandFiles_countsEveryWord() async throws {
+    try await Shell.open { shell in
+      _ = try await shell.run(Self.tree)
+      let outcome = try await shell.run("WordCount --limit 4 tree")
+      #expect(outcome.output == "200003 words in 10001 files\n")
+      #expect(outcome.status == 0)
+    }
+  }
+
+  @Test func invalidUTF8_isNamedAndTheRestCounted() async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("printf 'a b' > text; printf 'word \\377' > bytes; WordCount .")
+      #expect(outcome.output == "2 words in 1 file\n")
+      #expect(outcome.errors == "./bytes: is not valid UTF-8\n")
+      #expect(outcome.status == 1)
+    }
+  }
+
+  @Test func fileNameThatIsNotUTF8_isCounted() async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("mkdir tree; printf 'a b' > \"$(printf 'tree/\\377')\"; WordCount tree")
+      #expect(outcome.output == "2 words in 1 file\n")
+      #expect(outcome.status == 0)
+    }
+  }
+
+  @Test func trace_namesEveryFileAndSummarizes() async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run(
+        """
+        mkdir tree; for n in 1 2 3; do echo $n > tree/$n; done; printf 'word \\377' > tree/bytes
+        WordCount --trace trace.json tree
+        """
+      )
+      #expect(outcome.status == 1)
+      #expect(outcome.output == "3 words in 3 files\n")
+      #expect(outcome.errors.contains(#/(?m)^[0-9]+ operations in /#))
+      let trace = try await shell.run("cat trace.json").output
+      #expect(Self.isTrace(trace))
+      for name in ["chunks of tree/1", "read 1", "count 1"] { #expect(trace.contains("\"name\":\"\(name)\"")) }
+      #expect(trace.contains(#""error":"is not valid UTF-8""#))
+    }
+  }
+
+  @Test func controlCharactersInAName_doNotReachTheTerminal() async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run(
+        "mkdir tree; printf word > \"$(printf 'tree/red \\033[31m')\"; WordCount --trace trace.json tree"
+      )
+      #expect(outcome.output == "1 word in 1 file\n")
+      #expect(!outcome.errors.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\n" })
+    }
+  }
+
+  @Test func timeout_exitsWith124AndWritesTheTrace() async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("truncate -s 100G zeros; WordCount --timeout 0.5 --trace trace.json zeros")
+      #expect(outcome.status == 124)
+      #expect(outcome.errors.contains(#/(?m)^[0-9]+ operations in /#))
+      let trace = try await shell.run("cat trace.json").output
+      #expect(Self.isTrace(trace))
+      #expect(trace.contains(#""name":"CountOperation cancelled""#))
+    }
+  }
+
+  @Test func interrupt_exitsWith130AndWritesTheTrace() async throws {
+    try await Shell.open { shell in
+      // The trace file is created once the arguments have been checked, just before the signal handler is installed.
+      let outcome = try await shell.run(
+        """
+        truncate -s 100G zeros
+        WordCount --timeout 60 --trace trace.json zeros & pid=$!
+        until [ -e trace.json ]; do sleep 0.1; done
+        sleep 1; kill -INT $pid; wait $pid
+        """
+      )
+      #expect(outcome.status == 130)
+      let trace = try await shell.run("cat trace.json").output
+      #expect(Self.isTrace(trace))
+      #expect(trace.contains(#""name":"CountOperation cancelled""#))
+    }
+  }
+
+  @Test(arguments: ["> /dev/full", ">&-"])
+  func outputThatCannotBeWritten_fails(_ redirection: String) async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("echo a > text; WordCount text \(redirection)")
+      #expect(outcome.status != 0)
+      #expect(!outcome.errors.isEmpty)
+    }
+  }
+
+  @Test(arguments: ["2> /dev/full", "2>&-"])
+  func errorsThatCannotBeWritten_doNotTrap(_ redirection: String) async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("printf '\\377' > bytes; WordCount bytes \(redirection)")
+      #expect(outcome.status == 1)
+    }
+  }
+}
