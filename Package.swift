@@ -54,6 +54,7 @@ let package = Package(
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),
+    .target(name: "ExampleSupport", path: "Examples/Support", swiftSettings: settings),
     .executableTarget(
       name: "HelloWorld",
       dependencies: ["Operations"],
@@ -62,31 +63,31 @@ let package = Package(
     ),
     .executableTarget(
       name: "WordCount",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/WordCount",
       swiftSettings: settings
     ),
     .executableTarget(
       name: "Dialogs",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/Dialogs",
       swiftSettings: settings
     ),
     .executableTarget(
       name: "EchoPrinter",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/EchoPrinter",
       swiftSettings: settings
     ),
     .executableTarget(
       name: "Feed",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/Feed",
       swiftSettings: settings
     ),
     .executableTarget(
       name: "PhotoUpload",
-      dependencies: ["Operations"],
+      dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/PhotoUpload",
       swiftSettings: settings
     ),
