@@ -1,25 +1,70 @@
-/// Draws frame after frame on the main thread, as an app does, and records how that went.
+import Foundation
+
+/// A frame that was drawn.
+struct Frame: Sendable {
+  /// When the display requested the frame, since the start of the recording.
+  let start: Duration
+  /// The processor time that the main thread used since the end of the previous frame.
+  let cost: Duration
+
+  var missed: Int { Budget.missed(at: cost) }
+  /// When the display can request the next frame.
+  var end: Duration { start + Budget.frame * (missed + 1) }
+}
+
+/// Draws frame after frame on the main thread, as an app does, and measures what they cost.
 @MainActor
 final class FrameLoop {
   private let display: Display
-  private let start = ContinuousClock.now
+  private let origin = ContinuousClock.now
+  private var lastTime = Processor.mainThreadTime
   private(set) var frames: [Frame] = []
 
   init(on display: Display) { self.display = display }
 
-  /// When the next frame begins, since the beginning of the recording.
-  var next: Duration { frames.last?.end ?? .zero }
+  /// When the next frame starts, since the start of the recording. On a busy machine the main thread may be late.
+  var nextStart: Duration {
+    guard let last = frames.last else { return .zero }
+    return max(last.end, .now - origin)
+  }
 
-  /// Draws one, with work that comes before.
+  /// Draws a frame after some work.
   func draw(_ work: () -> Void = {}) async {
-    let (next, due) = (next, start + next)
-    await display.refresh(at: due)
-    let (began, processor) = (ContinuousClock.now, Processor.time)
+    let start = nextStart
+    await display.nextFrame(at: origin + start)
     work()
     Processor.work(for: Budget.drawing)
-    let (used, ended) = (Processor.time - processor, ContinuousClock.now)
-    frames.append(Frame(start: next, duration: ended - due, stolen: max(.zero, ended - began - used)))
+    let time = Processor.mainThreadTime
+    frames.append(Frame(start: start, cost: time - lastTime))
+    lastTime = time
   }
 
   func draw(frames count: Int) async { for _ in 0..<count { await draw() } }
+}
+
+/// A display that requests frames.
+@MainActor
+final class Display {
+  private let timer: any DispatchSourceTimer
+  private var waiter: CheckedContinuation<Void, Never>?
+
+  init() {
+    timer = DispatchSource.makeTimerSource(flags: .strict, queue: .main)
+    timer.setEventHandler { [unowned self] in requestFrame() }
+    timer.activate()
+  }
+
+  /// Suspends until the display requests a frame. The main thread can do other work meanwhile.
+  func nextFrame(at time: ContinuousClock.Instant) async {
+    await withCheckedContinuation { continuation in
+      waiter = continuation
+      let nanoseconds = (time - .now) / .nanoseconds(1)
+      timer.schedule(deadline: .now() + .nanoseconds(Int(nanoseconds)), leeway: .nanoseconds(0))
+    }
+  }
+
+  private func requestFrame() {
+    waiter?.resume()
+    waiter = nil
+  }
 }

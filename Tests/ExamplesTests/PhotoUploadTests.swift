@@ -6,30 +6,36 @@ struct PhotoUploadTests {
     "On a scheduler",
   ]
 
-  @Test func everyWay_isMeasuredAndDrawn() async throws {
+  /// Frames are measured in processor time, so the numbers hold on a busy machine.
+  @Test func everyWay_missesTheFramesItCosts() async throws {
     try await Shell.open { shell in
       let outcome = try await shell.run("PhotoUpload --files 20 --svg photos.svg")
       #expect(outcome.status == 0)
-      for way in Self.ways { #expect(outcome.output.contains("\n== \(way)\n")) }
-      for label in ["frames missed", "worst frame", "time to finish"] {
-        #expect(outcome.output.matches(of: try Regex("(?m)^\(label) +[0-9]")).count == 4)
+      #expect(outcome.output.contains("\nWithout photos, 0 of 30 frames were late.\n"))
+      #expect(outcome.output.contains("\nWith 3 photos in each, 20 of 20 were late.\n"))
+      let missed = try Self.ways.map { way in
+        let row = try Regex(
+          "\n== \(way)\nframes missed +([0-9]+)\nworst frame +[0-9.]+ ms\ntime to finish +[0-9.]+ s\n"
+        )
+        return try #require(try row.firstMatch(in: outcome.output)?[1].substring.flatMap { Int($0) })
       }
-      // 20 photos in one frame are 62 ms of work, which is three frames too many.
-      let atOnce = try #require(outcome.output.firstMatch(of: #/all at once\nframes missed +([0-9]+)/#))
-      #expect(try #require(Int(atOnce.output.1)) >= 3)
+      // 20 photos in one frame are 62 ms of work, which is three frames too many. Ten are 36 ms, twice.
+      #expect(missed == [3, 0, 4, 0])
       for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80) }
+      #if DEBUG
+      #expect(outcome.errors.hasPrefix("This is a debug build."))
+      #endif
+      try await checkChart("photos.svg", in: shell)
     }
   }
 
-  @Test func svg_hasAPanelForEachWay() async throws {
-    try await Shell.open { shell in
-      let svg = try await shell.run("PhotoUpload --files 20 --svg photos.svg > /dev/null; cat photos.svg").output
-      for tag in ["svg", "g", "text", "title"] {
-        let opening = svg.matches(of: try Regex("<\(tag)[ >]")).count
-        #expect(opening == svg.matches(of: try Regex("</\(tag)>")).count)
-        #expect(opening > 0)
-      }
-      #expect(svg.matches(of: #/(?m)^<g>$/#).count == Self.ways.count)
+  private func checkChart(_ name: String, in shell: Shell) async throws {
+    let svg = try await shell.run("cat \(name)").output
+    for tag in ["svg", "g", "text", "title"] {
+      let opening = svg.matches(of: try Regex("<\(tag)[ >]")).count
+      #expect(opening == svg.matches(of: try Regex("</\(tag)>")).count)
+      #expect(opening > 0)
     }
+    #expect(svg.matches(of: #/(?m)^<g>$/#).count == Self.ways.count)
   }
 }
