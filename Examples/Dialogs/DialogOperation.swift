@@ -1,11 +1,13 @@
 import Operations
 
 extension ExclusivityKey {
-  /// Whoever holds it is on the screen.
+  /// The key that the dialog on the screen holds.
   static let dialog: Self = "dialog"
 }
 
-/// Asks whether to try again. It is executing until it has been answered, and holds no thread meanwhile.
+/// Asks whether to try again.
+///
+/// The operation executes until the dialog has been answered, and occupies no thread meanwhile.
 final class DialogOperation: MainOperation, @unchecked Sendable {
   /// What could not be loaded.
   let subject: String
@@ -15,7 +17,7 @@ final class DialogOperation: MainOperation, @unchecked Sendable {
   @MainActor private(set) var wasShown = false
   @MainActor private(set) var answer: Bool?
 
-  /// - Parameter respond: Does what the answer asks for.
+  /// - Parameter respond: Carries out the answer.
   init(about subject: String, on terminal: Terminal, respond: @escaping @MainActor (_ isYes: Bool) async -> Void) {
     self.subject = subject
     self.terminal = terminal
@@ -29,7 +31,7 @@ final class DialogOperation: MainOperation, @unchecked Sendable {
     terminal.show(self)
   }
 
-  /// It has been replaced. The other one waits for this one's end.
+  /// Removes the dialog, because a newer one replaces it. The newer one starts when this one has finished.
   override func didCancel() {
     Task { @MainActor in
       terminal.dismiss(self)
@@ -37,7 +39,7 @@ final class DialogOperation: MainOperation, @unchecked Sendable {
     }
   }
 
-  /// It ends when the response has: the next dialog comes after that.
+  /// Finishes after the response, so that the next dialog appears after it.
   @MainActor func end(answering isYes: Bool) async {
     answer = isYes
     await respond(isYes)

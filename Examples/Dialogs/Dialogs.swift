@@ -1,24 +1,25 @@
-import Foundation
+import ExampleSupport
 import Operations
 
 @main
 @MainActor
 struct Dialogs {
-  private static let help = """
+  private static let usage = """
     Usage: Dialogs [wait|replace|drop]...
 
-    Starts an app that finds no network: whatever it loads fails, and wants a dialog. How these exclude each other is up
-    to the policy. Answer y or n; the end of the input means n. Without arguments all policies have their turn.
+    Starts an app without a network: four loads fail, and each asks whether to
+    try again. The dialogs exclude each other according to the policy. Answer y
+    or n; the end of the input means n. Without arguments, shows all policies.
 
-    Exit status: 2 if the arguments are wrong.
+    Exit status: 0, 1 if the output cannot be written, 2 if the arguments are
+    wrong.
     """
 
   static func main() async {
-    let arguments = CommandLine.arguments.dropFirst()
-    if arguments.contains(where: { ["--help", "-h"].contains($0) }) { return print(help) }
-    do { await launch(with: try arguments.isEmpty ? ExclusivityPolicy.allCases : arguments.map(policy)) } catch {
-      FileHandle.standardError.write(Data((error.localizedDescription + "\n").utf8))
-      exit(2)
+    await Command.run(usage: usage) { arguments in
+      let policies = try arguments.takeAll().map(policy)
+      await launch(with: policies.isEmpty ? ExclusivityPolicy.allCases : policies)
+      return 0
     }
   }
 

@@ -1,18 +1,18 @@
 import Foundation
 import Operations
 
-/// The start of an app that loads several things at once, and finds no network.
+/// The launch of an app that loads several things at once without a network.
 @MainActor
 final class Launch {
   private static let subjects = ["profile", "messages", "photos", "settings"]
 
   let policy: ExclusivityPolicy
-  /// All that have been asked for, in that order.
+  /// All dialogs of the launch, in the order in which they were added.
   private(set) var dialogs: [DialogOperation] = []
 
   private let terminal: Terminal
   private let queue = OperationQueue()
-  /// A launch has one of its own, and is not in the way of others. An app would do with the shared one.
+  /// Keeps the dialogs of one launch apart from those of the others. An app uses the shared domain.
   private let domain = ExclusivityDomain()
 
   init(policy: ExclusivityPolicy, on terminal: Terminal) {
@@ -27,8 +27,10 @@ final class Launch {
     while dialogs.contains(where: { !$0.isFinished }) { await terminal.handOverLine() }
   }
 
-  /// All fail at once. Each is looked at when the one before it has had its effect on the screen, so that what is
-  /// printed is the same every time.
+  /// Runs loads that all fail at once.
+  ///
+  /// Handles each failure after the previous one has had its effect on the screen, so that every launch prints the
+  /// same.
   private func load() async {
     let loads = Launch.subjects.map { LoadOperation($0, isNetworkUp: false) }
     queue.addOperations(loads)

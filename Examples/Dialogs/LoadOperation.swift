@@ -1,7 +1,7 @@
 import Foundation
 import Operations
 
-/// Pretends to load something.
+/// Simulates a load, which fails while there is no network.
 final class LoadOperation: AsyncOperation, @unchecked Sendable {
   let subject: String
   private let isNetworkUp: Bool

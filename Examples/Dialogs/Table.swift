@@ -1,7 +1,7 @@
 import Foundation
 import Operations
 
-/// What became of the dialogs: launches side by side.
+/// Shows what happened to the dialogs, with the launches side by side.
 @MainActor
 struct Table {
   private static let width = 14
@@ -17,7 +17,7 @@ struct Table {
     lines = [Table.line([""] + launches.map { "\($0.policy)" })] + rows
   }
 
-  /// What a row says about a dialog, if anything.
+  /// The rows, and the entry that a row has for a dialog, if any.
   private static let rows: [(title: String, entry: @MainActor (DialogOperation) -> String?)] = [
     ("shown", { $0.wasShown ? $0.subject : nil }),
     ("answered", { dialog in dialog.answer.map { "\(dialog.subject): \($0 ? "y" : "n")" } }),

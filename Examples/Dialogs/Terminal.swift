@@ -6,11 +6,14 @@ import Operations
 final class Terminal {
   private var dialog: DialogOperation?
   private var waiter: CheckedContinuation<Void, Never>?
-  /// Waits for lines on a thread of its own, for the main thread and the operations' have other things to do.
+  /// Runs `readLine`, which blocks its thread.
   private let keyboard = DispatchQueue(label: "keyboard")
 
-  /// Not with `print`, which keeps back what goes to a pipe: somebody may wait for a question there.
-  func write(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }
+  /// Prints a line at once, because the reader of a pipe answers the questions.
+  func write(_ line: String) {
+    print(line)
+    fflush(nil)
+  }
 
   func show(_ dialog: DialogOperation) {
     self.dialog = dialog
@@ -25,13 +28,13 @@ final class Terminal {
     write("\(dialog.subject): dismissed")
   }
 
-  /// Waits until there is a dialog on the screen that is not about to go. Only one task at a time may wait.
+  /// Waits until the screen shows a dialog that has not been cancelled. Only one task may wait at a time.
   func settled() async {
     if let dialog, !dialog.isCancelled { return }
     await withCheckedContinuation { waiter = $0 }
   }
 
-  /// Hands the next line to the dialog that is on the screen by then, and waits for what it does.
+  /// Reads a line, answers the dialog that is on the screen by then, and waits for the response.
   func handOverLine() async {
     await settled()
     let line = await line()
@@ -43,7 +46,7 @@ final class Terminal {
     }
   }
 
-  /// The next line, or nil at the end of the input.
+  /// Reads the next line. Returns nil at the end of the input.
   private func line() async -> String? {
     await withCheckedContinuation { continuation in
       keyboard.async { continuation.resume(returning: readLine()) }

@@ -1,15 +1,15 @@
 import Operations
 
-/// Reads the standard input, on a scheduler of its own: reading blocks, and the printer has other things to do.
+/// Reads standard input, on its own scheduler because reading blocks a thread.
 final class Keyboard: Schedulable {
   let scheduler = SerialScheduler(name: "keyboard")
 
-  /// Hands every line to the printer, up to the line “q” or the end of the input.
+  /// Sends every line to the printer, up to the line “q” or the end of the input.
   func readLines(for printer: Printer) throws {
     while let line = readLine(), line != "q" {
       if printer.schedule({ printer in printer.handle(line) }) { continue }
-      // So many lines wait that there is no room for more. Waiting needs none, and keeps the order: this line is
-      // printed after all of those. So the input may be larger than the memory.
+      // The printer's scheduler is full. `wait` needs no room in it and runs after all scheduled lines, so the order
+      // holds and the input may be larger than memory.
       try printer.wait { printer in printer.handle(line) }
     }
   }

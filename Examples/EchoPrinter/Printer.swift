@@ -1,13 +1,19 @@
+import ExampleSupport
 import Foundation
 import Operations
 
-/// Prints lines, on a scheduler in the background.
+/// How lines are printed. A `SchedulableObject` confines it to a scheduler, so the class itself needs none.
+final class Options {
+  var prefix = "out"
+}
+
+/// Prints lines, on its own scheduler.
 final class Printer: Schedulable, @unchecked Sendable {
   private static let prefixCommand = "prefix "
 
-  /// It refuses lines when so many wait: see the keyboard.
+  /// Refuses lines while 1,000 wait. `Keyboard` waits in this case.
   let scheduler = SerialScheduler(name: "printer", capacity: EventCapacity(1000, whenFull: .fail))
-  /// On the same scheduler, and therefore called directly.
+  /// Shares the printer's scheduler, so the printer calls it directly.
   private let options: SchedulableObject<Options>
   @Confined private var linesPrinted = 0
 
@@ -21,11 +27,12 @@ final class Printer: Schedulable, @unchecked Sendable {
     }
   }
 
-  /// Not with `print`, which keeps back what goes to a pipe, and says nothing when it cannot print.
+  /// Writes to the file handle, because `print` buffers its output and reports no errors.
   private func show(_ line: String) {
     let text = "\(options.object.prefix) \(line)\n"
     do { try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) } catch {
-      EchoPrinter.fail("Only \(linesPrinted) lines could be printed: \(error.localizedDescription)", status: 1)
+      Command.complain("Only \(linesPrinted) lines could be printed: \(error.localizedDescription)")
+      exit(1)
     }
     linesPrinted += 1
   }
