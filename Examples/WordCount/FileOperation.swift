@@ -1,43 +1,43 @@
 import Foundation
 import Operations
 
-/// Counts the words of a file, which may be larger than the memory.
+/// Counts the words of a file, which may be larger than memory.
 ///
 /// ```
 /// read ──▶ count ────────────▶ sum ──▶ …
 ///   └─▶ read ──▶ count ─────────┘
 /// ```
 ///
-/// Inside it is a group, in which the reading of a chunk adds the operations for the next one: the next is read while
-/// this one is counted, on as many processors as there are. No more than a few chunks are under way, for reading waits
-/// until the chunk that many before has been counted.
+/// A group inside the operation reads, counts and sums up chunks. Reading a chunk adds the operations for the next
+/// chunk, so that reading and counting run in parallel. At most four chunks are in memory, because reading a chunk
+/// depends on counting the chunk four places before it.
 final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
-  private static let chunksUnderWay = 4
+  private static let maxChunks = 4
 
-  private let path: String
+  private let path: FilePath
   private let size: Int
   private let tally: Tally
   private let tracer: OperationTracer?
   private let pipeline = GroupOperation()
 
-  // These belong to whoever adds a chunk: first this operation, then the reading of one chunk after the other.
+  // These are used by `execute`, and then by the reading of one chunk after the other, never at the same time.
   private var counts: [ResultOperation<Words>] = []
   private var total: ResultOperation<Words>?
   private var chunks = 0
 
-  /// Belongs to whoever has added up: one sum after the other.
-  private var wordsSoFar = 0
+  /// The words that are in the tally. Used by one sum after the other, never at the same time.
+  private var reportedWords = 0
 
   /// - Parameters:
-  ///   - size: How big the file is thought to be.
-  ///   - tracer: Follows what is inside, too.
-  init(path: String, size: Int, tally: Tally, tracer: OperationTracer?) {
+  ///   - size: The expected size of the file.
+  ///   - tracer: Traces the operations inside.
+  init(path: FilePath, size: Int, tally: Tally, tracer: OperationTracer?) {
     self.path = path
     self.size = size
     self.tally = tally
     self.tracer = tracer
     super.init()
-    named(path)
+    named(path.description)
     progressWeight = size
   }
 
@@ -46,7 +46,7 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
       let file = try TextFile(path: path, size: size)
       pipeline.errorPolicy = .cancelOnFailure
       pipeline.addObserver(OperationObserver(didFinish: { [self] _ in end(of: file) }))
-      // Whoever follows this operation does not know of a group that it starts by hand.
+      // The pipeline is not a member of a group, so the tracer does not find it by itself.
       if let tracer { tracer.trace(pipeline.named("chunks of \(path)"), inside: self) }
       addChunk(of: file)
       pipeline.start()
@@ -59,7 +59,7 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
 
   private func addChunk(of file: TextFile) {
     let read = ResultOperation { [self] in try readChunk(of: file) }
-    if counts.count == FileOperation.chunksUnderWay { counts.removeFirst() ==> read }
+    if counts.count == FileOperation.maxChunks { counts.removeFirst() ==> read }
     let count = read.map { try Words(in: $0.take()) }
     counts.append(count)
     var members: [Operation] = [read, count]
@@ -74,14 +74,11 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
     }
     total?.onFinish { [self] in report($0) }
     chunks += 1
-    if tracer != nil { nameForTrace(members) }
-    // Last, for the next chunk may be added at once.
+    if tracer != nil {
+      for (member, work) in zip(members, ["read", "count", "sum"]) { member.named("\(work) \(chunks)") }
+    }
+    // This comes last, because the read may start at once and add the next chunk.
     pipeline.addOperations(members)
-  }
-
-  /// What nobody sees does without names.
-  private func nameForTrace(_ members: [Operation]) {
-    for (member, work) in zip(members, ["read", "count", "sum"]) { member.named("\(work) \(chunks)") }
   }
 
   private func readChunk(of file: TextFile) throws -> TextChunk {
@@ -96,11 +93,11 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
 
   private func report(_ result: Result<Words, any Error>) {
     guard case .success(let words) = result else { return }
-    tally.change { $0.words += words.count - wordsSoFar }
-    wordsSoFar = words.count
+    tally.change { $0.words += words.count - reportedWords }
+    reportedWords = words.count
   }
 
-  // MARK: The end
+  // MARK: End
 
   private func end(of file: TextFile) {
     file.close()
@@ -108,10 +105,19 @@ final class FileOperation: ResultOperation<Words>, @unchecked Sendable {
     (counts, total) = ([], nil)
     tally.change { tally in
       if isComplete { tally.files += 1 }
-      // What is in a file that cannot be read to its end does not count.
-      if !failures.isEmpty { tally.words -= wordsSoFar }
+      // The words of a file that cannot be read completely do not count.
+      if !failures.isEmpty { tally.words -= reportedWords }
     }
     if !failures.isEmpty { return finish(with: AggregateError(failures).primary.error) }
     if isComplete, let result { finish(with: result) } else { finish() }
   }
+}
+
+/// Adds the words of a chunk to the words of the text before it.
+private final class SumOperation: ResultOperation<Words>, @unchecked Sendable {
+  // The operations that pass these values write them before this operation executes.
+  var left = Words()
+  var right = Words()
+
+  override func execute() { finish(returning: left + right) }
 }

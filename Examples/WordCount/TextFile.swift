@@ -1,30 +1,30 @@
 import Foundation
+import Synchronization
 
-/// A file that is open for reading, a chunk of whole characters at a time.
+/// A file that is open for reading, one chunk of whole characters at a time.
 ///
-/// Used by one operation after the other, never by two at once.
+/// One operation after the other uses it, never two at the same time.
 final class TextFile: @unchecked Sendable {
   private static let chunkSize = 256 * 1024
 
   private let descriptor: Int32
   private let capacity: Int
-  /// The beginning of a character whose rest is still in the file.
+  /// The start of a character whose rest has not been read.
   private var brokenCharacter: [UInt8] = []
   private(set) var bytesRead = 0
   private(set) var isAtEnd = false
 
-  /// - Parameter size: How big the file is thought to be, so that a small one gets by with a small buffer.
-  init(path: String, size: Int) throws {
-    // What was a file when its folder was listed may be a link or a pipe by now, and neither is to lead anywhere.
-    descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    if descriptor < 0 { throw Unreadable.bySystem }
+  /// - Parameter size: The expected size of the file. A small file needs a small buffer.
+  init(path: FilePath, size: Int) throws {
+    descriptor = try path.open(O_NONBLOCK)
     capacity = min(max(size + 1, 4096), TextFile.chunkSize)
   }
 
-  /// Not left to a `deinit`: a finished operation may live on for a while, and descriptors are few.
+  /// Closes the file. A `deinit` would come too late, because a group keeps finished members for a while.
   func close() { _ = Foundation.close(descriptor) }
 
-  /// Reads on. What is cut off at the end of a chunk comes with the next one; the last has all that is left.
+  /// Reads the next chunk. A character that is incomplete at its end belongs to the next chunk, except at the end of
+  /// the file.
   func read() throws -> TextChunk {
     var bytes = try readBytes()
     let length = isAtEnd ? 0 : TextFile.brokenLength(of: bytes)
@@ -38,11 +38,11 @@ final class TextFile: @unchecked Sendable {
     return try unsafe Array(unsafeUninitializedCapacity: start.count + capacity) { buffer, count in
       _ = unsafe buffer.initialize(fromContentsOf: start)
       count = start.count
-      // A read may bring less than there is. Only when it brings nothing is nothing left.
+      // A read may return less than there is. Only a read that returns nothing is the end.
       while count < buffer.count, !isAtEnd {
         let number = unsafe Foundation.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
         if number < 0, errno == EINTR { continue }
-        if number < 0 { throw Unreadable.bySystem }
+        if number < 0 { throw Unreadable.lastSystemError }
         isAtEnd = number == 0
         count += number
         bytesRead += number
@@ -50,7 +50,7 @@ final class TextFile: @unchecked Sendable {
     }
   }
 
-  /// How many bytes at the end begin a character without completing it.
+  /// Returns the number of bytes at the end that start a character without completing it.
   private static func brokenLength(of bytes: [UInt8]) -> Int {
     for (length, byte) in zip(1...3, bytes.reversed()) where byte & 0b1100_0000 != 0b1000_0000 {
       let wholeLength = byte < 0b1100_0000 ? 1 : byte < 0b1110_0000 ? 2 : byte < 0b1111_0000 ? 3 : 4
@@ -58,4 +58,36 @@ final class TextFile: @unchecked Sendable {
     }
     return 0
   }
+}
+
+/// A piece of text that passes from the operation that reads it to the operation that counts it.
+///
+/// Finished operations keep their values, and a group keeps finished members for a while. So the consumer takes the
+/// text out, and only the chunks in progress occupy memory.
+final class TextChunk: Sendable {
+  private let bytes: Mutex<[UInt8]>
+
+  init(_ bytes: [UInt8]) { self.bytes = Mutex(bytes) }
+
+  /// Returns the text, and leaves the chunk empty.
+  func take() throws -> String {
+    let bytes = bytes.withLock { bytes in
+      defer { bytes = [] }
+      return bytes
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw Unreadable("is not valid UTF-8") }
+    return text
+  }
+}
+
+/// The reason why a file or a folder could not be read. The failed operation has the name of the file or folder.
+struct Unreadable: LocalizedError {
+  let reason: String
+
+  init(_ reason: String) { self.reason = reason }
+
+  /// The error of the system call that has just failed.
+  static var lastSystemError: Unreadable { Unreadable(unsafe String(cString: strerror(errno))) }
+
+  var errorDescription: String? { reason }
 }

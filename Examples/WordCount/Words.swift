@@ -1,13 +1,13 @@
 /// The words of a piece of text: maximal runs of characters that are not white space.
 ///
-/// It remembers whether a word touches the ends, for there it may go on in the next piece.
+/// It records whether a word touches the ends, because the word may continue in the next piece.
 struct Words: Equatable, Sendable {
   private(set) var count = 0
   private var isEmpty = true
   private var beginsInWord = false
   private var endsInWord = false
 
-  /// No text.
+  /// The words of no text.
   init() {}
 
   init(in text: String) {
@@ -23,7 +23,7 @@ struct Words: Equatable, Sendable {
     endsInWord = isInWord
   }
 
-  /// The words of one text after the other. A word across the seam counts once.
+  /// Returns the words of two consecutive pieces. A word that continues from the left to the right counts once.
   static func + (left: Words, right: Words) -> Words {
     if left.isEmpty { return right }
     if right.isEmpty { return left }
@@ -33,7 +33,8 @@ struct Words: Equatable, Sendable {
     return sum
   }
 
-  /// Unicode's `White_Space`, spelt out: to look it up in `properties` takes several times as long.
+  /// Returns whether the character has the Unicode property `White_Space`. Reading `properties` takes several times as
+  /// long.
   @inline(__always)
   private static func isWhiteSpace(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {

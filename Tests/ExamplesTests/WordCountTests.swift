@@ -2,10 +2,10 @@ import Foundation
 import Testing
 
 struct WordCountTests {
-  /// 200,000 words in 10,000 files, and one more file in a folder.
+  /// 20,000 words in 1,000 files, and one more file in a folder.
   private static let tree = """
     mkdir -p tree/folder
-    seq 200000 | split -l 20 -a 3 - tree/part
+    seq 20000 | split -l 20 -a 3 - tree/part
     printf 'caf\\303\\251 au\\302\\240lait' > tree/folder/text
     """
 
@@ -13,11 +13,11 @@ struct WordCountTests {
     text.hasPrefix(#"{"displayTimeUnit":"ms","traceEvents":[{"#) && text.hasSuffix("]}") && !text.contains("\n")
   }
 
-  @Test func tenThousandFiles_countsEveryWord() async throws {
+  @Test func thousandFiles_countsEveryWord() async throws {
     try await Shell.open { shell in
       _ = try await shell.run(Self.tree)
       let outcome = try await shell.run("WordCount --limit 4 tree")
-      #expect(outcome.output == "200003 words in 10001 files\n")
+      #expect(outcome.output == "20003 words in 1001 files\n")
       #expect(outcome.status == 0)
     }
   }
@@ -31,7 +31,7 @@ struct WordCountTests {
     }
   }
 
-  @Test func fileNameThatIsNotUTF8_isCounted() async throws {
+  @Test(.enabled(if: Shell.isLinux)) func fileNameThatIsNotUTF8_isCounted() async throws {
     try await Shell.open { shell in
       let outcome = try await shell.run("mkdir tree; printf 'a b' > \"$(printf 'tree/\\377')\"; WordCount tree")
       #expect(outcome.output == "2 words in 1 file\n")
@@ -96,7 +96,7 @@ struct WordCountTests {
     }
   }
 
-  @Test(arguments: ["> /dev/full", ">&-"])
+  @Test(.enabled(if: Shell.isLinux), arguments: ["> /dev/full", ">&-"])
   func outputThatCannotBeWritten_fails(_ redirection: String) async throws {
     try await Shell.open { shell in
       let outcome = try await shell.run("echo a > text; WordCount text \(redirection)")
@@ -105,11 +105,12 @@ struct WordCountTests {
     }
   }
 
-  @Test(arguments: ["2> /dev/full", "2>&-"])
+  @Test(.enabled(if: Shell.isLinux), arguments: ["2> /dev/full", "2>&-"])
   func errorsThatCannotBeWritten_doNotTrap(_ redirection: String) async throws {
     try await Shell.open { shell in
-      let outcome = try await shell.run("printf '\\377' > bytes; WordCount bytes \(redirection)")
+      let outcome = try await shell.run("printf '\\377' > bytes; WordCount --trace trace.json bytes \(redirection)")
       #expect(outcome.status == 1)
+      #expect(Self.isTrace(try await shell.run("cat trace.json").output))
     }
   }
 }

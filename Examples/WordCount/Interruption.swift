@@ -1,6 +1,0 @@
-import Foundation
-
-/// Ctrl-C.
-struct Interruption: LocalizedError {
-  var errorDescription: String? { "interrupted" }
-}
