@@ -37,17 +37,17 @@ struct EchoPrinterTests {
     }
   }
 
-  @Test func aHundredThousandLines_keepTheirOrder_everyTime() async throws {
+  @Test func twentyThousandLines_keepTheirOrder_everyTime() async throws {
     try await Shell.open { shell in
-      _ = try await shell.run("seq 100000 | sed 's/^/out /' > expected")
+      _ = try await shell.run("seq 20000 | sed 's/^/out /' > expected")
       for _ in 0..<5 {
-        let outcome = try await shell.run("seq 100000 | EchoPrinter | cmp - expected")
+        let outcome = try await shell.run("seq 20000 | EchoPrinter | cmp - expected")
         #expect(outcome.status == 0)
       }
     }
   }
 
-  @Test func outputThatCannotBeWritten_fails() async throws {
+  @Test(.enabled(if: Shell.isLinux)) func outputThatCannotBeWritten_fails() async throws {
     try await Shell.open { shell in
       let outcome = try await shell.run("echo a | EchoPrinter > /dev/full")
       #expect(outcome.status == 1)

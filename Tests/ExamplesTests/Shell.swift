@@ -1,9 +1,9 @@
 import Foundation
 
-/// Runs a command line the way a user would: in `sh`, with the built examples in the search path.
+/// Runs command lines as a user does: in `sh`, with the built examples in the search path.
 ///
-/// Input and output go through files, because a pipe that nobody reads blocks its writer. `popen` instead of Foundation's
-/// `Process`, which is never released on Linux (Swift 6.3.1) and so fails the leak check.
+/// Output goes to files, because a full pipe blocks its writer. The shell starts with `popen`, because Foundation's
+/// `Process` is never released on Linux (Swift 6.3.1) and so fails the leak check.
 struct Shell {
   /// What a command line printed, and its exit status.
   struct Outcome: Sendable {
@@ -17,24 +17,29 @@ struct Shell {
     Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL.deletingLastPathComponent()
     ?? Bundle.main.bundleURL
 
-  /// An empty folder in which the command lines run. It is removed by ``close()``.
-  let folder: URL
+  /// Whether there is a `/dev/full` and file names need not be UTF-8.
+  static let isLinux = FileManager.default.fileExists(atPath: "/dev/full")
 
-  init() throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "examples-\(UUID().uuidString)")
+  /// The folder of the command lines and their results.
+  private let root: URL
+  /// The folder in which the command lines run.
+  private var folder: URL { root.appending(path: "files") }
+
+  private init() throws {
+    root = FileManager.default.temporaryDirectory.appending(path: "examples-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
-  /// Calls `body` with a shell of its own, and removes its folder afterwards.
+  /// Calls `body` with a shell in an empty folder, and removes the folder afterwards.
   static func open<Result>(_ body: (Shell) async throws -> Result) async throws -> Result {
     let shell = try Shell()
-    defer { try? FileManager.default.removeItem(at: shell.folder) }
+    defer { try? FileManager.default.removeItem(at: shell.root) }
     return try await body(shell)
   }
 
-  /// Runs a command line and waits for its end, without blocking a thread of the tasks.
+  /// Runs a command line and suspends until its end.
   func run(_ command: String) async throws -> Outcome {
-    let results = folder.appending(path: ".results-\(UUID().uuidString)")
+    let results = root.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: results, withIntermediateDirectories: true)
     let (output, errors) = (results.appending(path: "output"), results.appending(path: "errors"))
     let script = """
@@ -50,7 +55,7 @@ struct Shell {
     return Outcome(status: (status >> 8) & 0xFF, output: try Self.text(of: output), errors: try Self.text(of: errors))
   }
 
-  /// Not `String(contentsOf:)`, which leaks a page for an empty file on Linux.
+  /// Reads a file. `String(contentsOf:)` leaks a page for an empty file on Linux.
   private static func text(of file: URL) throws -> String {
     String(decoding: try FileHandle(forReadingFrom: file).readToEnd() ?? Data(), as: UTF8.self)
   }

@@ -5,8 +5,8 @@ struct Transcripts {
   private let outputs: [String: String]
 
   init() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let page = try String(contentsOf: root.appending(path: "Examples/README.md"), encoding: .utf8)
+    let file = URL(filePath: #filePath).appending(path: "../../../Examples/README.md").standardized
+    let page = try String(contentsOf: file, encoding: .utf8)
     var outputs: [String: String] = [:]
     var command: String?
     for line in page.split(separator: "\n", omittingEmptySubsequences: false) {

@@ -1,14 +1,15 @@
 import Testing
 
-/// Every example answers wrong arguments in the same way: a sentence and the usage on standard error, nothing on standard
-/// output, and exit status 2.
+/// Every example answers wrong arguments in the same way: a sentence and the usage on standard error, nothing on
+/// standard output, and exit status 2.
 struct UsageTests {
   @Test(
     arguments: [
       "WordCount", "WordCount nowhere", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
       "WordCount --trace nowhere/trace.json .", "WordCount . .", "WordCount --draw .",
-      "Dialogs push", "EchoPrinter loudly", "Feed --frames none", "Feed --draw",
-      "PhotoUpload --files none", "PhotoUpload --svg nowhere/photos.svg", "PhotoUpload --photos 20",
+      "Dialogs push", "EchoPrinter loudly", "Feed --frames none", "Feed --frames", "Feed --draw",
+      "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --svg nowhere/photos.svg",
+      "PhotoUpload --photos 20",
     ]
   )
   func wrongArguments_explainTheUsage(_ command: String) async throws {
@@ -17,21 +18,38 @@ struct UsageTests {
       let outcome = try await shell.run(command)
       #expect(outcome.status == 2)
       #expect(outcome.output.isEmpty)
-      let sentence = try #require(outcome.errors.split(separator: "\n").first)
-      #expect(sentence.hasSuffix("."))
-      #expect(outcome.errors.contains("\nUsage: \(name)"))
+      let lines = outcome.errors.split(separator: "\n", omittingEmptySubsequences: false)
+      try #require(lines.count > 3)
+      #expect(lines[0].hasSuffix("."))
+      #expect(lines[1].isEmpty)
+      #expect(lines[2].hasPrefix("Usage: \(name)"))
+      let help = try await shell.run("\(name) --help").output
+      #expect(outcome.errors == "\(lines[0])\n\n\(help)")
     }
   }
 
-  @Test(arguments: ["WordCount", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"])
+  private static let names = ["WordCount", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"]
+
+  @Test(arguments: names)
   func help_printsTheUsage(_ name: String) async throws {
     try await Shell.open { shell in
       let outcome = try await shell.run("\(name) --help")
       #expect(outcome.status == 0)
       #expect(outcome.output.hasPrefix("Usage: \(name)"))
       #expect(outcome.errors.isEmpty)
-      // Fits a terminal.
-      for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80) }
+      for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80, "A terminal has 80 columns.") }
+    }
+  }
+
+  @Test(
+    .enabled(if: Shell.isLinux),
+    arguments: names.map { "\($0) --help" } + ["Dialogs < /dev/null", "Feed --frames 2", "PhotoUpload --files 1"]
+  )
+  func outputThatCannotBeWritten_fails(_ command: String) async throws {
+    try await Shell.open { shell in
+      let outcome = try await shell.run("\(command) > /dev/full")
+      #expect(outcome.status == 1)
+      #expect(outcome.errors.contains("Standard output could not be written"))
     }
   }
 }
