@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 import Operations
 
@@ -12,7 +13,8 @@ final class Terminal {
   /// Prints a line at once, because the reader of a pipe answers the questions.
   func write(_ line: String) {
     print(line)
-    fflush(nil)
+    // The program reports at its end whether it could write.
+    try? Command.flush()
   }
 
   func show(_ dialog: DialogOperation) {

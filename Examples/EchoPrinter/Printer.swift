@@ -27,11 +27,10 @@ final class Printer: Schedulable, @unchecked Sendable {
     }
   }
 
-  /// Writes to the file handle, because `print` buffers its output and reports no errors.
   private func show(_ line: String) {
-    let text = "\(options.object.prefix) \(line)\n"
-    do { try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) } catch {
-      Command.complain("Only \(linesPrinted) lines could be printed: \(error.localizedDescription)")
+    print(options.object.prefix, line)
+    do { try Command.flush() } catch {
+      Command.complain("\(error.localizedDescription) \(linesPrinted) lines were printed.")
       exit(1)
     }
     linesPrinted += 1

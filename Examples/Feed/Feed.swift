@@ -55,7 +55,7 @@ struct Feed {
   private static func printReport(_ report: Report, titled title: String) -> Bool {
     print("== \(title)")
     for line in report.lines { print(line) }
-    fflush(nil)
+    try? Command.flush()
     for problem in report.problems { Command.complain("\(title): \(problem)") }
     return report.problems.isEmpty
   }

@@ -86,7 +86,7 @@ struct PhotoUpload {
       print(label.padding(toLength: 16, withPad: " ", startingAt: 0) + value)
     }
     for line in TerminalChart(of: recording, width: Command.width).lines { print(line) }
-    fflush(nil)
+    try? Command.flush()
     return recording
   }
 }

@@ -12,6 +12,7 @@ package enum Command {
     var status: Int32 = 0
     do {
       if arguments.wantsHelp { print(usage) } else { status = try await body(&arguments) }
+      try flush()
     } catch let error as UsageError {
       complain("\(error.localizedDescription)\n\n\(usage)")
       status = 2
@@ -19,14 +20,14 @@ package enum Command {
       complain(error.localizedDescription)
       status = 1
     }
-    // `print` buffers its output and reports no errors.
-    let isFlushed = fflush(nil) == 0
-    if unsafe !isFlushed || ferror(stdout) != 0 {
-      let reason = isFlushed ? "" : unsafe ": " + String(cString: strerror(errno))
-      complain("Standard output could not be written\(reason).")
-      exit(1)
-    }
     exit(status)
+  }
+
+  /// Writes the output that `print` has buffered, and throws if any output could not be written.
+  package static func flush() throws {
+    // `fflush(nil)` would also wait for a thread that reads standard input.
+    if unsafe fflush(stdout) != 0 { throw OutputError(reason: unsafe ": " + String(cString: strerror(errno))) }
+    if unsafe ferror(stdout) != 0 { throw OutputError(reason: "") }
   }
 
   /// Prints a message on standard error, if standard error can be written.
@@ -52,4 +53,10 @@ package enum Command {
     repeat { descriptor = unsafe open("/dev/null", O_RDONLY) } while (0...STDERR_FILENO).contains(descriptor)
     close(descriptor)
   }
+}
+
+private struct OutputError: LocalizedError {
+  let reason: String
+
+  var errorDescription: String? { "Standard output could not be written\(reason)." }
 }

@@ -4,7 +4,7 @@ struct HelloWorldTests {
   @Test func printsWhatThePageShows_everyTime() async throws {
     let expected = try #require(try Transcripts()["swift run HelloWorld"])
     try await Shell.open { shell in
-      for _ in 0..<20 {
+      for _ in 0..<10 {
         let outcome = try await shell.run("HelloWorld")
         #expect(outcome.output == expected)
         #expect(outcome.status == 0)
