@@ -17,24 +17,23 @@ struct Frame: Sendable {
 final class FrameLoop {
   private let display: Display
   private let origin = ContinuousClock.now
-  private var lastTime = Processor.mainThreadTime
+  private var lastTime = ProcessorClock.main.read()
   private(set) var frames: [Frame] = []
 
   init(on display: Display) { self.display = display }
 
-  /// When the next frame starts, since the start of the recording. On a busy machine the main thread may be late.
-  var nextStart: Duration {
-    guard let last = frames.last else { return .zero }
-    return max(last.end, .now - origin)
-  }
+  /// When the next frame starts, since the start of the recording. On a busy machine it is drawn later, as soon as
+  /// possible.
+  var nextStart: Duration { frames.last?.end ?? .zero }
 
   /// Draws a frame after some work.
   func draw(_ work: () -> Void = {}) async {
     let start = nextStart
     await display.nextFrame(at: origin + start)
+    ProcessorClock.main.read()
     work()
-    Processor.work(for: Budget.drawing)
-    let time = Processor.mainThreadTime
+    ProcessorClock.main.work(for: Budget.drawing)
+    let time = ProcessorClock.main.read()
     frames.append(Frame(start: start, cost: time - lastTime))
     lastTime = time
   }

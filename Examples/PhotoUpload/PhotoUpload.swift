@@ -64,7 +64,9 @@ struct PhotoUpload {
     let idle = await frames(30) {}
     print("Without photos, \(idle.count { $0.missed > 0 }) of \(idle.count) frames were late.")
     let size = Budget.photosPerFrame + 1
-    let full = await frames(20) { for number in 0..<size { Photo(number: number).prepare() } }
+    let full = await frames(20) {
+      for number in 0..<size { Photo(number: number).prepare(measuredBy: &ProcessorClock.main) }
+    }
     print("With \(size) photos in each, \(full.count { $0.missed > 0 }) of \(full.count) were late.")
     var recordings: [Recording] = []
     for pace in [Pace.atOnce, .batches(of: Budget.photosPerFrame), .portions(of: photos.count)] {

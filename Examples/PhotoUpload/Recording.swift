@@ -5,7 +5,7 @@ struct Recording: Sendable {
 
   let title: String
   let frames: [Frame]
-  /// The time until a frame showed that all photos are prepared.
+  /// The time on the display until a frame showed that all photos are prepared.
   let time: Duration
 
   /// The length of the recording.
@@ -46,10 +46,9 @@ struct Timeline {
   init(of frames: [Frame], over length: Duration, columns count: Int) {
     var columns = Array(repeating: Duration.zero, count: count)
     let width = length / count
-    let ends = frames.dropFirst().map(\.start) + frames.suffix(1).map(\.end)
-    for (frame, end) in zip(frames, ends) {
+    for frame in frames {
       let first = min(max(0, Int(frame.start / width)), count - 1)
-      let last = min(max(first + 1, Int(end / width)), count)
+      let last = min(max(first + 1, Int(frame.end / width)), count)
       for column in first..<last { columns[column] = max(columns[column], frame.cost) }
     }
     self.columns = columns

@@ -31,7 +31,7 @@ final class MainThreadUpload: Upload {
 
   func work(at elapsed: Duration) {
     let count = pace.count(at: elapsed, prepared: preparedCount, of: photos.count)
-    for photo in photos[preparedCount...].prefix(count) { photo.prepare() }
+    for photo in photos[preparedCount...].prefix(count) { photo.prepare(measuredBy: &ProcessorClock.main) }
     preparedCount += count
   }
 }
@@ -86,8 +86,18 @@ final class ScheduledUpload: Upload {
     // One event schedules the others, so that the main thread spends no time on them.
     scheduler.schedule { [self] in
       for photo in photos {
-        scheduler.schedule({ photo.prepare() }, deliverOn: .main) { [self] _ in preparedCount += 1 }
+        scheduler.schedule({ ScheduledUpload.prepare(photo) }, deliverOn: .main) { [self] _ in didPreparePhoto() }
       }
     }
+  }
+
+  private nonisolated static func prepare(_ photo: Photo) {
+    var clock = ProcessorClock()
+    photo.prepare(measuredBy: &clock)
+  }
+
+  private func didPreparePhoto() {
+    preparedCount += 1
+    ProcessorClock.main.read()
   }
 }

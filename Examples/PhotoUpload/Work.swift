@@ -1,6 +1,6 @@
 import Foundation
 
-/// The time available in a frame, and what has to be done in it.
+/// The time available in a frame, and the work to do in it.
 enum Budget {
   /// The time from one frame of the display to the next.
   static let frame = Duration.seconds(1) / 60
@@ -33,40 +33,45 @@ struct Photo: Sendable {
   let number: Int
 
   /// Takes as much processor time as reading, scaling and encoding a photo.
-  func prepare() { Processor.work(for: Budget.photo) }
+  func prepare(measuredBy clock: inout ProcessorClock) { clock.work(for: Budget.photo) }
 }
 
-/// Processor time, which other programs on the machine do not change.
-enum Processor {
-  /// A step of work takes a few microseconds. The hypervisor of a virtual machine causes longer ones, because the
-  /// clocks of the machine do not stop while it runs something else.
+/// Measures the processor time that a thread uses, which other programs on the machine do not change.
+///
+/// Every step between two readings is short. A long step is an interruption by the hypervisor of a virtual machine,
+/// which the machine takes for processor time of the thread, or a change of the thread, because on Linux any thread may
+/// run the main queue. So a step counts at most half a millisecond.
+struct ProcessorClock {
   private static let longestStep = Duration.microseconds(500)
 
-  @MainActor private static var interruptions = Duration.zero
+  @MainActor static var main = ProcessorClock()
 
-  /// The processor time that the main thread has used.
-  @MainActor static var mainThreadTime: Duration { time - interruptions }
+  private var used = Duration.zero
+  private var last = ProcessorClock.threadTime
 
-  /// The processor time that the current thread has used.
-  private static var time: Duration {
+  /// Returns the processor time since the clock was created.
+  @discardableResult
+  mutating func read() -> Duration {
+    let now = ProcessorClock.threadTime
+    used += min(max(now - last, .zero), ProcessorClock.longestStep)
+    last = now
+    return used
+  }
+
+  /// Computes until the thread has used this much processor time.
+  mutating func work(for duration: Duration) {
+    let end = read() + duration
+    var number: UInt64 = 1
+    // The number is part of the condition so that the compiler keeps the computation.
+    while read() < end || number == 0 {
+      for _ in 0..<500 { number = number &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407 }
+    }
+  }
+
+  private static var threadTime: Duration {
     var time = timespec()
     unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-  }
-
-  /// Computes until the current thread has used this much processor time.
-  static func work(for duration: Duration) {
-    var (last, rest) = (time, duration)
-    var number: UInt64 = 1
-    // The number is part of the condition so that the compiler keeps the computation.
-    while rest > .zero || number == 0 {
-      for _ in 0..<500 { number = number &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407 }
-      let now = time
-      let step = min(now - last, longestStep)
-      let interruption = now - last - step
-      if interruption > .zero, Thread.isMainThread { MainActor.assumeIsolated { interruptions += interruption } }
-      (last, rest) = (now, rest - step)
-    }
   }
 }
 
