@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// A file that is open for reading, one chunk of whole characters at a time.
 ///
@@ -64,16 +63,17 @@ final class TextFile: @unchecked Sendable {
 ///
 /// Finished operations keep their values, and a group keeps finished members for a while. So the consumer takes the
 /// text out, and only the chunks in progress occupy memory.
-final class TextChunk: Sendable {
-  private let bytes: Mutex<[UInt8]>
+final class TextChunk: @unchecked Sendable {
+  private let lock = NSLock()
+  private var bytes: [UInt8]
 
-  init(_ bytes: [UInt8]) { self.bytes = Mutex(bytes) }
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
 
   /// Returns the text, and leaves the chunk empty.
   func take() throws -> String {
-    let bytes = bytes.withLock { bytes in
-      defer { bytes = [] }
-      return bytes
+    let bytes = lock.withLock {
+      defer { self.bytes = [] }
+      return self.bytes
     }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw Unreadable("is not valid UTF-8") }
     return text

@@ -2,31 +2,32 @@ import Foundation
 import Testing
 
 struct WordCountTests {
-  /// 20,000 words in 1,000 files, and one more file in a folder.
-  private static let tree = """
-    mkdir -p tree/folder
-    seq 20000 | split -l 20 -a 3 - tree/part
-    printf 'caf\\303\\251 au\\302\\240lait' > tree/folder/text
-    """
-
   private static func isTrace(_ text: String) -> Bool {
     text.hasPrefix(#"{"displayTimeUnit":"ms","traceEvents":[{"#) && text.hasSuffix("]}") && !text.contains("\n")
   }
 
   @Test func thousandFiles_countsEveryWord() async throws {
     try await Shell.open { shell in
-      _ = try await shell.run(Self.tree)
-      let outcome = try await shell.run("WordCount --limit 4 tree")
-      #expect(outcome.output == "20003 words in 1001 files\n")
+      let outcome = try await shell.run(
+        "mkdir tree; seq 20000 | split -l 20 -a 3 - tree/part; WordCount --limit 4 tree"
+      )
+      #expect(outcome.output == "20000 words in 1000 files\n")
       #expect(outcome.status == 0)
     }
   }
 
-  @Test func invalidUTF8_isNamedAndTheRestCounted() async throws {
+  @Test func invalidUTF8_printsWhatThePageShows() async throws {
+    let expected = try #require(try Transcripts()["swift run WordCount --limit 4 texts"])
     try await Shell.open { shell in
-      let outcome = try await shell.run("printf 'a b' > text; printf 'word \\377' > bytes; WordCount .")
-      #expect(outcome.output == "2 words in 1 file\n")
-      #expect(outcome.errors == "./bytes: is not valid UTF-8\n")
+      let outcome = try await shell.run(
+        """
+        mkdir -p texts/folder; seq 2000 | split -l 20 - texts/part
+        printf 'caf\\303\\251 au\\302\\240lait' > texts/folder/text; printf 'word \\377' > texts/folder/bytes
+        WordCount --limit 4 texts
+        """
+      )
+      #expect(outcome.errors + outcome.output == expected)
+      #expect(outcome.output.hasSuffix(" files\n"))
       #expect(outcome.status == 1)
     }
   }
