@@ -1,4 +1,4 @@
-/// An operation whose work is a block that sees to `finish()` itself.
+/// An operation that runs a block, which calls `finish` when its work is done.
 ///
 /// ```swift
 /// let upload = AsyncBlockOperation { operation in
@@ -8,14 +8,15 @@
 /// }
 /// ```
 ///
-/// The block is called once at most, on the thread that starts the operation, and is released when it has returned or
-/// the operation has finished without it.
+/// The block is called at most once, on the thread that starts the operation. It is released when it has returned, or when
+/// the operation has finished without executing.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
-  /// Taken by execution or, if that never comes, by the end: the lifecycle sees to it that there is only one of them.
+  /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?
 
-  /// - Parameter block: Begins the work, on the thread that starts the operation. It sees to it that `finish` is
-  ///   called, there or later, on any thread. Released when it has been called, or never will be.
+  /// Creates an operation that runs `block`.
+  ///
+  /// - Parameter block: Starts the work, and calls `finish` on the operation, at once or later, on any thread.
   public init(_ block: @escaping @Sendable (AsyncBlockOperation) -> Void) {
     self.block = block
     super.init()

@@ -1,16 +1,18 @@
-/// Executes for a given time, and does nothing.
+/// An operation that finishes after a delay.
 ///
 /// ```swift
 /// request ==> DelayOperation(.seconds(1)) ==> nextRequest
 /// ```
 ///
-/// It holds no thread, follows the operation's ``AsyncOperation/clock``, and ends at once when it is cancelled. A
-/// duration that is not positive is over at once.
+/// The delay is measured by the operation's ``AsyncOperation/clock``, starts with execution, and blocks no thread.
+/// Cancelling the operation finishes it at once.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
   private let timer = Locked<ClockTimer?>(nil)
 
-  /// - Parameter duration: From the beginning of execution. None, or less than none, is over at once.
+  /// Creates an operation that executes for `duration`.
+  ///
+  /// - Parameter duration: The delay from the start of execution. If it is not positive, the operation finishes at once.
   public init(_ duration: Duration) {
     self.duration = duration
     super.init()
@@ -20,7 +22,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
     if duration <= .zero { return finish() }
     let timer = ClockTimer.start(after: duration, on: clock) { self.finish() }
     self.timer.withLock { $0 = timer }
-    // It may have been ended meanwhile.
+    // The operation may have finished before the timer was stored.
     if !isExecuting { timer.cancel() }
   }
 

@@ -1,18 +1,19 @@
-/// A value that one operation is to give to another just before that executes.
+/// Passes the value of a producer to a consumer, just before the consumer executes.
 ///
-/// Its closures refer to neither: the ledger lets go of long chains without recursion, and closures would not.
+/// The closures capture neither operation. A long chain of operations is released without recursion, which captured
+/// references would prevent.
 struct HandOver: Sendable {
   let producer: AsyncOperation
-  /// The consumer does not execute without the value.
+  /// Whether the consumer needs the value to execute.
   let isRequired: Bool
-  /// Why there is no value.
+  /// Returns the reason why there is no value, or nil if there is one.
   let obstacle: @Sendable (_ producer: AsyncOperation) -> (any Error)?
-  /// Gives the value to the consumer, if there is one.
+  /// Writes the value, if there is one, to the consumer.
   let transfer: @Sendable (_ producer: AsyncOperation, _ consumer: AsyncOperation) -> Void
 
   func carryOut(to consumer: AsyncOperation) { transfer(producer, consumer) }
 
-  /// Why a consumer that cannot do without the value does not get it.
+  /// The missing value, if the consumer needs it.
   var missingInput: MissingInput? {
     guard isRequired, let cause = obstacle(producer) else { return nil }
     return MissingInput(producer: producer, cause: cause)

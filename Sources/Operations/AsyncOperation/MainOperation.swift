@@ -1,5 +1,6 @@
-/// An operation whose work belongs on the main actor, whatever queue or group it is in: a dialog, say, that is
-/// executing until it has been answered.
+/// An operation that executes on the main actor, in any queue or group.
+///
+/// Use it for work that belongs to the user interface. A dialog, for example, executes until it is answered:
 ///
 /// ```swift
 /// final class Alert: MainOperation, @unchecked Sendable {
@@ -13,14 +14,15 @@
 /// }
 /// ```
 ///
-/// In a module that is main-actor by default the class is `nonisolated`, and the override says `@MainActor` again.
+/// In a module with main-actor isolation by default, declare the subclass `nonisolated` and the override `@MainActor`.
 ///
-/// It needs a main thread that goes on: the run loop of an app, `dispatchMain()`, or a `main` that is asynchronous.
+/// The main thread must process its queue: in the run loop of an app, in `dispatchMain()`, or in an asynchronous `main`.
 open class MainOperation: AsyncOperation, @unchecked Sendable {
-  /// Begins the work. Call `finish` from any thread when it is done, once, here or later.
+  /// Starts the work. Call `finish` on any thread when the work is done.
   ///
-  /// Called once at most, on the main actor, soon after execution has begun; not if the operation has been cancelled or
-  /// finished meanwhile. So ``AsyncOperation/didCancel()`` may come first. The default finishes at once.
+  /// Called at most once, on the main actor, soon after execution has started. It is not called if the operation has been
+  /// cancelled or finished in between, so ``AsyncOperation/didCancel()`` may be called before it. The default
+  /// implementation finishes the operation.
   @MainActor open func executeOnMain() { finish() }
 
   public final override func execute() {

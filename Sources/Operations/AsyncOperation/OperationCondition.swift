@@ -1,8 +1,8 @@
 import Foundation
 
-/// What has to be the case for an operation to execute.
+/// A condition that must be met for an operation to execute.
 ///
-/// Evaluated when everything the operation waits for has finished, and before it executes:
+/// An operation evaluates its conditions when all of its dependencies have finished, before it executes:
 ///
 /// ```swift
 /// upload.addCondition(
@@ -12,23 +12,25 @@ import Foundation
 /// )
 /// ```
 ///
-/// An operation whose condition is not met does not execute: it finishes with ``OperationError/Code/conditionFailed``,
-/// which names the condition and carries the error it threw.
+/// If a condition is not met, the operation finishes without executing. Its error has the code
+/// ``OperationError/Code/conditionFailed``, names the condition, and contains the error that the condition threw.
 public struct OperationCondition: Sendable {
-  /// What errors call the condition.
+  /// The name that errors use for the condition.
   public let name: String
   let evaluate: @Sendable (AsyncOperation) async throws -> Void
 
+  /// Creates a condition.
+  ///
   /// - Parameters:
-  ///   - name: What errors call it.
-  ///   - evaluate: Throws if the condition is not met. It may wait, which holds no thread, and is cancelled with the
-  ///     operation, which does not wait for it to return.
+  ///   - name: The name that errors use for the condition.
+  ///   - evaluate: Throws an error if the condition is not met. It runs in a task that is cancelled with the operation.
+  ///     A cancelled operation does not wait for it to return.
   public init(name: String, _ evaluate: @escaping @Sendable (AsyncOperation) async throws -> Void) {
     self.name = name
     self.evaluate = evaluate
   }
 
-  /// No operation that this one waits for has an error. What a plain Foundation operation met with is not known.
+  /// Met if no dependency has an error. A plain Foundation operation has none, because it reports no outcome.
   public static var noFailedDependencies: Self {
     Self(name: "no failed dependencies") { operation in
       let failed = operation.dependencies.compactMap { $0 as? AsyncOperation }.filter { !$0.errors.isEmpty }
@@ -37,7 +39,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// No operation that this one waits for was cancelled, plain Foundation operations included.
+  /// Met if no dependency was cancelled, including plain Foundation operations.
   public static var noCancelledDependencies: Self {
     Self(name: "no cancelled dependencies") { operation in
       let cancelled = operation.dependencies.filter(\.isCancelled)
@@ -47,7 +49,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if `condition` is not.
+  /// Met if `condition` is not met.
   public static func not(_ condition: Self) -> Self {
     Self(name: "not \(condition.name)") { operation in
       do { try await condition.evaluate(operation) } catch { return }
@@ -55,7 +57,8 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if one of the conditions is; they are evaluated in order, up to that one. Of none, none is met.
+  /// Met if one of `conditions` is met. They are evaluated in order, up to the first that is met. Not met for an empty
+  /// list.
   public static func any(_ conditions: Self...) -> Self {
     Self(name: "any of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       var causes: [any Error] = []
@@ -66,14 +69,15 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if all of the conditions are; they are evaluated in order, up to the first that is not. Without any it is met.
+  /// Met if all of `conditions` are met. They are evaluated in order, up to the first that is not met. Met for an empty
+  /// list.
   public static func all(_ conditions: Self...) -> Self {
     Self(name: "all of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       for condition in conditions { try await condition.evaluate(operation) }
     }
   }
 
-  /// The error of an operation that did not execute because of this condition.
+  /// Returns the error of an operation that did not execute because of this condition.
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
     let message = "\(operation.quotedName) was not executed, for its condition “\(name)” is not met"

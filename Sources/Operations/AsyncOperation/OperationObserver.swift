@@ -1,25 +1,27 @@
-/// Closures that hear of the stations of an operation's life.
+/// Closures that are called at the lifecycle events of an operation.
 ///
-/// Closures rather than a protocol with default bodies, so that no hook can be misspelt and silently never fire.
+/// An observer is made of closures instead of protocol methods with default bodies, because a misspelt method would
+/// silently never be called.
 ///
 /// ```swift
 /// operation.addObserver(OperationObserver(didFinish: { print($0.name ?? "?", "is done") }))
 /// ```
 ///
-/// The operation lets go of its observers when it has finished, so a closure may refer to the operation.
+/// An operation releases its observers when it has finished, so a closure may refer to the operation.
 public struct OperationObserver: Sendable {
   let didStart: (@Sendable (AsyncOperation) -> Void)?
   let didCancel: (@Sendable (AsyncOperation) -> Void)?
   let didFinish: (@Sendable (AsyncOperation) -> Void)?
 
+  /// Creates an observer.
+  ///
   /// - Parameters:
-  ///   - didStart: Called when execution begins, on the thread that executes, before `execute()`. Not called for an
-  ///     operation that never executes.
-  ///   - didCancel: Called once, on the cancelling thread, also when the operation has not started yet; before the
-  ///     operation's own ``AsyncOperation/didCancel()``, which may finish it, and before a group's members are
-  ///     cancelled.
-  ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, also when the operation was
-  ///     cancelled. Operations that wait for this one through the toolkit start after the observers have heard of it.
+  ///   - didStart: Called when execution starts, on the executing thread, before `execute()`. Not called for an operation
+  ///     that never executes. An operation that is cancelled or finished by this closure does not execute.
+  ///   - didCancel: Called once, on the cancelling thread, even before the operation has started. It is called before the
+  ///     operation's ``AsyncOperation/didCancel()`` and before the members of a group are cancelled.
+  ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, even if the operation was cancelled.
+  ///     An `AsyncOperation` that depends on this one starts after the closure has returned.
   public init(
     didStart: (@Sendable (AsyncOperation) -> Void)? = nil,
     didCancel: (@Sendable (AsyncOperation) -> Void)? = nil,

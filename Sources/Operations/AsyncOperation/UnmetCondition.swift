@@ -1,4 +1,4 @@
-/// Why a condition is not met, in words, and the errors that are to blame.
+/// The reason why a condition is not met, and the errors that caused it.
 struct UnmetCondition: Error {
   let reason: String
   let causes: [any Error]
@@ -8,7 +8,7 @@ struct UnmetCondition: Error {
     self.causes = causes
   }
 
-  /// What a condition threw: one of these, or an error of the user's.
+  /// Wraps an error that a condition threw, unless it is an `UnmetCondition` already.
   init(_ error: any Error) {
     self = error as? UnmetCondition ?? UnmetCondition(reason: describe(error), causes: [error])
   }

@@ -1,14 +1,14 @@
-/// An operation that takes a value, which another one may pass to it: see <doc:PassingData>.
+/// An operation with an input value, which another operation can pass to it. See <doc:PassingData>.
 public protocol InputOperation<Input>: AsyncOperation {
-  /// What the operation works on.
+  /// The type of the input value.
   associatedtype Input: Sendable
 
-  /// What to work with. Set before the operation executes, on the thread on which it does.
+  /// The input value. A passed value is set before the operation executes, on the executing thread.
   var input: Input? { get set }
 }
 
 extension AsyncOperation {
-  /// The error of an operation that nobody has given an input.
+  /// The error of an operation whose input was never set.
   var inputMissingError: OperationError {
     OperationError(
       .inputUnavailable,

@@ -1,9 +1,7 @@
-/// What becomes of an operation if a value that was to be passed to it is not to be had, because the operation that
-/// should have produced it failed, was cancelled, or finished without one.
+/// What happens to a consumer when its producer failed, was cancelled, or finished without a value.
 public enum InputPolicy: Sendable {
-  /// It is cancelled, with ``OperationError/Code/inputUnavailable``, and so are those that wait for its value. The
-  /// default.
+  /// The consumer is cancelled with ``OperationError/Code/inputUnavailable``, and so are its own consumers. The default.
   case required
-  /// It executes without.
+  /// The consumer executes without the value.
   case optional
 }

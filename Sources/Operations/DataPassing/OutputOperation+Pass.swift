@@ -1,53 +1,65 @@
 extension OutputOperation {
-  /// Makes `consumer` wait for this operation, and gives it the value as its input just before it executes.
+  /// Makes `consumer` depend on this operation, and passes the value as its input.
   ///
   /// ```swift
   /// download.pass(to: parse).pass(to: store)
   /// ```
   ///
-  /// There is no operation in between that could be forgotten. What is passed to one consumer is handed over one after
-  /// the other, in the order of the `pass` calls, on the thread on which it then executes; a consumer that has been
-  /// cancelled gets nothing. If there is no value the consumer is cancelled, with
-  /// ``OperationError/Code/inputUnavailable``.
+  /// No adapter operation is involved. The value is written just before the consumer executes, on its thread. Several
+  /// values are written one after the other, in the order of the `pass` calls. A cancelled consumer receives none. If the
+  /// producer has no value, the consumer is cancelled with ``OperationError/Code/inputUnavailable``.
   ///
-  /// - Precondition: `consumer` is another operation and has not been started.
+  /// - Precondition: `consumer` is another operation and has not started.
   /// - Returns: The consumer.
   @discardableResult
   public func pass<C: InputOperation>(to consumer: C) -> C where C.Input == Output {
     pass(to: consumer, input: .required)
   }
 
-  /// The same, where `policy` says what becomes of the consumer if there is no value.
+  /// Makes `consumer` depend on this operation, and passes the value as its input.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value.
+  ///   - policy: Whether the consumer executes if there is no value.
   @discardableResult
   public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy) -> C where C.Input == Output {
     pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
   }
 
-  /// The same for a consumer whose input is optional: nil if there is no value, and `policy` lets it execute.
+  /// Makes `consumer`, whose input is optional, depend on this operation, and passes the value as its input.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value. Its input stays nil if there is no value.
+  ///   - policy: Whether the consumer executes if there is no value.
   @discardableResult
   public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy = .required) -> C
   where C.Input == Output? {
     pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
   }
 
-  /// Makes `consumer` wait for this operation, and calls `write` with it and the value just before it executes.
+  /// Makes `consumer` depend on this operation, and calls `write` with the consumer and the value.
   ///
   /// ```swift
   /// left.pass(to: sum) { sum, value in sum.left = value }
   /// right.pass(to: sum) { sum, value in sum.right = value }
   /// ```
   ///
-  /// Two writes to one consumer never run at once. `write` should not refer to this operation, which would keep it
-  /// alive: it gets what it needs.
+  /// The calls for one consumer run one after the other, just before the consumer executes, on its thread. Do not capture
+  /// this operation in `write`, which would keep it alive.
   ///
-  /// - Precondition: `consumer` is another operation and has not been started.
+  /// - Precondition: `consumer` is another operation and has not started.
   /// - Returns: The consumer.
   @discardableResult
   public func pass<C: AsyncOperation>(to consumer: C, _ write: @escaping @Sendable (C, Output) -> Void) -> C {
     pass(to: consumer, input: .required, write)
   }
 
-  /// The same, where `policy` says what becomes of the consumer if there is no value.
+  /// Makes `consumer` depend on this operation, and calls `write` with the consumer and the value.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value.
+  ///   - policy: Whether the consumer executes if there is no value.
+  ///   - write: Writes the value to the consumer, just before the consumer executes.
   @discardableResult
   public func pass<C: AsyncOperation>(
     to consumer: C,
@@ -55,7 +67,7 @@ extension OutputOperation {
     _ write: @escaping @Sendable (C, Output) -> Void
   ) -> C {
     consumer.refuseSelfDependency(self)
-    // Before the dependency: this operation may have finished, and the consumer be in a queue.
+    // Before the dependency is added: this operation may have finished, and the consumer may start at once.
     let handOver = HandOver(from: self, policy: policy, write)
     consumer.core.withLock { $0.makeExtras().handOvers.append(handOver) }
     return consumer.waits(for: self)

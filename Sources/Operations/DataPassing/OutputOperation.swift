@@ -1,14 +1,14 @@
-/// An operation that ends with a value or an error.
+/// An operation that finishes with a value or an error.
 public protocol OutputOperation<Output>: AsyncOperation {
-  /// What the operation ends with.
+  /// The type of the value.
   associatedtype Output: Sendable
 
-  /// How the operation ended. Nil until it does; set before `isFinished` turns true.
+  /// The value or the error of the operation. Nil until the operation finishes, and set before `isFinished` turns true.
   var result: Result<Output, any Error>? { get }
 }
 
 extension OutputOperation {
-  /// The value of a finished operation, or its error.
+  /// Returns the value of a finished operation, or throws its error.
   func output() throws -> Output {
     guard let result else { throw outputMissingError }
     return try result.get()

@@ -1,15 +1,16 @@
-/// An operation that turns a value that is passed to it into another.
+/// An operation that transforms its input value into an output value.
 ///
 /// ```swift
 /// let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
 /// download.pass(to: parse).pass(to: store)
 /// ```
 ///
-/// Give it a closure, or subclass it and override ``transform(_:)``. A synchronous closure runs on the queue's thread;
-/// the other two run in a task that is cancelled with the operation, as in ``TaskOperation``.
+/// Create it with a closure, or subclass it and override ``transform(_:)``. A synchronous closure runs on the queue's
+/// thread. An asynchronous closure and the method run in a task that is cancelled with the operation, as in
+/// ``TaskOperation``.
 ///
-/// Without an input it fails with ``OperationError/Code/inputUnavailable``, unless `Input` is optional: then that is
-/// nil.
+/// Without an input the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a missing
+/// input is nil.
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
@@ -21,29 +22,29 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   /// Guarded by the lock of the core.
   private var storedInput: Input?
-  /// Taken by execution or, if that never comes, by the end.
+  /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var work: Work?
 
-  /// For subclasses, which override ``transform(_:)``.
+  /// Creates an operation for a subclass that overrides ``transform(_:)``.
   public override init() {
     work = .method
     super.init()
   }
 
-  /// An operation that runs `transform` on its queue's thread.
+  /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
     work = .closure(transform)
     super.init()
   }
 
-  /// An operation that runs `transform` in a task, which is cancelled with it.
+  /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
     work = .asynchronousClosure(transform)
     super.init()
   }
 
-  /// What to work with. Passed by another operation, or set before the operation executes. May be read and written on
-  /// any thread.
+  /// The input value, passed by another operation or set before the operation executes. It may be read and written on any
+  /// thread.
   public final var input: Input? {
     get { core.withLock { _ in storedInput } }
     set {
@@ -55,9 +56,9 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     }
   }
 
-  /// The work. Called once at most, in the operation's task; do not call super.
+  /// Transforms the input value. Called at most once, in the operation's task. Do not call super.
   open func transform(_ input: Input) async throws -> Output {
-    misuse("\(quotedName) has nothing to do: override transform(_:), or give it a closure.")
+    misuse("\(quotedName) has nothing to do. Override transform(_:), or create it with a closure.")
   }
 
   public final override func execute() {
@@ -70,7 +71,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     }
   }
 
-  /// Nil as an input, where that is one.
+  /// Nil as an input value, if `Input` is optional.
   private var noInput: Input? {
     (Input.self as? any ExpressibleByNilLiteral.Type).flatMap { $0.init(nilLiteral: ()) as? Input }
   }

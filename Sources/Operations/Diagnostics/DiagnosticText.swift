@@ -1,26 +1,26 @@
 import Foundation
 
 extension Operation {
-  /// The name as the sentences of a report quote it.
+  /// The quoted name, without control characters.
   var shownName: String { "“\(displayName.inOneLine)”" }
 }
 
-/// What is to be read by a person.
 extension String {
-  /// With a sign for each character that would break the line, that a terminal takes for an order, that turns the text
-  /// around, or that no file may contain.
+  /// The string with control, direction and noncharacters replaced by visible signs, so that a terminal shows it in one
+  /// line.
   var inOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.shown))) }
 
-  /// Short enough to be named in a sentence.
+  /// The string in one line, shortened to fit into a sentence.
   var brief: String { inOneLine.shortened(to: 60) }
 
-  /// How many columns it takes, as terminals reckon: two for what is wide in East Asian scripts, and for emoji.
+  /// The width in terminal columns. Wide East Asian characters and emoji take two.
   var columns: Int { reduce(0) { $0 + $1.columns } }
 
-  /// With blanks up to so many columns.
+  /// Returns the string padded with spaces to a width in terminal columns.
   func padded(to columns: Int) -> String { self + String(repeating: " ", count: max(0, columns - self.columns)) }
 
-  /// The beginning and the end of what takes more columns: names that begin alike differ at the end.
+  /// Returns the string shortened to a width in terminal columns. The middle is left out, because names that begin alike
+  /// often differ at the end.
   func shortened(to columns: Int) -> String {
     if self.columns <= columns { return self }
     let room = columns - 1
@@ -55,7 +55,7 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Itself, or what stands for it: Unicode has pictures of the old control characters.
+  /// The scalar, or a visible sign for a control, direction or noncharacter: Unicode has pictures of the control codes.
   var shown: Unicode.Scalar {
     switch value {
     case 0..<0x20: Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"
@@ -68,9 +68,9 @@ extension Unicode.Scalar {
 }
 
 extension Duration {
-  /// As one would say it: 12 µs, 3.4 ms, 2.5 s, 14 min.
+  /// A short text with at most three digits and a unit: 12 µs, 3.4 ms, 2.5 s, 14 min.
   var reading: String {
-    // Its `components` trap if there are more seconds than they can hold.
+    // Not `components`, which traps when the seconds exceed an `Int64`.
     let seconds = self / .seconds(1)
     switch abs(seconds) {
     case ..<0.000_000_5: return "0 s"
@@ -82,7 +82,6 @@ extension Duration {
     }
   }
 
-  /// Three figures at most.
   private static func reading(_ value: Double, _ unit: String) -> String {
     if abs(value) >= 99.5 { return "\(Int(value.rounded())) \(unit)" }
     let tenths = Int((value * 10).rounded())

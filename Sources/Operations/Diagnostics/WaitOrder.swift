@@ -1,21 +1,20 @@
-/// In which order things that wait for others can be done, and which of them never can, because they wait in a circle.
+/// A topological order of items that wait for each other, and the cycles among them.
 ///
-/// Things are numbers here. O(n + e), without recursion.
+/// Items are indices. Computing the order costs O(n + e) for n items with e waits, without recursion.
 struct WaitOrder {
-  /// Those that can be done, each after all that it waits for.
+  /// The items that can complete, each after all items it waits for.
   private(set) var order: [Int] = []
-  /// Each one waits for the next, and the last for the first. Whatever is not in ``order`` is in one of them, or waits
-  /// for something that is.
-  private(set) var circles: [[Int]] = []
-  /// Who waits for each.
+  /// In each cycle every item waits for the next, and the last waits for the first. An item that is not in ``order`` is in
+  /// a cycle, or waits for an item that is.
+  private(set) var cycles: [[Int]] = []
+  /// The items that wait for each item.
   let dependents: [[Int]]
 
   /// - Parameters:
-  ///   - waits: What each one waits for.
-  ///   - needed: How many of these are enough. Nil is all of them.
-  ///   - rank: In which order those are done that wait for nothing; whatever they make possible comes before the next.
-  ///   So who
-  ///     needs one comes as early as the first of those that it waits for.
+  ///   - waits: The items that each item waits for.
+  ///   - needed: How many of those must complete; nil for all of them.
+  ///   - rank: The order of the items that wait for nothing. The items that one rank makes possible come before the next
+  ///     rank, so an item that needs one of several comes as early as the first of them.
   init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() {
@@ -35,11 +34,11 @@ struct WaitOrder {
         done += 1
       }
     }
-    if order.count < waits.count { findCircles(waits, missing) }
+    if order.count < waits.count { findCycles(waits, missing) }
   }
 
-  /// Whoever is left waits for somebody who is left: a walk along that comes back to itself in the end.
-  private mutating func findCircles(_ waits: [[Int]], _ missing: [Int]) {
+  /// Every remaining item waits for a remaining item, so a walk along these waits ends in a cycle.
+  private mutating func findCycles(_ waits: [[Int]], _ missing: [Int]) {
     var walkOf = [Int](repeating: -1, count: waits.count)
     for start in waits.indices where missing[start] > 0 && walkOf[start] < 0 {
       var path: [Int] = []
@@ -49,7 +48,7 @@ struct WaitOrder {
         path.append(next)
         next = waits[next].first { missing[$0] > 0 } ?? next
       }
-      if walkOf[next] == start { circles.append(Array(path.drop { $0 != next })) }
+      if walkOf[next] == start { cycles.append(Array(path.drop { $0 != next })) }
     }
   }
 }

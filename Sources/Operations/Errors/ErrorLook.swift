@@ -1,6 +1,6 @@
-/// What an error looks like: its type and its words. Errors have no identity, so this is as close as one gets.
+/// The type and the description of an error, for comparing errors, which have no identity.
 ///
-/// Putting an error into words takes microseconds: whoever compares many with many does it once for each.
+/// Describing an error takes microseconds. To compare many errors, create one value for each.
 struct ErrorLook: Hashable {
   private let type: ObjectIdentifier
   private let words: String
@@ -11,7 +11,7 @@ struct ErrorLook: Hashable {
   }
 }
 
-/// Whether two errors look the same: same type, same words.
+/// Whether two errors have the same type and the same description.
 func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
   type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
 }

@@ -1,31 +1,34 @@
 public import Foundation
 
-/// An error together with the operation it happened in.
+/// An error and the path of the operation that failed with it.
 public struct OperationFailure: Error {
-  /// The names from the outermost group down to the operation that failed: `["Import", "Download", "page 3"]`. An
-  /// operation without a name goes by its type's. Empty for an error that belongs to none.
+  /// The names from the outermost group down to the failed operation, for example `["Import", "Download", "page 3"]`.
+  ///
+  /// An operation without a name is represented by its type. The path is empty for an error of no operation.
   public let path: [String]
-  /// The error itself.
+  /// The error.
   public let error: any Error
 
+  /// Creates a failure.
+  ///
   /// - Parameters:
-  ///   - path: The names that lead to where it went wrong, from the outside in. It may be empty.
-  ///   - error: What went wrong.
+  ///   - path: The names from the outermost group down to the failed operation. It may be empty.
+  ///   - error: The error.
   public init(path: [String], error: any Error) {
     self.path = path
     self.error = error
   }
 
-  /// Gives errors back the paths they had in `failures`, after somebody may have translated or dropped some.
+  /// Returns failures for `errors`, which a group may have translated or dropped, with the paths from `failures`.
   ///
-  /// As many errors as there were are taken to be translations, one by one. Otherwise those that look as before, in the
-  /// same order, keep their path; new ones have none. O(n).
+  /// If the counts are equal, each error is the translation of the failure at its index. Otherwise an error that equals a
+  /// failure, in the same order, keeps that failure's path, and a new error has none. O(n).
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
     }
     if errors.isEmpty { return [] }
-    // The first of those that look alike is the last in its line.
+    // In reverse, so that the first of equal failures is the last of its array.
     var places: [ErrorLook: [Int]] = [:]
     for (index, failure) in failures.enumerated().reversed() {
       places[ErrorLook(failure.error), default: []].append(index)
@@ -42,6 +45,7 @@ public struct OperationFailure: Error {
     }
   }
 
+  /// Returns the failure with `name` in front of its path.
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
 }
 

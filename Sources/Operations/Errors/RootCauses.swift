@@ -1,19 +1,19 @@
 import Foundation
 
-/// The errors at the bottom of others' causes.
+/// The leaves of a tree of underlying errors.
 ///
-/// Causes are a tree, and operations that fail because others failed make it grow with each of them: a few levels of
-/// pairs are thousands of branches. So there is a bound to what is kept, and to what is looked at to find it.
+/// The tree grows with each operation that fails because others failed: a few levels of operations with two inputs are
+/// thousands of branches. Both the number of errors kept and the number visited are therefore limited.
 struct RootCauses: Sendable {
-  /// How many are kept; those that look the same count once.
+  /// The largest number of errors kept. Equal errors count once.
   private static let limit = 8
-  /// How many errors are looked at.
+  /// The largest number of errors visited.
   private static let steps = 256
-  /// How large a tree of causes an error of the package may hold.
+  /// The largest tree of underlying errors that an error of this package contains.
   private static let largestTree = 64
 
   private(set) var errors: [any Error] = []
-  /// How many errors the tree consists of, at least.
+  /// A lower bound of the number of errors in the tree.
   private var size = 0
   private(set) var isComplete = true
 
@@ -48,10 +48,10 @@ struct RootCauses: Sendable {
     if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
   }
 
-  /// What an error is to hold of `causes`, whose roots these are: them, or, if they are too many by now, the roots.
+  /// Returns `causes`, the errors that these are the leaves of, or the leaves if the tree is too large.
   func bounded(_ causes: [any Error]) -> [any Error] { size > RootCauses.largestTree ? errors : causes }
 
-  /// The roots in words, without those that are only cancellations.
+  /// The descriptions of the leaves, without cancellations.
   func description(where isWanted: (String) -> Bool = { _ in true }) -> String {
     let texts = errors.filter { !($0 is CancellationError) }.map(describe).filter(isWanted)
     return texts.joined(separator: "; ") + (isComplete || texts.isEmpty ? "" : "; and others")

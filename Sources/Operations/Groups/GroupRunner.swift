@@ -1,17 +1,17 @@
 import Foundation
 import Synchronization
 
-/// The work of taking members from an engine and starting them, one at a time, as long as there are any.
+/// Takes members from a group's engine and starts them, one at a time, while there are ready members.
 ///
-/// It belongs to the thread it runs on, so that the engine can tell whether a member became ready because the one that
-/// runs here has finished: then this runner takes it next, and no other is needed.
+/// A runner belongs to one thread. That lets the engine detect that a member became ready because the member of this
+/// runner finished: the runner takes it next, and no other runner is needed.
 final class GroupRunner: OperationStarter, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
   /// How many finished members are released at once.
   private static let batch = 64
 
   let engine: GroupEngine
-  /// Only touched on the runner's thread, as the next two.
+  // Only accessed on the runner's thread.
   private var member: Operation?
   private var hasFinished = false
   private var finished: [Operation] = []
@@ -21,14 +21,13 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     super.init(clock: clock)
   }
 
-  /// Makes the runner its thread's current one.
+  /// Calls `body` with this runner as the current runner of the thread.
   func run<Result>(_ body: () -> Result) -> Result {
     defer { finished = [] }
     return GroupRunner.current.withValue(self, body)
   }
 
-  /// Whether the current thread's runner works for `engine` and is about to take the next member: the one it runs has
-  /// finished.
+  /// Whether the current thread has a runner of `engine` whose member has finished, so that it is about to take the next.
   static func isAboutToTake(from engine: GroupEngine) -> Bool {
     guard let runner = current.current, runner.engine === engine, let member = runner.member else { return false }
     return member.isFinished
@@ -42,10 +41,10 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     if hasFinished { release(member) }
   }
 
-  /// Lets go of finished members a batch at a time, and not while another runner does.
+  /// Releases finished members in batches, and not while another runner does.
   ///
-  /// Most were allocated by one thread, and an operation is a dozen allocations. On Linux they all go back to that
-  /// thread's arena, under its lock: two threads at it make each wait for the other, and the group take twice the time.
+  /// An operation is a dozen allocations, and most were made by one thread. On Linux they return to the arena of that
+  /// thread, under its lock. Two threads that release at once contend for this lock, and the group takes twice the time.
   private func release(_ member: Operation) {
     finished.append(member)
     guard finished.count >= GroupRunner.batch else { return }
@@ -58,7 +57,7 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     }
   }
 
-  /// Whether this is the current thread's runner, and `member` is the one it runs.
+  /// Whether this runner is running `member` on the current thread.
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
   override var hearsOfFailuresFirst: Bool { true }

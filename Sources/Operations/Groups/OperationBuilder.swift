@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Collects the members of a group from the lines between its braces.
+/// The result builder that collects the members of a group.
 ///
 /// ```swift
 /// let importer = GroupOperation("Import") {
@@ -10,28 +10,29 @@ public import Foundation
 /// }
 /// ```
 ///
-/// An operation brings along what it waits for, directly or not, as long as that has not started and is not in a queue
-/// or group already. One that is named repeatedly counts once. What a plain Foundation operation is in cannot be seen,
-/// nor that one of ours was enqueued by a verb of Foundation's own: where a member waits for such an operation, give
-/// the group an array instead.
+/// An operation brings along its direct and indirect dependencies that have not started and are in no queue or group. A
+/// repeated operation counts once.
+///
+/// The builder cannot detect that a plain Foundation operation is in a queue, or that an `AsyncOperation` was enqueued by
+/// Foundation's own methods. If a member depends on such an operation, create the group from an array instead.
 @resultBuilder
 public enum OperationBuilder {
-  /// An operation, with what it was chained to by `==>` in the braces.
+  /// Adds an operation, for example the result of a `==>` chain.
   public static func buildExpression(_ operation: Operation) -> [Operation] { [operation] }
-  /// An array of operations, each with what it was chained to.
+  /// Adds several operations.
   public static func buildExpression(_ operations: [Operation]) -> [Operation] { operations }
-  /// A statement that has no operation, as `print()`.
+  /// Permits a statement without a value, such as `print()`.
   public static func buildExpression(_ nothing: ()) -> [Operation] { [] }
-  /// One after the other.
+  /// Joins consecutive statements.
   public static func buildBlock(_ parts: [Operation]...) -> [Operation] { parts.flatMap(\.self) }
-  /// An `if` without `else`.
+  /// Supports `if` without `else`.
   public static func buildOptional(_ part: [Operation]?) -> [Operation] { part ?? [] }
-  /// The first branch of an `if` or `switch`.
+  /// Supports the first branch of an `if` or `switch`.
   public static func buildEither(first part: [Operation]) -> [Operation] { part }
-  /// Another branch.
+  /// Supports the other branches of an `if` or `switch`.
   public static func buildEither(second part: [Operation]) -> [Operation] { part }
-  /// A `for` loop.
+  /// Supports `for` loops.
   public static func buildArray(_ parts: [[Operation]]) -> [Operation] { parts.flatMap(\.self) }
-  /// An `if #available`.
+  /// Supports `if #available`.
   public static func buildLimitedAvailability(_ part: [Operation]) -> [Operation] { part }
 }

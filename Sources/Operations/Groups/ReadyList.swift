@@ -1,8 +1,8 @@
 import Foundation
 
-/// The members of a group that can be started: by queue priority, and first come, first served within one.
+/// The ready members of a group, ordered by queue priority and first in, first out within a priority.
 ///
-/// Adding and taking cost the same however many there are.
+/// Adding and taking a member are O(1).
 struct ReadyList {
   private var urgent = ArrayDeque<Operation>()
   private var high = ArrayDeque<Operation>()
@@ -10,12 +10,15 @@ struct ReadyList {
   private var low = ArrayDeque<Operation>()
   private var lowest = ArrayDeque<Operation>()
   private(set) var count = 0
-  /// How many are not of normal priority: mostly none, and then the other lines need not be looked at.
+  /// The number of members whose priority is not normal. Usually zero, and then only one list is checked.
   private var exceptions = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// - Parameter priority: The operation's, which is asked for before, without a lock: it can be overridden.
+  /// Adds a member.
+  ///
+  /// - Parameter priority: The operation's `queuePriority`. The caller reads it without a lock, because a subclass can
+  ///   override it.
   mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority) {
     count += 1
     if priority == .normal { return normal.append(operation) }

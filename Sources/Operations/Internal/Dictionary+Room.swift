@@ -1,8 +1,8 @@
 extension Dictionary {
-  /// A dictionary never gives back by itself what it once needed.
+  /// Whether most of the capacity is unused. A dictionary never shrinks by itself.
   var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
 
-  /// To be called when something has been removed; costs a few steps each time, taken together.
+  /// Shrinks the storage after a removal if most of it is unused. Amortized O(1).
   mutating func giveBackRoom() {
     guard hasMuchRoom else { return }
     var smaller = Self(minimumCapacity: count * 2)

@@ -1,4 +1,4 @@
-/// A clock of whatever kind, read as the time since this was made.
+/// A clock of any type, read as the time since the creation of this value.
 struct ElapsedTime: Sendable {
   let clock: any Clock<Duration>
   private let read: @Sendable () -> Duration

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Whether the code that asks is running on the main queue.
+/// Detects whether the current code runs on the main queue.
 ///
-/// `Thread.isMainThread` is false there once the program has called `dispatchMain()`, as an asynchronous `main` does on
-/// Linux, and the main queue's own mark cannot be seen from a block that the main thread runs for another queue
-/// (`sync`): either is enough.
+/// Two checks are needed. `Thread.isMainThread` is false on the main queue after `dispatchMain()`, which an asynchronous
+/// `main` calls on Linux. The main queue's own mark is not visible in a block that the main thread runs for another queue
+/// by `sync`.
 enum MainQueue {
   private static let mark = {
     let mark = DispatchSpecificKey<Bool>()

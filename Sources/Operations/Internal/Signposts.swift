@@ -1,10 +1,10 @@
 #if canImport(os)
 import os
 
-/// Intervals that Instruments shows among those of the system.
+/// Signpost intervals for Instruments.
 ///
-/// The interval is found again by its number, so that nothing has to be kept between its beginning and its end, which
-/// may come on another thread: what `beginState(id:)` is there for.
+/// An interval is identified by its number, so that no state must be kept between its start and its end, which may be on
+/// another thread. `beginState(id:)` exists for this purpose.
 enum Signposts {
   private static let signposter = OSSignposter(subsystem: "Operations", category: "Operations")
 
@@ -23,7 +23,7 @@ enum Signposts {
   }
 }
 #else
-/// Intervals for Instruments, which there is on Apple's platforms only.
+/// Signpost intervals exist only on Apple's platforms.
 enum Signposts {
   static func begin(_ index: Int, of owner: ObjectIdentifier, _ name: String) {}
   static func end(_ index: Int, of owner: ObjectIdentifier) {}

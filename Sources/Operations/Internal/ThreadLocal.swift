@@ -1,16 +1,21 @@
 import Foundation
 
-/// An object that belongs to the current thread for the length of a call.
+/// An object that is associated with the current thread during a call.
 ///
-/// Task-local values follow a task and `Thread.threadDictionary` costs a dictionary; this is one pthread key, and what
-/// was there before is put back, so that calls may nest.
+/// It is one pthread key. Task-local values follow a task instead, and `Thread.threadDictionary` costs a dictionary.
+/// Calls may nest: the previous object is restored.
 struct ThreadLocal<Object: AnyObject>: Sendable {
   private let key: pthread_key_t
 
   init() {
     var key = pthread_key_t()
     let status = unsafe pthread_key_create(&key, nil)
-    if status != 0 { misuse("The process has no thread-local key left (pthread_key_create returned \(status)).") }
+    if status != 0 {
+      misuse(
+        "The process has no thread-local key left (pthread_key_create returned \(status)). Use fewer libraries that create "
+          + "such keys."
+      )
+    }
     self.key = key
   }
 
@@ -19,7 +24,7 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// Whether it is this object; nil if there is none. Looks at the reference only, which costs no counting.
+  /// Whether `object` is the current object, or nil if there is none. Compares addresses, without counting references.
   func isCurrent(_ object: Object) -> Bool? {
     guard let pointer = unsafe pthread_getspecific(key) else { return nil }
     return unsafe pointer == Unmanaged.passUnretained(object).toOpaque()

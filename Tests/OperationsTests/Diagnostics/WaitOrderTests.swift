@@ -6,7 +6,7 @@ import Testing
   @Test func everyoneComesAfterAllThatItWaitsFor() {
     let waits = [[1, 2], [3], [3], []]
     let order = WaitOrder(waits)
-    #expect(order.circles.isEmpty)
+    #expect(order.cycles.isEmpty)
     let places = Dictionary(uniqueKeysWithValues: zip(order.order, 0...))
     for (waiter, waited) in waits.enumerated() {
       for one in waited { #expect(places[one] ?? .max < places[waiter] ?? .min) }
@@ -14,26 +14,26 @@ import Testing
   }
 
   @Test func aCircleIsInTheOrderOfWaiting() {
-    #expect(WaitOrder([[1], [2], [0]]).circles == [[0, 1, 2]])
-    #expect(WaitOrder([[0]]).circles == [[0]])
+    #expect(WaitOrder([[1], [2], [0]]).cycles == [[0, 1, 2]])
+    #expect(WaitOrder([[0]]).cycles == [[0]])
   }
 
   @Test func whoWaitsForACircleIsNotInIt() {
     let order = WaitOrder([[1], [2], [3], [1], []])
-    #expect(order.circles == [[1, 2, 3]])
+    #expect(order.cycles == [[1, 2, 3]])
     #expect(order.order == [4])
   }
 
   @Test func circlesThatHaveNothingInCommonAreAllFound() {
-    #expect(WaitOrder([[1], [0], [3], [2, 0]]).circles == [[0, 1], [2, 3]])
+    #expect(WaitOrder([[1], [0], [3], [2, 0]]).cycles == [[0, 1], [2, 3]])
   }
 
   @Test func oneOfSeveralIsEnoughForThoseThatNeedAny() {
     // 0 needs any of 1, which waits for 0, and 2, which is free.
     let waits = [[1, 2], [0], []]
-    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }).circles.isEmpty)
+    #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }).cycles.isEmpty)
     #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }).order == [2, 0, 1])
-    #expect(WaitOrder(waits).circles == [[0, 1]])
+    #expect(WaitOrder(waits).cycles == [[0, 1]])
   }
 
   @Test func namedTwiceIsWaitedForOnce() {
@@ -44,7 +44,7 @@ import Testing
   @Test func twoOfSeveralMayBeNeeded() {
     // 0 needs two of 1, which waits for 0, and of 2 and 3, of which one waits for 0, too.
     #expect(WaitOrder([[1, 2, 3], [0], [], []], needed: { $0 == 0 ? 2 : nil }).order == [2, 3, 0, 1])
-    #expect(WaitOrder([[1, 2, 3], [0], [0], []], needed: { $0 == 0 ? 2 : nil }).circles == [[0, 1]])
+    #expect(WaitOrder([[1, 2, 3], [0], [0], []], needed: { $0 == 0 ? 2 : nil }).cycles == [[0, 1]])
   }
 
   @Test func whoNeedsAnyComesWithTheFirstInRank() {
@@ -58,6 +58,6 @@ import Testing
     let count = 50_000
     let chain = (0..<count).map { $0 + 1 < count ? [$0 + 1] : [] }
     #expect(WaitOrder(chain).order.count == count)
-    #expect(WaitOrder((0..<count).map { [($0 + 1) % count] }).circles.first?.count == count)
+    #expect(WaitOrder((0..<count).map { [($0 + 1) % count] }).cycles.first?.count == count)
   }
 }

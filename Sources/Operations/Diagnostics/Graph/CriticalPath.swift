@@ -1,15 +1,14 @@
-/// The operations that decide how long a graph takes: each waits for the one before, and no other way through takes
-/// longer.
+/// The longest chain of dependencies in a graph, measured by duration.
 ///
-/// However many operations run at once, it does not get faster than this; to make it faster, begin here. Where slots
-/// are few it takes longer.
+/// A graph cannot take less time than its critical path, however many operations run at once. It takes longer when there
+/// are fewer slots than ready operations.
 public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
-  /// The names of the operations, in the order in which they run. Of groups, the members that matter.
+  /// The names of the operations in the order in which they run. A group is represented by its members.
   public let names: [String]
-  /// How long these operations execute.
+  /// The sum of the operations' durations.
   public let duration: Duration
 
-  /// The duration and the names, of a long path the first and the last few.
+  /// The duration and the names. A long path is shortened to its first and last operations.
   public var description: String {
     let (first, last) = (6, 2)
     let shown =
@@ -22,8 +21,9 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension OperationGraph {
-  /// The same graph with how long operations execute. Nil is not known, and counts as nothing, as what is negative
-  /// does.
+  /// Returns the graph with a duration for each operation.
+  ///
+  /// An unknown (nil) or negative duration counts as zero.
   ///
   /// ```swift
   /// let estimated = OperationGraph([importer]).withDurations { node in
@@ -37,11 +37,11 @@ extension OperationGraph {
     return graph
   }
 
-  /// What decides how long the graph takes. Nil as long as no duration is known, or if operations wait in a circle.
+  /// The longest chain of dependencies, or nil if no duration is known or the graph has a cycle.
   ///
-  /// A group takes as long as its members do; its own duration counts if it has none. O(n + e).
+  /// A group takes as long as its members. Its own duration counts only if it has no members. O(n + e).
   public var criticalPath: CriticalPath? {
-    guard circle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
+    guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
     var lengths = [Duration](repeating: .zero, count: points.waits.count)
     var previous = [Int?](repeating: nil, count: points.waits.count)
     for point in points.order.order {
@@ -62,6 +62,6 @@ extension OperationGraph {
 
   private func ownDuration(ofPoint point: Int) -> Duration {
     let node = points.nodes[point]
-    return points.beginnings[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
+    return points.starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
   }
 }

@@ -1,9 +1,10 @@
-/// What there is to draw of a graph, whatever language it is drawn in.
+/// The elements of a drawn graph, independent of the graph language.
 ///
-/// Groups are boxes with their members inside. An arrow between a box and something inside it cannot be drawn, and yet
-/// it is what one would look for, for it is part of a circle: so the group gets a *stand-in* beside its box.
+/// A group is a box around its members. Neither Mermaid nor DOT can draw an arrow between a box and a node inside it, but
+/// such an arrow is always part of a cycle and must be visible. In that case the group also gets a *stand-in* node beside
+/// its box.
 struct GraphDrawing {
-  static let circleColor = "#dc2626"
+  static let cycleColor = "#dc2626"
 
   enum Step {
     case open(Int)
@@ -21,14 +22,13 @@ struct GraphDrawing {
   struct Arrow {
     let from: End
     let to: End
-    /// One of those that make the circle.
-    let isInCircle: Bool
+    let isInCycle: Bool
   }
 
-  /// From outside to inside, in the order of the nodes.
+  /// The boxes and nodes in nesting order, and in the order of the graph's nodes on each level.
   private(set) var steps: [Step] = []
   private(set) var arrows: [Arrow] = []
-  /// A node inside each box that is none itself, the first; itself for one that is no box.
+  /// For each box the first and the last node inside it that is not a box; for each node the node itself.
   private(set) var firstInside: [Int]
   private(set) var lastInside: [Int]
   private let isBox: [Bool]
@@ -41,7 +41,7 @@ struct GraphDrawing {
     firstInside = Array(nodes.indices)
     lastInside = firstInside
 
-    // Where the tour comes to each node, and where it leaves it: what is inside comes in between.
+    // The positions at which a depth-first tour enters and leaves each node. The nodes inside a box lie in between.
     var (entered, left) = (firstInside, firstInside)
     var tour: [Int] = []
     var toDo: [Step] = nodes.reversed().filter { $0.group == nil }.map { .open($0.id) }
@@ -63,9 +63,8 @@ struct GraphDrawing {
     }
 
     func isInside(_ node: Int, _ box: Int) -> Bool { entered[box] < entered[node] && entered[node] < left[box] }
-    let circle = graph.circle ?? []
-    // Each waits for the next.
-    let inCircle = Set(circle.indices.map { [circle[$0], circle[($0 + 1) % circle.count]] })
+    let cycle = graph.points.cycle ?? []
+    let cycleWaits = Set(cycle.indices.map { [cycle[$0], cycle[($0 + 1) % cycle.count]] })
     var standIns: Set<Int> = []
     for node in nodes {
       for dependency in node.dependencies {
@@ -76,7 +75,7 @@ struct GraphDrawing {
           Arrow(
             from: from ? .standIn(dependency) : .node(dependency),
             to: to ? .standIn(node.id) : .node(node.id),
-            isInCircle: inCircle.contains([node.id, dependency])
+            isInCycle: cycleWaits.contains([node.id, dependency])
           )
         )
       }
@@ -88,7 +87,7 @@ struct GraphDrawing {
 }
 
 extension OperationGraph.Node.State {
-  /// What it is filled with, and its border.
+  /// The colors of the background and the border.
   var colors: (fill: String, line: String) {
     switch self {
     case .pending: ("#f3f4f6", "#6b7280")

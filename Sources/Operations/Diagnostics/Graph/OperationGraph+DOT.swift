@@ -1,8 +1,7 @@
 extension OperationGraph {
-  /// The graph in the language of Graphviz: `dot -Tsvg graph.dot -o graph.svg`.
+  /// Returns the graph in DOT, the language of Graphviz: `dot -Tsvg graph.dot -o graph.svg`.
   ///
-  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is
-  /// red.
+  /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red.
   public func dot() -> String {
     let drawing = GraphDrawing(self)
     var text = """
@@ -30,8 +29,8 @@ extension OperationGraph {
       }
     }
     for arrow in drawing.arrows {
-      // An arrow joins nodes; it is cut off at the box.
-      var attributes: [String] = arrow.isInCircle ? ["color=\"\(GraphDrawing.circleColor)\"", "penwidth=3"] : []
+      // In DOT an arrow joins nodes, and is clipped at the border of a box.
+      var attributes: [String] = arrow.isInCycle ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
       let from = end(arrow.from, inside: drawing.lastInside, "ltail", &attributes)
       let to = end(arrow.to, inside: drawing.firstInside, "lhead", &attributes)
       line("\(from) -> \(to)" + (attributes.isEmpty ? "" : " [\(attributes.joined(separator: ", "))]"))
@@ -60,12 +59,12 @@ extension OperationGraph {
       case "\"", "\\": text += "\\\(character)"
       case "\n": text += "\\n"
       case "\t": text += " "
-      // Graphviz knows the entities of HTML.
+      // Graphviz expands HTML entities.
       case "&": text += "&amp;"
       default: text.unicodeScalars.append(character.shown)
       }
       length += 1
-      // It takes 16,384 bytes at once.
+      // Graphviz limits a string token to 16,384 bytes, so a long label is a concatenation.
       if length.isMultiple(of: 2000) { text += "\" + \"" }
     }
     if let duration = nodes[node].duration { text += (nodes[node].isGroup ? ", " : "\\n") + duration.reading }

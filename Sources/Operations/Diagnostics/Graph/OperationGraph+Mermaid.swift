@@ -1,10 +1,8 @@
 extension OperationGraph {
-  /// The graph in the language of Mermaid, which GitHub and others draw in Markdown, between three backticks and
-  /// `mermaid`.
+  /// Returns the graph in Mermaid, which GitHub and others draw in Markdown code blocks with the language `mermaid`.
   ///
-  /// Arrows lead from what is done first to what waits for it. Groups are boxes, colours are states, and a circle is
-  /// red. Names are escaped, whatever is in them. Mermaid draws up to 500 arrows and 50,000 characters unless it is
-  /// told to draw more; for a large graph see ``dot()``.
+  /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red. Names are
+  /// escaped. Mermaid draws up to 500 arrows and 50,000 characters by default; for a larger graph use ``dot()``.
   public func mermaid() -> String {
     let drawing = GraphDrawing(self)
     var text = "flowchart LR\n"
@@ -15,7 +13,7 @@ extension OperationGraph {
       case .open(let node):
         line("subgraph n\(node)[\"\(label(of: node))\"]")
         depth += 1
-        // Otherwise a group that no arrow leads to or from would be drawn from top to bottom.
+        // Mermaid draws a group without arrows from top to bottom by default.
         line("direction LR")
       case .node(let node): line("n\(node)[\"\(label(of: node))\"]:::\(nodes[node].state)")
       case .close:
@@ -30,14 +28,14 @@ extension OperationGraph {
       line("classDef \(state) fill:\(state.colors.fill),stroke:\(state.colors.line),color:#111827\(dashes)")
     }
     for node in nodes where drawing.isBox(node.id) { line("class n\(node.id) \(node.state)") }
-    let circle = drawing.arrows.indices.filter { drawing.arrows[$0].isInCircle }.map(String.init)
-    if !circle.isEmpty {
-      line("linkStyle \(circle.joined(separator: ",")) stroke:\(GraphDrawing.circleColor),stroke-width:3px")
+    let cycle = drawing.arrows.indices.filter { drawing.arrows[$0].isInCycle }.map(String.init)
+    if !cycle.isEmpty {
+      line("linkStyle \(cycle.joined(separator: ",")) stroke:\(GraphDrawing.cycleColor),stroke-width:3px")
     }
     return text
   }
 
-  /// So that a graph of groups in groups in groups does not consist of spaces.
+  /// Limited, so that the text of deeply nested groups does not consist of spaces.
   static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(depth, 16)) }
 
   private static func name(of end: GraphDrawing.End) -> String {
@@ -48,13 +46,13 @@ extension OperationGraph {
   }
 
   private func label(of node: Int) -> String {
-    // The second line of a group's title would be hidden behind its members.
+    // Mermaid hides the second line of a group's title behind the members.
     let separator = nodes[node].isGroup ? ", " : "<br/>"
     let duration = nodes[node].duration.map { separator + Self.mermaidEscaped($0.reading) } ?? ""
     return Self.mermaidEscaped(nodes[node].name) + duration
   }
 
-  /// Everything that might mean something to Mermaid, to Markdown or to HTML as the number of the character.
+  /// Replaces every character that Mermaid, Markdown or HTML could interpret by its numeric entity.
   private static func mermaidEscaped(_ name: String) -> String {
     var text = ""
     for character in name.unicodeScalars {

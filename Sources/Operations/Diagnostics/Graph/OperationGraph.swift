@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A picture of operations and what they wait for, as a value: to look for circles, to measure, and to draw.
+/// A snapshot of operations and their dependencies, for finding cycles, estimating durations, and drawing.
 ///
 /// ```swift
 /// let graph = OperationGraph([importer])
@@ -8,22 +8,21 @@ public import Foundation
 /// if let cycle = graph.cycle { print("waits for itself:", cycle) }
 /// ```
 ///
-/// Any Foundation operations, groups with their members in them. Taken before they run it shows everything: an
-/// operation that has finished has forgotten what it waited for, and a group lets finished members go. To see how it
-/// was, attach an ``OperationTracer`` and ask for its ``OperationTracer/graph``.
+/// A graph contains any Foundation operations, and groups contain their members. Take it before the operations run: a
+/// finished operation has released its dependencies, and a group releases finished members. To see the graph afterwards,
+/// attach an ``OperationTracer`` before the run and read its ``OperationTracer/graph``.
 ///
-/// Taking it changes nothing, and may be done at any moment on any thread, of operations that run as well: each is
-/// looked at at a moment of its own. (A plain Foundation operation must not be renamed meanwhile: on Linux its name has
-/// no lock.) O(n + e), without recursion.
+/// Taking a graph changes nothing and is safe at any time on any thread, even while the operations run. Each operation is
+/// read at a slightly different moment. Do not rename a plain Foundation operation meanwhile, because on Linux its name has
+/// no lock. The cost is O(n + e) for n operations with e dependencies, without recursion.
 public struct OperationGraph: Sendable {
-  /// The operations, those that were given first, then what they led to. Each one's `id` is its index.
+  /// The operations: first the given ones, then those reached from them. The `id` of a node is its index.
   public internal(set) var nodes: [Node]
-  /// Where the nodes wait, and in which order they can be done.
   let points: GraphPoints
 
-  /// The graph of these operations, of what they depend on, directly or not, and of the members of groups.
+  /// Takes the graph of `operations`, their direct and indirect dependencies, and the members of groups.
   ///
-  /// A member that waits for its group to begin comes with that group, but without its siblings.
+  /// A member of a group that has not started brings the group along, but not its siblings.
   public init(_ operations: [Operation]) {
     var walk = GraphWalk()
     self.init(walk.nodes(from: operations))
@@ -34,46 +33,43 @@ public struct OperationGraph: Sendable {
     points = GraphPoints(nodes)
   }
 
-  /// The names of operations that wait for each other in a circle: each waits for the next, and the last for the first.
-  /// Nil if there is no circle; the first that is found if there are several.
+  /// The names of operations that wait for each other in a cycle, or nil if there is none.
   ///
-  /// A group waits for its members, and they wait for its beginning.
-  public var cycle: [String]? { circle?.map { nodes[$0].name } }
-
-  /// The nodes of that circle.
-  var circle: [Int]? { points.circle }
+  /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the members
+  /// wait for the group's start. If there are several cycles, this is the first one found.
+  public var cycle: [String]? { points.cycle?.map { nodes[$0].name } }
 }
 
 extension OperationGraph {
-  /// An operation as it was when the graph was taken.
+  /// An operation at the moment the graph was taken.
   public struct Node: Sendable, Hashable, Identifiable {
-    /// Where an operation is in its life, and how it ended.
+    /// The state of an operation, including its outcome.
     public enum State: String, Sendable, Hashable, Codable, CaseIterable {
-      /// Not begun.
+      /// The operation has not started to execute.
       case pending
-      /// Begun, and not finished.
+      /// The operation is executing.
       case executing
-      /// Finished, without errors.
+      /// The operation finished without errors.
       case finished
-      /// Finished, with errors.
+      /// The operation finished with errors.
       case failed
-      /// Finished or not.
+      /// The operation was cancelled, and may have finished.
       case cancelled
     }
 
-    /// Its index in ``OperationGraph/nodes``.
+    /// The index in ``OperationGraph/nodes``.
     public let id: Int
-    /// The operation's, or its type's if it has none.
+    /// The name of the operation, or of its type if the operation has no name.
     public let name: String
-    /// As it was when the graph was taken.
+    /// The state at the moment the graph was taken.
     public let state: State
-    /// Whether it is an operation that others run inside of: a group, or one that tries or follows others.
+    /// Whether other operations run inside this one, as in a group or a retry.
     public let isGroup: Bool
-    /// What it runs inside of.
+    /// The index of the operation that this one runs inside.
     public internal(set) var group: Int?
-    /// What it waits for, each once.
+    /// The indices of the dependencies, each once.
     public internal(set) var dependencies: [Int] = []
-    /// How long it executed, as far as that is known: see ``OperationGraph/withDurations(_:)``.
+    /// How long the operation executed, if known. See ``OperationGraph/withDurations(_:)``.
     public internal(set) var duration: Duration?
   }
 }

@@ -1,26 +1,26 @@
-/// What is at the bottom of it, for every point of the graph of what is waited for.
+/// The cause of each wait in a graph of waits.
 ///
-/// Who waits for several others is as badly off as with the worst of them; who needs one of several slots, as with the
-/// best. O(n + e), without recursion.
+/// A node that waits for several others takes the most severe of their causes. A node that needs one of several slots takes
+/// the least severe. O(n + e), without recursion.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
     let severity: Severity
-    /// Which of the waits leads there. Nil at the bottom, and in a circle.
+    /// The wait that leads to the cause, or nil at the root and in a cycle.
     var wait: StallNode.Wait?
-    /// The point that the cause is about.
+    /// The node that the cause describes.
     let explainer: Int
-    /// The point at the very bottom.
-    let bottom: Int
-    /// How many operations further on the explainer is.
+    /// The node at the end of the chain of waits.
+    let root: Int
+    /// The number of operations between this node and the explainer.
     var distance = 0
-    /// How many steps of whatever kind it is to the very bottom.
+    /// The number of waits between this node and the root.
     let depth: Int
-    /// Which of the circles it is in.
-    var circle: Int?
+    /// The index of the cycle that the node is part of.
+    var cycle: Int?
   }
 
-  /// How little hope there is that it gets on by itself; then, how long it has lasted.
+  /// How unlikely it is that the wait ends by itself, then how long it has lasted.
   struct Severity: Comparable {
     let rank: Int
     var elapsed = Duration.zero
@@ -29,7 +29,7 @@ struct StallFindings {
   }
 
   let nodes: [StallNode]
-  let circles: [[Int]]
+  let cycles: [[Int]]
   private var findings: [Finding?]
 
   init(_ nodes: [StallNode]) {
@@ -40,26 +40,26 @@ struct StallFindings {
       needed: { nodes[$0].needed },
       rank: { (nodes[$0].obstacle ?? .ending).cause.rank }
     )
-    circles = order.circles
+    cycles = order.cycles
     for node in order.order { findings[node] = finding(of: node) }
-    for (index, circle) in circles.enumerated() {
-      for (position, node) in circle.enumerated() {
-        // Whoever has the slot speaks for slots.
+    for (index, cycle) in cycles.enumerated() {
+      for (position, node) in cycle.enumerated() {
+        // Slots are represented by the operation that uses one.
         let isSlots = nodes[node].operation == nil
-        let speaker = isSlots ? circle[(position + 1) % circle.count] : node
+        let speaker = isSlots ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
           cause: .circle,
-          severity: .circle,
+          severity: .cycle,
           explainer: speaker,
-          bottom: speaker,
+          root: speaker,
           distance: isSlots ? 1 : 0,
           depth: 0,
-          circle: index
+          cycle: index
         )
       }
     }
-    // Everybody else waits for one of those, directly or not.
-    var toDo = circles.flatMap(\.self)
+    // All remaining nodes wait for a node of a cycle, directly or not.
+    var toDo = cycles.flatMap(\.self)
     var done = 0
     while done < toDo.count {
       for dependent in order.dependents[toDo[done]] where findings[dependent] == nil {
@@ -73,12 +73,12 @@ struct StallFindings {
 
   subscript(node: Int) -> Finding {
     guard let finding = findings[node] else {
-      misuse("Nothing was found out about the point \(node) of a stall report.")
+      misuse("The stall report has no finding for node \(node). Report it as a defect of the package.")
     }
     return finding
   }
 
-  /// The point that speaks for one: the beginning of a group if that is what its end waits for.
+  /// The node that represents a node in the report: the start of a group if the group's finish waits for it.
   func speaker(for node: Int) -> Int {
     guard let wait = self[node].wait, isOwnBeginning(wait, of: node) else { return node }
     return wait.node
@@ -95,11 +95,13 @@ struct StallFindings {
     let severity = Severity(rank: rank, elapsed: nodes[node].elapsed ?? .zero)
     var depth = -1
     if case .operation = nodes[node].subject { depth = 0 }
-    return Finding(cause: cause, severity: severity, explainer: node, bottom: node, depth: depth)
+    return Finding(cause: cause, severity: severity, explainer: node, root: node, depth: depth)
   }
 
-  /// The worst of those that have to be over. Who needs only some of them comes as soon as there are enough, in the
-  /// order of how much hope there is: those that come later, or are in a circle, do not matter.
+  /// The most severe of the waits that must end.
+  ///
+  /// A node that needs only some of its waits is reached in order of severity, as soon as enough of them have a finding.
+  /// The later ones, and those in a cycle, do not matter.
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
     nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
@@ -116,18 +118,18 @@ struct StallFindings {
       severity: next.severity,
       wait: wait,
       explainer: own == nil ? next.explainer : node,
-      // The cause of a place is that of the operation that waits for it.
-      bottom: nodes[next.bottom].operation == nil ? node : next.bottom,
+      // The slots of a queue or a group are no operation: the operation that waits for them is the root.
+      root: nodes[next.root].operation == nil ? node : next.root,
       distance: own == nil ? next.distance + (isStep ? 1 : 0) : 0,
       depth: next.depth + 1
     )
   }
 
-  /// Nil if the cause is further on.
+  /// The cause of the wait itself, or nil if the cause is that of the awaited node.
   private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
     switch wait.kind {
-    case .slot where next.wait == nil && next.circle == nil: next.cause
-    // Whoever has the slot or the key gets on: that one has it is the cause.
+    case .slot where next.wait == nil && next.cycle == nil: next.cause
+    // The holder makes progress, so the cause is that it holds the slot or the key.
     case .slot where next.cause.isProgress: .saturated
     case .key where next.cause.isProgress: .exclusivity
     case .dependency, .member, .beginning, .slot, .slotHolder, .key: nil
@@ -136,7 +138,7 @@ struct StallFindings {
 }
 
 extension StallFindings.Severity {
-  fileprivate static let circle = Self(rank: 10)
+  fileprivate static let cycle = Self(rank: 10)
 }
 
 extension StallReport.Cause {
@@ -144,7 +146,7 @@ extension StallReport.Cause {
 }
 
 extension StallNode.Obstacle {
-  /// And how little hope there is with it.
+  /// The cause, and its rank of severity.
   fileprivate var cause: (StallReport.Cause, rank: Int) {
     switch self {
     case .notAdded(isCertain: true): (.notAdded, 9)

@@ -65,8 +65,8 @@ extension StallReport {
 extension StallFindings {
   /// Each was looked at at another moment: it is a circle only if all of them still wait as they did.
   fileprivate var movedCircles: [[Int]] {
-    circles.filter { circle in
-      circle.contains { node in
+    cycles.filter { cycle in
+      cycle.contains { node in
         guard let operation = nodes[node].operation else { return false }
         return StallNode.Stamp(of: operation) != nodes[node].stamp
       }

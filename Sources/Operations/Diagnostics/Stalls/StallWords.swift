@@ -18,7 +18,7 @@ struct StallWords {
     others = findings.nodes.indices.map { node in
       findings.nodes[node].waits.count { !findings.isOwnBeginning($0, of: node) } - 1
     }
-    for circle in findings.circles {
+    for circle in findings.cycles {
       for (position, node) in circle.enumerated() {
         let next = circle[(position + 1) % circle.count]
         positions[node] = position
@@ -54,7 +54,7 @@ struct StallWords {
   private func entry(for node: Int) -> StallReport.Entry {
     let speaker = findings.speaker(for: node)
     let finding = findings[speaker]
-    let (own, bottom) = (findings.nodes[node].operation, findings.nodes[finding.bottom].operation)
+    let (own, bottom) = (findings.nodes[node].operation, findings.nodes[finding.root].operation)
     return StallReport.Entry(
       operation: own?.displayName ?? "",
       place: (findings.nodes[speaker].place ?? findings.nodes[node].place)?.name,
@@ -83,7 +83,7 @@ struct StallWords {
   /// What is said of an operation.
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
-    if finding.circle != nil { return "\(circle(from: node)), in a circle" }
+    if finding.cycle != nil { return "\(circle(from: node)), in a circle" }
     guard let wait = finding.wait else { return findings.nodes[node].ownPredicate }
     let next = findings.nodes[wait.node]
     guard next.operation == nil else {
@@ -93,7 +93,7 @@ struct StallWords {
     }
     // Slots.
     let beyond = findings[wait.node]
-    guard let holder = beyond.wait?.node ?? (beyond.circle == nil ? nil : beyond.explainer) else {
+    guard let holder = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
       return next.ownPredicate
     }
     let slots = "\(phrase(forSlots: next)), taken by \(holders(next))"
@@ -164,8 +164,8 @@ struct StallWords {
 
   /// Around the circle, from one and back to it.
   private func circle(from start: Int) -> String {
-    guard let index = findings[start].circle, let position = positions[start] else { return "" }
-    let circle = findings.circles[index]
+    guard let index = findings[start].cycle, let position = positions[start] else { return "" }
+    let circle = findings.cycles[index]
     var steps: [String] = []
     var slots = ""
     for step in circle.indices {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Tells a tracer about one operation.
+/// Reports the lifecycle events of one operation to a tracer.
 final class OperationFollower: OperationTrace, @unchecked Sendable {
   let tracer: OperationTracer
   let index: Int
@@ -35,7 +35,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       if end == nil { log[index].state = .executing }
       return (log[index].name, end != nil)
     }
-    // Somebody may have finished it in the instant in which it was started.
+    // Another thread may have finished the operation at the moment of its start.
     if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
     super.operationBegins()
   }
@@ -58,9 +58,9 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     super.operationEnds(operation)
   }
 
-  /// Tells this tracer alone.
+  /// Records the finish in this tracer only.
   func noteEnd(of operation: Operation) {
-    // It is about to forget what it waited for.
+    // The operation is about to release its dependencies.
     tracer.noteDependencies(of: operation)
     let own = operation as? AsyncOperation
     let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })

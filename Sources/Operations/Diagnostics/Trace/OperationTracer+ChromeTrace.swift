@@ -1,17 +1,16 @@
 public import Foundation
 
 extension OperationTracer {
-  /// What has been recorded in the Trace Event Format, which ui.perfetto.dev, chrome://tracing and others open.
+  /// Returns the recorded operations in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open.
   ///
-  /// A row for each thread that executed something from beginning to end, rows for what went on without a thread, and
-  /// rows for groups, nested. Arrows lead from what was waited for to what waited. Times are in microseconds since the
-  /// tracer was made. An operation that was cancelled, executing or not, has a mark; one that has not finished ends
-  /// now.
+  /// The trace has a row for each thread that executed operations from start to finish, rows for asynchronous operations,
+  /// and rows for groups, nested. Arrows lead from an operation to its dependents. A cancelled operation has a mark. An
+  /// operation that has not finished ends at the time of the call. Times are in microseconds since the tracer was created.
   public func chromeTrace() -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
     do { return try encoder.encode(ChromeTrace(records, now)) } catch {
-      misuse("A trace could not be encoded: \(error). Report it as a defect of the package.")
+      misuse("The trace could not be encoded: \(error). Report it as a defect of the package.")
     }
   }
 }
@@ -21,16 +20,16 @@ private struct ChromeTrace: Encodable {
   struct Event: Encodable {
     var name: String
     var cat: String?
-    /// X: an interval. i: a moment. s and f: an arrow. M: about a row.
+    /// The phase: X is an interval, i an instant, s and f the ends of an arrow, M metadata of a row.
     var ph: String
     var ts: Double?
     var dur: Double?
     var pid = 1
     var tid: Int
     var id: Int?
-    /// An arrow leads to the interval around it.
+    /// The binding point: "e" binds an arrow to the enclosing interval.
     var bp: String?
-    /// A moment belongs to a row.
+    /// The scope of an instant: "t" is its row.
     var s: String?
     var args: Arguments?
   }
@@ -41,7 +40,7 @@ private struct ChromeTrace: Encodable {
     var state: String?
     var group: String?
     var queue: String?
-    /// For a turn, when nothing else was waited for any more.
+    /// How long the operation was ready before it started.
     var waited: String?
     var error: String?
 
@@ -58,13 +57,12 @@ private struct ChromeTrace: Encodable {
     let intervals = records.compactMap { TraceInterval($0, now) }
     let rows = TraceRows(records, intervals)
     let byID = Dictionary(uniqueKeysWithValues: intervals.map { ($0.id, $0) })
-    // Perfetto shows rows in the order of their numbers, but first the one that has the number of the process.
+    // Perfetto orders rows by number, except that the row with the number of the process comes first.
     let firstRow = 2
-    /// A row for those that never executed.
-    let aside = firstRow + rows.rows.count
+    let neverExecutedRow = firstRow + rows.rows.count
     var events = [Event(name: "process_name", ph: "M", tid: 0, args: Arguments(name: "Operations"))]
-    let hasAside = records.contains { $0.cancelled != nil && $0.started == nil }
-    for (index, name) in (rows.rows.map(\.name) + (hasAside ? ["never executed"] : [])).enumerated() {
+    let hasNeverExecuted = records.contains { $0.cancelled != nil && $0.started == nil }
+    for (index, name) in (rows.rows.map(\.name) + (hasNeverExecuted ? ["never executed"] : [])).enumerated() {
       let tid = firstRow + index
       events.append(Event(name: "thread_name", ph: "M", tid: tid, args: Arguments(name: name)))
       events.append(Event(name: "thread_sort_index", ph: "M", tid: tid, args: Arguments(sortIndex: index)))
@@ -87,7 +85,14 @@ private struct ChromeTrace: Encodable {
       if let cancelled = record.cancelled {
         let name = "\(record.name) cancelled"
         events.append(
-          Event(name: name, cat: "cancellation", ph: "i", ts: cancelled.microseconds, tid: row ?? aside, s: "t")
+          Event(
+            name: name,
+            cat: "cancellation",
+            ph: "i",
+            ts: cancelled.microseconds,
+            tid: row ?? neverExecutedRow,
+            s: "t"
+          )
         )
       }
     }
@@ -97,7 +102,8 @@ private struct ChromeTrace: Encodable {
         guard let from = byID[dependency], let to = byID[record.id], let fromRow = rows.rowOf[dependency],
           let toRow = rows.rowOf[record.id]
         else { continue }
-        // Inside the two intervals, and not backwards: the end of a plain operation is heard of late.
+        // An arrow must start and end inside the two intervals and must not lead backwards. The finish of a plain Foundation
+        // operation is recorded late.
         let departure = min(from.end - .nanoseconds(1), to.start)
         if departure < from.start { continue }
         arrows += 1
@@ -131,13 +137,13 @@ extension ChromeTrace.Arguments {
 }
 
 extension String {
-  /// Perfetto (52) takes a backslash at the end, though it is written twice, for one that belongs to the quotation
-  /// mark, and then opens nothing.
+  /// The string in a form that Perfetto 52 parses. It reads an escaped backslash at the end of a string as an escape of the
+  /// quotation mark, and then rejects the file.
   fileprivate var forPerfetto: String { hasSuffix("\\") ? self + " " : self }
 }
 
 extension Duration {
-  /// To the nanosecond, for the first 285 years.
+  /// Exact to the nanosecond for the first 285 years.
   fileprivate var microseconds: Double {
     let seconds = min(max(components.seconds, -9_000_000_000), 9_000_000_000)
     return Double(seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000) / 1000

@@ -1,46 +1,46 @@
 extension OperationTracer {
-  /// What is known of one operation. Times are counted from when the tracer was made.
+  /// What a tracer recorded about one operation. Times are measured from the creation of the tracer.
   public struct Record: Sendable, Hashable, Identifiable {
-    /// Its index in ``OperationTracer/records``.
+    /// The index in ``OperationTracer/records``.
     public let id: Int
-    /// The operation's name when it came to be followed, or its type's if it had none.
+    /// The name of the operation when tracing began, or of its type if it had no name.
     public let name: String
-    /// Whether it is one that others run inside of.
+    /// Whether other operations run inside this one.
     public internal(set) var isGroup: Bool
-    /// What it runs inside of.
+    /// The index of the record that the operation runs inside.
     public internal(set) var group: Int?
-    /// The operations it waited for, as far as they are followed.
+    /// The indices of the traced dependencies.
     public internal(set) var dependencies: [Int] = []
-    /// When it came to be followed: a member when it was added.
+    /// When tracing began, which for a member of a traced group is when it was added.
     public let created: Duration
-    /// When it was added to a queue by the toolkit's verbs. Nil if that was before it came to be followed.
+    /// When a method of this package added the operation to a queue, or nil if that was before tracing began.
     public internal(set) var enqueued: Duration?
-    /// When nothing was waited for any more, keys included. Of a plain Foundation operation only known if that was so
-    /// from the start.
+    /// When the operation became ready, including its keys. For a plain Foundation operation this is recorded only if it
+    /// was ready when tracing began.
     public internal(set) var ready: Duration?
-    /// When execution began. Nil if it never has.
+    /// When execution started, or nil if the operation never executed.
     public internal(set) var started: Duration?
-    /// When `execute()` returned. Nil if it has not, or if the work had ended before.
+    /// When `execute()` returned, or nil if the work finished before that.
     public internal(set) var returned: Duration?
-    /// When the work had ended. Of a plain Foundation operation that goes on after its `start()`, when that was heard
-    /// of.
+    /// When the work finished. For an asynchronous Foundation operation, when the group was notified of it.
     public internal(set) var finished: Duration?
-    /// When it was cancelled, or came to be followed if that was later. Not known of a plain Foundation operation.
+    /// When the operation was cancelled, or when tracing began if that was later. Not recorded for a plain Foundation
+    /// operation.
     public internal(set) var cancelled: Duration?
-    /// How it is, or ended.
+    /// The latest state.
     public internal(set) var state = OperationGraph.Node.State.pending
-    /// The first of its errors, in words.
+    /// The description of the first error.
     public internal(set) var error: String?
-    /// The thread on which execution began: equal numbers are equal threads. 0 is the main thread.
+    /// A number for the thread on which execution started. 0 is the main thread.
     public internal(set) var worker: Int?
-    /// The name of the queue on which execution began, unless it is that of a group.
+    /// The name of the queue on which execution started, unless it belongs to a group.
     public internal(set) var queue: String?
 
     init(_ id: Int, _ name: String, _ isGroup: Bool, _ group: Int?, _ created: Duration) {
       (self.id, self.name, self.isGroup, self.group, self.created) = (id, name, isGroup, group, created)
     }
 
-    /// When it comes to be followed. What has been noted already is newer.
+    /// Records the state at the moment tracing begins, unless a later event has been recorded already.
     mutating func noteHowItIs(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
       if isReady { ready = ready ?? now }
       if isExecuting { started = started ?? now }
@@ -48,7 +48,7 @@ extension OperationTracer {
       if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
     }
 
-    /// How long it executed. Nil if it never has, or has not finished.
+    /// How long the operation executed, or nil if it never executed or has not finished.
     public var duration: Duration? { finished.flatMap { end in started.map { end - $0 } } }
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a tracer has recorded: a value, under its lock.
+/// The records of a tracer, a value behind the tracer's lock.
 struct TraceLog {
   private struct Plain {
     weak var operation: Operation?
@@ -8,9 +8,9 @@ struct TraceLog {
   }
 
   private(set) var records: [OperationTracer.Record] = []
-  /// Plain Foundation operations, which cannot note their index themselves.
+  /// The indices of plain Foundation operations, which cannot store their index themselves.
   private var plain: [ObjectIdentifier: Plain] = [:]
-  /// Operations that a thread is just beginning to follow.
+  /// The operations that a thread is attaching the tracer to.
   private var beginning: Set<ObjectIdentifier> = []
   private var workers: [ObjectIdentifier: Int] = [:]
 
@@ -19,9 +19,9 @@ struct TraceLog {
     _modify { yield &records[index] }
   }
 
-  /// Alone with an operation until ``hasBegun(_:)``.
+  /// Claims an operation for the current thread until ``hasBegun(_:)``.
   ///
-  /// - Returns: Whether nobody else is.
+  /// - Returns: False if another thread has claimed it.
   mutating func begin(_ operation: Operation) -> Bool { beginning.insert(ObjectIdentifier(operation)).inserted }
 
   mutating func hasBegun(_ operation: Operation) { beginning.remove(ObjectIdentifier(operation)) }
@@ -40,13 +40,13 @@ struct TraceLog {
     plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
   }
 
-  /// - Parameter operation: Alive, so that an entry under its address that is not its own is one of a past operation.
+  /// The index of a plain operation. An entry for the same address may belong to an earlier, released operation.
   func index(ofPlain operation: Operation) -> Int? {
     guard let entry = plain[ObjectIdentifier(operation)], entry.operation === operation else { return nil }
     return entry.index
   }
 
-  /// The number of a thread: 0 is the main one.
+  /// The number of a thread. 0 is the main thread.
   mutating func worker(_ thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }
     if let worker = workers[thread] { return worker }

@@ -1,8 +1,8 @@
-/// On which row of a picture each execution is drawn.
+/// Assigns each execution to a row of a drawing.
 ///
-/// What a thread did from beginning to end is on the thread's row. What went on when the thread had left it is on a row
-/// where nothing else is at the time. A group is on the row of the group around it, inside which it is drawn then,
-/// unless another one is there. O(n log n).
+/// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation is on
+/// a row that is free for its whole execution. A group is drawn inside the enclosing group, on the same row, unless
+/// another group is there at the time. O(n log n).
 struct TraceRows {
   enum Kind: Hashable {
     case groups
@@ -12,22 +12,22 @@ struct TraceRows {
 
   struct Row: Hashable {
     let kind: Kind
-    /// Of those of a kind.
+    /// The number among the rows of this kind.
     let number: Int
   }
 
-  /// From the top.
+  /// The rows, from top to bottom.
   private(set) var rows: [Row] = []
-  /// The row of each record that has executed: an index into ``rows``.
+  /// The index in ``rows`` for each record that has executed.
   private(set) var rowOf: [Int: Int] = [:]
 
   init(_ records: [OperationTracer.Record], _ intervals: [TraceInterval]) {
     var places: [Int: Row] = [:]
     var workers: Set<Int> = []
     var (groups, asynchronous) = (Lanes(), Lanes())
-    /// The ends of what is under way on each thread.
+    /// The finish times of the executions in progress on each thread, innermost last.
     var onThreads: [Int: [Duration]] = [:]
-    /// The group that is drawn inside each group at the moment.
+    /// The group that is currently drawn inside each group.
     var insides: [Int: Int] = [:]
     let ends = Dictionary(uniqueKeysWithValues: intervals.map { ($0.id, $0.end) })
     for event in TraceInterval.events(of: intervals) {
@@ -62,7 +62,8 @@ struct TraceRows {
     rowOf = places.compactMapValues { indices[$0] }
   }
 
-  /// Whether it is over before what it began in is, which need not be: that one may have been ended by somebody else.
+  /// Whether an execution finishes before the execution it started in. It may not, because another thread can finish the
+  /// outer one.
   private static func fits(_ interval: TraceInterval, into ends: inout [Duration]) -> Bool {
     while let last = ends.last, last <= interval.start { ends.removeLast() }
     if let last = ends.last, last < interval.end { return false }
@@ -70,7 +71,7 @@ struct TraceRows {
     return true
   }
 
-  /// Numbers that are used again when they are free.
+  /// Numbers that are reused when they become free.
   private struct Lanes {
     private(set) var count = 0
     private var free: [Int] = []
@@ -100,22 +101,21 @@ extension TraceRows.Row {
   }
 }
 
-/// When an operation executed.
+/// The time in which an operation executed.
 struct TraceInterval {
-  /// The record's.
+  /// The index of the record.
   let id: Int
   let start: Duration
   let end: Duration
 
-  /// Nil if it has never executed. What has no end yet ends now, and what took no time at all takes a nanosecond, so
-  /// that it can be seen, and its end comes after its beginning.
+  /// Nil if the operation never executed. An unfinished operation ends now. An interval is at least a nanosecond long, so
+  /// that it is visible and its end comes after its start.
   init?(_ record: OperationTracer.Record, _ now: Duration) {
     guard let start = record.started else { return nil }
     (id, self.start, end) = (record.id, start, max(record.finished ?? now, start + .nanoseconds(1)))
   }
 
-  /// Beginnings and ends in the order of time. Of those at the same time the ends come first, and then the beginnings
-  /// of those that take longest.
+  /// The starts and ends in chronological order. At equal times ends come first, then the starts of longer intervals.
   static func events(of intervals: [Self]) -> [(time: Duration, isStart: Bool, index: Int)] {
     let events = intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }
     return events.sorted { left, right in
@@ -126,7 +126,7 @@ struct TraceInterval {
     }
   }
 
-  /// How many there were at once.
+  /// The largest number of intervals that overlap.
   static func peak(of intervals: [Self]) -> Int {
     var (count, peak) = (0, 0)
     for event in events(of: intervals) {

@@ -1,26 +1,26 @@
 extension OperationTracer {
-  /// What the figures of all operations come to that are followed and that no others run inside of.
+  /// Totals over all traced operations except groups.
   public struct Summary: Sendable, Hashable, CustomStringConvertible {
-    /// How many have executed, or are executing.
+    /// The number of operations that have executed or are executing.
     public let operations: Int
-    /// From the beginning of the first to the end of the last, or until now.
+    /// The time from the first start to the last finish, or until now.
     public let elapsed: Duration
-    /// What they took, added up.
+    /// The sum of the execution times.
     public let busy: Duration
-    /// How many executed at once, on average.
+    /// The average number of operations that executed at once.
     public var parallelism: Double { elapsed > .zero ? busy / elapsed : 0 }
-    /// How many executed at once when it was most.
+    /// The largest number of operations that executed at once.
     public let peak: Int
-    /// Who was ready for the longest time before it began. Nil if nobody waited.
+    /// The longest time in which an operation was ready and had not started, or nil if none waited.
     public let longestWait: Wait?
-    /// What decided how long it took, as far as that was dependencies. Nil as long as nothing has finished.
+    /// The longest chain of dependencies, or nil if no operation has finished.
     public let criticalPath: CriticalPath?
 
-    /// Time in which an operation was ready, and had not begun.
+    /// The time in which an operation was ready and had not started.
     public struct Wait: Sendable, Hashable {
-      /// The operation's, or its type's if it has none.
+      /// The name of the operation, or of its type if the operation has no name.
       public let name: String
-      /// From when it was ready to when it began.
+      /// The time from ready to started.
       public let duration: Duration
     }
 
@@ -36,7 +36,7 @@ extension OperationTracer {
     }
   }
 
-  /// What the figures come to, as far as operations have come.
+  /// The totals at this moment.
   public var summary: Summary {
     let (records, now) = (records, now)
     let intervals = records.compactMap { $0.isGroup ? nil : TraceInterval($0, now) }
@@ -57,13 +57,13 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Since when nothing but a turn was waited for: it has to be in a queue, or the group around it to have begun, too.
+  /// Since when the operation only waited for a slot: it was ready and in a queue, or its group had started.
   func wasReady(in records: [Self]) -> Duration? {
     guard let ready else { return nil }
     return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
   }
 
-  /// How long it waited for its turn.
+  /// How long the operation waited for a slot.
   fileprivate func wait(in records: [Self]) -> Duration? {
     guard let started, let ready = wasReady(in: records) else { return nil }
     return max(.zero, started - ready)
