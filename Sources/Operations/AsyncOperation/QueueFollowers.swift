@@ -29,7 +29,8 @@ enum QueueFollowers {
     if of(queue).contains(where: { $0 === follower }) { return }
     entries.withLock { entries in
       entries.lastID += 1
-      entries.all.append(Entry(id: entries.lastID, queue: queue, follower: follower))
+      // A new array, not a change in place: the thread sanitizer does not see that readers have let go of the old one.
+      entries.all = entries.all + [Entry(id: entries.lastID, queue: queue, follower: follower)]
       areThereAny.store(true, ordering: .releasing)
     }
   }
@@ -52,7 +53,7 @@ enum QueueFollowers {
 
   private static func remove(_ gone: Set<Int>) {
     entries.withLock { entries in
-      entries.all.removeAll { gone.contains($0.id) }
+      entries.all = entries.all.filter { !gone.contains($0.id) }
       areThereAny.store(!entries.all.isEmpty, ordering: .releasing)
     }
   }
