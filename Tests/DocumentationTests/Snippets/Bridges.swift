@@ -78,7 +78,7 @@ struct SchedulerService: Service {
 
   func run() async throws {
     try? await gracefulShutdown()
-    scheduler.shutdown(Task.isCancelled ? .discard : .drain)
+    scheduler.shutDown(Task.isCancelled ? .discard : .drain)
     await scheduler.drained()
   }
 }

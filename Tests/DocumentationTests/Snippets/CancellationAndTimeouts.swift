@@ -21,7 +21,7 @@ struct CancellationAndTimeouts {
 
   private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
 
-  private final class Fetch: AsyncOperation, @unchecked Sendable {
+  fileprivate final class Fetch: AsyncOperation, @unchecked Sendable {
     let begun = Gate()
     private let error: any Error
 
@@ -71,15 +71,15 @@ struct CancellationAndTimeouts {
       ]
     )
   }
+}
 
+/// Apart from the other snippets, whose `print` writes into a journal.
+@Suite(.timeLimit(.minutes(5)))
+struct CancellationSignals {
   #if os(macOS) || os(Linux)
   /// In a process of its own: a signal is for all of it.
   @Test func aSignalCancels() async throws {
     await #expect(processExitsWith: .success) {
-      func makeCrawl() -> AsyncOperation {
-        GroupOperation("Crawl") { Fetch(CancellationError()) }
-      }
-
       let crawl = makeCrawl()
       let sources = cancelWhenAskedToStop(crawl)
       Task {
@@ -99,4 +99,8 @@ struct CancellationAndTimeouts {
     }
   }
   #endif
+}
+
+private func makeCrawl() -> AsyncOperation {
+  GroupOperation("Crawl") { CancellationAndTimeouts.Fetch(CancellationError()) }
 }
