@@ -31,6 +31,8 @@ extension SoakChecks {
       if case .cancel(item.index, _) = deed { true } else { false }
     }
     if isCancelledFromOutside { return true }
+    // A finish that came before the cancellation decided, so the reason of the cancellation was not recorded.
+    if isFinishedFromOutside(item), missingInputs(of: item).count > 0 || !item.keys.isEmpty { return true }
     if case .awaited(.some) = item.coming { return true }
     if item.coming == .whenGroupIsCancelled { return true }
     for outer in plan.outer(of: item.index).compactMap(world.group) {

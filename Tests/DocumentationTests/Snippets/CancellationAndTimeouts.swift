@@ -80,21 +80,24 @@ struct CancellationSignals {
   /// In a process of its own: a signal is for all of it.
   @Test func aSignalCancels() async throws {
     await #expect(processExitsWith: .success) {
-      let crawl = makeCrawl()
-      let sources = cancelWhenAskedToStop(crawl)
+      // A signal that comes before the source is active is ignored, so it is sent repeatedly.
+      signal(SIGTERM, SIG_IGN)
       Task {
-        // A signal that comes before the source is active is ignored.
-        while !crawl.isCancelled {
+        while true {
           kill(getpid(), SIGTERM)
           try await Task.sleep(for: .milliseconds(20))
         }
       }
+
+      let crawl = makeCrawl()
+      let sources = cancelWhenAskedToStop(crawl)
       do {
         try await OperationQueue().run(crawl)
       } catch is CancellationError {
         print("stopped")
       }
       withExtendedLifetime(sources) {}
+
       exit(crawl.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
     }
   }

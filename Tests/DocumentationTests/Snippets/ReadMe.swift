@@ -40,7 +40,8 @@ struct ReadMeSnippets {
 
     #expect(importer.isSuccessful && importer.operations.isEmpty)
     #expect(try await words.value == 3)
-    #expect(session.requests.entries.sorted() == [url, page1, page2].map(\.absoluteString))
+    let urls = [url, page1, page2].map(\.absoluteString)
+    #expect(session.requests.entries.filter(urls.contains).sorted() == urls)
   }
 
   // MARK: The tour
@@ -86,7 +87,7 @@ struct ReadMeSnippets {
     let session = SignIn()
     let bar = Bar()
     let upload = Store()
-    let url = try #require(URL(string: "https://example.org/0"))
+    let url = try #require(URL(string: "https://example.org/3"))
     let importer = GroupOperation("Import", { Parse() })
 
     upload.addCondition(.noFailedDependencies)

@@ -48,7 +48,7 @@ struct PreparationMisuseTests {
       OperationQueue().addOperation(operation)
       await operation.finished()
     }
-    expectSentence("“idle” has nothing to do", "override transform(_:)", in: result)
+    expectSentence("“idle” has nothing to do", "Override transform(_:)", in: result)
   }
 
   @Test func noAttemptAtAll() async {

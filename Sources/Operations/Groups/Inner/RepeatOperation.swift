@@ -59,7 +59,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     case .failure(is CancellationError):
       cancel()
       return finish()
-    case .failure: return carryOut(core.withLock { $0.finish(outcome.failures) })
+    case .failure(let error): return finish(with: error)
     }
     let delay = backoff.delay(after: iteration)
     if delay > .zero {
