@@ -52,15 +52,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     add(.init(operations: operations, mayRepeat: true))
   }
 
-  /// A group of that name, and of exactly these operations: for one that gets its members by ``addOperation(_:)``.
-  public init(_ name: String, _ operations: [Operation] = []) {
-    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
-    super.init()
-    engine.belong(to: self)
-    self.name = name
-    add(.init(operations: operations, mayRepeat: true))
-  }
-
   /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
   ///
   /// A subclass that is to be made this way has to say so again, for the compiler (as of Swift 6.3) does not hand the

@@ -81,7 +81,7 @@ struct DebuggingStallsSnippets {
     while true {
       let report = queue.stallReport()
       let isYoung = report.entries.contains { entry in
-        entry.cause == .moving || entry.elapsed.map { $0 < .seconds(1) } ?? false
+        entry.cause == .transitioning || entry.elapsed.map { $0 < .seconds(1) } ?? false
       }
       if report.entries.count == count, !isYoung { return report }
       try await Task.sleep(for: .milliseconds(50))
@@ -160,7 +160,7 @@ struct DebuggingStallsSnippets {
 
     try expectOnPage("\(queue.stallReport())")
     login.cancel()
-    #expect(queue.stallReport().entries.allSatisfy { $0.cause == .notAdded })
+    #expect(queue.stallReport().entries.allSatisfy { $0.cause == .notEnqueued })
     queue.addOperation(login)
     await queue.finished()
   }
@@ -179,7 +179,7 @@ struct DebuggingStallsSnippets {
     save ==> show
     addByFoundation(save, to: disk)
     queue.addOperation(show)
-    #expect(queue.stallReport().roots.map(\.cause) == [.notAdded])
+    #expect(queue.stallReport().roots.map(\.cause) == [.notEnqueued])
     #expect(queue.stallReport(alsoIn: [disk]).roots.map(\.cause) == [.suspended])
     disk.isSuspended = false
     await queue.finished()
@@ -193,7 +193,7 @@ struct DebuggingStallsSnippets {
     queue.addOperations([first, second, third])
 
     let entries = queue.stallReport().entries
-    #expect(entries.allSatisfy { $0.cause == .circle })
+    #expect(entries.allSatisfy { $0.cause == .cycle })
     try expectOnPage(try #require(entries.first { $0.operation == "first" }).description)
     #expect(Set(OperationGraph([third]).cycle ?? []) == ["first", "second", "third"])
     first.removeDependency(third)
@@ -210,7 +210,7 @@ struct DebuggingStallsSnippets {
 
     while !group.isExecuting { await Task.yield() }
     let entries = queue.stallReport().entries
-    #expect(entries.count == 3 && entries.allSatisfy { $0.cause == .circle })
+    #expect(entries.count == 3 && entries.allSatisfy { $0.cause == .cycle })
     try expectOnPage(try #require(entries.first { $0.operation == "later" }).description)
     queue.maxConcurrentOperationCount = 2
     await queue.finished()
@@ -323,7 +323,7 @@ struct DebuggingStallsSnippets {
 
   @Test func aGroupThatHasNotBegun() async throws {
     let (login, download) = (operation("login"), operation("download"))
-    let sync = GroupOperation("sync")
+    let sync = GroupOperation().named("sync")
 
     login ==> sync
     sync.addOperation(download)

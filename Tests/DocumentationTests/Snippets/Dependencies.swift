@@ -180,8 +180,8 @@ struct Dependencies {
       printed.entries == [
         """
         2 operations have not finished, in the queue or where it waits:
-        “d” waits for “e”, which waits for “d”, in a circle.
-        “e” waits for “d”, which waits for “e”, in a circle.
+        “d” waits for “e”, which waits for “d”, in a cycle.
+        “e” waits for “d”, which waits for “e”, in a cycle.
         """
       ]
     )

@@ -58,7 +58,7 @@ struct GroupsAndErrors {
   }
 
   @Test func aMemberAddsMembers() async throws {
-    let crawl = GroupOperation("Crawl")
+    let crawl = GroupOperation().named("Crawl")
     crawl.addOperation(
       ResultOperation { [unowned crawl] in
         print("index")

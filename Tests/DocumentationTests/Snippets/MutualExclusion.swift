@@ -211,7 +211,7 @@ extension SharedDomainSnippets {
     @Test func whatIsInsideAGroupThatHoldsTheKey() async throws {
       let (upload, download) = (Held(), Held())
 
-      let sync = GroupOperation("Sync")
+      let sync = GroupOperation().named("Sync")
       sync.addOperation(upload, exclusive: "account")
       sync.addOperation(download, exclusive: "account")
       queue.addOperation(sync, exclusive: "account")

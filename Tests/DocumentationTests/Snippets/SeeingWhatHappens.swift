@@ -36,7 +36,7 @@ struct SeeingWhatHappensSnippets {
 
     print(queue.stallReport())
 
-    for entry in queue.stallReport().roots where entry.cause == .notAdded {
+    for entry in queue.stallReport().roots where entry.cause == .notEnqueued {
       print("Has somebody forgotten to add “\(entry.operation)”?")
     }
 

@@ -342,7 +342,7 @@ struct CancellationOutcomeTests {
     let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
     for _ in 0..<20 {
       let pages = (0..<4).map { _ in Fetch(url) }
-      let crawl = GroupOperation("Crawl", pages)
+      let crawl = GroupOperation(pages).named("Crawl")
       let run = Task { try await queue.run(crawl) }
       for page in pages { await page.begun.opened() }
       run.cancel()

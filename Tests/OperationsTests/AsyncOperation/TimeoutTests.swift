@@ -161,7 +161,7 @@ struct TimeoutTests {
     let waiting = AsyncOperation().named("index")
     held ==> waiting
     let stubborn = Obedient(TestError("stopped"))
-    let group = GroupOperation("Import", held + [failing, stubborn.named("page 11"), waiting])
+    let group = GroupOperation(held + [failing, stubborn.named("page 11"), waiting]).named("Import")
     group.clock = clock
     group.timeout = .seconds(5)
     let run = Task { try await queue.run(group) }

@@ -63,14 +63,14 @@ struct DiagnosticsEdgeTests {
     )
     queue.addOperations([first, second])
     await second.finished()
-    #expect(causes.entries == [.moving])
+    #expect(causes.entries == [.transitioning])
   }
 
   @Test func aPlainMemberWithAKeyWaitsForItsGroup() {
     let missing = GroupOperation("never added") {}
     missing.addOperation(BlockOperation {}.named("plain"), exclusive: "key", in: ExclusivityDomain())
     let report = missing.stallReport()
-    #expect(report.entries.first { $0.operation == "plain" }?.cause == .notAdded, "\(report)")
+    #expect(report.entries.first { $0.operation == "plain" }?.cause == .notEnqueued, "\(report)")
     missing.cancel()
     missing.start()
   }
@@ -90,7 +90,7 @@ struct DiagnosticsEdgeTests {
     queue.maxConcurrentOperationCount = 1
     queue.addOperation(waiting)
     let report = queue.stallReport()
-    #expect(report.entries.first { $0.operation == "waiting" }?.cause == .circle, "\(report)")
+    #expect(report.entries.first { $0.operation == "waiting" }?.cause == .cycle, "\(report)")
     queue.maxConcurrentOperationCount = -1
     held.gate.open()
     inner.gate.open()
@@ -112,10 +112,10 @@ struct DiagnosticsEdgeTests {
     await begun.opened()
     let report = queue.stallReport()
     let entries = Dictionary(uniqueKeysWithValues: report.entries.map { ($0.operation, $0) })
-    #expect(entries["second"]?.cause == .circle && entries["second"]?.root == "group", "\(report)")
+    #expect(entries["second"]?.cause == .cycle && entries["second"]?.root == "group", "\(report)")
     let sentence = "; “group” waits for its member “member”, which waits for “first”"
     #expect(entries["second"]?.description.contains(sentence) == true, "\(report)")
-    #expect(entries["third"]?.cause == .circle && entries["third"]?.root == "group", "\(report)")
+    #expect(entries["third"]?.cause == .cycle && entries["third"]?.root == "group", "\(report)")
     #expect(entries["third"]?.description.contains("in a circle") == true, "\(report)")
     queue.maxConcurrentOperationCount = -1
     await queue.finished()
@@ -174,7 +174,7 @@ struct DiagnosticsEdgeTests {
     for other in others { other.waits(for: wanted) }
     waiters.addOperations(others)
     let report = waiters.stallReport()
-    #expect(report.entries.count == 1603 && report.entries.count { $0.cause == .circle } == 803)
+    #expect(report.entries.count == 1603 && report.entries.count { $0.cause == .cycle } == 803)
     queue.maxConcurrentOperationCount = -1
     for operation in held { operation.gate.open() }
     await queue.finished()

@@ -280,7 +280,7 @@ import Testing
 
   @Test func theTimelineKeepsItsWidthWithLongNamesDeepInside() async {
     var group = GroupOperation("a group with quite a long name, number 0") { note("a member with quite a long name") }
-    for number in 1...12 { group = GroupOperation("a group with quite a long name, number \(number)", [group]) }
+    for number in 1...12 { group = GroupOperation([group]).named("a group with quite a long name, number \(number)") }
     let cancelled = note("an operation that will be cancelled")
     cancelled.cancel()
     tracer.trace([group, cancelled])

@@ -74,7 +74,7 @@ struct StallReportContractTests {
     queue.addOperations([log, upload])
     let report = queue.stallReport()
     #expect(report.entries.map(\.operation) == ["login", "upload", "log"])
-    #expect(report.entries.allSatisfy { $0.cause == .notAdded } && report.roots.map(\.operation) == ["login"])
+    #expect(report.entries.allSatisfy { $0.cause == .notEnqueued } && report.roots.map(\.operation) == ["login"])
     #expect(report.entries.map(\.root) == [nil, "login", "login"])
     #expect(report.entries.map(\.waitsFor) == [[], ["login"], ["upload"]])
     #expect(report.entries.map(\.place) == [nil, "A", "A"])
@@ -91,7 +91,7 @@ struct StallReportContractTests {
     queue.addOperation(waiting)
     let report = queue.stallReport()
     let entry = try report.entry("waiting")
-    #expect(entry.cause == .notAdded && entry.root == "outer" && entry.description.contains("“outer”"))
+    #expect(entry.cause == .notEnqueued && entry.root == "outer" && entry.description.contains("“outer”"))
     #expect(report.roots.map(\.operation) == ["outer"], "\(report)")
     #expect(inner.stallReport().entries.map(\.root) == [nil, "outer", "outer"])
     #expect(inner.stallReport().roots.map(\.operation) == ["outer"])
@@ -256,7 +256,7 @@ struct StallReportContractTests {
     narrow.addOperations([group, behind])
     await begun(group)
     for report in [narrow.stallReport(), group.stallReport()] {
-      #expect(report.entries.count == 3 && report.entries.allSatisfy { $0.cause == .circle })
+      #expect(report.entries.count == 3 && report.entries.allSatisfy { $0.cause == .cycle })
       for entry in report.entries {
         for name in ["group", "member", "behind"] { #expect(entry.description.contains("“\(name)”"), "\(entry)") }
       }
@@ -273,7 +273,7 @@ struct StallReportContractTests {
     group.maxConcurrentOperationCount = 1
     queue.addOperation(group)
     await begun(nested)
-    #expect(group.stallReport().entries.allSatisfy { $0.cause == .circle })
+    #expect(group.stallReport().entries.allSatisfy { $0.cause == .cycle })
     group.cancel()
     await group.finished()
   }
@@ -308,7 +308,7 @@ struct StallReportContractTests {
     let report = narrow.stallReport()
     #expect(report.entries.count == 6)
     for entry in report.entries {
-      #expect(entry.cause == .circle && entry.description.contains("circle"), "\(entry)")
+      #expect(entry.cause == .cycle && entry.description.contains("circle"), "\(entry)")
       #expect(!entry.description.contains("about to"), "\(entry)")
     }
     narrow.cancelAllOperations()
@@ -328,7 +328,7 @@ struct StallReportContractTests {
     other.addOperations([ring[2]])
     let report = queue.stallReport(alsoIn: [other])
     #expect(Set(report.entries.prefix(3).map(\.operation)) == ["x", "y", "z"] && report.entries.count == 4)
-    #expect(report.entries.allSatisfy { $0.cause == .circle })
+    #expect(report.entries.allSatisfy { $0.cause == .cycle })
     #expect(try report.entry("x").description.contains("“x” waits for “z”, which waits for “y”, which waits for “x”"))
     #expect(try ["x", "y", "z"].contains(report.entry("after").root ?? ""))
     #expect(!report.roots.isEmpty, "somebody must be at the bottom of it")
@@ -348,7 +348,7 @@ struct StallReportContractTests {
     group.addOperation(member)
     suspended.addOperation(group)
     let report = suspended.stallReport()
-    #expect(report.entries.allSatisfy { $0.cause == .circle } && report.entries.count == 2)
+    #expect(report.entries.allSatisfy { $0.cause == .cycle } && report.entries.count == 2)
     #expect(try report.entry("group").waitsFor == ["member"] && report.entry("member").waitsFor == ["group"])
     suspended.isSuspended = false
     await group.finished()
@@ -411,7 +411,7 @@ struct StallReportContractTests {
     queue.addOperation(x, exclusive: "k2", in: domain)
     queue.addOperation(y, exclusive: "k1", in: domain)
     let report = queue.stallReport()
-    #expect(report.entries.count == 6 && report.entries.allSatisfy { $0.cause == .circle })
+    #expect(report.entries.count == 6 && report.entries.allSatisfy { $0.cause == .cycle })
     let entry = try report.entry("x")
     for part in ["the key “k2”", "“G2”", "“m2”", "“y”", "the key “k1”", "“G1”", "“m1”"] {
       #expect(entry.description.contains(part))
@@ -485,7 +485,7 @@ struct StallReportContractTests {
     retry ==> after
     queue.addOperations([retry, after])
     await clock.waitForSleepers()
-    #expect(try queue.stallReport().entry("retry").cause == .pausing)
+    #expect(try queue.stallReport().entry("retry").cause == .backingOff)
     #expect(try queue.stallReport().entry("after").root == "retry")
     clock.advance(by: .seconds(60))
     await after.finished()
@@ -569,7 +569,7 @@ struct StallReportContractTests {
     queue.addOperations([held, last])
     await held.begun.opened()
     let entry = try queue.stallReport().entry("last")
-    #expect(entry.cause == .notAdded && entry.root == "lost" && Set(entry.waitsFor) == ["held", "x", "lost"])
+    #expect(entry.cause == .notEnqueued && entry.root == "lost" && Set(entry.waitsFor) == ["held", "x", "lost"])
     #expect(
       try queue.stallReport().entry("x").cause == .suspended && queue.stallReport().entry("held").cause == .executing
     )
@@ -666,7 +666,7 @@ struct StallReportContractTests {
         while !end.isOpen {
           guard let (queue, group) = subject.value else { continue }
           for report in [queue.stallReport(), group.stallReport()] {
-            #expect(report.entries.allSatisfy { !$0.description.isEmpty && $0.cause != .circle }, "\(report)")
+            #expect(report.entries.allSatisfy { !$0.description.isEmpty && $0.cause != .cycle }, "\(report)")
           }
         }
       }
@@ -682,7 +682,7 @@ struct StallReportContractTests {
     async let asking = onThread { [queue] in
       while !end.isOpen {
         let report = queue.stallReport()
-        #expect(report.entries.allSatisfy { ![.circle, .suspended, .notAdded].contains($0.cause) }, "\(report)")
+        #expect(report.entries.allSatisfy { ![.cycle, .suspended, .notEnqueued].contains($0.cause) }, "\(report)")
       }
     }
     for round in 0..<200 {

@@ -43,7 +43,7 @@ import Testing
         """
     )
     #expect(report.entries.map(\.operation) == ["missing", "first", "second", "third"])
-    #expect(report.entries.allSatisfy { $0.cause == .notAdded })
+    #expect(report.entries.allSatisfy { $0.cause == .notEnqueued })
     #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
     #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
     #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
@@ -61,7 +61,7 @@ import Testing
     queue.addOperations([held, last])
     await held.begun.opened()
     let entry = queue.stallReport()["last"]
-    #expect(entry?.cause == .notAdded)
+    #expect(entry?.cause == .notEnqueued)
     #expect(entry?.waitsFor == ["held", "missing"])
     #expect(entry?.root == "missing")
     queue.addOperation(missing)
@@ -93,7 +93,7 @@ import Testing
     missing.cancel()
     let queue = queue("sync")
     queue.addOperation(last)
-    #expect(queue.stallReport()["last"]?.cause == .notAdded)
+    #expect(queue.stallReport()["last"]?.cause == .notEnqueued)
     queue.addOperation(missing)
     await queue.finished()
   }
@@ -182,13 +182,13 @@ import Testing
     let queue = queue("round")
     queue.addOperations([a, b, c, d])
     let report = queue.stallReport()
-    #expect(report.entries.allSatisfy { $0.cause == .circle })
+    #expect(report.entries.allSatisfy { $0.cause == .cycle })
     #expect(
-      report["a"]?.description == "“a” waits for “c”, which waits for “b”, which waits for “a”, in a circle."
+      report["a"]?.description == "“a” waits for “c”, which waits for “b”, which waits for “a”, in a cycle."
     )
     #expect(
       report["d"]?.description
-        == "“d” waits for “c”, which waits for “b”, which waits for “a”, which waits for “c”, in a circle."
+        == "“d” waits for “c”, which waits for “b”, which waits for “a”, which waits for “c”, in a cycle."
     )
     #expect(report.entries.last?.operation == "d")
     a.removeDependency(c)
@@ -203,11 +203,11 @@ import Testing
     queue.addOperations([group, later])
     await group.begun()
     let report = queue.stallReport()
-    #expect(report.entries.allSatisfy { $0.cause == .circle })
+    #expect(report.entries.allSatisfy { $0.cause == .cycle })
     #expect(
       report["later"]?.description
         == "“later” waits for the slot of the queue “one”, taken by “group”, which waits for its member “member”, which waits "
-        + "for “later”, in a circle."
+        + "for “later”, in a cycle."
     )
     queue.maxConcurrentOperationCount = 2
     await queue.finished()
@@ -228,7 +228,7 @@ import Testing
         == "“wanting” waits for the key “k”, held by “group”, which waits for its member “member”, which waits for “wanting”, "
         + "in a circle."
     )
-    #expect(report["wanting"]?.cause == .circle)
+    #expect(report["wanting"]?.cause == .cycle)
     member.removeDependency(wanting)
     await queue.finished()
   }
@@ -371,7 +371,7 @@ import Testing
     let queue = queue("sync")
     queue.addOperation(retry)
     await clock.waitForSleepers()
-    #expect(queue.stallReport()["retry"]?.cause == .pausing)
+    #expect(queue.stallReport()["retry"]?.cause == .backingOff)
     clock.advance(by: .seconds(60))
     try await retry.completed()
   }
@@ -518,7 +518,7 @@ import Testing
     let queue = queue("screen")
     queue.addOperation(show)
     let guess = queue.stallReport()["load"]
-    #expect(guess?.cause == .notAdded)
+    #expect(guess?.cause == .notEnqueued)
     #expect(guess?.description.contains("none of the queues that were looked into") == true)
     #expect(queue.stallReport(alsoIn: [elsewhere])["show"]?.cause == .suspended)
     // One of ours that is there leads to the queue.
@@ -591,7 +591,7 @@ import Testing
     let queue = queue("sync")
     queue.addOperation(b)
     let entry = queue.stallReport()["a"]
-    #expect(entry?.cause == .notAdded)
+    #expect(entry?.cause == .notEnqueued)
     #expect(entry?.description.contains("if nobody has added it by Foundation's") == true)
     elsewhere.isSuspended = false
     await queue.finished()
@@ -601,7 +601,7 @@ import Testing
 
   @Test func anOperationThatWasNeverAddedSaysSo() async {
     let orphan = note("orphan")
-    #expect(orphan.stallReport()["orphan"]?.cause == .notAdded)
+    #expect(orphan.stallReport()["orphan"]?.cause == .notEnqueued)
     #expect(
       "\(orphan.stallReport())" == """
         1 operation has not finished, in the operation “orphan” or where it waits:
@@ -718,8 +718,8 @@ import Testing
     queue.addOperations(operations)
     let report = queue.stallReport()
     #expect(report.entries.count == 1000)
-    #expect(report.entries.allSatisfy { $0.cause == .circle && $0.description.count < 400 })
-    #expect(report["0"]?.description.hasSuffix(", and so on, back to “0”, in a circle.") == true)
+    #expect(report.entries.allSatisfy { $0.cause == .cycle && $0.description.count < 400 })
+    #expect(report["0"]?.description.hasSuffix(", and so on, back to “0”, in a cycle.") == true)
     operations[0].removeDependency(operations[999])
     await queue.finished()
   }

@@ -24,7 +24,7 @@ struct FlatFailureTests {
   @Test(arguments: 1...2)
   func aTaskThatAwaitedAGroup(_ count: Int) async {
     let pages = (0..<count).map { failing("page \($0)") }
-    let task = TaskOperation { try await OperationQueue().run(GroupOperation("Download", pages)) }.named("sync")
+    let task = TaskOperation { try await OperationQueue().run(GroupOperation(pages).named("Download")) }.named("sync")
     let outer = GroupOperation("Import") { task }
     await queue.run(settling: [outer])
     await expectPaths(pages.map { ["sync", "Download", $0.name ?? ""] }.sorted { $0[2] < $1[2] }, ofUnordered: task)

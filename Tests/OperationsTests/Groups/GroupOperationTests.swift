@@ -49,7 +49,7 @@ struct GroupOperationTests {
   @Test func aNameNeedsNoBraces() async throws {
     let (a, b) = (note("a"), note("b"))
     a ==> b
-    let (empty, group) = (GroupOperation("empty"), GroupOperation("exactly", [b]))
+    let (empty, group) = (GroupOperation().named("empty"), GroupOperation([b]).named("exactly"))
     #expect(empty.name == "empty" && empty.operations.isEmpty)
     #expect(group.name == "exactly" && group.operations == [b])
     final class Crawl: GroupOperation, @unchecked Sendable {

@@ -239,7 +239,7 @@ struct PlainMemberTests {
     let group = await begun([member, willing], limit: 1)
     let report = group.stallReport()
     let causes = Dictionary(uniqueKeysWithValues: report.entries.map { ($0.operation, $0.cause) })
-    #expect(causes["member"] == .notAdded && causes["willing"] == .notReady, "\(report)")
+    #expect(causes["member"] == .notEnqueued && causes["willing"] == .notReady, "\(report)")
     #expect(!"\(report)".contains("slot") && !"\(report)".contains("about to start"), "\(report)")
     group.cancel()
     willing.agree()

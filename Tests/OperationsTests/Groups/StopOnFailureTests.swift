@@ -10,7 +10,7 @@ struct StopOnFailureTests {
   private let journal = Journal<String>()
 
   private func group(_ operations: [Operation], limit: Int = -1) -> GroupOperation {
-    let group = GroupOperation("make", operations)
+    let group = GroupOperation(operations).named("make")
     group.errorPolicy = .stopOnFailure
     group.maxConcurrentOperationCount = limit
     return group
@@ -43,7 +43,7 @@ struct StopOnFailureTests {
     let inner = HeldOperation()
     let innerNext = NoteOperation("inner next", journal)
     inner ==> innerNext
-    let nested = GroupOperation("nested", [inner, innerNext])
+    let nested = GroupOperation([inner, innerNext]).named("nested")
     executing ==> after
     let group = group([bad, executing, after, nested])
     queue.addOperation(group)

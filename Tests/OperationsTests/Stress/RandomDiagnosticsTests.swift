@@ -400,7 +400,7 @@ struct RandomDiagnosticsTests {
         turn += 1
         let report = queues[turn % queues.count].stallReport(alsoIn: queues)
         for entry in report.entries {
-          if entry.cause == .circle, !mayCircle { complaints.write("circle: \(entry)") }
+          if entry.cause == .cycle, !mayCircle { complaints.write("circle: \(entry)") }
           // Foundation's books are settled a moment late for plain ones, which nobody can see.
           if entry.cause == .notReady, entry.root == nil, own.contains(entry.operation) {
             complaints.write("notReady: \(entry)")
@@ -470,7 +470,7 @@ struct RandomDiagnosticsTests {
           #expect(entry.cause == .exclusivity, "seed \(seed): \(entry)")
         }
         let hasCircle = entry.description.contains("in a circle") || entry.description.contains("back to")
-        #expect(hasCircle == (entry.cause == .circle), "seed \(seed): \(entry)")
+        #expect(hasCircle == (entry.cause == .cycle), "seed \(seed): \(entry)")
         #expect(!entry.description.contains("“”") && !entry.description.contains("for ,"), "seed \(seed): \(entry)")
       }
       _ = try JSONEncoder().encode(report)
@@ -481,8 +481,8 @@ struct RandomDiagnosticsTests {
     var causes: Set<StallReport.Cause> = []
     for rank in ranks {
       switch rank {
-      case 10: causes.insert(.circle)
-      case 9, 6: causes.insert(.notAdded)
+      case 10: causes.insert(.cycle)
+      case 9, 6: causes.insert(.notEnqueued)
       case 8: causes.insert(.suspended)
       case 3: causes.formUnion([.executing, .condition, .saturated, .exclusivity])
       default: continue

@@ -48,7 +48,7 @@ struct StallFindings {
         let isSlots = nodes[node].operation == nil
         let speaker = isSlots ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
-          cause: .circle,
+          cause: .cycle,
           severity: .cycle,
           explainer: speaker,
           root: speaker,
@@ -142,22 +142,22 @@ extension StallFindings.Severity {
 }
 
 extension StallReport.Cause {
-  fileprivate var isProgress: Bool { [.executing, .condition, .pausing, .moving].contains(self) }
+  fileprivate var isProgress: Bool { [.executing, .condition, .backingOff, .transitioning].contains(self) }
 }
 
 extension StallNode.Obstacle {
   /// The cause, and its rank of severity.
   fileprivate var cause: (StallReport.Cause, rank: Int) {
     switch self {
-    case .notAdded(isCertain: true): (.notAdded, 9)
+    case .notEnqueued(isCertain: true): (.notEnqueued, 9)
     case .suspended, .hasNoSlots, .waitsForMembers: (.suspended, 8)
     case .notReady: (.notReady, 7)
-    case .notAdded(isCertain: false): (.notAdded, 6)
+    case .notEnqueued(isCertain: false): (.notEnqueued, 6)
     case .condition: (.condition, 3)
     case .executing: (.executing, 3)
-    case .pausing: (.pausing, 2)
-    case .starting: (.moving, 1)
-    case .ending: (.moving, 0)
+    case .backingOff: (.backingOff, 2)
+    case .starting: (.transitioning, 1)
+    case .ending: (.transitioning, 0)
     }
   }
 }

@@ -11,12 +11,12 @@ extension StallNode {
     let own = operation as? AsyncOperation
     let isPlain = operation != nil && own == nil
     switch obstacle ?? .ending {
-    case .notAdded(isCertain: true): return "was never added to a queue or a group"
-    case .notAdded where isPlain:
+    case .notEnqueued(isCertain: true): return "was never added to a queue or a group"
+    case .notEnqueued where isPlain:
       return
         "is a plain Foundation operation, and in none of the queues that were looked into: if nobody has added it to "
         + "another one, it never starts"
-    case .notAdded:
+    case .notEnqueued:
       return
         "was added to no queue or group by the toolkit's own verbs: if nobody has added it by Foundation's, it never "
         + "starts"
@@ -31,7 +31,7 @@ extension StallNode {
       return "has not begun, for its condition “\(name.inOneLine)” is being evaluated"
         + (elapsed.map { ", for \($0.reading) so far" } ?? "")
     case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
-    case .pausing(let next, let remaining):
+    case .backingOff(let next, let remaining):
       return "waits for \(next), which begins \(remaining > .zero ? "in \(remaining.reading)" : "now")"
     case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"
     case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"

@@ -30,7 +30,7 @@ struct StallNode {
   /// Why something does not get on that waits for no other operation.
   enum Obstacle {
     /// - Parameter isCertain: Foundation has never asked whether it was ready.
-    case notAdded(isCertain: Bool)
+    case notEnqueued(isCertain: Bool)
     case suspended(StallPlace)
     /// The place is set to execute nothing.
     case hasNoSlots(StallPlace)
@@ -39,7 +39,7 @@ struct StallNode {
     case notReady
     case condition(String)
     case executing
-    case pausing(before: String, remaining: Duration)
+    case backingOff(before: String, remaining: Duration)
     /// It is about to be started.
     case starting(StallPlace?)
     case ending

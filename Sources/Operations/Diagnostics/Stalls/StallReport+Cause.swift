@@ -1,34 +1,32 @@
 extension StallReport {
-  /// What keeps an operation from getting on. A struct, so that causes can be added without breaking a `switch` of
-  /// yours.
+  /// What keeps an operation from finishing. A structure, so that causes can be added without breaking a `switch`.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    /// Operations wait for each other in a circle, by whatever they wait: for ends, keys, slots or the beginning of a
-    /// group.
-    public static let circle = Cause(rawValue: "circle")
-    /// The operation was never added to a queue or a group, as far as can be seen.
-    public static let notAdded = Cause(rawValue: "notAdded")
-    /// The queue or the group is suspended, or set to execute no operation at all.
+    /// Operations wait for each other in a cycle of dependencies, members, keys, slots, or the start of a group.
+    public static let cycle = Cause(rawValue: "cycle")
+    /// The operation was never added to a queue or a group, as far as the report can see.
+    public static let notEnqueued = Cause(rawValue: "notEnqueued")
+    /// The queue or the group is suspended, or its `maxConcurrentOperationCount` is 0.
     public static let suspended = Cause(rawValue: "suspended")
-    /// Foundation does not hold the operation for ready, though all it depends on has finished.
+    /// Foundation does not consider the operation ready, although all of its dependencies have finished.
     public static let notReady = Cause(rawValue: "notReady")
-    /// Another operation has the key, or stands before this one in the line for it.
+    /// Another operation holds the key, or comes first in the wait queue of the key.
     public static let exclusivity = Cause(rawValue: "exclusivity")
-    /// Others take all the slots of the queue or the group.
+    /// All slots of the queue or the group are in use.
     public static let saturated = Cause(rawValue: "saturated")
-    /// A condition is being evaluated.
+    /// The operation evaluates a condition.
     public static let condition = Cause(rawValue: "condition")
-    /// An operation is executing, and has not finished.
+    /// The operation is executing.
     public static let executing = Cause(rawValue: "executing")
-    /// An operation that tries again waits for its next attempt.
-    public static let pausing = Cause(rawValue: "pausing")
-    /// Nothing but a thread that takes it up, or one that is just carrying out its end.
-    public static let moving = Cause(rawValue: "moving")
+    /// The operation waits for its next attempt or iteration.
+    public static let backingOff = Cause(rawValue: "backingOff")
+    /// The operation is about to start or to finish.
+    public static let transitioning = Cause(rawValue: "transitioning")
 
-    /// How the cause is written, also in JSON.
+    /// The name of the cause, which is also its JSON encoding.
     public let rawValue: String
     public var description: String { rawValue }
 
-    /// - Parameter rawValue: One of those above, or of a version to come.
+    /// Creates a cause from its name, which may be a name of a later version.
     public init(rawValue: String) { self.rawValue = rawValue }
   }
 }

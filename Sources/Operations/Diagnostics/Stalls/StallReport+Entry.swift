@@ -36,7 +36,7 @@ extension StallReport {
     }
 
     /// Whether it waits for no other operation, or for itself in a circle.
-    var isRoot: Bool { waitsFor.isEmpty || (cause == .circle && root == nil) }
+    var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
 }
 

@@ -32,7 +32,7 @@ struct StallWalk {
           if let place {
             wait(node, in: place, operation)
           } else {
-            nodes[node].obstacle = .notAdded(isCertain: isCertain)
+            nodes[node].obstacle = .notEnqueued(isCertain: isCertain)
           }
         }
       }
@@ -137,7 +137,7 @@ struct StallWalk {
         if isPauseOver {
           waitForSlot(node, operation)
         } else {
-          nodes[node].obstacle = .pausing(before: pause.next, remaining: pause.remaining())
+          nodes[node].obstacle = .backingOff(before: pause.next, remaining: pause.remaining())
         }
       } else if let group = operation as? GroupOperation {
         nodes[node].obstacle = group.isSuspended && !group.isWindingDown ? .waitsForMembers : .ending

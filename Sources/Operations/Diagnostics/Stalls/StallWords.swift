@@ -83,7 +83,7 @@ struct StallWords {
   /// What is said of an operation.
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
-    if finding.cycle != nil { return "\(circle(from: node)), in a circle" }
+    if finding.cycle != nil { return "\(circle(from: node)), in a cycle" }
     guard let wait = finding.wait else { return findings.nodes[node].ownPredicate }
     let next = findings.nodes[wait.node]
     guard next.operation == nil else {

@@ -67,7 +67,7 @@ extension AsyncOperation {
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    let group = GroupOperation(displayName, [work.operation])
+    let group = GroupOperation([work.operation]).named(displayName)
     InnerRun(work, in: group, inside: self, body).start(for: self)
   }
 
@@ -78,7 +78,7 @@ extension AsyncOperation {
   ) -> Bool {
     // Usually that is known before a group is created for it.
     guard work.operation.isFree else { return false }
-    let group = GroupOperation(displayName, [])
+    let group = GroupOperation().named(displayName)
     guard group.addIfFree(work.operation) else { return false }
     InnerRun(work, in: group, inside: self, body).start(for: self)
     return true
