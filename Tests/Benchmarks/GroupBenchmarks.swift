@@ -4,6 +4,7 @@ import Operations
 /// Groups and operations against stock Foundation.
 enum GroupBenchmarks {
   private static let independent = 100_000
+  private static let fed = 10_000
 
   static let all: [Benchmark] = [
     Benchmark(
@@ -35,6 +36,13 @@ enum GroupBenchmarks {
       target: .atMost(1.5)
     ),
     Benchmark(
+      name: "open-group-chain",
+      unit: "operation of \(fed) that are added one by one, each waiting for the one before",
+      numerator: fedQueue(fed),
+      denominator: fedGroup(fed),
+      target: .none
+    ),
+    Benchmark(
       name: "async-block",
       unit: "operation in a stock queue",
       numerator: stockQueue(50_000),
@@ -48,6 +56,39 @@ enum GroupBenchmarks {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
         for index in 0..<count { queue.addOperation(Workload.block(lifetime(index))) }
+      }
+    }
+  }
+
+  private static func fedQueue(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation, OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let queue = OperationQueue()
+        var last: Operation?
+        for index in 0..<count {
+          let next = Workload.block(lifetime(index))
+          if let last { next.addDependency(last) }
+          queue.addOperation(next)
+          last = next
+        }
+      }
+    }
+  }
+
+  private static func fedGroup(_ count: Int) -> Workload {
+    Workload(name: "AsyncBlockOperation ==>, open GroupOperation", units: count) {
+      Lifetime.run { lifetime in
+        let group = GroupOperation()
+        group.staysOpen = true
+        OperationQueue().addOperation(group)
+        var last: AsyncOperation?
+        for index in 0..<count {
+          let next = Workload.asyncBlock(lifetime(index))
+          if let last { last ==> next }
+          group.addOperation(next)
+          last = next
+        }
+        group.staysOpen = false
       }
     }
   }

@@ -88,14 +88,19 @@ extension GroupEngine {
     if isWindingDown || outer.isCancelled {
       for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) { operation.cancel() }
     }
-    state.withLock { state in
-      for index in skipped { _ = state.members.remove(at: index) }
+    let roomWaiters = state.withLock { state in
+      let roomWaiters = skipped.map { index in
+        _ = state.members.remove(at: index)
+        return state.roomWaiters.take(downTo: state.members.count)
+      }
       for part in parts { state.weigh(part) }
       if hasGroups { state.hasHadGroups = true }
       state.progress.add(-skipped.count)
       state.schedule.append(ready)
       if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
+      return roomWaiters
     }
+    for waiters in roomWaiters { waiters.resume() }
     updateProgress()
     admitted(except: skipped.count)
   }

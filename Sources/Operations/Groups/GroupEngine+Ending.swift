@@ -35,6 +35,7 @@ extension GroupEngine {
   }
 
   func carryOut(_ step: Step) {
+    step.roomWaiters.resume()
     if step.updatesProgress { updateProgress() }
     if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
   }

@@ -6,6 +6,7 @@ extension GroupEngine {
     var schedule = GroupSchedule()
     var members = MemberList()
     var progress = GroupProgress()
+    var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Plain Foundation members, which cannot note their index themselves.
     var plainMembers: [ObjectIdentifier: PlainMember] = [:]
@@ -35,10 +36,13 @@ extension GroupEngine {
       _ = members.remove(at: member.index)
       schedule.accounted()
       var step = nextStep()
+      step.roomWaiters = roomWaiters.take(downTo: members.count)
       progress.complete(member.operation)
       step.updatesProgress = progress.isFollowed
       return step
     }
+
+    func hasRoom(below count: Int) -> Bool { members.count < count || roomWaiters.isOver }
 
     /// The group whose time is to begin now, if it has not yet.
     mutating func takeDueDeadline() -> GroupOperation? {
@@ -73,6 +77,8 @@ extension GroupEngine {
     var updatesProgress = false
     var isDone = false
     var isStuck = false
+    /// The tasks that have waited for this room.
+    var roomWaiters = RoomWaiters.Batch()
     /// To be let go of.
     var released: GroupOperation?
   }

@@ -41,6 +41,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     set { change { $0.isSuspended = newValue } }
   }
 
+  var staysOpen: Bool {
+    get { state.withLock { $0.schedule.staysOpen } }
+    set { change { $0.staysOpen = newValue } }
+  }
+
+  /// Whether the group does not finish even if all of its members have.
+  var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
+
   var isWindingDown: Bool { state.withLock { $0.schedule.isWindingDown } }
 
   var isFinishing: Bool { state.withLock { $0.schedule.isFinishing } }

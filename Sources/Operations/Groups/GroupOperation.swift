@@ -165,7 +165,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// A suspended group starts no more members; those that execute go on, and when they were the last, the group
   /// finishes.
   ///
-  /// A group that starts suspended and without members waits for some. Cancelling a suspended group finishes it.
+  /// A group that starts suspended and without members stays open until the first one, or until it is resumed. Cancelling
+  /// a suspended group finishes it. See also ``staysOpen``.
   public final var isSuspended: Bool {
     get { engine.isSuspended }
     set { engine.isSuspended = newValue }
@@ -173,6 +174,52 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Whether members are only started to be finished, which neither a limit nor suspension delays.
   final var isWindingDown: Bool { engine.isWindingDown }
+
+  /// Whether the group waits for more members when its last one has finished. False by default.
+  ///
+  /// A group that stays open is a queue that the program adds to for as long as it likes. It executes until one of these
+  /// closes it, and its unfinished members have finished:
+  ///
+  /// - `staysOpen` is set to false, at any moment. A suspended group still runs its waiting members after it is resumed.
+  /// - ``AsyncOperation/finish()`` or ``AsyncOperation/finish(with:)``.
+  /// - `cancel()`, or the group's ``AsyncOperation/timeout``. The time begins when the first member does, or when the group
+  ///   starts and no member can. It measures the group as a whole, so give a group that runs for long no timeout of its own.
+  /// - The failure of a member under ``ErrorPolicy/cancelOnFailure`` or ``ErrorPolicy/stopOnFailure``.
+  ///
+  /// A group that has been closed accepts members until its last one has finished. What happens after that is described
+  /// at ``addOperation(_:)``. Setting the property has no effect on a group that was closed in one of the other ways.
+  ///
+  /// Finished members are released, so an open group does not grow. Their errors are kept: to drop them, override
+  /// ``operation(_:didFinishWith:)``.
+  public final var staysOpen: Bool {
+    get { engine.staysOpen }
+    set { engine.staysOpen = newValue }
+  }
+
+  /// Waits until fewer than `count` members are unfinished, without blocking a thread.
+  ///
+  /// This is backpressure for a task that adds members faster than they finish:
+  ///
+  /// ```swift
+  /// for url in urls {
+  ///   await downloads.waitForRoom(below: 100)
+  ///   downloads.addOperation(Download(url))
+  /// }
+  /// ```
+  ///
+  /// Returns immediately if the group has finished, or if the current task is cancelled. Members count before the group
+  /// starts, and while they wait for dependencies. A member that waits for room in its own group is unfinished itself.
+  ///
+  /// Every waiting task resumes when there is room, so n tasks that each add one member after it can exceed the number by
+  /// n - 1. A wait costs O(1), and so does a member that finishes, however many tasks wait.
+  ///
+  /// - Precondition: `count` is at least 1.
+  public final func waitForRoom(below count: Int) async {
+    if count < 1 {
+      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Wait for room below 1 or more.")
+    }
+    await engine.waitForRoom(below: count, in: self)
+  }
 
   /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
   public final var errorPolicy: ErrorPolicy {

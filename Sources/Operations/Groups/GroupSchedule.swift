@@ -44,11 +44,13 @@ struct GroupSchedule {
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
   /// The members have been cancelled: they are only started to be finished, which neither limit nor suspension delays.
-  var isWindingDown = false { didSet { isWaitingForMembers = false } }
-  /// The group has begun suspended and without members: it waits for some.
+  var isWindingDown = false
+  /// The group stays open for more members after its last one, until it is closed.
+  var staysOpen = false { didSet { if oldValue, !staysOpen { isWaitingForMembers = false } } }
+  /// The group has begun suspended and without members: it stays open until the first one, or until it is resumed.
   private(set) var isWaitingForMembers = false
   /// The group has been told to finish: it waits for no members but those it has.
-  var isFinishing = false { didSet { isWaitingForMembers = false } }
+  var isFinishing = false
   /// A circle may have come about that has not been looked for.
   var isCycleSuspected = false
   private(set) var isWatched = false
@@ -60,6 +62,9 @@ struct GroupSchedule {
   var hasOnlyExecutingMembers: Bool {
     phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
   }
+
+  /// Whether the group does not finish even if all of its members have. Winding down and being told to finish close it.
+  var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isWindingDown && !isFinishing }
 
   var mayHandOut: Bool {
     if ready.isEmpty || unseenFailures > 0 { return false }
@@ -85,7 +90,7 @@ struct GroupSchedule {
   /// The group begins.
   mutating func begin() {
     phase = .running
-    isWaitingForMembers = isSuspended && !isWindingDown && !isFinishing && unfinished == 1
+    isWaitingForMembers = isSuspended && unfinished == 1
   }
 
   /// - Parameter takenNext: The runner whose member made this one ready is about to take the next.
@@ -170,7 +175,7 @@ struct GroupSchedule {
   mutating func accounted() { unfinished -= 1 }
 
   mutating func endIfDone() -> Bool {
-    guard phase == .running, unfinished == 0, !isAccounting, !isWaitingForMembers else { return false }
+    guard phase == .running, unfinished == 0, !isAccounting, !isOpen else { return false }
     phase = .ended
     return true
   }

@@ -70,6 +70,22 @@ struct GroupsAndErrors {
     #expect(printed.entries == ["index", "page 1", "page 2"])
   }
 
+  @Test func aGroupAsAQueue() async {
+    let pages = Array(repeating: "home", count: 300)
+    let downloads = GroupOperation("Downloads")
+    downloads.staysOpen = true
+    downloads.maxConcurrentOperationCount = 4
+    queue.addOperation(downloads)
+
+    for page in pages {
+      await downloads.waitForRoom(below: 100)
+      downloads.addOperation(Load(page))
+    }
+    downloads.staysOpen = false
+    await downloads.finished()
+    #expect(downloads.isSuccessful && downloads.progress.completedUnitCount == 300)
+  }
+
   @Test func limits() {
     let importer = GroupOperation()
     importer.maxConcurrentOperationCount = 4

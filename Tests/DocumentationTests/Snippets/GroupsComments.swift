@@ -37,6 +37,20 @@ struct GroupsComments {
   private let queue = OperationQueue()
   private let url = URL(filePath: "/home")
 
+  @Test func waitForRoom() async {
+    let urls = Array(repeating: url, count: 300)
+    let downloads = GroupOperation("Downloads")
+    downloads.staysOpen = true
+    queue.addOperation(downloads)
+    for url in urls {
+      await downloads.waitForRoom(below: 100)
+      downloads.addOperation(Download(url))
+    }
+    downloads.finish()
+    await downloads.finished()
+    #expect(downloads.isSuccessful)
+  }
+
   @Test func flatMap() async throws {
     let index = ResultOperation { Index(pages: [URL(filePath: "/first"), URL(filePath: "/second")]) }
     let firstPage = try await queue.run(graphEndingIn: index.flatMap { Download($0.pages[0]) })

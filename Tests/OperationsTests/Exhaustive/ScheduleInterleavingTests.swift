@@ -60,4 +60,36 @@ struct ScheduleInterleavingTests {
     }
     walk.expectSuccess(states: 10_000, schedules: 10_000_000_000)
   }
+
+  @Test func anOpenGroupEndsWhenItIsClosed() {
+    var walk = Walk()
+    let closings: [(name: String, steps: [ScheduleStep])] = [
+      ("nobody", []), ("closer", [.stopStayingOpen]), ("finisher", [.finishGroup]), ("canceller", [.windDown]),
+      ("both", [.split([.windDown]), .stopStayingOpen]),
+    ]
+    let beginnings: [[ScheduleStep]] = [[.begin], [.suspend, .begin, .resume]]
+    for isFailing in [false, true] {
+      for members in [
+        [], [Member(isAsynchronous: true)], [Member(isAsynchronous: true), Member(isFailing: isFailing)],
+      ] {
+        let adder: [ScheduleStep] = members.indices.map { .add([$0]) }
+        for beginning in beginnings {
+          for closing in closings {
+            let world = ScheduleWorld(members, limit: 1, staysOpen: true)
+            walk.walk(world, [("engine", beginning), ("adder", adder), closing])
+          }
+        }
+      }
+    }
+    walk.expectSuccess(states: 10_000, schedules: 1_000_000)
+  }
+
+  @Test func aGroupThatBeginsSuspendedAndEmptyEndsWhenItIsResumed() {
+    var walk = Walk()
+    walk.walk(ScheduleWorld([], limit: -1), [("engine", [.suspend, .split([.resume]), .begin])])
+    for steps: [ScheduleStep] in [[.begin, .stopStayingOpen], [.split([.stopStayingOpen, .resume]), .begin]] {
+      walk.walk(ScheduleWorld([], limit: -1, staysOpen: true), [("engine", [.suspend] + steps)])
+    }
+    walk.expectSuccess(states: 20, schedules: 6)
+  }
 }

@@ -9,6 +9,10 @@ enum ScheduleStep: InterleavedStep {
   case becomeReady(Int, takenNext: Bool)
   case admitted
   case begin, suspend, resume, windDown
+  /// The group is closed in one of these ways.
+  case stopStayingOpen, finishGroup
+  /// Adds members, unless the group has ended.
+  case add([Int])
   /// Another thread does these.
   indirect case split([Self])
   case runnerBegins, take, endWatch
@@ -42,7 +46,23 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.coming += 1
     case .suspend: change(&world, &actor) { $0.isSuspended = true }
     case .resume: change(&world, &actor) { $0.isSuspended = false }
-    case .windDown: change(&world, &actor) { $0.isWindingDown = true }
+    case .windDown:
+      world.deeds.isOpen = false
+      change(&world, &actor) { $0.isWindingDown = true }
+    case .stopStayingOpen:
+      world.deeds.isOpen = false
+      change(&world, &actor) { $0.staysOpen = false }
+    case .finishGroup:
+      world.deeds.isOpen = false
+      change(&world, &actor) { $0.isFinishing = true }
+    case .add(let members):
+      if world.schedule.phase == .ended {
+        world.deeds.refused += members.count
+      } else {
+        world.schedule.admit(members.count)
+        world.deeds.coming += 1
+        actor.go(on: .append(members), .admitted)
+      }
     case .runnerBegins:
       world.deeds.runners -= 1
       world.schedule.runnerBegan()
@@ -151,6 +171,7 @@ enum ScheduleStep: InterleavedStep {
 
   private func end(_ world: inout ScheduleWorld) {
     world.deeds.ends += 1
+    world.promise(!world.deeds.isOpen, "the group ends while it is open")
     world.promise(world.deeds.coming == 0, "the group ends while members come")
     world.promise(!world.deeds.isAccounting, "the group ends before it has seen the results")
     world.promise(world.deeds.settled == world.deeds.started.count, "the group ends before its members")

@@ -31,6 +31,9 @@ struct ScheduleWorld: InterleavedWorld {
     var ends = 0
     var runners = 0
     var isAccounting = false
+    var isOpen = false
+    /// Members that came after the end.
+    var refused = 0
   }
 
   /// Only to be named.
@@ -41,9 +44,11 @@ struct ScheduleWorld: InterleavedWorld {
   var deeds = Deeds()
   private(set) var breach: String?
 
-  init(_ members: [Member], limit: Int) {
+  init(_ members: [Member], limit: Int, staysOpen: Bool = false) {
     self.members = members
     schedule.limit = limit
+    schedule.staysOpen = staysOpen
+    deeds.isOpen = staysOpen
   }
 
   var fingerprint: Fingerprint {
@@ -52,7 +57,7 @@ struct ScheduleWorld: InterleavedWorld {
       counts: [schedule.unfinished, schedule.slotsTaken, schedule.unaccounted.count, schedule.ready.count],
       flags: [
         schedule.isRunnerWaiting, schedule.isAccounting, schedule.isWaitingForMembers, schedule.isWatched,
-        schedule.isSuspended, schedule.isWindingDown, schedule.isFinishing,
+        schedule.isSuspended, schedule.isWindingDown, schedule.isFinishing, schedule.staysOpen,
       ],
       deeds: deeds
     )
@@ -71,7 +76,8 @@ struct ScheduleWorld: InterleavedWorld {
 
   func breachAtEnd(waiting: Int) -> String? {
     if waiting > 0 { return "somebody waits for ever" }
-    if deeds.settled < members.count { return "\(members.count - deeds.settled) members were forgotten" }
-    return deeds.ends == 1 ? nil : "the group never ends"
+    let forgotten = members.count - deeds.settled - deeds.refused
+    if forgotten > 0 { return "\(forgotten) members were forgotten" }
+    return deeds.ends == 1 || deeds.isOpen ? nil : "the group never ends"
   }
 }

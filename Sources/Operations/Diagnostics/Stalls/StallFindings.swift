@@ -150,11 +150,11 @@ extension StallNode.Obstacle {
   fileprivate var cause: (StallReport.Cause, rank: Int) {
     switch self {
     case .notEnqueued(isCertain: true): (.notEnqueued, 9)
-    case .suspended, .hasNoSlots, .waitsForMembers: (.suspended, 8)
+    case .suspended, .hasNoSlots, .waitsForMembers(isSuspended: true): (.suspended, 8)
     case .notReady: (.notReady, 7)
     case .notEnqueued(isCertain: false): (.notEnqueued, 6)
     case .condition: (.condition, 3)
-    case .executing: (.executing, 3)
+    case .executing, .waitsForMembers(isSuspended: false): (.executing, 3)
     case .backingOff: (.backingOff, 2)
     case .starting: (.transitioning, 1)
     case .ending: (.transitioning, 0)

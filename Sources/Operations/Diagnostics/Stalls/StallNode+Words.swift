@@ -22,7 +22,8 @@ extension StallNode {
         + "starts"
     case .suspended(let place): return "cannot start, for \(place.description) is suspended"
     case .hasNoSlots(let place): return "cannot start, for maxConcurrentOperationCount of \(place.description) is 0"
-    case .waitsForMembers: return "is suspended, and waits for members"
+    case .waitsForMembers(let isSuspended):
+      return "\(isSuspended ? "is suspended" : "stays open"), and waits for members"
     case .notReady where isPlain:
       return
         "is not ready, though all it depends on has finished: its isReady is overridden, or a barrier block is before it"

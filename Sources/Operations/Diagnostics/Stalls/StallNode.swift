@@ -35,7 +35,7 @@ struct StallNode {
     /// The place is set to execute nothing.
     case hasNoSlots(StallPlace)
     /// A group without members that waits for some.
-    case waitsForMembers
+    case waitsForMembers(isSuspended: Bool)
     case notReady
     case condition(String)
     case executing

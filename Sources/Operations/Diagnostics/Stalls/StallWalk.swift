@@ -140,7 +140,7 @@ struct StallWalk {
           nodes[node].obstacle = .backingOff(before: pause.next, remaining: pause.remaining())
         }
       } else if let group = operation as? GroupOperation {
-        nodes[node].obstacle = group.isSuspended && !group.isWindingDown ? .waitsForMembers : .ending
+        nodes[node].obstacle = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else {
         nodes[node].obstacle = .executing
       }

@@ -1,0 +1,353 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+@Suite(.timeLimit(.minutes(5)))
+struct OpenGroupTests {
+  enum Closing: CaseIterable, Sendable {
+    case byProperty, byFinish, byFinishWithError, byCancel
+
+    func close(_ group: GroupOperation) {
+      switch self {
+      case .byProperty: group.staysOpen = false
+      case .byFinish: group.finish()
+      case .byFinishWithError: group.finish(with: TestError("closed"))
+      case .byCancel: group.cancel()
+      }
+    }
+  }
+
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  /// A group that stays open, and executes when this returns.
+  private func openGroup(_ operations: [Operation] = [], suspended: Bool = false) async -> GroupOperation {
+    let group = GroupOperation("feed", operations)
+    group.staysOpen = true
+    group.isSuspended = suspended
+    await execute(group)
+    return group
+  }
+
+  private func execute(_ group: GroupOperation) async {
+    let begun = Gate()
+    group.whenBegun { _ in begun.open() }
+    queue.addOperation(group)
+    await begun.opened()
+  }
+
+  // MARK: The end
+
+  @Test(arguments: Closing.allCases)
+  func runsWhatIsAddedUntilItIsClosed(_ closing: Closing) async {
+    let group = await openGroup()
+    for index in 0..<100 {
+      // Traps if the group has finished.
+      group.addOperation(note("\(index)"))
+      await group.waitForRoom(below: 1)
+    }
+    #expect(group.isExecuting && group.operations.isEmpty)
+    closing.close(group)
+    await group.finished()
+    #expect(journal.entries == (0..<100).map { "\($0)" })
+    #expect(group.isCancelled == (closing == .byCancel))
+    #expect(group.errors.count == (closing == .byFinishWithError ? 1 : 0))
+  }
+
+  @Test(arguments: Closing.allCases)
+  func withoutMembersItIsClosedToo(_ closing: Closing) async {
+    for isSuspended in [false, true] {
+      let group = await openGroup(suspended: isSuspended)
+      closing.close(group)
+      await group.finished()
+    }
+  }
+
+  @Test(arguments: Closing.allCases)
+  func closedBeforeItsStart_finishesWithItsLastMember(_ closing: Closing) async {
+    let member = note("member")
+    let group = GroupOperation([member])
+    group.staysOpen = true
+    closing.close(group)
+    queue.addOperation(group)
+    await group.finished()
+    #expect(member.isFinished)
+  }
+
+  @Test(arguments: [Closing.byProperty, .byFinish])
+  func closedWithUnfinishedMembers_finishesAfterThem(_ closing: Closing) async {
+    let held = HeldOperation()
+    let group = await openGroup([held])
+    await held.begun.opened()
+    closing.close(group)
+    group.addOperation(note("added after closing"))
+    #expect(!group.isFinished)
+    held.gate.open()
+    await group.finished()
+    #expect(journal.entries == ["added after closing"] && held.isSuccessful)
+  }
+
+  @Test func closedWhileSuspended_runsItsMembersWhenResumed() async {
+    let group = await openGroup(suspended: true)
+    group.addOperation(note("member"))
+    group.staysOpen = false
+    #expect(!group.isFinished && journal.entries.isEmpty)
+    group.isSuspended = false
+    await group.finished()
+    #expect(journal.entries == ["member"])
+  }
+
+  @Test func resumedWithoutMembers_staysOpen() async {
+    let group = await openGroup(suspended: true)
+    group.isSuspended = false
+    group.addOperation(note("member"))
+    await group.waitForRoom(below: 1)
+    #expect(journal.entries == ["member"] && group.isExecuting)
+    group.staysOpen = false
+    await group.finished()
+  }
+
+  @Test(arguments: [GroupOperation.ErrorPolicy.cancelOnFailure, .stopOnFailure])
+  func aFailureClosesItUnlessItsPolicyIsToCollect(_ policy: GroupOperation.ErrorPolicy) async {
+    let group = await openGroup()
+    group.addOperation(NoteOperation("first", journal, failing: TestError("collected")))
+    await group.waitForRoom(below: 1)
+    group.addOperation(note("second"))
+    await group.waitForRoom(below: 1)
+    group.errorPolicy = policy
+    group.addOperation(NoteOperation("third", journal, failing: TestError("closing")))
+    await group.finished()
+    #expect(journal.entries == ["first", "second", "third"] && !group.isCancelled && group.errors.count == 2)
+    let late = note("late")
+    group.addOperation(late)
+    #expect(late.isFinished && late.isCancelled)
+  }
+
+  @Test func itsTimeBeginsAtTheStartAndClosesIt() async {
+    let clock = ManualClock()
+    let group = GroupOperation()
+    group.staysOpen = true
+    group.clock = clock
+    group.timeout = .seconds(10)
+    await execute(group)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(9))
+    group.addOperation(note("member"))
+    await group.waitForRoom(below: 1)
+    #expect(group.isExecuting)
+    clock.advance(by: .seconds(1))
+    #expect(group.isFinished && group.errors.count == 1)
+    let late = note("late")
+    group.addOperation(late)
+    #expect(late.isFinished && late.isCancelled && journal.entries == ["member"])
+  }
+
+  @Test func closingItAgainstTheEndOfItsLastMemberNeverLosesTheEnd() async {
+    for index in 0..<2000 {
+      let held = HeldOperation()
+      let group = await openGroup([held])
+      await held.begun.opened()
+      let closing = Closing.allCases[index % Closing.allCases.count]
+      await onThreads(2) { $0 == 0 ? held.gate.open() : closing.close(group) }
+      await group.finished()
+      #expect(held.isFinished)
+    }
+  }
+
+  // MARK: Waiting for room
+
+  @Test func tasksResumeAsSoonAsThereIsRoomForEach() async {
+    let members = (0..<8).map { _ in HeldOperation() }
+    let group = await openGroup(members)
+    let waits = Journal<Int>()
+    for count in 1...8 {
+      for _ in 0..<2 {
+        immediately {
+          await group.waitForRoom(below: count)
+          #expect(group.operations.count < count)
+          waits.write(count)
+        }
+      }
+    }
+    await group.waitForRoom(below: 9)
+    #expect(waits.entries.isEmpty)
+    for (index, member) in members.enumerated() {
+      member.finish()
+      await waits.reaches(2 * (index + 1))
+      #expect(waits.entries.suffix(2) == [8 - index, 8 - index])
+    }
+    #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty })
+    group.staysOpen = false
+    await group.finished()
+    await group.waitForRoom(below: 1)
+  }
+
+  @Test func aCancelledTaskDoesNotWait() async {
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    // Before it waits, while it does, and at the same moment.
+    let tasks = (0..<2000).map { index in
+      let task = Task { await group.waitForRoom(below: 1 + index % 2 * Int.random(in: 0...1)) }
+      if index.isMultiple(of: 2) { task.cancel() }
+      return task
+    }
+    let waiting = immediately { await group.waitForRoom(below: 1) }
+    for task in tasks { task.cancel() }
+    waiting.cancel()
+    for task in tasks { await task.value }
+    try? await waiting.value
+    #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty })
+  }
+
+  @Test func aGroupThatFinishesBeforeItsMembersHasRoom() async {
+    let stuck = AsyncBlockOperation { _ in }
+    let clock = ManualClock()
+    let group = GroupOperation([stuck])
+    group.clock = clock
+    group.timeout = .seconds(1)
+    let waiting = immediately { await group.waitForRoom(below: 1) }
+    queue.addOperation(group)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    try? await waiting.value
+    #expect(group.isFinished && !stuck.isFinished)
+    await group.waitForRoom(below: 1)
+    stuck.finish()
+  }
+
+  @Test func aMemberThatWasNotAddedAfterAllMakesRoom() async {
+    let held = HeldOperation()
+    let group = await openGroup([held])
+    // Counts as a second member for a moment, until it turns out to be in the group already.
+    let adding = Task.detached { for _ in 0..<20_000 where !Task.isCancelled { _ = group.addIfFree(held) } }
+    for _ in 0..<5000 { await group.waitForRoom(below: 2) }
+    adding.cancel()
+    await adding.value
+    held.finish()
+    group.staysOpen = false
+    await group.finished()
+  }
+
+  @Test func manyTasksWaitAgainstManyMembers() async {
+    let group = await openGroup()
+    await withTaskGroup { tasks in
+      for number in 0..<16 {
+        tasks.addTask {
+          for index in 0..<500 {
+            await group.waitForRoom(below: 1 + (number + index) % 7)
+            group.addOperation(index.isMultiple(of: 3) ? AsyncBlockOperation { $0.finish() } : BlockOperation {})
+          }
+        }
+        tasks.addTask { [number] in
+          for index in 0..<100 {
+            let wait = Task { await group.waitForRoom(below: 1 + index % 5) }
+            if (number + index).isMultiple(of: 2) { wait.cancel() }
+            await wait.value
+          }
+        }
+      }
+    }
+    group.staysOpen = false
+    await group.finished()
+    #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty } && group.isSuccessful)
+  }
+
+  // MARK: A long life
+
+  @Test func whatPassesThroughLeavesNothing() async {
+    final class Passing: AsyncOperation, @unchecked Sendable {
+      private let token: LiveCount.Token
+      init(_ live: LiveCount) { token = LiveCount.Token(live) }
+    }
+    let live = LiveCount()
+    let group = await openGroup()
+    let producers = 4
+    await withTaskGroup { tasks in
+      for _ in 0..<producers {
+        tasks.addTask {
+          var last: Passing?
+          for index in 0..<25_000 {
+            await group.waitForRoom(below: 100)
+            let next = Passing(live)
+            if let last, index.isMultiple(of: 2) { last ==> next }
+            group.addOperation(next)
+            last = next
+          }
+        }
+      }
+    }
+    await group.waitForRoom(below: 1)
+    let (room, plain) = group.engine.state.withLock { ($0.members.room, $0.plainMembers.count) }
+    #expect(room <= 65 && plain == 0 && group.isExecuting)
+    // All of them, while the group goes on.
+    await live.none()
+    group.staysOpen = false
+    await group.finished()
+  }
+
+  @Test func itIsReleasedWhenItHasBeenClosed() async {
+    let live = LiveCount()
+    do {
+      let group = CountedGroup(live, [])
+      group.staysOpen = true
+      queue.addOperation(group)
+      group.addOperation(note("member"))
+      await group.waitForRoom(below: 1)
+      group.staysOpen = false
+      await group.finished()
+      let neverStarted = CountedGroup(live, [note("never")])
+      neverStarted.staysOpen = true
+    }
+    await live.none()
+  }
+
+  @Test func membersThatWaitForTheOneBeforeRunInOrder() async {
+    let group = await openGroup()
+    var last = note("0")
+    group.addOperation(last)
+    for index in 1..<5000 {
+      let next = note("\(index)")
+      last ==> next
+      group.addOperation(next)
+      last = next
+    }
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries == (0..<5000).map { "\($0)" })
+  }
+
+  @Test func aStallReportSaysThatItStaysOpen() async {
+    let group = await openGroup()
+    #expect(queue.stallReport().description.contains("“feed” stays open, and waits for members."))
+    group.staysOpen = false
+    await group.finished()
+  }
+
+  // MARK: Misuse
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func roomBelowOneTraps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      await GroupOperation().named("feed").waitForRoom(below: 0)
+    }
+    expectSentence("“feed” cannot have fewer than 0 unfinished members", "Wait for room below 1 or more", in: result)
+  }
+
+  @Test func addingAfterTheEndTraps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let group = GroupOperation().named("feed")
+      group.staysOpen = true
+      OperationQueue().addOperation(group)
+      group.staysOpen = false
+      await group.finished()
+      group.addOperation(AsyncOperation().named("late"))
+    }
+    expectSentence("“feed” has finished and takes no more members", "late", in: result)
+  }
+  #endif
+}
