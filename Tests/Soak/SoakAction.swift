@@ -6,6 +6,8 @@ struct SoakAction: Sendable {
     /// Whatever it is doing, also before its start.
     case finish(Int)
     case resume(Int)
+    /// A group stays open no longer.
+    case close(Int)
     case limit(Int, Int)
     case takeGhostBack(Int)
     case rename(Int)

@@ -67,6 +67,7 @@ struct SoakItem: Sendable {
   var limit = -1
   var cancelsOnFailure = false
   var isSuspended = false
+  var staysOpen = false
 
   var isGroup: Bool { if case .group = kind { true } else { false } }
   var isPlain: Bool { if case .plain = kind { true } else { false } }

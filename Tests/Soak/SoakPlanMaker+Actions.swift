@@ -2,6 +2,7 @@ extension SoakPlanMaker {
   mutating func makeActions() {
     for item in items {
       if item.isSuspended { act(.resume(item.index)) }
+      if item.staysOpen { act(.close(item.index)) }
       if item.waitsForGhost { act(.takeGhostBack(item.index)) }
       // One without a limit may hold others that count on that.
       if item.limit > 0, one(of: 3) { act(.limit(item.index, number(1...4))) }

@@ -156,6 +156,7 @@ struct SoakPlanMaker {
     if one(of: 3) { group.limit = number(1...3) }
     group.cancelsOnFailure = one(of: 4)
     group.isSuspended = one(of: 5)
+    group.staysOpen = one(of: 4)
     if one(of: 10) { group.timeout = number(5...50) }
     items.append(group)
     // Those inside take the key of the group, or later ones: so no two groups wait for each other.

@@ -19,6 +19,7 @@ extension SoakWorld {
       watch.leave(index)
       output(index).finish(returning: -1)
     case .resume(let index): group(index)?.isSuspended = false
+    case .close(let index): group(index)?.staysOpen = false
     case .limit(let index, let limit): group(index)?.maxConcurrentOperationCount = limit
     case .takeGhostBack(let index): takeGhostBack(index)
     case .rename(let index): operations[index].name = "\(index)"

@@ -81,6 +81,7 @@ extension SoakWorld {
       if item.limit > 0 { group.maxConcurrentOperationCount = item.limit }
       if item.cancelsOnFailure { group.errorPolicy = .cancelOnFailure }
       group.isSuspended = item.isSuspended
+      group.staysOpen = item.staysOpen
       return [group]
     }
   }

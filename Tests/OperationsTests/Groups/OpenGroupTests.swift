@@ -224,10 +224,16 @@ struct OpenGroupTests {
     let held = HeldOperation()
     let group = await openGroup([held])
     // Counts as a second member for a moment, until it turns out to be in the group already.
-    let adding = Task.detached { for _ in 0..<20_000 where !Task.isCancelled { _ = group.addIfFree(held) } }
-    for _ in 0..<5000 { await group.waitForRoom(below: 2) }
-    adding.cancel()
-    await adding.value
+    let (begun, end) = (Gate(), Gate())
+    Thread.detachNewThread {
+      while !end.isOpen {
+        _ = group.addIfFree(held)
+        begun.open()
+      }
+    }
+    await begun.opened()
+    for _ in 0..<20_000 { await group.waitForRoom(below: 2) }
+    end.open()
     held.finish()
     group.staysOpen = false
     await group.finished()
