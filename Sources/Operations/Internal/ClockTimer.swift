@@ -1,49 +1,53 @@
 import Foundation
 
-/// Something that is to be done when a clock says so.
+/// A one-shot timer on any clock.
 struct ClockTimer: Sendable {
-  /// Longer than anybody waits, and short enough for every clock to add to its time: what is not meant to end does not
-  /// overflow.
+  /// About 30 years: longer than any program runs, and short enough for every clock to add to its time.
   private static let longestDelay = Duration.seconds(1_000_000_000)
+  private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
+  private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
 
   private let cancellation: @Sendable () -> Void
 
   /// Calls `fire` after `delay`, once, unless the timer is cancelled before.
   ///
-  /// A delay of nothing, or less, is over at once; a clock that throws although nobody has cancelled the timer is not
-  /// relied on any longer, and a `ContinuousClock` measures the delay instead.
+  /// A delay of zero or less has passed at once. If a clock throws although the timer has not been cancelled, a
+  /// `ContinuousClock` measures the delay instead.
   ///
-  /// On a thread of Dispatch: what is done at a timeout may call anything, also what blocks, and the threads that tasks
-  /// run on are few. A clock that is moved by hand calls it from there.
+  /// `fire` may block: it runs on a thread of ``DueWork``, whatever the rest of the program does with Dispatch's
+  /// threads. A `TimerClock` calls it by itself.
   ///
-  /// - Returns: The timer, which need not be kept.
+  /// - Returns: The timer. It fires even if the caller does not keep it.
   static func start(
     after delay: Duration,
     on clock: any Clock<Duration>,
     _ fire: @escaping @Sendable () -> Void
   ) -> ClockTimer {
     if let clock = clock as? any TimerClock { return ClockTimer(cancellation: clock.call(after: delay, fire)) }
-    // Nor do clocks agree about a time that has passed long ago.
+    // Clocks differ in what they do about a time that has passed long ago.
     let delay = min(max(delay, .zero), longestDelay)
-    let task = Task {
+    if clock is ContinuousClock { return ClockTimer(cancellation: continuous.start(after: delay, fire)) }
+    if clock is SuspendingClock { return ClockTimer(cancellation: suspending.start(after: delay, fire)) }
+    // The only way to wait on a clock of the user's is to sleep on it. The task runs where timers fire, so it needs no
+    // thread of the shared pool unless the clock's own `sleep` does.
+    let task = Task(executorPreference: DueWork.shared) {
       do { try await clock.sleep(for: delay) } catch {
-        // Whoever waits for this must not wait for ever because of the clock.
         if Task.isCancelled { return }
         do { try await ContinuousClock().sleep(for: delay) } catch { return }
       }
-      // Once it is due, it is due: whoever cancels it now is too late, as with any other clock.
-      DispatchQueue.global().async(execute: fire)
+      // As with any other clock, a timer that is due cannot be cancelled any more.
+      fire()
     }
     return ClockTimer(cancellation: { task.cancel() })
   }
 
-  /// Too late, it does nothing.
+  /// Cancels the timer and releases its closure. Does nothing if it has fired.
   func cancel() { cancellation() }
 }
 
 /// A clock that calls back by itself, without a task that sleeps: one that a test moves by hand, where everything that
 /// is due has been done when the call that moves it returns.
 package protocol TimerClock: Clock where Duration == Swift.Duration {
-  /// - Returns: What cancels the call.
+  /// - Returns: A closure that cancels the call.
   func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void
 }

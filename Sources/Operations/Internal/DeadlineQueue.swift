@@ -1,61 +1,109 @@
-/// What is to be done at certain times: in order of time, and of asking among those of one time.
+/// Elements in the order of their deadlines. Elements with equal deadlines keep the order in which they asked for a
+/// place.
+///
+/// A binary heap of places, beside the elements: adding and removing cost O(log n). Removing an element releases it at
+/// once and leaves its place in the heap. When more than half of the places are vacant, the heap is rebuilt.
 package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
-  /// Where an element is found again.
-  package struct Place: Sendable {
+  /// The position of an element in the order.
+  package struct Place: Sendable, Comparable {
     package let deadline: Deadline
     let number: Int
+
+    package static func < (left: Self, right: Self) -> Bool {
+      (left.deadline, left.number) < (right.deadline, right.number)
+    }
   }
 
-  private var items: [(place: Place, element: Element)] = []
+  /// A heap: every place is behind the one at half its index. The first is never vacant.
+  private var heap: [Place] = []
+  private var elements: [Int: Element] = [:]
   private var numbersSoFar = 0
 
   package init() {}
 
-  package var count: Int { items.count }
-  package var earliest: Deadline? { items.first?.place.deadline }
+  package var count: Int { elements.count }
+  package var earliest: Deadline? { heap.first?.deadline }
+  /// How many places are stored, the vacant ones included.
+  var storedPlaceCount: Int { heap.count }
 
-  /// A place behind those who have asked for the same time.
+  /// A place behind all earlier ones with the same deadline.
   package mutating func place(at deadline: Deadline) -> Place {
     numbersSoFar += 1
     return Place(deadline: deadline, number: numbersSoFar)
   }
 
   package mutating func add(_ element: Element, at place: Place) {
-    items.insert((place, element), at: index(of: place))
+    elements[place.number] = element
+    heap.append(place)
+    siftUp()
   }
 
   package mutating func remove(_ place: Place) -> Element? {
-    let index = index(of: place)
-    guard index < items.count, items[index].place.number == place.number else { return nil }
-    return items.remove(at: index).element
+    guard let element = elements.removeValue(forKey: place.number) else { return nil }
+    elements.giveBackRoom()
+    dropVacantPlaces()
+    return element
   }
 
-  /// Takes out the first, if it is due at `time`.
+  /// Removes the first element if it is due at `time`.
   package mutating func popFirst(dueAt time: Deadline) -> (deadline: Deadline, element: Element)? {
-    guard let first = items.first, first.place.deadline <= time else { return nil }
-    items.removeFirst()
-    return (first.place.deadline, first.element)
+    guard let first = heap.first, first.deadline <= time, let element = remove(first) else { return nil }
+    return (first.deadline, element)
   }
 
-  /// Takes out all that are due at `time`.
+  /// Removes all elements that are due at `time`.
   package mutating func popAll(dueAt time: Deadline) -> [Element] {
-    let count = items.firstIndex { $0.place.deadline > time } ?? items.count
-    defer { items.removeFirst(count) }
-    return items[..<count].map(\.element)
+    var due: [Element] = []
+    while let (_, element) = popFirst(dueAt: time) { due.append(element) }
+    return due
   }
 
   package mutating func removeAll() -> [Element] {
-    defer { items = [] }
-    return items.map(\.element)
+    defer { (heap, elements) = ([], [:]) }
+    return heap.sorted().compactMap { elements[$0.number] }
   }
 
-  private func index(of place: Place) -> Int {
-    var (low, high) = (0, items.count)
-    while low < high {
-      let middle = (low + high) / 2
-      let other = items[middle].place
-      if (other.deadline, other.number) < (place.deadline, place.number) { low = middle + 1 } else { high = middle }
+  // MARK: The heap
+
+  private mutating func dropVacantPlaces() {
+    while let first = heap.first, elements[first.number] == nil { removeFirstPlace() }
+    // Rebuilding costs a few steps for each element that was removed since the last time. An array never shrinks by
+    // itself, so this also returns the memory of a burst.
+    if heap.capacity < 64 || (heap.count <= elements.count * 2 + 64 && heap.capacity <= elements.count * 8) { return }
+    var rest: [Place] = []
+    rest.reserveCapacity(elements.count * 2)
+    for place in heap where elements[place.number] != nil { rest.append(place) }
+    // A sorted array is a heap.
+    rest.sort()
+    heap = rest
+  }
+
+  private mutating func removeFirstPlace() {
+    let last = heap.removeLast()
+    if heap.isEmpty { return }
+    heap[0] = last
+    siftDown()
+  }
+
+  private mutating func siftUp() {
+    var index = heap.count - 1
+    while index > 0 {
+      let parent = (index - 1) / 2
+      if heap[parent] < heap[index] { return }
+      heap.swapAt(parent, index)
+      index = parent
     }
-    return low
+  }
+
+  private mutating func siftDown() {
+    var index = 0
+    while true {
+      var child = index * 2 + 1
+      if child >= heap.count { return }
+      if child + 1 < heap.count, heap[child + 1] < heap[child] { child += 1 }
+      if heap[index] < heap[child] { return }
+      heap.swapAt(index, child)
+      index = child
+    }
   }
 }

@@ -1,0 +1,107 @@
+import Foundation
+
+/// All timers on one of the system's clocks.
+///
+/// Timers exist to deal with work that blocks, so they must fire while such work occupies every thread of the shared
+/// pool. The service therefore runs on a serial Dispatch queue, which gets a thread at once, and passes what is due on to
+/// ``DueWork``. Starting and cancelling a timer cost O(log n) and no system call, unless the timer is the next to fire.
+final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
+  private struct State {
+    var timers = DeadlineQueue<ServiceClock.Instant, @Sendable () -> Void>()
+    /// The time for which the service has set its alarms. When the timer for it is cancelled the alarms stay: waking
+    /// once in vain costs less than setting them for every timer that is started and cancelled.
+    var wakeUp: ServiceClock.Instant?
+  }
+
+  /// Dispatch's clocks cannot count as far as a `Duration`.
+  private static var longestSleep: Duration { .seconds(86_400) }
+
+  private let clock: ServiceClock
+  private let state = Locked(State())
+  /// Its quality of service differs from the default of a scheduler: on Linux each has threads of its own.
+  private let queue = DispatchQueue(label: "Operations.TimerService", qos: .userInitiated)
+  private let alarms: Alarms
+
+  /// - Parameters:
+  ///   - clock: The clock that decides what is due.
+  ///   - countsSleep: Whether the clock goes on while the system sleeps.
+  init(_ clock: ServiceClock, countsSleep: Bool) {
+    self.clock = clock
+    alarms = Alarms(on: queue, countsSleep: countsSleep)
+    alarms.start { [unowned self] in wake() }
+  }
+
+  /// Calls `fire` when `delay` has passed, unless the returned closure is called before.
+  func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let deadline = clock.now.advanced(by: delay)
+    let (place, isNext) = state.withLock { state in
+      let place = state.timers.place(at: deadline)
+      state.timers.add(fire, at: place)
+      let isNext = state.wakeUp.map { deadline < $0 } ?? true
+      if isNext { state.wakeUp = deadline }
+      return (place, isNext)
+    }
+    if isNext { queue.async { self.setAlarms() } }
+    return {
+      let fire = self.state.withLock { $0.timers.remove(place) }
+      withExtendedLifetime(fire) {}
+    }
+  }
+
+  private func wake() {
+    let now = clock.now
+    let due = state.withLock { state in
+      let due = state.timers.popAll(dueAt: now)
+      state.wakeUp = state.timers.earliest
+      return due
+    }
+    DueWork.shared.add(due)
+    setAlarms()
+  }
+
+  /// On the queue, so that the last call sets the alarms to the newest time.
+  private func setAlarms() {
+    let wakeUp = state.withLock { $0.wakeUp }
+    alarms.set(for: wakeUp.map { min(max(clock.now.duration(to: $0), .zero), Self.longestSleep) })
+  }
+}
+
+/// Dispatch's timers behind a ``TimerService``.
+///
+/// None of Dispatch's public clocks is the `ContinuousClock`: its uptime stands still while the system sleeps, its wall
+/// clock does not but may be set. A service whose clock counts sleep therefore has one of each. Whichever goes off first
+/// makes the service look at its own clock, and set both anew if it was too early. So a timer is late only if the wall
+/// clock is set back while the system sleeps, by no more than that.
+///
+/// Set on the service's queue only.
+private struct Alarms: @unchecked Sendable {
+  private let uptime: any DispatchSourceTimer
+  private let wall: (any DispatchSourceTimer)?
+
+  init(on queue: DispatchQueue, countsSleep: Bool) {
+    uptime = DispatchSource.makeTimerSource(queue: queue)
+    wall = countsSleep ? DispatchSource.makeTimerSource(queue: queue) : nil
+  }
+
+  func start(_ body: @escaping @Sendable () -> Void) {
+    for source in [uptime, wall].compactMap(\.self) {
+      source.setEventHandler(handler: DispatchWorkItem(block: body))
+      source.schedule(deadline: .distantFuture)
+      source.activate()
+    }
+  }
+
+  /// - Parameter delay: Nil if no timer is left.
+  func set(for delay: Duration?) {
+    guard let delay else {
+      uptime.schedule(deadline: .distantFuture)
+      wall?.schedule(wallDeadline: .distantFuture)
+      return
+    }
+    let (seconds, attoseconds) = delay.components
+    // Rounded up: too early would be in vain.
+    let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000) + 1
+    uptime.schedule(deadline: .now() + .nanoseconds(nanoseconds), leeway: .milliseconds(1))
+    wall?.schedule(wallDeadline: .now() + .nanoseconds(nanoseconds), leeway: .milliseconds(1))
+  }
+}

@@ -1,0 +1,231 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Timers on the system's clocks, also while every thread of the shared pool is blocked.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct ClockTimerTests {
+  /// Far longer than any of the timers here takes, far shorter than twenty blocked threads take to be replaced.
+  private static let patience = DispatchTimeInterval.seconds(5)
+
+  /// Something that has to happen while nothing that needs the pool can.
+  private final class Happening: Sendable {
+    private let signal = DispatchSemaphore(value: 0)
+
+    func happen() { signal.signal() }
+    func hasHappened() -> Bool { signal.wait(timeout: .now() + ClockTimerTests.patience) == .success }
+  }
+
+  /// Runs `body` on a thread of its own while twenty operations block.
+  private func whileTwentyBlock(_ body: @escaping @Sendable () -> Void) async throws {
+    let end = Gate()
+    let queue = OperationQueue.limited(to: 20)
+    try await onThread {
+      for _ in 0..<20 { queue.addOperation { end.pass() } }
+      // They have every thread there is when a block of the pool's does not come.
+      while true {
+        let block = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { block.signal() }
+        if block.wait(timeout: .now() + .milliseconds(50)) == .timedOut { break }
+      }
+      defer { end.open() }
+      body()
+    }.get()
+    await queue.finished()
+  }
+
+  @Test func timeoutComesThoughAllThreadsAreBlocked() async throws {
+    try await whileTwentyBlock {
+      let happening = Happening()
+      let operation = HeldOperation()
+      operation.timeout = .milliseconds(200)
+      operation.addObserver(OperationObserver(didFinish: { _ in happening.happen() }))
+      operation.start()
+      #expect(happening.hasHappened())
+      #expect(operation.errors.count == 1 && operation.isCancelled)
+    }
+  }
+
+  @Test func delayComesThoughAllThreadsAreBlocked() async throws {
+    try await whileTwentyBlock {
+      let happening = Happening()
+      let operation = DelayOperation(.milliseconds(50))
+      operation.addObserver(OperationObserver(didFinish: { _ in happening.happen() }))
+      operation.start()
+      #expect(happening.hasHappened())
+    }
+  }
+
+  @Test func delayedEventComesThoughAllThreadsAreBlocked() async throws {
+    try await whileTwentyBlock {
+      let happening = Happening()
+      let scheduler = SerialScheduler(name: "delayed")
+      scheduler.schedule(after: .milliseconds(50)) { happening.happen() }
+      SerialScheduler.scheduleOnMain(after: .milliseconds(50)) { happening.happen() }
+      #expect(happening.hasHappened() && happening.hasHappened())
+    }
+  }
+
+  @Test func retryGoesOnThoughAllThreadsAreBlocked() async throws {
+    try await whileTwentyBlock {
+      let happening = Happening()
+      let scheduler = SerialScheduler(name: "retrying")
+      let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(.milliseconds(50))) { attempt in
+        if attempt == 2 { happening.happen() }
+        throw TestError("busy")
+      }
+      scheduler.queue.addOperation(operation)
+      #expect(happening.hasHappened())
+    }
+  }
+
+  /// A clock of a user's, that wakes its sleepers from a thread of its own.
+  private struct ThreadClock: Clock {
+    var now: ContinuousClock.Instant { .now }
+    var minimumResolution: Duration { .zero }
+
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+      let seconds = ContinuousClock.now.duration(to: deadline) / .seconds(1)
+      await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+        Thread.detachNewThread {
+          Thread.sleep(forTimeInterval: seconds)
+          continuation.resume()
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [ThreadClock() as any Clock<Duration>, SuspendingClock()])
+  func otherClocksFireThoughAllThreadsAreBlocked(clock: any Clock<Duration>) async throws {
+    try await whileTwentyBlock {
+      let happening = Happening()
+      _ = ClockTimer.start(after: .milliseconds(50), on: clock) { happening.happen() }
+      #expect(happening.hasHappened())
+    }
+  }
+
+  @Test func timersThatBlockDoNotDelayOthers() async {
+    let end = Gate()
+    let blocked = Journal<Int>()
+    for index in 0..<8 {
+      _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) {
+        blocked.write(index)
+        end.pass()
+      }
+    }
+    await blocked.reaches(8)
+    let fired = Gate()
+    _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
+    await fired.opened()
+    end.open()
+  }
+
+  @Test func noneFiresBeforeItsTimeAndAllFire() async {
+    let early = Journal<Duration>()
+    let fired = Journal<Int>()
+    for index in (0..<200).shuffled() {
+      let delay = Duration.microseconds(index * 500)
+      let start = ContinuousClock.now
+      _ = ClockTimer.start(after: delay, on: ContinuousClock()) {
+        if start.duration(to: .now) < delay { early.write(delay) }
+        fired.write(index)
+      }
+    }
+    await fired.reaches(200)
+    #expect(early.entries.isEmpty && Set(fired.entries) == Set(0..<200))
+  }
+
+  @Test func anEarlierOneThatIsStartedLaterFiresFirst() async {
+    let fired = Gate()
+    let late = ClockTimer.start(after: .seconds(3600), on: ContinuousClock()) { Issue.record("an hour early") }
+    _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
+    await fired.opened()
+    late.cancel()
+  }
+
+  @Test(arguments: [ContinuousClock() as any Clock<Duration>, SuspendingClock()])
+  func cancellingReleasesTheClosureAtOnce(clock: any Clock<Duration>) {
+    let live = LiveCount()
+    let delays: [Duration] = [.seconds(3600), Duration(attoseconds: .max)]
+    for delay in delays + delays {
+      let token = LiveCount.Token(live)
+      let timer = ClockTimer.start(after: delay, on: clock) { withExtendedLifetime(token) {} }
+      timer.cancel()
+    }
+    #expect(live.alive == 0)
+  }
+
+  @Test(arguments: [.zero, .seconds(-1), Duration(attoseconds: .min)])
+  func aDelayThatHasPassedIsOverAtOnce(delay: Duration) async {
+    let fired = Gate()
+    _ = ClockTimer.start(after: delay, on: ContinuousClock()) { fired.open() }
+    await fired.opened()
+  }
+
+  @Test func finishedOperationWithATimeoutLeavesNothing() async throws {
+    let live = LiveCount()
+    for _ in 0..<100 {
+      let token = LiveCount.Token(live)
+      let operation = AsyncBlockOperation { operation in
+        withExtendedLifetime(token) {}
+        operation.finish()
+      }
+      operation.timeout = .seconds(3600)
+      try await OperationQueue().run(operation)
+    }
+    await live.none()
+  }
+}
+
+struct DeadlineQueueTests {
+  @Test(arguments: SeededGenerator.seeds)
+  func itGivesTheOrderOfASortedListWhateverIsRemoved(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    var queue = DeadlineQueue<Int, Int>()
+    var expected: [(place: DeadlineQueue<Int, Int>.Place, element: Int)] = []
+    for element in 0..<2000 {
+      switch Int.random(in: 0..<(element < 1000 ? 4 : 8), using: &generator) {
+      case 0...2:
+        let place = queue.place(at: Int.random(in: 0..<50, using: &generator))
+        queue.add(element, at: place)
+        // Behind those with the same deadline.
+        let index = expected.firstIndex { $0.place.deadline > place.deadline } ?? expected.count
+        expected.insert((place, element), at: index)
+      case 3, 4:
+        guard let index = expected.indices.randomElement(using: &generator) else { continue }
+        let (place, element) = expected.remove(at: index)
+        #expect(queue.remove(place) == element)
+        #expect(queue.remove(place) == nil)
+      case 5:
+        guard !expected.isEmpty else { continue }
+        let (place, element) = expected.removeFirst()
+        #expect(queue.popFirst(dueAt: place.deadline - 1) == nil)
+        #expect(queue.popFirst(dueAt: place.deadline)?.element == element)
+      default:
+        let time = (expected.first?.place.deadline ?? 0) + 1
+        let count = expected.firstIndex { $0.place.deadline > time } ?? expected.count
+        #expect(queue.popAll(dueAt: time) == expected[..<count].map(\.element))
+        expected.removeFirst(count)
+      }
+      #expect(queue.count == expected.count && queue.earliest == expected.first?.place.deadline)
+      #expect(queue.storedPlaceCount <= queue.count * 2 + 64)
+    }
+    #expect(queue.removeAll() == expected.map(\.element) && queue.earliest == nil && queue.count == 0)
+  }
+
+  @Test func removingReleasesTheElementAtOnceAndItsPlaceSoon() {
+    let live = LiveCount()
+    var queue = DeadlineQueue<Int, LiveCount.Token>()
+    let first = queue.place(at: 0)
+    queue.add(LiveCount.Token(live), at: first)
+    for deadline in 1...10_000 {
+      let place = queue.place(at: deadline)
+      queue.add(LiveCount.Token(live), at: place)
+      _ = queue.remove(place)
+      #expect(live.alive == 1 && queue.storedPlaceCount <= 66)
+    }
+  }
+}
