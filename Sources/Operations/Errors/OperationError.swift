@@ -29,7 +29,7 @@ public struct OperationError: Error, Equatable {
     public static let excluded = Code("excluded")
     /// Schedulers, or groups that hold keys, would wait for each other in a circle.
     public static let waitCycle = Code("waitCycle")
-    /// A scheduler had no room for an event.
+    /// A scheduler had no room for an event, or no thread was left for a further blocked scheduler.
     public static let overflow = Code("overflow")
     /// The scheduler has been shut down.
     public static let shutDown = Code("shutDown")

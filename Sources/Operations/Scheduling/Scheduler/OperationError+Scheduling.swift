@@ -17,6 +17,15 @@ extension OperationError {
     )
   }
 
+  /// The error of a wait that might find no thread for the target, because too many schedulers are blocked.
+  static func tooManyWaits(from waiter: String?, for target: String, _ count: Int) -> OperationError {
+    OperationError(
+      .overflow,
+      "The scheduler “\(waiter ?? "")” cannot wait for “\(target)” because \(count) schedulers already block in `wait` and no "
+        + "thread may be left. Await `run` instead."
+    )
+  }
+
   static func waitTimedOut(_ scheduler: String, after timeout: Duration, hasBegun: Bool) -> OperationError {
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
     return OperationError(.timedOut, "Waiting for the scheduler “\(scheduler)” took longer than \(timeout). \(state)")

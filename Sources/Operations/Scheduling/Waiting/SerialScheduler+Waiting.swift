@@ -9,6 +9,11 @@ extension SerialScheduler {
   /// waits for A, goes on. Other events of A stay in line until the end of the one that waits, or they would change A's
   /// objects in the middle of it.
   ///
+  /// A blocked scheduler keeps its thread, and the system has a limited number of them (on Linux 255 for each quality of
+  /// service). While 200 schedulers are blocked, a further one cannot wait for a scheduler that would need a thread of
+  /// its own: that throws ``OperationError/Code/overflow`` instead of hanging silently. Blocked threads that belong to
+  /// no scheduler are not counted.
+  ///
   /// No ``EventCapacity`` counts it: a producer that is refused may wait instead, and go on when there is less to do.
   ///
   /// - Parameters:
@@ -17,9 +22,9 @@ extension SerialScheduler {
   ///   - file: Where this is, for the watchdog.
   ///   - line: Where this is, for the watchdog.
   /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutDown``;
-  ///   ``OperationError/Code/waitCycle``, with the names, for a wait that could never end: the later of two that cross,
-  ///   whatever their timeouts, and one that comes back to an actor in the middle of its job, where nothing else may
-  ///   run.
+  ///   ``OperationError/Code/overflow``, if too many schedulers are blocked; ``OperationError/Code/waitCycle``, with the
+  ///   names, for a wait that could never end: the later of two that cross, whatever their timeouts, and one that comes
+  ///   back to an actor in the middle of its job, where nothing else may run.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,
@@ -48,7 +53,11 @@ extension SerialScheduler {
   /// Has the event of a wait queued, or handed over to a thread of this scheduler that waits for us.
   private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
     let decision = WaitGraph.shared.withLock { $0.begin(link) }
-    if case .circle(let circle) = decision { throw OperationError.waitCycle(circle) }
+    switch decision {
+    case .post, .handOver: break
+    case .circle(let circle): throw OperationError.waitCycle(circle)
+    case .refuse(let count): throw OperationError.tooManyWaits(from: link.waiter?.name, for: name, count)
+    }
     let isHandedOver = if case .handOver = decision { true } else { false }
     guard accept(ticket, handedOver: isHandedOver, body) == .accepted else {
       end(link)
@@ -62,7 +71,7 @@ extension SerialScheduler {
     guard let link = ticket.link else { return }
     switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
     case .handOver(let server): server.wake()
-    case .post: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
+    case .post, .refuse: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
     case .circle(let circle):
       core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(circle))
     }

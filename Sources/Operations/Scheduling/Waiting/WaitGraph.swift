@@ -13,7 +13,15 @@ struct WaitGraph {
     case handOver(WaitLink)
     /// It would wait for ever: the schedulers on the way, from the one that waits back to it.
     case circle([SerialScheduler])
+    /// So many schedulers are blocked that the target might never get a thread.
+    case refuse(blockedCount: Int)
   }
+
+  /// How many schedulers may be blocked at once, each with its thread.
+  ///
+  /// Dispatch gives serial queues of one quality of service 255 threads on Linux, and 512 to the whole process on Apple's
+  /// platforms. Beyond that a queue waits, silently, until a thread returns. The rest is for what the program does besides.
+  static let threadLimit = 200
 
   /// What a blocked thread has to do.
   enum Step {
@@ -27,10 +35,21 @@ struct WaitGraph {
 
   /// Decides about a wait, and has it on record unless it closes a circle.
   mutating func begin(_ link: WaitLink) -> Decision {
-    if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
+    if let waiter = link.waiter {
+      link.depth = blocked[ObjectIdentifier(waiter)]?.count ?? 0
+      blocked[ObjectIdentifier(waiter), default: []].append(link)
+    }
     let decision = decide(about: link)
-    if case .circle = decision { remove(link) }
-    return decision
+    switch decision {
+    case .handOver: return decision
+    case .post where link.waiter == nil || blocked.count <= Self.threadLimit: return decision
+    case .post, .refuse:
+      remove(link)
+      return .refuse(blockedCount: blocked.count)
+    case .circle:
+      remove(link)
+      return decision
+    }
   }
 
   /// Whom it is handed over to. An actor that is in the middle of its job does not serve: what is for its scheduler
@@ -70,9 +89,13 @@ struct WaitGraph {
 
   private mutating func remove(_ link: WaitLink) {
     link.isOpen = false
-    guard let waiter = link.waiter.map(ObjectIdentifier.init) else { return }
-    blocked[waiter]?.removeAll { $0 === link }
-    if blocked[waiter]?.isEmpty == true { blocked[waiter] = nil }
+    guard let waiter = link.waiter.map(ObjectIdentifier.init), var waits = blocked.removeValue(forKey: waiter) else {
+      return
+    }
+    // Nearly always the innermost.
+    if let index = waits.lastIndex(where: { $0 === link }) { waits.remove(at: index) }
+    for index in waits.indices.dropFirst(link.depth) { waits[index].depth = index }
+    if !waits.isEmpty { blocked[waiter] = waits }
   }
 
   func isBlocked(_ scheduler: SerialScheduler) -> Bool { !waits(of: scheduler).isEmpty }
@@ -82,39 +105,56 @@ struct WaitGraph {
   /// The innermost wait of the target that cannot end before this one: its body is below it on the stack, or on the
   /// stack of one that waits for that, and so on. A body that nobody waits for any more is no such, but what is below
   /// it may be.
+  ///
+  /// In a nest of waits that is the target's innermost wait, and as many steps away as there are schedulers in the nest.
+  /// Only if that wait has nothing to do with this one are all waits below visited, each once.
   private func server(for link: WaitLink) -> WaitLink? {
+    let candidates = waits(of: link.target)
+    guard let innermost = candidates.last(where: \.isOpen) else { return nil }
+    let chain = sequence(first: link) { $0.previous.flatMap { $0.isOpen ? $0 : nil } }
+    if chain.dropFirst().contains(where: { $0 === innermost }) { return innermost }
     var found: Set<ObjectIdentifier> = []
+    /// How many waits of a scheduler, the outermost first, have been visited.
+    var visited: [ObjectIdentifier: Int] = [:]
     var pending = [link]
     while let next = pending.popLast() {
       var bodies = [next.previous]
-      if let waiter = next.waiter { bodies += waits(of: waiter).prefix { $0 !== next }.map(\.previous) }
+      if let waiter = next.waiter {
+        let waits = waits(of: waiter)
+        let (start, end) = (visited[ObjectIdentifier(waiter)] ?? 0, min(next.depth, waits.count))
+        if start < end {
+          visited[ObjectIdentifier(waiter)] = end
+          bodies += waits[start..<end].map(\.previous)
+        }
+      }
       for body in bodies.compactMap(\.self) where body.isOpen && found.insert(ObjectIdentifier(body)).inserted {
         pending.append(body)
       }
     }
-    return waits(of: link.target).last { found.contains(ObjectIdentifier($0)) }
+    return candidates.last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// What has to end before its body can be run to the end.
-  private func obstacles(to link: WaitLink) -> [WaitLink] {
-    let waits = waits(of: link.target)
-    let server = waits.lastIndex { $0 === link.server }
-    return waits[(server.map { $0 + 1 } ?? 0)...].filter(\.isOpen)
-  }
-
-  /// A way from the wait back to it.
+  /// A way from the wait back to it: by what has to end before its body can be run to the end, the waits of its target
+  /// that are within the one that serves it.
   private func circle(through link: WaitLink) -> [SerialScheduler]? {
     guard let waiter = link.waiter else { return nil }
     var origins: [ObjectIdentifier: WaitLink] = [:]
+    /// How many waits of a scheduler have not been visited, the outermost first.
+    var unvisited: [ObjectIdentifier: Int] = [:]
     var pending = [link]
     while let next = pending.popLast() {
-      for obstacle in obstacles(to: next) {
+      let waits = waits(of: next.target)
+      let end = unvisited[ObjectIdentifier(next.target)] ?? waits.count
+      // One that has ended serves no more.
+      let start = next.server.flatMap { $0.depth < waits.count && waits[$0.depth] === $0 ? $0.depth + 1 : nil } ?? 0
+      if start >= end { continue }
+      unvisited[ObjectIdentifier(next.target)] = start
+      for obstacle in waits[start..<end] where obstacle.isOpen {
+        origins[ObjectIdentifier(obstacle)] = next
         if obstacle === link {
           let way = sequence(first: next) { (step: WaitLink) in step === link ? nil : origins[ObjectIdentifier(step)] }
           return [waiter] + way.reversed().map(\.target)
         }
-        if origins[ObjectIdentifier(obstacle)] != nil { continue }
-        origins[ObjectIdentifier(obstacle)] = next
         pending.append(obstacle)
       }
     }

@@ -18,6 +18,8 @@ final class WaitLink: @unchecked Sendable {
 
   /// Until its body has been run, or its time is over.
   var isOpen = true
+  /// How many waits of its scheduler are around it.
+  var depth = 0
   /// Whose thread is to run the body.
   var server: WaitLink?
   /// What this one's thread is to run.

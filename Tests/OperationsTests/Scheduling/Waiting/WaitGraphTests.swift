@@ -72,6 +72,7 @@ import Testing
         lines[target].append(number)
         chains[number].wanted = target
         serveNext(target)
+      case .refuse: Issue.record("there are few")
       }
     }
 
@@ -163,5 +164,24 @@ import Testing
       return
     }
     #expect(circle.map(\.name) == ["b", "a", "b"])
+  }
+
+  /// A step a level: a search of all that is below would take minutes here.
+  @Test(.timeLimit(.minutes(1)))
+  func aDeepNestTakesAStepALevel() {
+    var graph = WaitGraph()
+    var links: [WaitLink] = []
+    for level in 0..<20_000 {
+      let pair = level.isMultiple(of: 2) ? (a, b) : (b, a)
+      let link = WaitLink(from: pair.0, to: pair.1, after: links.last, canServe: true)
+      switch graph.begin(link) {
+      case .post: #expect(level == 0)
+      case .handOver(let server): #expect(server === links.last)
+      case .circle, .refuse: Issue.record("refused")
+      }
+      links.append(link)
+    }
+    for link in links.reversed() { _ = graph.end(link) }
+    #expect(!graph.isBlocked(a) && !graph.isBlocked(b))
   }
 }
