@@ -28,8 +28,9 @@ struct Benchmarks {
     var soakTime: Int?
     var seed: UInt64?
     let benchmarks =
-      GroupBenchmarks.all + GroupGrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all + SchedulerBenchmarks.all
-      + DiagnosticsBenchmarks.all + DependencyGrowthBenchmarks.all
+      GroupBenchmarks.all + GroupGrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all
+      + SchedulerBenchmarks.all + SchedulerGrowthBenchmarks.all + DiagnosticsBenchmarks.all
+      + DependencyGrowthBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }
