@@ -192,6 +192,24 @@ struct DelayContractTests {
     #expect(journal.entries.isEmpty)
   }
 
+  @Test func cancellingReleasesTheEventAtOnce() {
+    let live = LiveCount()
+    let real = SerialScheduler(name: "real")
+    for scheduler in [real, scheduler] {
+      // Some in front of others, which stay.
+      let events = (0..<100).map { index in
+        scheduler.schedule(after: .seconds(3600 - index)) { [token = LiveCount.Token(live)] in
+          withExtendedLifetime(token) {}
+        }
+      }
+      for (index, event) in events.reversed().enumerated() {
+        event.cancel()
+        #expect(live.alive == 99 - index)
+      }
+    }
+    #expect(clock.sleepers == 0)
+  }
+
   @Test func withoutAManualClockTheRealOneCounts() async {
     let real = SerialScheduler(name: "real")
     let start = ContinuousClock.now

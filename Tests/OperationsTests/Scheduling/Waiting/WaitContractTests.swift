@@ -251,4 +251,47 @@ struct WaitContractTests {
     // If B had not begun in time, its part is not run at all.
     #expect([["gave up", "end"], ["gave up", "end", "inner", "inner done"]].contains(journal.entries))
   }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  /// In a process of its own, or the waits of other tests would be refused, too.
+  @Test func aWaitThatMightFindNoThreadIsRefused() async {
+    await #expect(processExitsWith: .success) {
+      let target = SerialScheduler(name: "target")
+      let end = await target.held()
+      let waiters = (0..<200).map { SerialScheduler(name: "waiter \($0)") }
+      let begun = Journal<Int>()
+      let ended = Journal<Int>()
+      for (index, waiter) in waiters.enumerated() {
+        waiter.schedule {
+          begun.write(index)
+          // Below, the late one may be among the first 200 for a moment.
+          while (try? target.wait { ended.write(index) }) == nil {}
+        }
+      }
+      await begun.reaches(200)
+      let late = SerialScheduler(name: "late")
+      // Some of them may be about to be blocked.
+      var refusal: OperationError?
+      while refusal == nil {
+        do {
+          try await late.run { try target.wait(timeout: .milliseconds(10)) {} }
+        } catch let error as OperationError where error.code == .overflow {
+          refusal = error
+        } catch OperationError.Code.timedOut {}
+      }
+      let message = refusal?.message ?? ""
+      precondition(message.contains("“late” cannot wait for “target”: 200 schedulers are blocked"), message)
+      // A thread of its own is no scheduler's, and may wait.
+      let outside = Gate()
+      Thread.detachNewThread {
+        if (try? target.wait { 1 }) == 1 { outside.open() }
+      }
+      end.open()
+      await outside.opened()
+      await ended.reaches(200)
+      // Their threads may take a moment to go on.
+      while (try? await late.run { try target.wait {} }) == nil {}
+    }
+  }
+  #endif
 }

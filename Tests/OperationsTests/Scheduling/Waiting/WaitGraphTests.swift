@@ -184,4 +184,35 @@ import Testing
     for link in links.reversed() { _ = graph.end(link) }
     #expect(!graph.isBlocked(a) && !graph.isBlocked(b))
   }
+
+  @Test func atTheLimitOnlyAWaitThatNeedsAnotherThreadIsRefused() {
+    var graph = WaitGraph()
+    let waiters = (0...WaitGraph.threadLimit).map { SerialScheduler(name: "\($0)") }
+    let links = waiters.dropLast().map { WaitLink(from: $0, to: a, after: nil, canServe: true) }
+    for link in links {
+      guard case .post = graph.begin(link) else {
+        Issue.record("refused below the limit")
+        return
+      }
+    }
+    let last = waiters[WaitGraph.threadLimit]
+    guard case .refuse(let count) = graph.begin(WaitLink(from: last, to: a, after: nil, canServe: true)) else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(count == WaitGraph.threadLimit && !graph.isBlocked(last))
+    // A thread that belongs to no scheduler, and a wait that the blocked thread of its target serves.
+    guard case .post = graph.begin(WaitLink(from: nil, to: a, after: nil, canServe: true)),
+      case .handOver = graph.begin(WaitLink(from: a, to: waiters[0], after: links[0], canServe: true))
+    else {
+      Issue.record("refused")
+      return
+    }
+    // Its waiter is blocked, too: there is room again when two have ended.
+    for link in links[1...2] { _ = graph.end(link) }
+    guard case .post = graph.begin(WaitLink(from: last, to: b, after: nil, canServe: true)) else {
+      Issue.record("refused after one has ended")
+      return
+    }
+  }
 }
