@@ -10,6 +10,8 @@ struct SoakItem: Sendable {
   /// How its work ends.
   enum Way: CaseIterable, Sendable {
     case atOnce, elsewhere, twice, failing, failingElsewhere, byEvent
+    /// It blocks its thread for a moment.
+    case blocking
     /// Only its timeout frees what waits for it.
     case never
     /// Only cancelling it does. Somebody will.

@@ -30,12 +30,18 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
     guard let world else { return }
     world.log.write(.ran(item.index))
     world.watch.enter(item.index, self)
+    if item.place == .scheduler, item.way != nil, !world.events.homes[1].scheduler.isCurrent {
+      world.log.report("\(item.index) did not execute on its scheduler")
+    }
     world.bringNewcomers(of: item.index)
     switch item.way ?? (item.isFailing ? .failing : .atOnce) {
     case .atOnce: end()
     case .elsewhere: Self.elsewhere.async { self.end() }
     case .twice:
       Self.elsewhere.async { self.end() }
+      end()
+    case .blocking:
+      Thread.sleep(forTimeInterval: 0.001)
       end()
     case .failing: end()
     case .failingElsewhere: DispatchQueue.global().async { self.end() }

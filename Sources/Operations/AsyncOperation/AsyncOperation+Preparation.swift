@@ -9,8 +9,16 @@ extension AsyncOperation {
   ///
   /// While they are evaluated the operation is pending, keeps the slot it has in its queue or group, and holds no
   /// thread. Cancelling or finishing it then ends it at once. If all are met it executes where it would have without
-  /// them, on a thread of its queue's kind: on the main thread in `OperationQueue.main`, on the queue's
-  /// `underlyingQueue` if it has one, else on one of the system's.
+  /// them:
+  ///
+  /// - in ``SerialScheduler/queue`` on the scheduler;
+  /// - in a group on a thread of the group;
+  /// - in `OperationQueue.main` on the main queue;
+  /// - in another queue on its `underlyingQueue`, if it has one, or on one of the system's threads.
+  ///
+  /// `OperationQueue.current` is then the same in a group and on the main thread. Elsewhere it is nil, because Foundation
+  /// sets it only where it starts an operation. Suspending the queue meanwhile does not delay the execution: the operation
+  /// has been started.
   ///
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {
@@ -35,10 +43,10 @@ extension AsyncOperation {
       return prepareInputs()
     }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
-    let queue = DispatchQueue.ofCurrentOperationQueue(quality: qualityOfService)
+    let place = keepPlace()
     admission.whenAdmittedAgain { [weak self] in
       guard let self else { return }
-      queue.async { self.resume { self.prepareInputs() } }
+      place.run { self.resume { self.prepareInputs() } }
     }
   }
 
@@ -55,7 +63,7 @@ extension AsyncOperation {
   }
 
   private func evaluate(_ conditions: [OperationCondition]) {
-    let queue = DispatchQueue.ofCurrentOperationQueue(quality: qualityOfService)
+    let place = keepPlace()
     adopt(
       Task { [self] in
         for condition in conditions {
@@ -70,7 +78,7 @@ extension AsyncOperation {
           // Ended meanwhile, by whoever it was.
           if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
         }
-        queue.async { self.resume { self.handOver() } }
+        place.run { self.resume { self.handOver() } }
       },
       while: .evaluating
     )
@@ -129,15 +137,5 @@ extension AsyncOperation {
     for handOver in extras.handOvers { operations.append(handOver.producer) }
     _ = consume extras
     Trampoline.release(consume operations)
-  }
-}
-
-extension DispatchQueue {
-  /// Where an operation that has left its thread goes on as if it had not.
-  ///
-  /// Not the operation queue itself: the operation may hold its only slot.
-  static func ofCurrentOperationQueue(quality: QualityOfService) -> DispatchQueue {
-    if let queue = unsafe OperationQueue.current?.underlyingQueue { return queue }
-    return global(quality: quality)
   }
 }

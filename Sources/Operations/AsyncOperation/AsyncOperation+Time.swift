@@ -86,11 +86,13 @@ extension AsyncOperation {
   ///
   /// - Parameter next: What begins after the pause, for a stall report.
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
+    let place = keepPlace()
     let remaining = clock.remaining(of: duration)
     let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
       guard core.lifecycle.mayGoOn else { return (nil, nil) }
       let pause = OperationPause(
         keepingSlot: core.extras?.admission != nil,
+        at: place,
         before: next,
         remaining: remaining,
         resume: work
@@ -118,7 +120,7 @@ extension AsyncOperation {
       return (true, nil)
     }
     if let supervisor { supervisor.memberIsReady(self) }
-    if isResumed { DispatchQueue.global(quality: qualityOfService).async(execute: pause.resume) }
+    if isResumed { pause.place.run(pause.resume) }
   }
 }
 

@@ -23,6 +23,8 @@ final class OperationExtras {
 
   // MARK: What runs inside
 
+  /// Where the operation executes, if it may leave the thread that started it.
+  var place: ExecutionPlace?
   /// The queue that the operation has a slot in, if others run inside it. Only to be compared.
   var queue: ObjectIdentifier?
   /// Cancelled with the operation, and at its end.
@@ -68,12 +70,13 @@ final class OperationExtras {
     var inner: AsyncOperation?
     var progress: OperationProgress?
     var followers: [ObjectIdentifier: @Sendable () -> Void]
+    var place: ExecutionPlace?
   }
 
   func takeRemains() -> Remains {
     defer {
       (conditions, handOvers, followers) = ([], [], [:])
-      (admission, deadline, task, pause, inner) = (nil, nil, nil, nil, nil)
+      (admission, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
     }
     return Remains(
       admission: admission,
@@ -84,7 +87,8 @@ final class OperationExtras {
       pause: pause,
       inner: inner,
       progress: progress,
-      followers: followers
+      followers: followers,
+      place: place
     )
   }
 }

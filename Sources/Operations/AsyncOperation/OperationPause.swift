@@ -4,6 +4,8 @@
 final class OperationPause: @unchecked Sendable {
   /// What it goes on with, as soon as it has a slot again.
   let resume: @Sendable () -> Void
+  /// Where it continues, unless its group starts it again.
+  let place: ExecutionPlace
   /// It has keys, too: whoever took the slot might want them.
   let keepsSlot: Bool
   var timer: ClockTimer?
@@ -17,6 +19,7 @@ final class OperationPause: @unchecked Sendable {
 
   init(
     keepingSlot keepsSlot: Bool,
+    at place: ExecutionPlace,
     before next: String,
     remaining: @escaping @Sendable () -> Duration,
     resume: @escaping @Sendable () -> Void
@@ -24,6 +27,7 @@ final class OperationPause: @unchecked Sendable {
     self.next = next
     self.remaining = remaining
     self.keepsSlot = keepsSlot
+    self.place = place
     self.resume = resume
   }
 }

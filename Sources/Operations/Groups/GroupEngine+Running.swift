@@ -9,7 +9,7 @@ extension GroupEngine {
 
   /// Begins to run the members, once; all of them are finished in the end, also if none is to be executed.
   func begin(_ group: GroupOperation, windingDown: Bool) {
-    let queue = OperationQueue()
+    let queue = GroupQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
     // Its own, or what the group around it gave to who started it: not looked for all the way out.

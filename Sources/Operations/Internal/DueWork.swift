@@ -11,7 +11,7 @@ final class DueWork: TaskExecutor {
   private static let patience = DispatchTimeInterval.milliseconds(10)
 
   private struct State {
-    var works = Line<@Sendable () -> Void>()
+    var works = ArrayDeque<@Sendable () -> Void>()
     /// How many have begun, ever.
     var begun = 0
     /// How many queues are running works.

@@ -61,7 +61,7 @@ struct RandomSchedulerTests {
       let number = numbers[index, default: 0] + 1
       numbers[index] = number
       expected.add(1)
-      switch Int.random(in: 0..<10, using: &generator) {
+      switch Int.random(in: 0..<12, using: &generator) {
       case 0: home.scheduler.queue.addOperation { home.visit(producer, number) }
       case 1:
         let operation = AsyncBlockOperation { operation in
@@ -86,6 +86,25 @@ struct RandomSchedulerTests {
       case 4:
         let operation = BlockOperation { home.visit(producer, number) }
         home.scheduler.queue.addOperations([operation], waitUntilFinished: false)
+      case 5:
+        let endsElsewhere = Bool.random(using: &generator)
+        let operation = AsyncBlockOperation { operation in
+          home.visit(producer, number)
+          if endsElsewhere { Self.elsewhere.async { operation.finish() } } else { operation.finish() }
+        }
+        operation.addCondition(OperationCondition(name: "met") { _ in await Task.yield() })
+        home.scheduler.queue.addOperation(operation)
+      case 6:
+        // Each attempt is made on the scheduler, and the last one is the visit that counts.
+        let pause = [Duration.zero, .microseconds(200)].randomElement(using: &generator)!
+        let count = Int.random(in: 1...3, using: &generator)
+        expected.add(count - 1)
+        let operation = RetryOperation<Int>(attempts: count, backoff: .constant(pause)) { attempt in
+          home.visit(producer, attempt == count ? number : nil)
+          if attempt < count { throw TestError("busy") }
+          return ResultOperation { attempt }
+        }
+        home.scheduler.queue.addOperation(operation)
       default: home.schedule { $0.visit(producer, number) }
       }
       if number.isMultiple(of: 7) {
@@ -123,14 +142,17 @@ struct RandomSchedulerTests {
     do {
       let homes = (0..<3).map { Home("\($0)", live) }
       let expected = Counter()
-      await onThreads(4) { number in
-        var producer = Producer(
-          number: number,
-          homes: homes,
-          expected: expected,
-          generator: SeededGenerator(seed: seed &* 4 &+ UInt64(number))
-        )
-        producer.run()
+      // Not on threads of the pool: there conditions and attempts would wait behind producers that wait for them.
+      await withTaskGroup(of: Void.self) { group in
+        for number in 0..<4 {
+          let generator = SeededGenerator(seed: seed &* 4 &+ UInt64(number))
+          group.addTask {
+            _ = await onThread {
+              var producer = Producer(number: number, homes: homes, expected: expected, generator: generator)
+              producer.run()
+            }
+          }
+        }
       }
       var visits = 0
       for home in homes {

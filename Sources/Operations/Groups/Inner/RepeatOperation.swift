@@ -23,8 +23,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   /// - Parameters:
   ///   - backoff: How long to wait after each operation.
   ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The first
-  ///     is iteration 1. Called on the thread on which this operation executes for the first one, and on a thread of the
-  ///     system for the others.
+  ///     is iteration 1. Called where the operation executes: in the queue of a scheduler, on the scheduler.
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?) {
     self.backoff = backoff
     self.make = Locked(make)
@@ -33,7 +32,10 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   override var runsOthersInside: Bool { true }
 
-  public override func execute() { run(iteration: 1) }
+  public override func execute() {
+    keepPlace()
+    run(iteration: 1)
+  }
 
   /// Finishes if the operation pauses. Otherwise the operation that runs is cancelled, and its end finishes this one.
   public override func didCancel() {
@@ -64,6 +66,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     let delay = backoff.delay(after: iteration)
     if delay > .zero {
       pause(for: delay, before: "iteration \(iteration + 1)") { self.run(iteration: iteration + 1) }
+    } else if keepPlace().isParticular {
+      keepPlace().run { self.run(iteration: iteration + 1) }
     } else {
       Trampoline.run { self.run(iteration: iteration + 1) }
     }

@@ -35,7 +35,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the
   ///     last.
   ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the attempt's error.
-  ///     Called on the thread on which the operation executes for the first one, for the others on one of the system's.
+  ///     Called where the operation executes: in the queue of a scheduler, on the scheduler.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .immediate,
@@ -106,7 +106,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   override var runsOthersInside: Bool { true }
 
-  public override func execute() { attempt(1) }
+  public override func execute() {
+    keepPlace()
+    attempt(1)
+  }
 
   /// A pause ends at once; an attempt is cancelled, and the operation finishes when that has.
   public override func didCancel() {
@@ -149,6 +152,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let delay = decision.delay ?? backoff.delay(after: number)
     if delay > .zero {
       pause(for: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }
+    } else if keepPlace().isParticular {
+      keepPlace().run { self.attempt(number + 1) }
     } else {
       // An attempt that could not even be made has failed on top of this one.
       Trampoline.run { self.attempt(number + 1) }

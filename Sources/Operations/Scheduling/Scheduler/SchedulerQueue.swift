@@ -4,7 +4,7 @@ import Foundation
 ///
 /// Every method that adds an operation seals the mailbox's open segment. The drain of earlier events precedes the
 /// operation, and later events get a drain that follows it.
-final class SchedulerQueue: OperationQueue, @unchecked Sendable {
+final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue
   /// Weak, because the scheduler holds the queue.
@@ -34,6 +34,15 @@ final class SchedulerQueue: OperationQueue, @unchecked Sendable {
 
   /// Adds the drain of a segment, without sealing the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
+
+  /// Runs `body` on the scheduler, though not as an operation. The operation to which it belongs occupies the only slot and
+  /// so keeps everything else off the scheduler.
+  func continueOperation(_ body: @escaping @Sendable () -> Void) {
+    dispatchQueue.async { [self] in
+      guard let scheduler else { return body() }
+      SerialScheduler.running.withValue(scheduler, body)
+    }
+  }
 
   override func addOperation(_ operation: Operation) { core.seal { super.addOperation(operation) } }
 

@@ -1,0 +1,226 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+/// Where an operation executes does not depend on how it was prepared.
+@Suite(.timeLimit(.minutes(5)))
+struct ExecutionPlaceTests {
+  private final class Home: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler(name: "home")
+    @Confined private var visits = 0
+
+    func visit() { visits += 1 }
+  }
+
+  private static let met = OperationCondition(name: "met") { _ in await Task.yield() }
+
+  private let home = Home()
+  private var scheduler: SerialScheduler { home.scheduler }
+
+  /// Everything that code on the scheduler may rely on.
+  private static func expectCurrent(_ home: Home, sourceLocation: SourceLocation = #_sourceLocation) {
+    let scheduler = home.scheduler
+    #expect(SerialScheduler.current === scheduler, sourceLocation: sourceLocation)
+    #expect(scheduler.isCurrent, sourceLocation: sourceLocation)
+    #expect((try? scheduler.wait(timeout: .seconds(30)) { 1 }) == 1, sourceLocation: sourceLocation)
+    home.visit()
+  }
+
+  @Test func operationWithAConditionExecutesOnItsScheduler() async throws {
+    for _ in 0..<100 {
+      let operation = AsyncBlockOperation { [home] operation in
+        Self.expectCurrent(home)
+        operation.finish()
+      }
+      operation.addCondition(Self.met)
+      try await scheduler.queue.run(operation)
+    }
+  }
+
+  @Test func itMayWaitForAnotherSchedulerThatWaitsForIts() async throws {
+    let other = SerialScheduler(name: "other")
+    let operation = AsyncBlockOperation { [home] operation in
+      let sum = try? other.wait(timeout: .seconds(30)) { 1 + ((try? home.wait { _ in 1 }) ?? 0) }
+      #expect(sum == 2)
+      operation.finish()
+    }
+    operation.addCondition(Self.met)
+    try await scheduler.queue.run(operation)
+  }
+
+  @Test func itKeepsTheSchedulerUntilItHasFinished() async throws {
+    let journal = Journal<String>()
+    let operations = (0..<50).flatMap { index -> [Operation] in
+      let operation = AsyncBlockOperation { operation in
+        journal.write("begins")
+        DispatchQueue(label: "elsewhere").async {
+          journal.write("ends")
+          operation.finish()
+        }
+      }
+      if index.isMultiple(of: 2) { operation.addCondition(Self.met) }
+      return [operation]
+    }
+    for operation in operations {
+      scheduler.queue.addOperation(operation)
+      scheduler.schedule { journal.write("event") }
+    }
+    await scheduler.queue.finished()
+    #expect(journal.entries == Array(repeating: ["begins", "ends", "event"], count: 50).flatMap(\.self))
+    #expect(scheduler.queue.maxConcurrentOperationCount == 1)
+  }
+
+  @Test func cancelledOnTheWayItLeavesTheSchedulerAsItWas() async throws {
+    for round in 0..<200 {
+      let operation = AsyncBlockOperation { $0.finish() }
+      operation.addCondition(Self.met)
+      scheduler.queue.addOperation(operation)
+      if round.isMultiple(of: 2) { await Task.yield() }
+      operation.cancel()
+    }
+    let running = Journal<Int>()
+    for index in 0..<20 {
+      let operation = HeldOperation()
+      operation.addObserver(OperationObserver(didStart: { _ in running.write(index) }))
+      scheduler.queue.addOperation(operation)
+      await operation.begun.opened()
+      #expect(running.entries.count == index + 1)
+      operation.gate.open()
+      await operation.finished()
+    }
+  }
+
+  /// A condition that is met when the test opens a gate.
+  private static func condition(_ gate: Gate, evaluated: Gate) -> OperationCondition {
+    OperationCondition(name: "gate") { _ in
+      evaluated.open()
+      await gate.opened()
+    }
+  }
+
+  @Test func suspendingTheSchedulerMeanwhileDelaysOnlyWhatComesNext() async throws {
+    let (gate, evaluated, end) = (Gate(), Gate(), Gate())
+    let journal = Journal<String>()
+    let operation = AsyncBlockOperation { [home] operation in
+      Self.expectCurrent(home)
+      journal.write("operation")
+      end.open()
+      operation.finish()
+    }
+    operation.addCondition(Self.condition(gate, evaluated: evaluated))
+    scheduler.queue.addOperation(operation)
+    scheduler.schedule { journal.write("event") }
+    await evaluated.opened()
+    scheduler.isSuspended = true
+    gate.open()
+    await operation.finished()
+    #expect(journal.entries == ["operation"])
+    scheduler.isSuspended = false
+    await journal.reaches(2)
+    #expect(journal.entries == ["operation", "event"])
+  }
+
+  @Test func itExecutesThoughItsSchedulerHasBeenReleased() async {
+    let live = LiveCount()
+    for _ in 0..<50 {
+      let (gate, evaluated) = (Gate(), Gate())
+      let operation = AsyncBlockOperation { operation in
+        #expect(SerialScheduler.current == nil)
+        operation.finish()
+      }
+      operation.addCondition(Self.condition(gate, evaluated: evaluated))
+      do {
+        let scheduler = SerialScheduler(name: "released")
+        scheduler.queue.addOperation(operation)
+        let token = LiveCount.Token(live)
+        scheduler.queue.addOperation { withExtendedLifetime(token) {} }
+        await evaluated.opened()
+      }
+      gate.open()
+      await operation.finished()
+      #expect(operation.errors.isEmpty)
+    }
+    // The queue goes on with what is behind it.
+    await live.none()
+  }
+
+  @Test func itsEndLeavesNothingOfTheScheduler() async throws {
+    weak var scheduler: SerialScheduler?
+    weak var queue: OperationQueue?
+    let operation = RetryOperation<Int>(attempts: 2) { attempt in
+      if attempt == 1 { throw TestError("busy") }
+      return ResultOperation { attempt }
+    }
+    operation.addCondition(Self.met)
+    do {
+      let own = SerialScheduler(name: "own")
+      (scheduler, queue) = (own, own.queue)
+      #expect(try await own.queue.run(operation) == 2)
+      await own.queue.finished()
+    }
+    #expect(scheduler == nil)
+    // Foundation's thread lets go of the queue a moment later.
+    while queue != nil { await Task.yield() }
+    withExtendedLifetime(operation) {}
+  }
+
+  @Test func retriesAreMadeOnTheScheduler() async throws {
+    for pause in [Duration.zero, .milliseconds(1)] {
+      let operation = RetryOperation<Int>(attempts: 4, backoff: .constant(pause)) { [home] attempt in
+        Self.expectCurrent(home)
+        if attempt == 3 { throw TestError("not made") }
+        return ResultOperation {
+          if attempt < 4 { throw TestError("busy") }
+          return attempt
+        }
+      }
+      if pause > .zero { operation.addCondition(Self.met) }
+      #expect(try await scheduler.queue.run(operation) == 4)
+    }
+  }
+
+  @Test func memberWithAConditionExecutesInTheQueueOfItsGroup() async throws {
+    let queues = Journal<OperationQueue?>()
+    let members = (0..<6).map { index in
+      let member = AsyncBlockOperation { operation in
+        queues.write(OperationQueue.current)
+        operation.finish()
+      }
+      if !index.isMultiple(of: 2) { member.addCondition(Self.met) }
+      if index > 3 { member.qualityOfService = .utility }
+      return member
+    }
+    let group = GroupOperation(members)
+    group.maxConcurrentOperationCount = 1
+    try await OperationQueue().run(group)
+    #expect(queues.entries.count == 6 && queues.entries[0] != nil)
+    #expect(Set(queues.entries.map { $0.map(ObjectIdentifier.init) }).count == 1)
+  }
+
+  @Test func inTheMainQueueItExecutesOnMain() async throws {
+    let operation = AsyncBlockOperation { operation in
+      #expect(SerialScheduler.current === SerialScheduler.main && SerialScheduler.main.isCurrent)
+      #expect((try? SerialScheduler.main.wait { 1 }) == 1)
+      operation.finish()
+    }
+    operation.addCondition(Self.met)
+    try await OperationQueue.main.run(operation)
+  }
+
+  @Test func inAQueueWithAnUnderlyingQueueItExecutesThere() async throws {
+    let key = DispatchSpecificKey<Int>()
+    let underlying = DispatchQueue(label: "underlying")
+    underlying.setSpecific(key: key, value: 1)
+    let queue = OperationQueue.limited(to: 1)
+    unsafe queue.underlyingQueue = underlying
+    let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
+      #expect(DispatchQueue.getSpecific(key: key) == 1)
+      if attempt == 1 { throw TestError("busy") }
+      return ResultOperation { attempt }
+    }
+    operation.addCondition(Self.met)
+    #expect(try await queue.run(operation) == 2)
+  }
+}
