@@ -31,7 +31,7 @@ enum SchedulerGrowthBenchmarks {
   private static func descendingDelays(_ count: Int) {
     let scheduler = SerialScheduler(name: "later")
     for index in 0..<count { scheduler.schedule(after: .seconds(100_000) - .milliseconds(index)) {} }
-    scheduler.shutdown(.discard)
+    scheduler.shutDown(.discard)
   }
 
   private static func cancelledDelays(_ count: Int) {

@@ -67,6 +67,11 @@ extension SoakChecks {
 
   // MARK: Groups
 
+  /// The text of a failure, without the operation inside a flatMap or a retry, which has no name here.
+  private static func text(of path: [String], _ error: any Error) -> String {
+    path.filter { $0 != "ResultOperation<Int>" }.joined(separator: " › ") + ": \(error)"
+  }
+
   mutating func checkGroup(_ item: SoakItem) {
     guard let group = world.group(item.index) else { return }
     // One that timed out does not wait for its members.
@@ -80,15 +85,13 @@ extension SoakChecks {
           (part as? GroupOperation)?.failures.map { ($0.path, $0.error) }
           ?? part.errors.map { ([part.name ?? ""], $0) }
         for (path, error) in failures {
-          expected[(["\(item.index)"] + path).joined(separator: " › ") + ": \(error)", default: 0] += 1
+          expected[Self.text(of: ["\(item.index)"] + path, error), default: 0] += 1
         }
       }
     }
     var found: [String: Int] = [:]
     for failure in group.failures where failure.path.count > 1 && !late.contains(failure.path[1]) {
-      // The path of a flatMap's failure includes the operation that ran inside it, which has no name here.
-      let path = failure.path.filter { $0 != "ResultOperation<Int>" }
-      found[path.joined(separator: " › ") + ": \(failure.error)", default: 0] += 1
+      found[Self.text(of: failure.path, failure.error), default: 0] += 1
     }
     for (failure, count) in found {
       expect(count <= expected[failure, default: 0], item, "has a failure that nobody had: \(failure)")

@@ -165,7 +165,8 @@ extension AsyncOperation {
     func end() { operation.end(self) }
   }
 
-  private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation? {
+  private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation?
+  {
     let (action, observers, supervisor, admission, task, inner, trace) = core.withLock { core in
       let action = core.lifecycle.cancel(reason, unlessStarted: unlessStarted)
       let supervisor = action == .ignore ? nil : core.takeReadiness()

@@ -35,7 +35,8 @@ final class Library: Schedulable, @unchecked Sendable {
 
   init(in assembly: Assembly) throws {
     scheduler = assembly.disk
-    language = try assembly.wait { assembly in assembly.settings().language }  // the main thread runs this while it waits
+    // The main thread runs this while it waits.
+    language = try assembly.wait { assembly in assembly.settings().language }
     titles = ["Index (\(language))"]  // on the disk's scheduler
   }
 

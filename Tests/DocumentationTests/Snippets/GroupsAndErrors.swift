@@ -72,7 +72,7 @@ struct GroupsAndErrors {
 
   @Test func aGroupAsAQueue() async {
     let pages = Array(repeating: "home", count: 300)
-    let downloads = GroupOperation("Downloads")
+    let downloads = GroupOperation().named("Downloads")
     downloads.staysOpen = true
     downloads.maxConcurrentOperationCount = 4
     queue.addOperation(downloads)

@@ -39,7 +39,7 @@ struct GroupsComments {
 
   @Test func waitForRoom() async {
     let urls = Array(repeating: url, count: 300)
-    let downloads = GroupOperation("Downloads")
+    let downloads = GroupOperation().named("Downloads")
     downloads.staysOpen = true
     queue.addOperation(downloads)
     for url in urls {

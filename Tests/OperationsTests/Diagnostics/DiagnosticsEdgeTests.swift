@@ -116,7 +116,7 @@ struct DiagnosticsEdgeTests {
     let sentence = "; “group” waits for its member “member”, which waits for “first”"
     #expect(entries["second"]?.description.contains(sentence) == true, "\(report)")
     #expect(entries["third"]?.cause == .cycle && entries["third"]?.root == "group", "\(report)")
-    #expect(entries["third"]?.description.contains("in a circle") == true, "\(report)")
+    #expect(entries["third"]?.description.contains("in a cycle") == true, "\(report)")
     queue.maxConcurrentOperationCount = -1
     await queue.finished()
   }

@@ -184,6 +184,7 @@ import Testing
     tracer.trace(group)
     OperationQueue().addOperation(group)
     await classic.begun.opened()
+    await second.finished()
     clock.advance(by: .milliseconds(5))
     classic.gate.open()
     await group.finished()

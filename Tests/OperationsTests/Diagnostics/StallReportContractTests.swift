@@ -308,7 +308,7 @@ struct StallReportContractTests {
     let report = narrow.stallReport()
     #expect(report.entries.count == 6)
     for entry in report.entries {
-      #expect(entry.cause == .cycle && entry.description.contains("circle"), "\(entry)")
+      #expect(entry.cause == .cycle && entry.description.contains("in a cycle"), "\(entry)")
       #expect(!entry.description.contains("about to"), "\(entry)")
     }
     narrow.cancelAllOperations()

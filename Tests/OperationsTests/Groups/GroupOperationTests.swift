@@ -46,14 +46,14 @@ struct GroupOperationTests {
     #expect(journal.entries == ["a", "b", "c"])
   }
 
-  @Test func aNameNeedsNoBraces() async throws {
+  @Test func namedArrays_haveExactlyTheirMembers() async throws {
     let (a, b) = (note("a"), note("b"))
     a ==> b
     let (empty, group) = (GroupOperation().named("empty"), GroupOperation([b]).named("exactly"))
     #expect(empty.name == "empty" && empty.operations.isEmpty)
     #expect(group.name == "exactly" && group.operations == [b])
     final class Crawl: GroupOperation, @unchecked Sendable {
-      init() { super.init("Crawl") }
+      init() { super.init("Crawl") {} }
     }
     #expect(Crawl().name == "Crawl")
     empty.addOperation(a)
@@ -501,63 +501,6 @@ struct GroupOperationTests {
     held.gate.open()
     await group.finished()
     #expect(journal.entries.isEmpty)
-  }
-
-  // MARK: Much of it
-
-  /// Each of these took more than four times as long as here allowed when it was quadratic.
-  @Test func nestingFromOutsideIn() {
-    let outermost = GroupOperation()
-    var group = outermost
-    let time = ContinuousClock().measure {
-      for _ in 0..<20_000 {
-        let inner = GroupOperation()
-        group.addOperation(inner)
-        group = inner
-      }
-    }
-    #expect(time < .seconds(5))
-  }
-
-  @Test func dependenciesAddedToMembersOfAGroupThatWaits() async {
-    let outside = AsyncOperation()
-    let members = (0..<8_000).map { _ in AsyncOperation() }
-    [outside] ==> members
-    let group = GroupOperation(members)
-    let began = Gate()
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    queue.addOperation(group)
-    await began.opened()
-    let time = ContinuousClock().measure {
-      for (first, second) in zip(members, members.dropFirst()) { first ==> second }
-    }
-    #expect(time < .seconds(10))
-    queue.addOperation(outside)
-    await group.finished()
-    #expect(group.isSuccessful)
-  }
-
-  @Test func pairsThatWaitForALargeMemberGroup() async {
-    let outside = AsyncOperation()
-    let inside = (0..<4_000).map { _ in AsyncOperation() }
-    [outside] ==> inside
-    let nested = GroupOperation(inside)
-    let group = GroupOperation([nested])
-    let began = Gate()
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    queue.addOperation(group)
-    await began.opened()
-    let time = ContinuousClock().measure {
-      for _ in 0..<4_000 {
-        let (first, second) = (AsyncOperation(), AsyncOperation())
-        nested ==> first ==> second
-        group.addOperations([first, second])
-      }
-    }
-    #expect(time < .seconds(8))
-    queue.addOperation(outside)
-    await group.finished()
-    #expect(group.isSuccessful)
   }
 
   @Test func aHookThatAddsMembersEndsWhenItChecksForCancellation() async {

@@ -27,7 +27,7 @@ struct OpenGroupTests {
 
   /// A group that stays open, and executes when this returns.
   private func openGroup(_ operations: [Operation] = [], suspended: Bool = false) async -> GroupOperation {
-    let group = GroupOperation("feed", operations)
+    let group = GroupOperation(operations).named("feed")
     group.staysOpen = true
     group.isSuspended = suspended
     await execute(group)

@@ -198,7 +198,7 @@ struct HostileShapeTests {
       member ==> group
       return await ending(GroupOperation([group]))
     },
-    HostileCase("a group that waits for its member, in a queue", gets: "circle, circle; cancelled") {
+    HostileCase("a group that waits for its member, in a queue", gets: "cycle, cycle; cancelled") {
       let (member, queue) = (AsyncOperation().named("m"), OperationQueue())
       let group = GroupOperation([member])
       member ==> group
@@ -207,7 +207,7 @@ struct HostileShapeTests {
       group.cancel()
       return "\(causes); \(await completion(of: group))"
     },
-    HostileCase("two that wait for each other, as a graph in a queue", gets: "circle, circle; cancelled") {
+    HostileCase("two that wait for each other, as a graph in a queue", gets: "cycle, cycle; cancelled") {
       let (pair, queue) = (operations(2), OperationQueue())
       pair[0] ==> pair[1] ==> pair[0]
       queue.addGraph(endingIn: pair[1])

@@ -469,7 +469,7 @@ struct RandomDiagnosticsTests {
         if world.isKeptBack(item), item.isWaiting, world.unfinishedDependencies(item).isEmpty {
           #expect(entry.cause == .exclusivity, "seed \(seed): \(entry)")
         }
-        let hasCircle = entry.description.contains("in a circle") || entry.description.contains("back to")
+        let hasCircle = entry.description.contains("in a cycle") || entry.description.contains("back to")
         #expect(hasCircle == (entry.cause == .cycle), "seed \(seed): \(entry)")
         #expect(!entry.description.contains("“”") && !entry.description.contains("for ,"), "seed \(seed): \(entry)")
       }

@@ -24,7 +24,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   ///   - backoff: How long to wait after each operation.
   ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The first
   ///     is iteration 1. Called where the operation executes: in the queue of a scheduler, on the scheduler.
-  public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?) {
+  public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
+  {
     self.backoff = backoff
     self.make = Locked(make)
     super.init()

@@ -280,7 +280,7 @@ struct WaitContractTests {
         } catch OperationError.Code.timedOut {}
       }
       let message = refusal?.message ?? ""
-      precondition(message.contains("“late” cannot wait for “target”: 200 schedulers are blocked"), message)
+      precondition(message.contains("“late” cannot wait for “target” because 200 schedulers already block"), message)
       // A thread of its own is no scheduler's, and may wait.
       let outside = Gate()
       Thread.detachNewThread {
