@@ -165,8 +165,8 @@ extension GroupEngine {
         defer { state.plainMembers[id]?.refusals += 1 }
         return state.plainMembers[id]?.refusals ?? 0
       }
-      let delay = DispatchTimeInterval.milliseconds(1 << min(refusals, GroupEngine.longestRefusal))
-      DispatchQueue.global().asyncAfter(deadline: .now() + delay) { [weak self] in self?.becameReady(member) }
+      let delay = Duration.milliseconds(1 << min(refusals, GroupEngine.longestRefusal))
+      _ = ClockTimer.start(after: delay, on: ContinuousClock()) { [weak self] in self?.becameReady(member) }
       return
     }
     state.withLock { $0.schedule.isCycleSuspected = true }
