@@ -230,7 +230,7 @@ struct ComingFromOtherToolkitsSnippets {
     @Sendable func fetch(_ url: String) async throws -> String { "text of \(url)" }
     queue.maxConcurrentOperationCount = 4
     let load = TaskOperation { try await fetch(url) }
-    load.timeout = .seconds(10)
+    load.timeout = .seconds(60)
     load.queuePriority = .high
     let page = try await queue.run(load)
     await queue.finished()

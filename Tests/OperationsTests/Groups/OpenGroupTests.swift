@@ -224,16 +224,18 @@ struct OpenGroupTests {
     let held = HeldOperation()
     let group = await openGroup([held])
     // Counts as a second member for a moment, until it turns out to be in the group already.
-    let (begun, end) = (Gate(), Gate())
+    let (begun, end, ended) = (Gate(), Gate(), Gate())
     Thread.detachNewThread {
       while !end.isOpen {
         _ = group.addIfFree(held)
         begun.open()
       }
+      ended.open()
     }
     await begun.opened()
     for _ in 0..<20_000 { await group.waitForRoom(below: 2) }
     end.open()
+    await ended.opened()
     held.finish()
     group.staysOpen = false
     await group.finished()
