@@ -342,6 +342,8 @@ struct MapTests {
   @Test func onFinishOnMainIsCalledOnTheMainActorInOrder() async throws {
     let outcomes = Journal<Int>()
     let operations = (0..<50).map { index in ResultOperation { index } }
+    // A queue may start an operation before the observers of the previous one have been called; a dependency does not.
+    chain(operations)
     for operation in operations {
       operation.onFinishOnMain { result in
         MainActor.preconditionIsolated()
