@@ -86,7 +86,7 @@ struct WordCountTests {
         """
         truncate -s 100G zeros
         WordCount --timeout 60 --trace trace.json zeros & pid=$!
-        until [ -e trace.json ]; do sleep 0.1; done
+        until [ -e trace.json ] || ! kill -0 $pid; do sleep 0.1; done
         sleep 1; kill -INT $pid; wait $pid
         """
       )

@@ -137,19 +137,16 @@ extension AsyncOperation {
   ///
   /// - Parameter unlessStarted: Leaves an executing operation alone.
   final func cancel(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) {
-    guard let first = beginCancelling(reason, unlessStarted: unlessStarted) else { return }
-    var path = [first]
-    while let last = path.indices.last {
-      guard let next = path[last].members.popFirst() else {
-        path.removeLast().end()
-        continue
-      }
-      if let own = next as? AsyncOperation {
-        if let inside = own.beginCancelling(.none) { path.append(inside) }
-      } else {
-        next.cancel()
-      }
-    }
+    beginCancelling(reason, unlessStarted: unlessStarted)?.reachMembers()
+  }
+
+  /// Cancels operations that wait for each other, none of which may execute.
+  ///
+  /// Cancelling an operation may finish it, so all of them are marked as cancelled before the first can finish.
+  static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)], plain: [Operation]) {
+    let begun = operations.compactMap { $0.beginCancelling(.failure(FailureReport([$1]))) }
+    for operation in plain { operation.cancel() }
+    for cancellation in begun { cancellation.reachMembers() }
   }
 
   /// A cancellation that has begun, and ends when it has reached the members.
@@ -162,7 +159,21 @@ extension AsyncOperation {
     let whileExecuting: Bool
     let skips: Bool
 
-    func end() { operation.end(self) }
+    func reachMembers() {
+      var path = [self]
+      while let last = path.indices.last {
+        guard let next = path[last].members.popFirst() else {
+          let cancellation = path.removeLast()
+          cancellation.operation.end(cancellation)
+          continue
+        }
+        if let own = next as? AsyncOperation {
+          if let inside = own.beginCancelling(.none) { path.append(inside) }
+        } else {
+          next.cancel()
+        }
+      }
+    }
   }
 
   private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation?

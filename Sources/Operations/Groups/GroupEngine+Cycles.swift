@@ -53,6 +53,8 @@ extension GroupEngine {
   ) {
     let ids = Set(doomed.map { ObjectIdentifier($0.operation) })
     var cancelled: Set<ObjectIdentifier> = []
+    var own: [(operation: AsyncOperation, error: OperationError)] = []
+    var plain: [Operation] = []
     for (operation, cycle) in doomed where operation !== group {
       var outer = enclosing[ObjectIdentifier(operation)]
       while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
@@ -61,13 +63,14 @@ extension GroupEngine {
       guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
       let message = "Dependency cycle in \(group.quotedName): \(cycle.description)."
       let error = OperationError(.dependencyCycle, message)
-      if let own = operation as? AsyncOperation {
-        own.cancel(with: error)
+      if let operation = operation as? AsyncOperation {
+        own.append((operation, error))
       } else {
         (enclosing[ObjectIdentifier(operation)] as? GroupOperation)?.note(error, ofPlain: operation)
-        operation.cancel()
+        plain.append(operation)
       }
     }
+    AsyncOperation.cancel(own, plain: plain)
   }
 
   /// A newcomer closes a cycle only if an operation waits for it. A search that gets long is left for when nothing moves.
