@@ -8,10 +8,11 @@ extension SoakWorld {
     case .cancel(let index, let threads):
       let operation = operations[index]
       if threads == 1 {
-        // Whoever is about to start a cancelled group cancels its members, too.
-        let isExecuting = operation.isExecuting
+        // A thread that is starting the group cancels the members as well, and may not have reached all of them.
+        let members = plan.items[index].isGroup ? plan.members(of: index).map { operations[$0.index] } : []
+        let hasStarted = operation.isExecuting && members.contains { $0.isExecuting || $0.isFinished }
         operation.cancel()
-        if isExecuting { checkMembers(ofCancelled: index) }
+        if hasStarted { checkMembers(ofCancelled: index) }
       } else {
         DispatchQueue.concurrentPerform(iterations: threads) { _ in operation.cancel() }
       }
@@ -40,7 +41,7 @@ extension SoakWorld {
     if !groups.allSatisfy(\.isCancelled) { log.report("\(index) cancelled nested groups, and one was not") }
   }
 
-  /// If nobody else can have been in the middle of cancelling them.
+  /// Checks that the members are cancelled, unless another thread may be cancelling them.
   private func checkMembers(ofCancelled index: Int) {
     let item = plan.items[index]
     let cancellations = plan.actions.count { if case .cancel(index, _) = $0.deed { true } else { false } }
