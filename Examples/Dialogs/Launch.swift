@@ -47,8 +47,8 @@ final class Launch {
       await self?.respond(to: isYes, about: subject)
     }
     dialogs.append(dialog)
-    let isAdded = queue.addOperation(dialog, exclusive: .dialog, policy: policy, in: domain)
-    if !isAdded { for error in dialog.errors { terminal.write("\(subject): dropped. \(error.localizedDescription)") } }
+    queue.addOperation(dialog.exclusive(.dialog, policy: policy, in: domain))
+    for error in dialog.errors { terminal.write("\(subject): dropped. \(error.localizedDescription)") }
   }
 
   private func respond(to isYes: Bool, about subject: String) async {

@@ -50,10 +50,8 @@ extension SoakChecks {
   /// Because of its keys.
   private func isTurnedAway(_ item: SoakItem) -> Bool {
     if item.keys.isEmpty { return false }
-    if has(.excluded, item) || (item.isPlain && item.policy == 2) { return item.policy == 2 }
+    if has(.excluded, item) { return item.policy == 2 }
     if has(.waitCycle, item) { return item.outer != nil }
-    // A plain one cannot say why.
-    if item.isPlain, item.outer != nil { return true }
     return plan.items.contains { other in
       other.policy == 1 && other.domain == item.domain && other.index != item.index
         && other.keys.contains(where: item.keys.contains)

@@ -88,7 +88,8 @@ struct SoakChecks {
     }
     for domain in world.domains {
       for key in (SoakPlan.keys + SoakPlan.sharedKeys).map({ ExclusivityKey($0) }) {
-        if let holder = domain.holder(of: key) { violations.append("\(holder) still holds \(key)") }
+        let holders = domain.holders(of: key)
+        if !holders.isEmpty { violations.append("\(holders) still hold \(key)") }
         let waiting = domain.waiting(for: key)
         if !waiting.isEmpty { violations.append("\(waiting) still wait for \(key)") }
       }

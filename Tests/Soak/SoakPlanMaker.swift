@@ -5,7 +5,7 @@
 /// - An *open* group's members may wait for what is outside of it. It takes no limited slot, and no key; or what is
 ///   outside might wait for those. A *closed* one may take both.
 /// - Keys of more than one domain are taken by single operations only, as circles through two domains are not noticed.
-/// - Plain operations take keys only where they need not wait for a slot.
+/// - Plain operations take no keys.
 struct SoakPlanMaker {
   /// Where an item comes to be.
   private struct Surroundings {
@@ -106,8 +106,6 @@ struct SoakPlanMaker {
       item.isFailing = false
       // The plain `addOperation` may stall when it comes while a dependency finishes.
       if isInGroup { for _ in 0..<number(0...2) { item.dependencies += earlier(surroundings).map { [$0] } ?? [] } }
-      if !surroundings.isLimited { addKeys(to: &item, surroundings) }
-      if !item.keys.isEmpty { item.dependencies = [] }
     } else {
       addDependencies(to: &item, surroundings)
       addKeys(to: &item, surroundings)

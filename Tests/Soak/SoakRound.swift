@@ -92,17 +92,7 @@ final class SoakRound: @unchecked Sendable {
     let (operation, parts) = (world.operations[item.index], world.parts[item.index].dropLast())
     queue.addOperations(Array(parts))
     if case .awaited = item.coming, let own = operation as? AsyncOperation { return run(own, item.index, queue) }
-    if item.keys.isEmpty {
-      if let own = operation as? AsyncOperation { queue.addOperation(own) } else { queue.addOperation(operation) }
-      return
-    }
-    let isAdded = queue.addOperation(
-      operation,
-      exclusive: item.keys.map { ExclusivityKey($0) },
-      policy: world.policy(of: item),
-      in: world.domains[item.domain]
-    )
-    if !isAdded, item.policy != 2 { world.log.report("\(item.index) was turned away, and was to wait") }
+    if let own = operation as? AsyncOperation { queue.addOperation(own) } else { queue.addOperation(operation) }
   }
 
   private func run(_ operation: AsyncOperation, _ index: Int, _ queue: OperationQueue) {
@@ -143,7 +133,7 @@ final class SoakRound: @unchecked Sendable {
       await queue.finished()
     }
     for (domain, key) in world.domains.flatMap({ domain in SoakPlan.keys.map { (domain, $0) } }) {
-      _ = try? await world.queues[0].run(ResultOperation { 1 }, exclusive: ExclusivityKey(key), in: domain)
+      _ = try? await world.queues[0].run(ResultOperation { 1 }.exclusive(ExclusivityKey(key), in: domain))
     }
     _ = try? await world.ends.run { 1 }
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

@@ -87,6 +87,7 @@ final class SoakWorld: @unchecked Sendable {
         }
       )
     )
+    own.exclusive(item.keys.map { ExclusivityKey($0) }, policy: policy(of: item), in: domains[item.domain])
     if let condition = item.condition { own.addCondition(make(condition, of: index)) }
     if let timeout = item.timeout { own.timeout = .milliseconds(timeout) }
     if item.waitsForGhost {
@@ -105,18 +106,7 @@ final class SoakWorld: @unchecked Sendable {
       case .broughtBy, .whenGroupIsCancelled: continue
       case .atFirst, .awaited: break
       }
-      let parts = parts[member.index]
-      if member.keys.isEmpty {
-        group.addOperations(parts)
-      } else {
-        group.addOperations(parts.dropLast())
-        group.addOperation(
-          operations[member.index],
-          exclusive: member.keys.map { ExclusivityKey($0) },
-          policy: policy(of: member),
-          in: domains[member.domain]
-        )
-      }
+      group.addOperations(parts[member.index])
     }
   }
 

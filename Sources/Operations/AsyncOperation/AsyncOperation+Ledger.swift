@@ -40,7 +40,7 @@ extension AsyncOperation {
   func addDependency(_ dependency: DependencyLedger.Dependency) {
     let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, asks: Bool)? in
       guard core.lifecycle.phase == .pending else { return nil }
-      return (core.ledger.add(dependency), core.supervisor, core.ledger.admission == .asked)
+      return (core.ledger.add(dependency), core.supervisor, core.ledger.permit == .requested)
     }
     guard let added else {
       misuse(
@@ -52,7 +52,7 @@ extension AsyncOperation {
       super.addDependency(gate)
       lookAgain()
     }
-    if added.asks { postponeAdmission() }
+    if added.asks { postponePermit() }
     added.supervisor?.memberGainedDependency(self)
   }
 
@@ -96,7 +96,7 @@ extension AsyncOperation {
     }
     switch action {
     case .keepWaiting, .ignore: return
-    case .ask: askForAdmission()
+    case .ask: askForPermit()
     case .becomeReady(let gate):
       trace?.operationIsReady()
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
@@ -117,6 +117,8 @@ extension AsyncOperation {
 }
 
 extension Operation {
+  var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
+
   /// The name, or the type's for an operation without one.
   var displayName: String {
     if let name, !name.isEmpty { return name }

@@ -25,12 +25,6 @@ extension AsyncOperation {
     return action
   }
 
-  /// The queue is starting the operation: in which it has a slot from now on.
-  func noteQueue() {
-    guard let queue = OperationQueue.current else { return }
-    core.withLock { $0.makeExtras().queue = ObjectIdentifier(queue) }
-  }
-
   /// Whether the operation is still to be put into a queue or a group, as far as the toolkit knows.
   var isFree: Bool {
     core.withLock { core in

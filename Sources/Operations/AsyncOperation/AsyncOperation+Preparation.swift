@@ -39,12 +39,12 @@ extension AsyncOperation {
 
   /// Prepares the operation on the thread that started it.
   func prepare() {
-    guard let admission = core.withLock({ $0.extras?.admission }), !admission.operationBegins() else {
+    guard let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isInHand: true) else {
       return prepareInputs()
     }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
     let place = keepPlace()
-    admission.whenAdmittedAgain { [weak self] in
+    permit.whenGranted { [weak self] in
       guard let self else { return }
       place.run { self.resume { self.prepareInputs() } }
     }

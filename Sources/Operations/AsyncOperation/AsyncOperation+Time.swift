@@ -91,7 +91,7 @@ extension AsyncOperation {
     let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
       guard core.lifecycle.mayGoOn else { return (nil, nil) }
       let pause = OperationPause(
-        keepingSlot: core.extras?.admission != nil,
+        keepingSlot: core.extras?.permit != nil,
         at: place,
         before: next,
         remaining: remaining,

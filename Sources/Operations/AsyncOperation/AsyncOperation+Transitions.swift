@@ -9,10 +9,16 @@ extension AsyncOperation {
     case notReady
     case awaitGate
     case isGone
+    /// A member needs this before its group starts it.
+    case needsPermit(StartPermit)
   }
 
   /// Starts the operation for its group, if it is still ready.
-  func startAsMember(by starter: OperationStarter?) -> Beginning { begin(by: .member(of: starter)) }
+  ///
+  /// - Parameter hasPermit: Whether the group has acquired the permit that the operation needs.
+  func startAsMember(by starter: OperationStarter?, hasPermit: Bool = false) -> Beginning {
+    begin(by: .member(of: starter, hasPermit: hasPermit))
+  }
 
   func begin(by starter: OperationCore.Starter) -> Beginning {
     switch core.withLock({ $0.start(by: starter) }) {
@@ -24,6 +30,7 @@ extension AsyncOperation {
     case .notReady: return .notReady
     case .awaitGate: return .awaitGate
     case .isGone: return .isGone
+    case .needsPermit(let permit): return .needsPermit(permit)
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
@@ -36,8 +43,8 @@ extension AsyncOperation {
   /// - Returns: Whether it has begun all the same. Otherwise nothing is counted any more, and it is to be started
   ///   again.
   func beginsThoughNotReady() -> Bool {
-    if let admission = core.withLock({ $0.ledger.isAdmissionPending ? $0.extras?.admission : nil }) {
-      misuse("\(quotedName) is not ready: it waits for \(admission.goal). Leave it to its queue, which starts it then.")
+    if let permit = core.withLock({ $0.ledger.isPermitPending ? $0.extras?.permit : nil }) {
+      misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
     }
     let unfinished = dependencies.filter { !$0.isFinished }
     if unfinished.isEmpty {
@@ -102,7 +109,7 @@ extension AsyncOperation {
 
   private func settle(_ end: OperationCore.End) {
     end.extras?.progress?.end()
-    end.extras?.admission?.operationDidFinish()
+    end.extras?.permit?.operationDidFinish()
     if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
     // A group that cancels the others because of a failure does so before those who waited for this can begin.
     let isFailureFirst = end.failed && end.starter?.hearsOfFailuresFirst == true
@@ -178,16 +185,16 @@ extension AsyncOperation {
 
   private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation?
   {
-    let (action, observers, supervisor, admission, task, inner, trace) = core.withLock { core in
+    let (action, observers, supervisor, permit, task, inner, trace) = core.withLock { core in
       let action = core.lifecycle.cancel(reason, unlessStarted: unlessStarted)
       let supervisor = action == .ignore ? nil : core.takeReadiness()
       let extras = core.extras
-      return (action, core.observers, supervisor, extras?.admission, extras?.task, extras?.inner, core.trace)
+      return (action, core.observers, supervisor, extras?.permit, extras?.task, extras?.inner, core.trace)
     }
     guard case .announce(let whileExecuting, let skips) = action else { return nil }
     trace?.operationWasCancelled()
     for observer in observers { observer.didCancel?(self) }
-    admission?.operationWasCancelled()
+    permit?.operationWasCancelled()
     return Cancellation(
       operation: self,
       members: (inner.map { [$0] } ?? takeMembersToCancel())[...],

@@ -134,9 +134,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// - Precondition: The operation is ready, is not executing, and is not the member of a group.
   public final override func start() {
-    if runsOthersInside { noteQueue() }
     switch begin(by: .anyone) {
-    case .begun, .isGone: return
+    case .begun, .isGone, .needsPermit: return
     case .awaitGate:
       // Another thread has counted the last dependency and is telling Foundation. If a queue has heard of it there is
       // nothing to wait for. Outside of one a third thread may only be about to tell Foundation that it has to wait.

@@ -15,7 +15,7 @@ import Foundation
     case anyone
     /// A queue; ready or not, as Foundation does it.
     case queue
-    case member(of: OperationStarter?)
+    case member(of: OperationStarter?, hasPermit: Bool)
   }
 
   enum StartAction {
@@ -35,6 +35,7 @@ import Foundation
     case isMember
     /// It has been ended while it waited for a slot, which it has no use for any more.
     case isGone
+    case needsPermit(StartPermit)
   }
 
   /// What is needed to execute.
@@ -189,12 +190,16 @@ import Foundation
         if case .group = place { return .isMember }
         if isWaiting { return .notReady }
         if !ledger.isSatisfied, !lifecycle.isCancelled { return .awaitGate }
-      case .member(let starter):
+      case .member(let starter, let hasPermit):
         owesReadiness = !ledger.isSatisfied && !lifecycle.isCancelled
         if owesReadiness { return .notReady }
+        if !hasPermit, let permit = extras?.permit, !lifecycle.isCancelled {
+          owesReadiness = true
+          return .needsPermit(permit)
+        }
         self.starter = starter
       }
-    } else if case .member(let starter) = starter {
+    } else if case .member(let starter, _) = starter {
       guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
       self.starter = starter
       extras?.pause = nil

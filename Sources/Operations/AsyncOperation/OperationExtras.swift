@@ -4,8 +4,8 @@ import Foundation
 final class OperationExtras {
   // MARK: Before execution
 
-  /// What has to let the operation in when everything it waits for has finished.
-  var admission: OperationAdmission?
+  /// What the operation needs to execute when everything it waits for has finished.
+  var permit: StartPermit?
   var conditions: [OperationCondition] = []
   /// The one that is being evaluated.
   var condition: String?
@@ -25,8 +25,6 @@ final class OperationExtras {
 
   /// Where the operation executes, if it may leave the thread that started it.
   var place: ExecutionPlace?
-  /// The queue that the operation has a slot in, if others run inside it. Only to be compared.
-  var queue: ObjectIdentifier?
   /// Cancelled with the operation, and at its end.
   var task: Task<Void, Never>?
   /// Cancelled with the operation. In the operation's name for whoever looks for circles.
@@ -42,7 +40,7 @@ final class OperationExtras {
   var progressWeight = 1
 
   var isToBePrepared: Bool {
-    admission != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
+    permit != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
   }
 
   /// The timeout, if its time is over before it begins.
@@ -61,7 +59,7 @@ final class OperationExtras {
 
   /// What an operation lets go of when it has ended, to be released when the lock is.
   struct Remains {
-    var admission: OperationAdmission?
+    var permit: StartPermit?
     var conditions: [OperationCondition]
     var handOvers: [HandOver]
     var deadline: ClockTimer?
@@ -76,10 +74,10 @@ final class OperationExtras {
   func takeRemains() -> Remains {
     defer {
       (conditions, handOvers, followers) = ([], [], [:])
-      (admission, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
+      (permit, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
     }
     return Remains(
-      admission: admission,
+      permit: permit,
       conditions: conditions,
       handOvers: handOvers,
       deadline: deadline,

@@ -11,7 +11,7 @@ class OperationTrace: @unchecked Sendable {
   /// It has been taken for a queue.
   func operationIsEnqueued() { next?.operationIsEnqueued() }
 
-  /// Nothing is waited for any more, the admission included. Not said if that was so from the start.
+  /// Nothing is waited for any more, the permit included. Not said if that was so from the start.
   func operationIsReady() { next?.operationIsReady() }
 
   /// Execution begins, on this thread.

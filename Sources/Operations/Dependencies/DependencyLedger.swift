@@ -26,19 +26,17 @@ struct DependencyLedger {
     case keepWaiting
     /// Nothing is waited for any more; the gate, if Foundation was given one, is to be opened.
     case becomeReady(gate: Operation?)
-    /// Nothing is waited for any more but to be let in: that is to be asked for.
+    /// Nothing is waited for any more but the permit, which is to be requested.
     case ask
     case ignore
   }
 
-  /// Whether somebody has to let the operation in when everything it waits for has finished. Counts as one to wait for.
-  enum Admission {
+  /// Whether the operation needs a permit when everything it waits for has finished. Counts as one to wait for.
+  enum Permit {
     case notNeeded
-    /// Not to be asked for yet: the operation has not come to where it is to run.
-    case held
-    /// To be asked for when nothing else is waited for.
+    /// To be requested when nothing else is waited for.
     case due
-    case asked
+    case requested
     case granted
   }
 
@@ -80,7 +78,7 @@ struct DependencyLedger {
   private(set) var edition: Int32 = 0
   /// Gates that somebody has been told to open, and has not reported open.
   private(set) var openingGates: Int32 = 0
-  private(set) var admission = Admission.notNeeded
+  private(set) var permit = Permit.notNeeded
   private(set) var isClosed = false
   /// Foundation has asked for our readiness, so it has to be told when that changes.
   private(set) var isWatched = false
@@ -116,8 +114,8 @@ struct DependencyLedger {
 
   private mutating func nextStep() -> CountAction {
     if remaining == 0 { return .becomeReady(gate: takeGate()) }
-    guard remaining == 1, admission == .due else { return .keepWaiting }
-    admission = .asked
+    guard remaining == 1, permit == .due else { return .keepWaiting }
+    permit = .requested
     return .ask
   }
 
@@ -152,47 +150,35 @@ struct DependencyLedger {
     return .overlooked
   }
 
-  // MARK: Admission
+  // MARK: The permit
 
-  var isAdmissionPending: Bool {
-    switch admission {
-    case .held, .due, .asked: true
+  var isPermitPending: Bool {
+    switch permit {
+    case .due, .requested: true
     case .notNeeded, .granted: false
     }
   }
 
-  /// The operation needs to be let in.
+  /// The operation needs a permit.
   ///
   /// - Returns: A gate to give to Foundation, if it has been told before that the operation was ready.
-  mutating func requireAdmission() -> Operation? {
-    admission = .held
+  mutating func requirePermit() -> (gate: Operation?, action: CountAction) {
+    guard !isClosed, permit == .notNeeded else { return (nil, .ignore) }
+    permit = .due
     remaining += 1
-    return isWatched ? makeGate() : nil
+    return (isWatched ? makeGate() : nil, nextStep())
   }
 
-  mutating func permitAdmission() -> CountAction {
-    guard admission == .held, !isClosed else { return .ignore }
-    admission = .due
-    return nextStep()
-  }
-
-  mutating func admit() -> CountAction {
-    guard admission == .asked else { return .ignore }
-    admission = .granted
+  mutating func grantPermit() -> CountAction {
+    guard permit == .requested else { return .ignore }
+    permit = .granted
     return countDown()
   }
 
-  /// The operation has given up its place, because it waits for something else again.
-  mutating func postponeAdmission() -> CountAction {
-    admission = .due
+  /// The operation has left the wait queue, because it waits for something else again.
+  mutating func postponePermit() -> CountAction {
+    permit = .due
     return isClosed ? .ignore : nextStep()
-  }
-
-  /// The operation, which has not begun, need not be let in any more.
-  mutating func forgoAdmission() -> CountAction {
-    guard admission == .held else { return .ignore }
-    admission = .notNeeded
-    return countDown()
   }
 
   // MARK: The gate

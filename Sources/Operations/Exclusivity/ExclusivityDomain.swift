@@ -2,74 +2,40 @@ import Foundation
 
 /// Where keys mean something: operations exclude each other if they name a key in the same domain.
 ///
-/// ``shared`` is enough for most programs. A library, or a test, makes one of its own, and is not in anybody's way.
+/// ``shared`` is enough for most programs. A library, or a test, makes a domain of its own.
 ///
-/// A domain holds no operation, and nothing at all for a key that nobody uses.
+/// A domain holds no operation, and nothing for a key that is not in use, except when operations under a throttled key
+/// began: until their interval is over, and a while longer.
 public final class ExclusivityDomain: Sendable {
   /// The domain of operations that name none.
   public static let shared = ExclusivityDomain()
 
-  typealias Table = ExclusivityTable<WeakRequest>
+  /// The runs that callers share, by their keys.
+  let sharedRuns = Locked<[ExclusivityKey: any AnyObject & Sendable]>([:])
 
-  struct State {
-    var table = Table()
-    /// The runs that callers share, by their keys.
-    var sharedRuns: [ExclusivityKey: any AnyObject & Sendable] = [:]
-
-    fileprivate func first(at place: Table.Place) -> (Table.Ticket, Table.Entry, ExclusivityRequest?)? {
-      guard let ticket = table.first(at: place), let entry = table.entries[ticket] else { return nil }
-      return (ticket, entry, entry.claimant.request)
-    }
-  }
-
-  struct WeakRequest {
-    weak var request: ExclusivityRequest?
-  }
-
-  let state = Locked(State())
-
-  /// A domain of its own: a key in it has nothing to do with the same key in another.
+  /// Creates an independent domain: a key in it has nothing to do with the same key in another.
   public init() {}
 
-  /// The name of the operation that holds the key, or nil if nobody does: for debugging.
+  /// The names of the operations that hold the key, in the order in which they requested it: for debugging.
   ///
-  /// If what runs inside that operation holds it, too, it is still the outer one that is named.
-  public func holder(of key: ExclusivityKey) -> String? {
-    releaseFinished([key])
-    return claimants(of: key).holders.lazy.compactMap(\.operation).first { !$0.isFinished }?.displayName
-  }
+  /// Members of a group that use the key of their group are among them, after the group.
+  public func holders(of key: ExclusivityKey) -> [String] { names(of: key) { $0 == .holding } }
 
-  /// The names of the operations that wait for the key, in the order in which they asked: for debugging.
-  public func waiting(for key: ExclusivityKey) -> [String] {
-    releaseFinished([key])
-    return claimants(of: key).waiting.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
-  }
-
-  private func claimants(of key: ExclusivityKey) -> (holders: [ExclusivityRequest], waiting: [ExclusivityRequest]) {
-    state.withLock { state in
-      let (holders, waiting) = state.table.claimants(of: key)
-      return (holders.compactMap(\.request), waiting.compactMap(\.request))
-    }
-  }
-
-  /// Lets those go who have finished and have not been able to say so yet.
+  /// The names of the operations that wait for the key, in the order in which they requested it: for debugging.
   ///
-  /// A plain Foundation operation is heard of on another thread, and others when their observers have been told: but
-  /// whoever has seen that the holder has finished finds its key free.
-  func releaseFinished(_ keys: [ExclusivityKey]) {
-    var lines = keys.map { Table.Place(key: $0) }
-    var lingering: Set<Table.Ticket> = []
-    while let line = lines.popLast() {
-      guard let (ticket, entry, request) = state.withLock({ $0.first(at: line) }) else { continue }
-      if request?.operation?.isFinished == true {
-        request?.leave()
-        // It may not leave before those inside it have.
-        guard lingering.insert(ticket).inserted else { continue }
-        lines.append(line)
-        lines += entry.places.map { Table.Place(key: $0.key, holder: ticket) }
-      } else if entry.isGranted {
-        lines.append(Table.Place(key: line.key, holder: ticket))
-      }
+  /// An operation whose turn has come, and which its queue has yet to start, still waits.
+  public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { $0 != .holding } }
+
+  private func names(of key: ExclusivityKey, where isIncluded: (KeyRing.Table.State) -> Bool) -> [String] {
+    let claimants = KeyRing.look { table in
+      table.tickets(of: key, in: self).compactMap { table.entries[$0] }.filter { isIncluded($0.state) }.map(\.claimant)
     }
+    return claimants.compactMap { $0.request?.operation }.filter { !$0.isFinished }.map(\.displayName)
+  }
+
+  /// Whether nothing is kept.
+  var isUnused: Bool {
+    sharedRuns.withLock { $0.isEmpty }
+      && KeyRing.look { table in !table.lineIndices.keys.contains { $0.domain === self } }
   }
 }

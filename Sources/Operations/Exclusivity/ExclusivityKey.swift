@@ -5,9 +5,9 @@
 ///   static let camera: Self = "camera"        // spelt once
 /// }
 ///
-/// queue.addOperation(scan, exclusive: .camera)
-/// queue.addOperation(download, exclusive: "download \(url)")
-/// queue.addOperation(migration, exclusive: ExclusivityKey(Database.self))
+/// queue.addOperation(scan.exclusive(.camera))
+/// queue.addOperation(download.exclusive("download \(url)"))
+/// queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
 /// ```
 ///
 /// A type is a key that no other module can happen to choose, too. It is another key than the one of its name.

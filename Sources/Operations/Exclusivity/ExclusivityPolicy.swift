@@ -1,12 +1,11 @@
-/// What an operation does that finds one of its keys taken, or others waiting for it.
+/// What happens to an operation that requests a key which is held, or waited for.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
-  /// It waits: first come, first served.
+  /// The operation waits: first come, first served.
   case wait
-  /// It cancels all that it would have to wait for, be it that they hold one of its keys or that they wait for it, and
-  /// then waits until the holders have finished. (A member of a group that holds the key need not wait for the group,
-  /// nor for those who do.)
+  /// The operation cancels the ones before it, holders and waiters, and then waits for the holders to finish. (A member
+  /// of a group that holds the key waits neither for the group nor for those that wait for the group.)
   case replace
-  /// It does not execute: it is cancelled with ``OperationError/Code/excluded``, which names the key and who has it,
-  /// and finishes, so that what depends on it goes on. A plain operation that does not let itself be cancelled waits.
+  /// The operation does not execute: it is cancelled with ``OperationError/Code/excluded``, whose message names the key
+  /// and the operation that has it, and finishes, so that its dependents go on.
   case drop
 }

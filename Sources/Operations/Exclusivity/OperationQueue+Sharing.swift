@@ -8,7 +8,7 @@ extension OperationQueue {
   /// ```
   ///
   /// The first caller makes the operation, in this queue and under the key, which excludes others as
-  /// ``addOperation(_:exclusive:policy:in:)-(_,ExclusivityKey...,_,_)`` does. Whoever asks before it has finished gets
+  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)`` does. Whoever asks before it has finished gets
   /// its outcome, too; the next caller after its end, or after it has been cancelled, starts a new one. What holds the
   /// key itself must not ask.
   ///
@@ -68,7 +68,7 @@ extension OperationQueue {
       domain.endRun(run, sharing: key)
       run.end(with: Result { try output(operation) })
     }
-    addOperation(operation, exclusive: [key], in: domain)
+    addOperation(operation.exclusive(key, in: domain))
   }
 }
 
@@ -76,7 +76,7 @@ extension ExclusivityDomain {
   /// Takes a caller into the run under this key, or into a new one if there is none.
   fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int, isNew: Bool) {
     while true {
-      let current = state.withLock { $0.sharedRuns[key] }
+      let current = sharedRuns.withLock { $0[key] }
       if let current {
         guard let run = current as? SharedRun<T> else {
           misuse(
@@ -88,9 +88,9 @@ extension ExclusivityDomain {
       }
       let new = SharedRun<T>()
       guard let caller = new.enter() else { continue }
-      let isNew = state.withLock { state in
-        if state.sharedRuns[key] !== current { return false }
-        state.sharedRuns[key] = new
+      let isNew = sharedRuns.withLock { runs in
+        if runs[key] !== current { return false }
+        runs[key] = new
         return true
       }
       if isNew { return (new, caller, true) }
@@ -98,9 +98,9 @@ extension ExclusivityDomain {
   }
 
   fileprivate func endRun(_ run: AnyObject, sharing key: ExclusivityKey) {
-    state.withLock { state in
-      if state.sharedRuns[key] === run { state.sharedRuns[key] = nil }
-      state.sharedRuns.giveBackRoom()
+    sharedRuns.withLock { runs in
+      if runs[key] === run { runs[key] = nil }
+      runs.giveBackRoom()
     }
   }
 }

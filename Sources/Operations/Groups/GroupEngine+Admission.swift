@@ -66,12 +66,16 @@ extension GroupEngine {
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
     var skipped: Set<Int> = []
+    var needPermits = false
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
       case .claimed(let isReady, let hasExtras):
         if let own = operation as? AsyncOperation, hasExtras || own is GroupOperation {
           parts.append(MemberPart(own, index: index))
+        }
+        if hasExtras, !needPermits, let own = operation as? AsyncOperation {
+          needPermits = own.core.withLock { $0.extras?.permit != nil }
         }
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where newcomers.mayRepeat: skipped.insert(index)
@@ -96,6 +100,7 @@ extension GroupEngine {
       for part in parts { state.weigh(part) }
       if hasGroups { state.hasHadGroups = true }
       state.progress.add(-skipped.count)
+      if needPermits { state.schedule.handsOutInOrder = true }
       state.schedule.append(ready)
       if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
       return roomWaiters

@@ -14,36 +14,25 @@ extension GroupEngine {
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
     // Its own, or what the group around it gave to who started it: not looked for all the way out.
     let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
-    let beginWaiters = state.withLock { state -> [@Sendable (Bool) -> Void]? in
-      if state.schedule.phase != .gathering { return nil }
+    let isFirst = state.withLock { state in
+      if state.schedule.phase != .gathering { return false }
       state.group = group
       state.clock = clock
       state.queue = queue
       state.isDeadlineDue = !windingDown
       if windingDown { state.schedule.isWindingDown = true }
       state.schedule.begin()
-      defer { state.beginWaiters = [] }
-      return state.beginWaiters
+      return true
     }
-    guard let beginWaiters else { return }
+    if !isFirst { return }
     // Whoever has cancelled the group may not have come to its members yet.
     if windingDown { cancelMembers() }
-    for waiter in beginWaiters { waiter(true) }
     searchForSuspectedCycle(evenIfMoving: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
     // If there is nobody to be started the time begins all the same.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     admitted()
-  }
-
-  /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
-  func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) {
-    let hasBegun = state.withLock { state in
-      if state.schedule.phase == .gathering { state.beginWaiters.append(waiter) }
-      return state.schedule.phase != .gathering
-    }
-    if hasBegun { waiter(true) }
   }
 
   func becameReady(_ member: Operation) {
@@ -75,13 +64,20 @@ extension GroupEngine {
     let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
-        let (take, due) = state.withLock { ($0.schedule.take(), $0.takeDueDeadline()) }
+        let (take, due, isInOrder) = state.withLock {
+          ($0.schedule.take(), $0.takeDueDeadline(), $0.schedule.isHandingOut)
+        }
         due?.startDeadline()
         guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
         if addsRunner { addRunner() }
         if cancelled { cancelUnlessStarted(member) }
         let quality = member.qualityOfService
-        if quality == .default { runner.run(member) { start(member, by: runner) } } else { start(member, at: quality) }
+        if isInOrder, quality != .default { handedOut() }
+        if quality == .default {
+          runner.run(member) { if isInOrder { startInOrder(member, by: runner) } else { start(member, by: runner) } }
+        } else {
+          start(member, at: quality)
+        }
       }
       return state.withLock { $0.schedule.addRunnerIfUseful() }
     }
@@ -98,10 +94,15 @@ extension GroupEngine {
     state.withLock { $0.queue }?.addOperation(block)
   }
 
-  private func start(_ member: Operation, by runner: GroupRunner) {
+  func start(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation else { return start(plain: member) }
-    switch own.startAsMember(by: runner) {
+    carryOut(own.startAsMember(by: runner), own, by: runner)
+  }
+
+  func carryOut(_ beginning: AsyncOperation.Beginning, _ member: AsyncOperation, by runner: GroupRunner) {
+    switch beginning {
     case .begun, .awaitGate: return
+    case .needsPermit(let permit): start(member, ifGranted: permit.acquire(isInHand: false), by: runner)
     case .isGone: slotIsFree()
     case .notReady:
       slotIsFree()

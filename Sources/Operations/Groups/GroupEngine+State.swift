@@ -16,8 +16,6 @@ extension GroupEngine {
     var hasCancelledMembers = false
     /// A search for cycles will begin in a moment.
     var isSearchDue = false
-    /// To be told when the group begins, or is released before.
-    var beginWaiters: [@Sendable (_ hasBegun: Bool) -> Void] = []
     /// From the beginning to the end: a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?

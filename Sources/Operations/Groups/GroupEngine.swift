@@ -69,21 +69,20 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
   func disband() -> [AnyObject] {
-    let (members, schedule, plainMembers, beginWaiters, listeners) = state.withLock { state in
+    let (members, schedule, plainMembers, listeners) = state.withLock { state in
       defer {
         (state.members, state.schedule) = (MemberList(), GroupSchedule())
         state.isDisbanded = true
-        (state.plainMembers, state.beginWaiters) = ([:], [])
+        state.plainMembers = [:]
       }
       let listeners = state.progress.endUpdates()
-      return (state.members.operations, state.schedule, state.plainMembers.values, state.beginWaiters, listeners)
+      return (state.members.operations, state.schedule, state.plainMembers.values, listeners)
     }
     for listener in listeners { listener.finish() }
     for case let hold? in plainMembers.lazy.map(\.hold) { hold.relay.stop(waitingFor: hold.dependencies) }
     // It holds the ready ones, too: not to the last.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
-    for waiter in beginWaiters { waiter(false) }
     return members
   }
 

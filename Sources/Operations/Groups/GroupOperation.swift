@@ -294,9 +294,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     core.withLock { _ = $0.lifecycle.record(report) }
   }
 
-  /// Calls `waiter` when the group begins, at once if it has; or when it is released before, with false.
-  final func whenBegun(_ waiter: @escaping @Sendable (_ hasBegun: Bool) -> Void) { engine.whenBegun(waiter) }
-
   // MARK: AsyncOperation
 
   /// Begins the members. A group's work is theirs; to do something at its start or end, add an observer or override

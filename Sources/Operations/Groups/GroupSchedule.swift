@@ -54,6 +54,10 @@ struct GroupSchedule {
   /// A circle may have come about that has not been looked for.
   var isCycleSuspected = false
   private(set) var isWatched = false
+  /// Some members need permits, which they request in the order in which they are handed out.
+  var handsOutInOrder = false
+  /// A runner has taken such a member, and has not requested its permit: the next one is not handed out before.
+  private(set) var isHandingOut = false
 
   /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
   var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
@@ -67,7 +71,7 @@ struct GroupSchedule {
   var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isWindingDown && !isFinishing }
 
   var mayHandOut: Bool {
-    if ready.isEmpty || unseenFailures > 0 { return false }
+    if ready.isEmpty || unseenFailures > 0 || isHandingOut { return false }
     return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
@@ -130,7 +134,14 @@ struct GroupSchedule {
   mutating func take() -> Take {
     guard mayHandOut, let member = ready.popFirst() else { return .stop }
     slotsTaken += 1
+    isHandingOut = handsOutInOrder
     return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isWindingDown)
+  }
+
+  /// The permit of the member that was taken has been requested.
+  mutating func handedOut() -> Bool {
+    isHandingOut = false
+    return addRunnerIfUseful()
   }
 
   // MARK: Members end

@@ -12,6 +12,8 @@ extension OperationQueue {
   }
 
   func addClaimed(_ operation: AsyncOperation) {
+    // One that is turned away at once does not wait for a slot, which the holder of its key may have.
+    guard operation.requestPermit() else { return operation.finishUnexecuted() }
     operation.prepareForQueue()
     addOperation(operation as Operation)
     operation.lookAgain()
@@ -38,6 +40,11 @@ extension OperationQueue {
   }
 
   func addClaimed(_ operations: [Operation]) {
+    let operations = operations.filter { operation in
+      guard let own = operation as? AsyncOperation, !own.requestPermit() else { return true }
+      own.finishUnexecuted()
+      return false
+    }
     let own = operations.compactMap { $0 as? AsyncOperation }
     for operation in own { operation.prepareForQueue() }
     addOperations(operations, waitUntilFinished: false)

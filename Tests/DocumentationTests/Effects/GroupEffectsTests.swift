@@ -91,15 +91,14 @@ struct GroupEffectsTests {
   @Test func whatIsDroppedEndsOnTheThreadThatAddsIt() async {
     let (queue, domain) = (OperationQueue(), ExclusivityDomain())
     let (holder, dropped) = (ObservedOperation().named("holder"), ObservedOperation())
-    queue.addOperation(holder, exclusive: "key", in: domain)
+    queue.addOperation(holder.exclusive("key", in: domain))
     await holder.begun.opened()
     let thread = await onThread {
-      let isAdded = queue.addOperation(dropped, exclusive: "key", policy: .drop, in: domain)
-      #expect(!isAdded)
+      queue.addOperation(dropped.exclusive("key", policy: .drop, in: domain))
     }
     #expect(dropped.isFinished && dropped.isCancelled && dropped.places(of: "didFinish") == [thread])
     #expect((dropped.errors.first as? OperationError)?.code == .excluded)
-    #expect(domain.holder(of: "key") == "holder")
+    #expect(domain.holders(of: "key") == ["holder"])
     holder.finish()
     await queue.finished()
   }
@@ -107,9 +106,9 @@ struct GroupEffectsTests {
   @Test func whoReplacesCancelsOnTheThreadThatAsks() async {
     let (queue, domain) = (OperationQueue(), ExclusivityDomain())
     let (holder, newest) = (ObservedOperation(), ObservedOperation())
-    queue.addOperation(holder, exclusive: "key", in: domain)
+    queue.addOperation(holder.exclusive("key", in: domain))
     await holder.begun.opened()
-    let thread = await onThread { queue.addOperation(newest, exclusive: "key", policy: .replace, in: domain) }
+    let thread = await onThread { queue.addOperation(newest.exclusive("key", policy: .replace, in: domain)) }
     #expect(holder.places(of: "didCancel") == [thread] && !newest.isExecuting)
     holder.finish()
     await newest.begun.opened()
@@ -121,11 +120,11 @@ struct GroupEffectsTests {
   @Test func whoWaitsForAKeyTakesNoSlotAndMayBeCancelledAtOnce() async throws {
     let (queue, domain) = (OperationQueue(), ExclusivityDomain())
     let holder = ObservedOperation()
-    OperationQueue().addOperation(holder, exclusive: "key", in: domain)
+    OperationQueue().addOperation(holder.exclusive("key", in: domain))
     await holder.begun.opened()
     queue.maxConcurrentOperationCount = 1
     let waiting = ObservedOperation().named("waiting")
-    queue.addOperation(waiting, exclusive: "key", in: domain)
+    queue.addOperation(waiting.exclusive("key", in: domain))
     try await queue.run(AsyncOperation())
     #expect(domain.waiting(for: "key") == ["waiting"])
     waiting.cancel()

@@ -270,8 +270,8 @@ struct DebuggingStallsSnippets {
   @Test func aKey() async throws {
     let (question, alert) = (Held().named("question"), operation("alert"))
 
-    queue.addOperation(question, exclusive: "dialog")
-    queue.addOperation(alert, exclusive: "dialog")
+    queue.addOperation(question.exclusive("dialog"))
+    queue.addOperation(alert.exclusive("dialog"))
 
     let report = try await report(of: queue, naming: 2)
     try expectOnPage(report.entries.map(\.description).joined(separator: "\n"))

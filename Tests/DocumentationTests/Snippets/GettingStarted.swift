@@ -99,7 +99,7 @@ struct GettingStarted {
     print("left:", queue.operationCount)
 
     for text in ["first", "second"] {
-      queue.addOperation(ResultOperation { print(text) }, exclusive: "printer")
+      queue.addOperation(ResultOperation { print(text) }.exclusive("printer"))
     }
     await queue.finished()
 

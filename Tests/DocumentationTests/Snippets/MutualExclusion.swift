@@ -97,7 +97,7 @@ private enum Dialogs {
   @MainActor
   static func show(in window: Window, on queue: OperationQueue) -> Alert {
     let alert = Alert("No network", on: { window.rootViewController! })
-    queue.addOperation(alert, exclusive: .alert, policy: .drop)
+    queue.addOperation(alert.exclusive(.alert, policy: .drop))
     return alert
   }
 }
@@ -138,10 +138,10 @@ extension SharedDomainSnippets {
       let (from, to) = (1, 2)
       let group = GroupOperation()
 
-      queue.addOperation(alert, exclusive: .alert)
-      queue.addOperation(transfer, exclusive: "account \(from)", "account \(to)")
-      try await queue.run(migration, exclusive: ExclusivityKey(Database.self))
-      group.addOperation(member, exclusive: .alert)
+      queue.addOperation(alert.exclusive(.alert))
+      queue.addOperation(transfer.exclusive("account \(from)", "account \(to)"))
+      try await queue.run(migration.exclusive(ExclusivityKey(Database.self)))
+      group.addOperation(member.exclusive(.alert))
 
       await alert.begun.opened()
       queue.addOperation(group)
@@ -153,18 +153,76 @@ extension SharedDomainSnippets {
       await queue.finished()
     }
 
+    private final class Fetch: ResultOperation<URL>, @unchecked Sendable {
+      private let url: URL
+
+      init(_ url: URL) {
+        self.url = url
+        super.init()
+      }
+
+      override func execute() { finish(returning: url) }
+    }
+
+    @Test func keysInABuilder() async throws {
+      let (login, sync) = (AsyncOperation(), AsyncOperation())
+
+      let update = GroupOperation("Update") { login.exclusive("session") ==> sync }
+
+      try await queue.run(update)
+      #expect(update.isSuccessful && login.isSuccessful)
+    }
+
+    @Test func readersAndWriters() async throws {
+      let (read, write, other) = (Held(), Held(), Held())
+      queue.addOperation(other.shared("database"))
+
+      queue.addOperation(read.shared("database"))
+      queue.addOperation(write.exclusive("database"))
+
+      await other.begun.opened()
+      await read.begun.opened()
+      #expect(!write.begun.isOpen)
+      for operation in [read, write, other] { operation.gate.open() }
+      await write.finished()
+    }
+
+    @Test func aCrawler() async throws {
+      let urls = ["https://a.example/1", "https://b.example/2"].compactMap { URL(string: $0) }
+      let crawl = GroupOperation().named("Crawl")
+
+      for url in urls {
+        let page = Fetch(url)
+          .limited("host \(url.host() ?? "")", to: 4)
+          .throttled("requests", to: 10, per: .seconds(1))
+        crawl.addOperation(page)
+      }
+
+      try await queue.run(crawl)
+      #expect(crawl.isSuccessful)
+    }
+
+    @Test func aPlainOperation() async {
+      let block = BlockOperation {}
+
+      queue.addOperation(GroupOperation([block]).exclusive("database"))
+
+      await queue.finished()
+      #expect(block.isFinished)
+    }
+
     @Test func whatIsDropped() async throws {
       let (first, sync) = (Held().named("first"), AsyncOperation().named("second"))
-      queue.addOperation(first, exclusive: "sync")
+      queue.addOperation(first.exclusive("sync"))
 
       do {
-        try await queue.run(sync, exclusive: "sync", policy: .drop)
+        try await queue.run(sync.exclusive("sync", policy: .drop))
       } catch OperationError.Code.excluded {
         print("A sync is under way already.")
       }
 
       #expect(printed.entries.contains("A sync is under way already."))
-      #expect(sync.errors.map { "\($0)" } == ["“second” was not executed, for “first” has the key “sync”."])
+      #expect(sync.errors.map { "\($0)" } == ["“second” did not run because “first” has the key “sync”."])
       first.gate.open()
       await queue.finished()
     }
@@ -187,7 +245,7 @@ extension SharedDomainSnippets {
       let first = Dialogs.show(in: window, on: queue)
       while window.rootViewController?.presented == nil { await Task.yield() }
       let second = Dialogs.Alert("Still no network", on: { window.rootViewController! })
-      queue.addOperation(second, exclusive: .alert, policy: .replace)
+      queue.addOperation(second.exclusive(.alert, policy: .replace))
       await first.finished()
       while window.rootViewController?.presented?.message != "Still no network" { await Task.yield() }
       second.cancel()
@@ -212,9 +270,9 @@ extension SharedDomainSnippets {
       let (upload, download) = (Held(), Held())
 
       let sync = GroupOperation().named("Sync")
-      sync.addOperation(upload, exclusive: "account")
-      sync.addOperation(download, exclusive: "account")
-      queue.addOperation(sync, exclusive: "account")
+      sync.addOperation(upload.exclusive("account"))
+      sync.addOperation(download.exclusive("account"))
+      queue.addOperation(sync.exclusive("account"))
 
       await upload.begun.opened()
       #expect(!download.begun.isOpen)
@@ -226,12 +284,12 @@ extension SharedDomainSnippets {
 
     @Test func looking() async {
       let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
-      queue.addOperation(first, exclusive: .alert)
-      queue.addOperation(second, exclusive: .alert)
+      queue.addOperation(first.exclusive(.alert))
+      queue.addOperation(second.exclusive(.alert))
 
-      print(ExclusivityDomain.shared.holder(of: .alert) ?? "nobody", ExclusivityDomain.shared.waiting(for: .alert))
+      print(ExclusivityDomain.shared.holders(of: .alert), ExclusivityDomain.shared.waiting(for: .alert))
 
-      #expect(printed.entries.contains(#"first ["second"]"#))
+      #expect(printed.entries.contains(#"["first"] ["second"]"#))
       first.gate.open()
       await queue.finished()
     }
@@ -240,10 +298,10 @@ extension SharedDomainSnippets {
       let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
 
       let domain = ExclusivityDomain()
-      queue.addOperation(first, exclusive: "store", in: domain)
-      queue.addOperation(second, exclusive: "store", in: domain)
+      queue.addOperation(first.exclusive("store", in: domain))
+      queue.addOperation(second.exclusive("store", in: domain))
 
-      #expect(domain.waiting(for: "store") == ["second"] && ExclusivityDomain.shared.holder(of: "store") == nil)
+      #expect(domain.waiting(for: "store") == ["second"] && ExclusivityDomain.shared.holders(of: "store").isEmpty)
       first.gate.open()
       await queue.finished()
     }
@@ -252,8 +310,8 @@ extension SharedDomainSnippets {
       let (clock, holder, next) = (ManualClock(), Held(), AsyncOperation())
       (holder.clock, holder.timeout) = (clock, .seconds(30))
       let domain = ExclusivityDomain()
-      queue.addOperation(holder, exclusive: "store", in: domain)
-      queue.addOperation(next, exclusive: "store", in: domain)
+      queue.addOperation(holder.exclusive("store", in: domain))
+      queue.addOperation(next.exclusive("store", in: domain))
       await clock.waitForSleepers()
       clock.advance(by: .seconds(30))
       await next.finished()

@@ -264,10 +264,13 @@ extension SharedDomainSnippets {
       let queue = OperationQueue()
       let session = ReadMeSnippets.SignIn()
       let (alert, transfer, newest) = (ReadMeSnippets.Parse(), ReadMeSnippets.Store(), ReadMeSnippets.Index())
+      let (page, read) = (AsyncOperation(), AsyncOperation())
 
-      queue.addOperation(alert, exclusive: "alert")  // under one key never two at once, in whatever queue or group
-      queue.addOperation(transfer, exclusive: "account 1", "account 2")  // all keys or none: no deadlock
-      queue.addOperation(newest, exclusive: "alert", policy: .replace)  // cancels those before it
+      queue.addOperation(alert.exclusive("alert"))  // under one key never two at once, in whatever queue or group
+      queue.addOperation(transfer.exclusive("account 1", "account 2"))  // all keys or none: no deadlock
+      queue.addOperation(newest.exclusive("alert", policy: .replace))  // cancels those before it
+      queue.addOperation(page.limited("host", to: 4).throttled("api", to: 10, per: .seconds(1)))
+      queue.addOperation(read.shared("database"))  // beside other reads, never beside an exclusive write
 
       let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all who ask
 

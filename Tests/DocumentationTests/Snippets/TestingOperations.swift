@@ -171,9 +171,9 @@ struct TestingOperationsSnippets {
   @Test func keys() async {
     let (held, second) = (Held().named("held"), Held().named("second"))
     let domain = ExclusivityDomain()
-    queue.addOperation(held, exclusive: "account", in: domain)
-    queue.addOperation(second, exclusive: "account", in: domain)
-    #expect(domain.holder(of: "account") == "held")
+    queue.addOperation(held.exclusive("account", in: domain))
+    queue.addOperation(second.exclusive("account", in: domain))
+    #expect(domain.holders(of: "account") == ["held"])
     #expect(domain.waiting(for: "account") == ["second"])
 
     held.gate.open()

@@ -66,11 +66,11 @@ struct DiagnosticsEdgeTests {
     #expect(causes.entries == [.transitioning])
   }
 
-  @Test func aPlainMemberWithAKeyWaitsForItsGroup() {
+  @Test func aMemberWithAKeyWaitsForItsGroup() {
     let missing = GroupOperation("never added") {}
-    missing.addOperation(BlockOperation {}.named("plain"), exclusive: "key", in: ExclusivityDomain())
+    missing.addOperation(AsyncOperation().named("member").exclusive("key", in: ExclusivityDomain()))
     let report = missing.stallReport()
-    #expect(report.entries.first { $0.operation == "plain" }?.cause == .notEnqueued, "\(report)")
+    #expect(report.entries.first { $0.operation == "member" }?.cause == .notEnqueued, "\(report)")
     missing.cancel()
     missing.start()
   }

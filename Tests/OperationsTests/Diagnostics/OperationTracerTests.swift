@@ -316,7 +316,7 @@ import Testing
     tracer.trace(queue)
     queue.addOperation(note("one"))
     queue.addOperations([note("two"), plain("plain", journal), note("three")])
-    queue.addOperation(note("exclusive"), exclusive: "key", in: ExclusivityDomain())
+    queue.addOperation(note("exclusive").exclusive("key", in: ExclusivityDomain()))
     queue.addGraph(endingIn: note("first") ==> note("last"))
     try await queue.run(GroupOperation("group") { note("member") })
     try await queue.run { [journal] in journal.write("closure") }

@@ -219,9 +219,9 @@ import Testing
     let group = GroupOperation([member]).named("group")
     let queue = queue("sync")
     let domain = ExclusivityDomain()
-    queue.addOperation(group, exclusive: "k", in: domain)
+    queue.addOperation(group.exclusive("k", in: domain))
     await group.begun()
-    queue.addOperation(wanting, exclusive: "k", in: domain)
+    queue.addOperation(wanting.exclusive("k", in: domain))
     let report = queue.stallReport()
     #expect(
       report["wanting"]?.description
@@ -240,8 +240,8 @@ import Testing
     waiting ==> after
     let queue = queue("alerts")
     let domain = ExclusivityDomain()
-    queue.addOperation(held, exclusive: "alert", in: domain)
-    queue.addOperation(waiting, exclusive: "alert", in: domain)
+    queue.addOperation(held.exclusive("alert", in: domain))
+    queue.addOperation(waiting.exclusive("alert", in: domain))
     queue.addOperation(after)
     await held.begun.opened()
     let report = queue.stallReport()
@@ -262,10 +262,10 @@ import Testing
     let (held, both, last) = (HeldOperation().named("held"), note("both"), note("last"))
     let queue = queue("alerts")
     let domain = ExclusivityDomain()
-    queue.addOperation(held, exclusive: "a", in: domain)
+    queue.addOperation(held.exclusive("a", in: domain))
     await held.begun.opened()
-    queue.addOperation(both, exclusive: "a", "b", in: domain)
-    queue.addOperation(last, exclusive: "b", in: domain)
+    queue.addOperation(both.exclusive("a", "b", in: domain))
+    queue.addOperation(last.exclusive("b", in: domain))
     let entry = queue.stallReport()["last"]
     #expect(entry?.waitsFor == ["both"])
     #expect(
@@ -277,17 +277,52 @@ import Testing
     await queue.finished()
   }
 
-  @Test func aPlainOperationBehindItsGateWaitsForTheKey() async {
+  @Test func aGroupOfAPlainOperationWaitsForTheKey() async {
     let held = HeldOperation().named("held")
     let queue = queue("alerts")
     let domain = ExclusivityDomain()
-    queue.addOperation(held, exclusive: "alert", in: domain)
+    queue.addOperation(held.exclusive("alert", in: domain))
     await held.begun.opened()
-    queue.addOperation(plain("plain", journal), exclusive: "alert", in: domain)
+    queue.addOperation(GroupOperation([plain("plain", journal)]).named("group").exclusive("alert", in: domain))
     let report = queue.stallReport()
-    #expect(report.entries.map(\.operation) == ["held", "plain"])
-    #expect(report["plain"]?.cause == .exclusivity)
+    #expect(report["group"]?.cause == .exclusivity && report["plain"]?.cause == .exclusivity)
     held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func theLimitOfTheKeyIsNamed() async {
+    let held = (0..<2).map { HeldOperation().named("held \($0)") }
+    let queue = queue("downloads")
+    let domain = ExclusivityDomain()
+    for operation in held {
+      queue.addOperation(operation.limited("host", to: 2, in: domain))
+      await operation.begun.opened()
+    }
+    queue.addOperation(note("waiting").limited("host", to: 4, in: domain))
+    let entry = queue.stallReport()["waiting"]
+    #expect(entry?.description.contains("waits for the key “host” (limit 2), held by “held ") == true)
+    #expect(entry?.cause == .exclusivity && Set(entry?.waitsFor ?? []) == ["held 0", "held 1"])
+    for operation in held { operation.gate.open() }
+    await queue.finished()
+  }
+
+  @Test func aThrottledKeyIsNamed() async {
+    let clock = ManualClock()
+    let queue = queue("calls")
+    let domain = ExclusivityDomain()
+    for name in ["first", "second"] {
+      let operation = note(name).throttled("api", to: 1, per: .seconds(1), in: domain)
+      operation.clock = clock
+      queue.addOperation(operation)
+      // It begins at 0 s, and not after the clock has been moved.
+      if name == "first" { await operation.finished() }
+    }
+    await clock.waitForSleepers(1)
+    let entry = queue.stallReport()["second"]
+    #expect(
+      entry?.cause == .exclusivity && entry?.description == "“second” waits for its turn under the throttled key “api”."
+    )
+    clock.advance(by: .seconds(1))
     await queue.finished()
   }
 

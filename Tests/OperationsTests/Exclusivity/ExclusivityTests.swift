@@ -13,12 +13,12 @@ struct ExclusivityTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
-  private var isUnused: Bool { domain.state.withLock { $0.table.isEmpty && $0.sharedRuns.isEmpty } }
+  private var isUnused: Bool { domain.isUnused }
 
   /// An operation that holds a key, executing.
   private func holder(of keys: ExclusivityKey...) async -> HeldOperation {
     let holder = HeldOperation().named("holder")
-    #expect(queue.addOperation(holder, exclusive: keys, in: domain))
+    queue.addOperation(holder.exclusive(keys, in: domain))
     await holder.begun.opened()
     return holder
   }
@@ -38,10 +38,95 @@ struct ExclusivityTests {
   @Test func theSameKeyInAnotherDomainIsAnother() async {
     let holder = await holder(of: "a")
     let other = note("other")
-    queue.addOperation(other, exclusive: "a", in: ExclusivityDomain())
+    queue.addOperation(other.exclusive("a", in: ExclusivityDomain()))
     await other.finished()
     holder.gate.open()
     await holder.finished()
+  }
+
+  @Test func keysOfSeveralDomainsAreAcquiredTogether() async {
+    let other = ExclusivityDomain()
+    let first = await holder(of: "a")
+    let both = HeldOperation().named("both").exclusive("a", in: domain).exclusive("a", in: other)
+    queue.addOperation(both)
+    #expect(domain.waiting(for: "a") == ["both"] && other.holders(of: "a").isEmpty)
+    first.gate.open()
+    await both.begun.opened()
+    #expect(domain.holders(of: "a") == ["both"] && other.holders(of: "a") == ["both"])
+    both.gate.open()
+    await both.finished()
+    while !isUnused || !other.isUnused { await Task.yield() }
+  }
+
+  @Test func aKeyThatIsNamedTwiceCountsOnceWithTheSmallestLimit() async {
+    let first = HeldOperation().limited("a", to: 3, in: domain).shared("a", in: domain).limited("a", to: 2, in: domain)
+    let second = HeldOperation().shared("a", in: domain)
+    let third = note("third").shared("a", in: domain)
+    queue.addOperations([first, second])
+    await first.begun.opened()
+    await second.begun.opened()
+    queue.addOperation(third)
+    #expect(domain.holders(of: "a").count == 2 && domain.waiting(for: "a") == ["third"])
+    second.gate.open()
+    await third.finished()
+    first.gate.open()
+    await first.finished()
+  }
+
+  @Test func keysAreGivenInTheBuilderAndInGraphs() async throws {
+    let holder = await holder(of: "a")
+    let group = GroupOperation { note("first").exclusive("a", in: domain) ==> note("second") }
+    queue.addOperation(group)
+    let last = note("last")
+    note("before").exclusive("a", in: domain) ==> last
+    queue.addGraph(endingIn: last)
+    while domain.waiting(for: "a").count < 2 { await Task.yield() }
+    #expect(journal.entries.isEmpty)
+    holder.gate.open()
+    await group.finished()
+    await last.finished()
+    #expect(journal.count == 4)
+  }
+
+  // MARK: Modes
+
+  @Test func readersRunBesideReadersAndWritersAlone() async {
+    let readers = (0..<3).map { HeldOperation().named("reader \($0)").shared("db", in: domain) }
+    for reader in readers { queue.addOperation(reader) }
+    for reader in readers { await reader.begun.opened() }
+    let writer = HeldOperation().named("writer").exclusive("db", in: domain)
+    let late = note("late").shared("db", in: domain)
+    queue.addOperation(writer)
+    queue.addOperation(late)
+    #expect(domain.holders(of: "db") == ["reader 0", "reader 1", "reader 2"])
+    #expect(domain.waiting(for: "db") == ["writer", "late"], "the writer is not passed")
+    for reader in readers { reader.gate.open() }
+    await writer.begun.opened()
+    #expect(domain.holders(of: "db") == ["writer"] && journal.entries.isEmpty)
+    writer.gate.open()
+    await late.finished()
+  }
+
+  @Test func noMoreThanTheLimitRunAtOnceInAllQueuesAndGroups() async {
+    final class Counts: Sendable {
+      let executing = Atomic(0)
+      let most = Atomic(0)
+    }
+    let counts = Counts()
+    let operations = (0..<300).map { _ in
+      TaskOperation {
+        counts.most.max(counts.executing.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+        await Task.yield()
+        counts.executing.subtract(1, ordering: .relaxed)
+      }.limited("host", to: 4, in: domain)
+    }
+    let queues = [OperationQueue(), .limited(to: 5)]
+    let group = GroupOperation(Array(operations[..<100]))
+    queue.addOperation(group)
+    for (index, operation) in operations[100...].enumerated() { queues[index % 2].addOperation(operation) }
+    for operation in operations { await operation.finished() }
+    let most = counts.most.load(ordering: .relaxed)
+    #expect((1...4).contains(most), "\(most)")
   }
 
   // MARK: Never two at once
@@ -49,12 +134,12 @@ struct ExclusivityTests {
   @Test func acrossQueuesAndThreadsOneAtATimeEverythingFinishes() async {
     let queues = (0..<4).map { _ in OperationQueue() }
     let executing = Atomic(0)
-    let operations = (0..<400).map { index -> Operation in
+    let operations = (0..<400).map { index -> AsyncOperation in
       let work: @Sendable () -> Void = { [journal] in
         if executing.add(1, ordering: .sequentiallyConsistent).newValue > 1 { journal.write("two at once") }
         executing.subtract(1, ordering: .sequentiallyConsistent)
       }
-      if index.isMultiple(of: 3) { return BlockOperation(block: work) }
+      if index.isMultiple(of: 3) { return GroupOperation([BlockOperation(block: work)]) }
       return AsyncBlockOperation { operation in
         work()
         operation.finish()
@@ -62,7 +147,7 @@ struct ExclusivityTests {
     }
     await onThreads(4) { [domain] thread in
       for index in stride(from: thread, to: 400, by: 4) {
-        queues[index % 3].addOperation(operations[index], exclusive: "a", in: domain)
+        queues[index % 3].addOperation(operations[index].exclusive("a", in: domain))
       }
     }
     for operation in operations { await operation.finished() }
@@ -72,39 +157,88 @@ struct ExclusivityTests {
 
   @Test func theyExecuteInTheOrderTheyWereAdded() async {
     let holder = await holder(of: "a")
-    let operations: [Operation] = (0..<50).map { $0.isMultiple(of: 2) ? note("\($0)") : plain("\($0)", journal) }
-    for operation in operations { queue.addOperation(operation, exclusive: "a", in: domain) }
-    #expect(domain.holder(of: "a") == "holder" && domain.waiting(for: "a") == (0..<50).map(String.init))
+    let operations = (0..<50).map { note("\($0)").exclusive("a", in: domain) }
+    for operation in operations { queue.addOperation(operation) }
+    #expect(domain.holders(of: "a") == ["holder"] && domain.waiting(for: "a") == (0..<50).map(String.init))
     holder.gate.open()
     for operation in operations { await operation.finished() }
     #expect(journal.entries == (0..<50).map(String.init))
-    #expect(domain.holder(of: "a") == nil && domain.waiting(for: "a").isEmpty)
+    #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
+  }
+
+  @Test func theyExecuteInTheOrderTheyWereAddedToASuspendedQueue() async throws {
+    queue.isSuspended = true
+    let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
+    queue.addOperations(operations)
+    // Long enough for the first to be late.
+    try await Task.sleep(for: .milliseconds(100))
+    queue.isSuspended = false
+    for operation in operations { await operation.finished() }
+    #expect(journal.entries == (0..<20).map(String.init))
   }
 
   @Test func oneThatWaitsForAKeyTakesNoSlotOfItsQueue() async {
     let holder = await holder(of: "a")
     let single = OperationQueue.limited(to: 1)
-    let (waiting, foreign, next) = (note("waiting"), plain("foreign", journal), note("next"))
-    single.addOperation(waiting, exclusive: "a", in: domain)
-    single.addOperation(foreign, exclusive: "a", in: domain)
+    let (waiting, group, next) = (note("waiting"), GroupOperation([plain("plain", journal)]), note("next"))
+    single.addOperation(waiting.exclusive("a", in: domain))
+    single.addOperation(group.exclusive("a", in: domain))
     single.addOperation(next)
     await next.finished()
     #expect(single.operations.count == 2 && journal.entries == ["next"])
     holder.gate.open()
-    await foreign.finished()
-    #expect(journal.entries == ["next", "waiting", "foreign"])
+    await group.finished()
+    #expect(journal.entries == ["next", "waiting", "plain"])
+  }
+
+  /// Only a running operation holds keys: one whose queue does not start it is passed.
+  @Test func anOperationInASuspendedQueueKeepsNobodyWaiting() async {
+    let suspended = OperationQueue.suspended()
+    let first = note("first").exclusive("a", in: domain)
+    suspended.addOperation(first)
+    let second = note("second").exclusive("a", in: domain)
+    queue.addOperation(second)
+    await second.finished()
+    #expect(journal.entries == ["second"])
+    suspended.isSuspended = false
+    await first.finished()
+    #expect(isUnused)
+  }
+
+  @Test func oneAddedAsAFoundationOperationAcquiresItsKeysWhenItIsStarted() async {
+    let holder = await holder(of: "a")
+    let single = OperationQueue.limited(to: 1)
+    let operation: Operation = note("operation").exclusive("a", in: domain)
+    let next = note("next")
+    single.addOperation(operation)
+    single.addOperation(next)
+    while domain.waiting(for: "a").isEmpty { await Task.yield() }
+    #expect(journal.entries.isEmpty, "it holds its slot meanwhile")
+    holder.gate.open()
+    await next.finished()
+    #expect(journal.entries == ["operation", "next"])
+  }
+
+  @Test func oneStartedByHandAcquiresItsKeysWithoutBlocking() async {
+    let holder = await holder(of: "a")
+    let operation = note("operation").exclusive("a", in: domain)
+    await start(operation)
+    #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
+    holder.gate.open()
+    await operation.finished()
+    #expect(journal.entries == ["operation"])
   }
 
   @Test func severalKeysAreGrantedTogetherOrNotAtAll() async {
     let first = await holder(of: "a")
     let both = HeldOperation().named("both")
     let last = note("last")
-    queue.addOperation(both, exclusive: "b", "a", "b", in: domain)
-    queue.addOperation(last, exclusive: "b", in: domain)
-    #expect(domain.holder(of: "b") == nil && domain.waiting(for: "b") == ["both", "last"])
+    queue.addOperation(both.exclusive("b", "a", "b", in: domain))
+    queue.addOperation(last.exclusive("b", in: domain))
+    #expect(domain.holders(of: "b").isEmpty && domain.waiting(for: "b") == ["both", "last"])
     first.gate.open()
     await both.begun.opened()
-    #expect(domain.holder(of: "a") == "both" && domain.holder(of: "b") == "both")
+    #expect(domain.holders(of: "a") == ["both"] && domain.holders(of: "b") == ["both"])
     both.gate.open()
     await last.finished()
   }
@@ -116,97 +250,57 @@ struct ExclusivityTests {
       var generator = SeededGenerator(seed: UInt64(thread))
       for index in stride(from: thread, to: 400, by: 4) {
         let some = Array(keys.shuffled(using: &generator).prefix(1 + index % 4))
-        queue.addOperation(operations[index], exclusive: some, in: domain)
+        queue.addOperation(operations[index].exclusive(some, in: domain))
       }
     }
     for operation in operations { await operation.finished() }
     #expect(isUnused)
   }
 
-  @Test func withoutAnyKeyItIsJustAdded() async {
-    let operation = note("free")
-    #expect(queue.addOperation(operation, exclusive: [], policy: .drop, in: domain))
-    await operation.finished()
-    #expect(journal.entries == ["free"])
-  }
-
   // MARK: Dependencies
 
-  @Test func oneThatWaitsForOthersAsksWhenTheyHaveFinished() async {
-    for kind in 0..<2 {
-      let journal = Journal<String>()
-      func make(_ name: String) -> Operation { kind == 0 ? NoteOperation(name, journal) : plain(name, journal) }
-      let (first, second) = (make("first"), make("second"))
-      second ==> first
-      queue.addOperation(first, exclusive: "a", in: domain)
-      queue.addOperation(second, exclusive: "a", in: domain)
-      await first.finished()
-      #expect(journal.entries == ["second", "first"])
-    }
+  @Test func oneThatWaitsForOthersRequestsItsKeysWhenTheyHaveFinished() async {
+    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
+    second ==> first
+    queue.addOperation(first)
+    queue.addOperation(second)
+    await first.finished()
+    #expect(journal.entries == ["second", "first"])
+  }
+
+  @Test func conditionsAreEvaluatedWhileTheKeysAreHeld() async {
+    let operation = note("operation").exclusive("a", in: domain)
+    operation.addCondition(
+      OperationCondition(name: "holding") { [journal, domain] _ in
+        journal.write(domain.holders(of: "a").joined())
+      }
+    )
+    queue.addOperation(operation)
+    await operation.finished()
+    #expect(journal.entries == ["operation", "operation"])
   }
 
   @Test func oneThatGainsADependencyWhileItWaitsForItsKeyGivesItsPlaceUp() async {
     let holder = await holder(of: "a")
     let (early, late) = (note("early"), note("late"))
-    queue.addOperation(early, exclusive: "a", in: domain)
+    queue.addOperation(early.exclusive("a", in: domain))
     late ==> early
     #expect(domain.waiting(for: "a").isEmpty)
-    queue.addOperation(late, exclusive: "a", in: domain)
+    queue.addOperation(late.exclusive("a", in: domain))
     holder.gate.open()
     await early.finished()
     #expect(journal.entries == ["late", "early"])
-  }
-
-  /// A dependency comes when the operation has decided to ask, and does not stand in line yet.
-  @Test func oneThatGainsADependencyInTheInstantOfAskingWaitsForItAndAsksAgain() async {
-    final class Admission: OperationAdmission, @unchecked Sendable {
-      let operation: AsyncOperation
-      let dependency = AsyncOperation()
-      var calls: [String] = []
-
-      init(to operation: AsyncOperation) { self.operation = operation }
-
-      override func operationAsks() {
-        calls.append("asks")
-        if calls == ["asks"] { dependency ==> operation }
-      }
-
-      override func operationPostpones() -> Bool {
-        calls.append("postpones")
-        return calls.count > 2
-      }
-    }
-    let operation = note("operation")
-    let admission = Admission(to: operation)
-    operation.require(admission)
-    operation.permitAdmission()
-    #expect(admission.calls == ["asks", "postpones", "postpones"])
-    admission.dependency.start()
-    #expect(admission.calls.last == "asks")
-    operation.admit()
-    await start(operation)
-    #expect(journal.entries == ["operation"])
   }
 
   @Test func oneThatNeedNotWaitForTheOtherAnyMoreAsks() async {
     let other = note("other")
     let operation = note("operation")
     other ==> operation
-    queue.addOperation(operation, exclusive: "a", in: domain)
-    #expect(domain.holder(of: "a") == nil)
+    queue.addOperation(operation.exclusive("a", in: domain))
+    #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
     operation.removeDependency(other)
     await operation.finished()
     #expect(journal.entries == ["operation"])
-  }
-
-  @Test func theGateShowsInAPlainOperationsDependenciesOnly() async {
-    let holder = await holder(of: "a")
-    let (own, foreign) = (note("own"), plain("foreign", journal))
-    queue.addOperation(own, exclusive: "a", in: domain)
-    queue.addOperation(foreign, exclusive: "a", in: domain)
-    #expect(own.dependencies.isEmpty && foreign.dependencies.map(\.name) == ["exclusive “a”"])
-    holder.gate.open()
-    await foreign.finished()
   }
 
   // MARK: Going
@@ -215,8 +309,8 @@ struct ExclusivityTests {
     let holder = await holder(of: "a")
     let stopped = OperationQueue.suspended()
     let (first, second) = (note("first"), note("second"))
-    stopped.addOperation(first, exclusive: "a", "b", in: domain)
-    queue.addOperation(second, exclusive: "b", in: domain)
+    stopped.addOperation(first.exclusive("a", "b", in: domain))
+    queue.addOperation(second.exclusive("b", in: domain))
     first.cancel()
     #expect(domain.waiting(for: "a").isEmpty && !first.isFinished)
     await second.finished()
@@ -226,27 +320,12 @@ struct ExclusivityTests {
     #expect(journal.entries == ["second"])
   }
 
-  @Test func aCancelledPlainWaiterGivesItsPlaceUpWhenItFinishes() async {
-    let holder = await holder(of: "a")
-    let stopped = OperationQueue.suspended()
-    let (first, second) = (plain("first", journal), note("second"))
-    stopped.addOperation(first, exclusive: "a", "b", in: domain)
-    queue.addOperation(second, exclusive: "b", in: domain)
-    first.cancel()
-    #expect(domain.waiting(for: "b") == ["first", "second"])
-    stopped.isSuspended = false
-    await second.finished()
-    #expect(journal.entries == ["second"] && first.isFinished)
-    holder.gate.open()
-    await holder.finished()
-  }
-
   @Test func aCancelledHolderKeepsItsKeyUntilItFinishes() async {
     let holder = await holder(of: "a")
     let next = note("next")
-    queue.addOperation(next, exclusive: "a", in: domain)
+    queue.addOperation(next.exclusive("a", in: domain))
     holder.cancel()
-    #expect(domain.holder(of: "a") == "holder" && domain.waiting(for: "a") == ["next"])
+    #expect(domain.holders(of: "a") == ["holder"] && domain.waiting(for: "a") == ["next"])
     holder.gate.open()
     await next.finished()
   }
@@ -262,7 +341,7 @@ struct ExclusivityTests {
       let operation = HeldOperation()
       operation.clock = clock
       ending(operation)
-      queue.addOperation(operation, exclusive: "a", in: domain)
+      queue.addOperation(operation.exclusive("a", in: domain))
       if operation.timeout == .seconds(1) {
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
@@ -272,20 +351,10 @@ struct ExclusivityTests {
     }
   }
 
-  @Test func aHolderThatIsReleasedWithoutHavingRunLeavesItsKeyFree() async {
-    do {
-      let operation = note("forgotten")
-      operation.require(ExclusivityRequest(["a"], for: operation, policy: .wait, domain: domain))
-      operation.permitAdmission()
-      #expect(domain.holder(of: "a") == "forgotten")
-    }
-    #expect(isUnused)
-  }
-
   @Test func keysNobodyUsesAreForgotten() async {
     let group = GroupOperation()
     for index in 0..<4000 {
-      group.addOperation(AsyncOperation(), exclusive: ExclusivityKey("\(index)"), in: domain)
+      group.addOperation(AsyncOperation().exclusive(ExclusivityKey("\(index)"), in: domain))
     }
     queue.addOperation(group)
     await group.finished()
@@ -297,7 +366,7 @@ struct ExclusivityTests {
     let group = GroupOperation()
     let members = (0..<2000).map { _ in AsyncOperation() }
     group.addOperations([])
-    for member in members { group.addOperation(member, exclusive: "a", in: domain) }
+    for member in members { group.addOperation(member.exclusive("a", in: domain)) }
     queue.addOperation(group)
     await Task.yield()
     for member in members.dropFirst(10).dropLast(10) { member.cancel() }
@@ -313,8 +382,9 @@ struct ExclusivityTests {
       for index in 0..<20 {
         let token = LiveCount.Token(live)
         let block: @Sendable () -> Void = { withExtendedLifetime(token) {} }
-        let operation = index.isMultiple(of: 2) ? ResultOperation(block) : BlockOperation(block: block)
-        queue.addOperation(operation, exclusive: "a", ExclusivityKey("\(index)"), in: domain)
+        let operation: AsyncOperation =
+          index.isMultiple(of: 2) ? ResultOperation(block) : GroupOperation([BlockOperation(block: block)])
+        queue.addOperation(operation.exclusive("a", ExclusivityKey("\(index)"), in: domain))
         if index.isMultiple(of: 3) { operation.cancel() }
       }
       queue.cancelAllOperations()
@@ -324,57 +394,12 @@ struct ExclusivityTests {
     while !isUnused { await Task.yield() }
   }
 
-  @Test func whatACancelledPlainOperationWaitedForIsLetGo() async {
-    let live = LiveCount()
-    do {
-      let token = LiveCount.Token(live)
-      let never = BlockOperation { withExtendedLifetime(token) {} }
-      let operation = plain("", journal)
-      operation.addDependency(never)
-      queue.addOperation(operation, exclusive: "a", in: domain)
-      operation.cancel()
-      await operation.finished()
-    }
-    await live.none()
-  }
-
-  /// What it waited for calls itself finished, and tells Foundation a moment later.
-  @Test func aCancelledPlainOperationMayGoBeforeItsDependencyTells() async {
-    final class Late: Operation, @unchecked Sendable {
-      let flag = Locked(false)
-      override var isFinished: Bool { flag.withLock { $0 } }
-    }
-    for isMember in [false, true] {
-      let late = Late()
-      let live = LiveCount()
-      do {
-        let token = LiveCount.Token(live)
-        let operation = BlockOperation { withExtendedLifetime(token) {} }
-        operation.addDependency(late)
-        if isMember {
-          let group = GroupOperation()
-          group.addOperation(operation, exclusive: "a", in: domain)
-          queue.addOperation(group)
-          late.flag.withLock { $0 = true }
-          group.cancel()
-        } else {
-          queue.addOperation(operation, exclusive: "a", in: domain)
-          late.flag.withLock { $0 = true }
-          operation.cancel()
-        }
-      }
-      await live.none()
-      while !isUnused { await Task.yield() }
-      late.didChangeValue(for: \.isFinished)
-    }
-  }
-
   // MARK: Awaited
 
   @Test func whoRunsAnOperationUnderAKeyGetsItsValue() async throws {
     let holder = await holder(of: "a")
-    async let value = queue.run(ResultOperation { 7 }, exclusive: "a", in: domain)
-    async let nothing: Void = queue.run(AsyncOperation(), exclusive: "a", in: domain)
+    async let value = queue.run(ResultOperation { 7 }.exclusive("a", in: domain))
+    async let nothing: Void = queue.run(AsyncOperation().exclusive("a", in: domain))
     while domain.waiting(for: "a").count < 2 { await Task.yield() }
     holder.gate.open()
     #expect(try await value == 7)
@@ -383,7 +408,7 @@ struct ExclusivityTests {
 
   @Test func whoIsCancelledWhileItWaitsForAKeyReturns() async {
     let holder = await holder(of: "a")
-    let task = Task { try await queue.run(ResultOperation { 7 }, exclusive: "a", in: domain) }
+    let task = Task { try await queue.run(ResultOperation { 7 }.exclusive("a", in: domain)) }
     while domain.waiting(for: "a").isEmpty { await Task.yield() }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
@@ -393,17 +418,49 @@ struct ExclusivityTests {
 
   // MARK: Starting by hand
 
+  // MARK: Bad input
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test(arguments: 0..<6) func badInputTraps(number: Int) async {
+    let sentences = [
+      "“x” cannot be limited to 0 operations under the key “k”. Set a limit of 1 or more.",
+      "“x” cannot be throttled to 0 starts under the key “k”. Set a count of 1 or more.",
+      "Set an interval that is longer than zero.", "Set an interval that is longer than zero.",
+      "adding keys after the operation was enqueued", "adding keys after the operation was enqueued",
+    ]
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      [number = number as Int] in
+      let x = AsyncOperation().named("x")
+      switch number {
+      case 0: x.limited("k", to: 0)
+      case 1: x.throttled("k", to: 0, per: .seconds(1))
+      case 2: x.throttled("k", to: 1, per: .zero)
+      case 3: x.throttled("k", to: 1, per: .seconds(-1))
+      case 4:
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        queue.addOperation(x)
+        x.exclusive("k")
+      default:
+        let group = GroupOperation([x])
+        withExtendedLifetime(group) { _ = x.shared("k") }
+      }
+    }
+    expectSentence(sentences[number], in: result)
+  }
+  #endif
+
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   @Test func startingOneByHandThatWaitsForAKey() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let domain = ExclusivityDomain()
       let holder = HeldOperation()
-      OperationQueue().addOperation(holder, exclusive: "a", in: domain)
+      OperationQueue().addOperation(holder.exclusive("a", in: domain))
       let operation = AsyncOperation().named("impatient")
-      OperationQueue().addOperation(operation, exclusive: "a", "b", in: domain)
+      OperationQueue().addOperation(operation.exclusive("a", "b", in: domain))
       operation.start()
     }
-    expectSentence("“impatient” is not ready: it waits for “a”, “b”. Leave it to its queue", in: result)
+    expectSentence("“impatient” is not ready: it waits for the keys “a”, “b”. Leave it to its queue", in: result)
   }
   #endif
 }

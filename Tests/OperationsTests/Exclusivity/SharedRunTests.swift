@@ -73,10 +73,10 @@ struct SharedRunTests {
     await callers(10)
     #expect(logins.count == 1)
     await logins.entries[0].begun.opened()
-    #expect(domain.holder(of: "login") == "login 1")
+    #expect(domain.holders(of: "login") == ["login 1"])
     logins.entries[0].gate.open()
     for task in tasks { #expect(try await task.value == 1) }
-    #expect(domain.state.withLock { $0.sharedRuns.isEmpty })
+    #expect(domain.sharedRuns.withLock { $0.isEmpty })
   }
 
   @Test func theNextCallerAfterItsEndStartsANewOne() async throws {
@@ -178,7 +178,7 @@ struct SharedRunTests {
       }
     }
     await queue.finished()
-    #expect(domain.state.withLock { $0.table.isEmpty && $0.sharedRuns.isEmpty })
+    #expect(domain.isUnused)
   }
 
   @Test func theOperationIsReleased() async throws {
@@ -219,6 +219,6 @@ struct SharedRunTests {
 extension ExclusivityDomain {
   /// How many share a run, if there is one that takes callers in.
   fileprivate func callers<T: Sendable>(sharing key: ExclusivityKey, _ type: T.Type) -> Int? {
-    (state.withLock { $0.sharedRuns[key] } as? SharedRun<T>)?.callerCount
+    (sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.callerCount
   }
 }

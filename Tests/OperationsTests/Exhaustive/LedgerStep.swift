@@ -13,8 +13,8 @@ enum LedgerStep: InterleavedStep {
   case makeGate, lookAgain, nudgeIfReady
   case cancel
   case start, startIfReady, awaitGate, startByHand, startByHandIfReady, awaitGateByHand, conclude, close
-  // Admission.
-  case permit, operationAsks, takeBackIfTooEarly, postpone, postponeAdmission, free, admit, forgo
+  // The permit.
+  case requirePermit, request, takeBackIfTooEarly, postpone, postponePermit, free, grant
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
   case giveGate(Int)
@@ -46,8 +46,8 @@ enum LedgerStep: InterleavedStep {
       count(&world, &actor)
     case .start, .startIfReady, .awaitGate, .startByHand, .startByHandIfReady, .awaitGateByHand, .conclude, .close:
       start(&world, &actor)
-    case .permit, .operationAsks, .takeBackIfTooEarly, .postpone, .postponeAdmission, .free, .admit, .forgo:
-      letIn(&world, &actor)
+    case .requirePermit, .request, .takeBackIfTooEarly, .postpone, .postponePermit, .free, .grant:
+      permit(&world, &actor)
     case .ask, .nudge, .askOwn, .askAgain, .note, .noteAndTell, .tellQueue, .noteRetest: look(&world, &actor)
     case .giveGate, .openGate, .passGate, .adopt, .attach, .schedule, .cancelBooks, .emptyBooks, .superStart:
       keepBooks(&world, &actor)
@@ -68,7 +68,7 @@ enum LedgerStep: InterleavedStep {
       if world.ledger.gateDidOpen() { nudge(&actor) }
     case .add(let index):
       guard !world.deeds.isStarted else { return }
-      let isAsking = world.ledger.admission == .asked
+      let isAsking = world.ledger.permit == .requested
       let gate = world.ledger.add(.own(LedgerWorld.dependencies[index]))
       actor.go(on: .enlist(index))
       if isAsking { actor.go(on: .postpone) }
@@ -90,7 +90,7 @@ enum LedgerStep: InterleavedStep {
     default:
       guard !world.deeds.isCancelled, !world.deeds.isSettled else { return }
       world.deeds.isCancelled = true
-      if world.deeds.admission != .holding { world.deeds.admission = .over }
+      if world.deeds.permit != .granted { world.deeds.permit = .over }
       actor.go(on: .cancelBooks)
     }
   }
@@ -109,13 +109,12 @@ enum LedgerStep: InterleavedStep {
     case .becomeReady(let gate):
       world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
-      world.promise(world.isLetIn, "it became ready without having been let in")
+      world.promise(world.isPermitted, "it became ready without a permit")
       if let gate { actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen) }
     case .ask:
-      world.promise(world.ledger.remaining == 1 && world.ledger.admission == .asked, "it asks while it waits")
-      world.promise(before.admission != .asked || self == .postponeAdmission, "it asks twice")
-      world.promise(world.deeds.isPermitted, "it asks without a permission")
-      actor.go(on: .operationAsks, .takeBackIfTooEarly)
+      world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
+      world.promise(before.permit != .requested || self == .postponePermit, "it requests twice")
+      actor.go(on: .request, .takeBackIfTooEarly)
     case .keepWaiting, .ignore: world.promise(!isZero, "it became ready, and nobody was told")
     }
   }
@@ -165,37 +164,40 @@ enum LedgerStep: InterleavedStep {
     actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
   }
 
-  // MARK: Admission
+  // MARK: The permit
 
-  private func letIn(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
+  private func permit(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
     switch self {
-    case .permit:
-      world.deeds.isPermitted = true
-      changeCount(&world, &actor) { $0.permitAdmission() }
-    case .operationAsks:
-      world.promise(![.waiting, .holding].contains(world.deeds.admission), "it asks for what it has asked for")
-      guard world.deeds.admission == .idle else { return }
-      world.deeds.admission = world.deeds.isKeyFree ? .holding : .waiting
-      if world.deeds.isKeyFree { actor.go(on: .admit) }
+    case .requirePermit:
+      if world.deeds.isCancelled { return }
+      world.deeds.isInPlace = true
+      var gate: Operation?
+      changeCount(&world, &actor) { ledger in
+        let (new, action) = ledger.requirePermit()
+        gate = new
+        return action
+      }
+      if let gate { actor.go(on: .giveGate(world.enter(gate))) }
+    case .request:
+      world.promise(![.waiting, .granted].contains(world.deeds.permit), "it requests what it has requested")
+      guard world.deeds.permit == .idle else { return }
+      world.deeds.permit = world.deeds.isKeyFree ? .granted : .waiting
+      if world.deeds.isKeyFree { actor.go(on: .grant) }
     case .takeBackIfTooEarly:
-      if world.ledger.admission == .asked, world.ledger.remaining > 1 { actor.go(on: .postpone) }
+      if world.ledger.permit == .requested, world.ledger.remaining > 1 { actor.go(on: .postpone) }
     case .postpone:
-      guard world.deeds.admission == .waiting else { return }
-      world.deeds.admission = .idle
-      actor.go(on: .postponeAdmission)
-    case .postponeAdmission: changeCount(&world, &actor) { $0.postponeAdmission() }
+      guard world.deeds.permit == .waiting else { return }
+      world.deeds.permit = .idle
+      actor.go(on: .postponePermit)
+    case .postponePermit: changeCount(&world, &actor) { $0.postponePermit() }
     case .free:
       world.deeds.isKeyFree = true
-      guard world.deeds.admission == .waiting else { return }
-      world.deeds.admission = .holding
-      actor.go(on: .admit)
+      guard world.deeds.permit == .waiting else { return }
+      world.deeds.permit = .granted
+      actor.go(on: .grant)
       // It may be told twice: by the one who leaves, and by the one who has come and gone before it.
-      actor.spawn([.admit])
-    case .admit: changeCount(&world, &actor) { $0.admit() }
-    default:
-      let isHeld = world.ledger.admission == .held
-      if isHeld { world.deeds.isForgone = true }
-      changeCount(&world, &actor) { $0.forgoAdmission() }
+      actor.spawn([.grant])
+    default: changeCount(&world, &actor) { $0.grantPermit() }
     }
   }
 }

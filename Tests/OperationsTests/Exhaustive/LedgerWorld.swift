@@ -4,9 +4,9 @@ import Foundation
 
 /// A ledger, Foundation's books of the same operation, and what has become of both.
 struct LedgerWorld: InterleavedWorld {
-  /// Where the operation stands with who lets it in.
-  enum Admission: Hashable {
-    case idle, waiting, holding, over
+  /// How far the operation has come with its permit.
+  enum Permit: Hashable {
+    case idle, waiting, granted, over
   }
 
   struct Dependencies: OptionSet, Hashable {
@@ -23,15 +23,14 @@ struct LedgerWorld: InterleavedWorld {
     /// Which dependencies have the operation on their lists, and which have finished.
     var listed: Dependencies
     var finished: Dependencies = []
-    var admission = Admission.idle
+    var permit = Permit.idle
     var isKeyFree = false
-    var isForgone = false
-    var isPermitted = false
+    var isInPlace = false
   }
 
   struct Fingerprint: Hashable {
     let remaining: Int
-    let admission: DependencyLedger.Admission
+    let permit: DependencyLedger.Permit
     let flags: [Bool]
     let gate: Int?
     let openingGates: Int
@@ -45,7 +44,7 @@ struct LedgerWorld: InterleavedWorld {
   /// A dependency may be added when the queue has already decided: then it is too late, which only the walk's own rule
   /// about what was waited for before could tell.
   let mayBeLate: Bool
-  let needsAdmission: Bool
+  let needsPermit: Bool
   var ledger = DependencyLedger()
   var books = FoundationBooks()
   var deeds: Deeds
@@ -53,12 +52,11 @@ struct LedgerWorld: InterleavedWorld {
   private(set) var gates: [Operation] = []
   private(set) var breach: String?
 
-  init(waitingFor count: Int, needsAdmission: Bool = false, mayBeLate: Bool = false) {
+  init(waitingFor count: Int, needsPermit: Bool = false, mayBeLate: Bool = false) {
     self.mayBeLate = mayBeLate
-    self.needsAdmission = needsAdmission
+    self.needsPermit = needsPermit
     deeds = Deeds(listed: Dependencies(rawValue: (1 << count) - 1))
     for index in 0..<count { _ = ledger.add(.own(LedgerWorld.dependencies[index])) }
-    if needsAdmission { _ = ledger.requireAdmission() }
   }
 
   /// The same after one thread alone has done this.
@@ -71,7 +69,7 @@ struct LedgerWorld: InterleavedWorld {
   var fingerprint: Fingerprint {
     Fingerprint(
       remaining: ledger.remaining,
-      admission: ledger.admission,
+      permit: ledger.permit,
       flags: [ledger.isWatched, ledger.hasMadeGate, ledger.hasDenied, ledger.nudgesWhenOpen, ledger.isClosed],
       gate: ledger.gate.flatMap { gate in gates.firstIndex { $0 === gate } },
       openingGates: Int(ledger.openingGates),
@@ -83,7 +81,7 @@ struct LedgerWorld: InterleavedWorld {
   /// Nothing is waited for, or that does not matter any more.
   var isDue: Bool { ledger.remaining == 0 || deeds.isCancelled }
 
-  var isLetIn: Bool { !needsAdmission || deeds.isForgone || deeds.admission == .holding }
+  var isPermitted: Bool { !needsPermit || !deeds.isInPlace || deeds.permit == .granted }
 
   mutating func promise(_ isKept: Bool, _ breach: String) {
     if !isKept, self.breach == nil { self.breach = breach }
@@ -112,14 +110,14 @@ struct LedgerWorld: InterleavedWorld {
   /// The queue has decided to run it.
   mutating func willRun() {
     promise(isDue || mayBeLate, "it is run though it waits for \(ledger.remaining)")
-    promise(!ledger.isAdmissionPending || deeds.isCancelled, "it is run without having been let in")
+    promise(!ledger.isPermitPending || deeds.isCancelled, "it is run without a permit")
   }
 
   func breachAtEnd(waiting: Int) -> String? {
     if waiting > 0 { return "somebody waits for ever" }
     if ledger.openingGates > 0 { return "a gate is being opened for ever" }
-    let isAdmitted = !needsAdmission || deeds.isForgone || (deeds.isPermitted && deeds.isKeyFree)
-    if deeds.listed.isEmpty, isAdmitted, !isDue, !ledger.isClosed {
+    let isPermitted = !needsPermit || !deeds.isInPlace || deeds.isKeyFree
+    if deeds.listed.isEmpty, isPermitted, !isDue, !ledger.isClosed {
       return "it waits for \(ledger.remaining), which is nothing"
     }
     if isDue, !deeds.isStarted, !books.isReady { return "Foundation does not know that it is ready" }

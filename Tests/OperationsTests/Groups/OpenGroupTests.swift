@@ -35,10 +35,8 @@ struct OpenGroupTests {
   }
 
   private func execute(_ group: GroupOperation) async {
-    let begun = Gate()
-    group.whenBegun { _ in begun.open() }
     queue.addOperation(group)
-    await begun.opened()
+    while group.engine.state.withLock({ $0.schedule.phase }) == .gathering { await Task.yield() }
   }
 
   // MARK: The end

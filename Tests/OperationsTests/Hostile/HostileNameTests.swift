@@ -55,11 +55,11 @@ struct HostileNameTests {
   @Test(arguments: names) func asKeys(_ name: String) async throws {
     let (domain, key) = (ExclusivityDomain(), ExclusivityKey(name))
     let (queue, holder) = (OperationQueue(), HeldOperation().named(name))
-    queue.addOperation(holder, exclusive: key, key, in: domain)
+    queue.addOperation(holder.exclusive(key, key, in: domain))
     let dropped = AsyncOperation().named(name)
-    #expect(!queue.addOperation(dropped, exclusive: [key], policy: .drop, in: domain))
+    queue.addOperation(dropped.exclusive([key], policy: .drop, in: domain))
     let message = try #require(dropped.errors.first as? OperationError).message
-    #expect(message.contains("has the key “\(name)”") && domain.holder(of: key) == spoken(name, "HeldOperation"))
+    #expect(message.contains("has the key “\(name)”") && domain.holders(of: key) == [spoken(name, "HeldOperation")])
     await holder.begun.opened()
     holder.gate.open()
     await queue.finished()

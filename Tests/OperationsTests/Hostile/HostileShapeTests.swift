@@ -87,17 +87,17 @@ struct HostileShapeTests {
     HostileCase("an operation under a thousand keys", gets: "success") {
       let operation = AsyncOperation()
       let keys = (0..<1000).map { ExclusivityKey("\($0)") }
-      try await OperationQueue().run(operation, exclusive: keys + keys.reversed(), in: ExclusivityDomain())
+      try await OperationQueue().run(operation.exclusive(keys + keys.reversed(), in: ExclusivityDomain()))
       return "success"
     },
     HostileCase("an operation under no key", gets: "success") {
-      try await OperationQueue().run(AsyncOperation(), exclusive: [ExclusivityKey](), in: ExclusivityDomain())
+      try await OperationQueue().run(AsyncOperation().exclusive([ExclusivityKey](), in: ExclusivityDomain()))
       return "success"
     },
     HostileCase("a key in one domain, and in another", gets: "success") {
       let (queue, holder) = (OperationQueue(), HeldOperation())
-      queue.addOperation(holder, exclusive: "k", in: ExclusivityDomain())
-      try await queue.run(AsyncOperation(), exclusive: "k", in: ExclusivityDomain())
+      queue.addOperation(holder.exclusive("k", in: ExclusivityDomain()))
+      try await queue.run(AsyncOperation().exclusive("k", in: ExclusivityDomain()))
       await holder.begun.opened()
       holder.gate.open()
       return "success"

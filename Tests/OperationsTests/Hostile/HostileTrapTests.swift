@@ -198,15 +198,15 @@ struct HostileTrapTests {
       let x = x()
       OperationQueue.suspended().addOperations([x, x])
     },
-    HostileTrap("a member in a queue", says: "“x” is in a group already") {
+    HostileTrap("a key for a member", says: "“x” cannot be given the key “k”") {
       let x = x()
       let group = GroupOperation([x])
-      withExtendedLifetime(group) { _ = OperationQueue().addOperation(x, exclusive: "k") }
+      withExtendedLifetime(group) { _ = x.exclusive("k") }
     },
-    HostileTrap("a finished one with a key", says: "“x” has been started already") {
+    HostileTrap("a key for a finished one", says: "“x” cannot be given the key “k”") {
       let x = x()
       _ = try await OperationQueue().run(x)
-      OperationQueue().addOperation(x, exclusive: "k")
+      OperationQueue().addOperation(x.exclusive("k"))
     },
     HostileTrap("running what is in a queue", says: "“x” is in a queue already") {
       let x = x()
@@ -245,10 +245,10 @@ struct HostileTrapTests {
       AsyncOperation().named("y") ==> x
       x.start()
     },
-    HostileTrap("start() of one that waits for a key", says: "“x” is not ready: it waits for “k”", "Leave it") {
+    HostileTrap("start() of one that waits for a key", says: "“x” is not ready: it waits for the key “k”", "Leave it") {
       let (holder, x) = (AsyncBlockOperation { _ in }, x())
-      OperationQueue().addOperation(holder, exclusive: "k")
-      OperationQueue().addOperation(x, exclusive: "k")
+      OperationQueue().addOperation(holder.exclusive("k"))
+      OperationQueue().addOperation(x.exclusive("k"))
       x.start()
     },
     HostileTrap("a member for a group that has finished", says: "“g” has finished and takes no more members") {

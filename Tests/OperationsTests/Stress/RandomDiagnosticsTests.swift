@@ -193,7 +193,7 @@ struct RandomDiagnosticsTests {
         if item.kind == .group, one(of: 2) { otherTracer.trace(item.own!) }
         guard case .queue(let number) = item.place else { continue }
         if !item.keys.isEmpty {
-          queues[number].addOperation(item.operation, exclusive: item.keys, in: domain)
+          if let own = item.own { queues[number].addOperation(own.exclusive(item.keys, in: domain)) }
         } else if let own = item.own, !one(of: 4) {
           queues[number].addOperation(own)
         } else {

@@ -39,8 +39,7 @@ struct GraphWalk {
     if nodes[index].dependencies.isEmpty {
       // An operation may be named twice.
       var seen: Set<Int> = []
-      for dependency in operation.dependencies
-      where !(dependency is ExclusivityGate || dependency is PlainMemberGate) {
+      for dependency in operation.dependencies where !(dependency is PlainMemberGate) {
         let id = self.index(of: dependency)
         if seen.insert(id).inserted { nodes[index].dependencies.append(id) }
       }

@@ -156,6 +156,7 @@ extension StallNode.Obstacle {
     case .condition: (.condition, 3)
     case .executing, .waitsForMembers(isSuspended: false): (.executing, 3)
     case .backingOff: (.backingOff, 2)
+    case .throttled: (.exclusivity, 2)
     case .starting: (.transitioning, 1)
     case .ending: (.transitioning, 0)
     }

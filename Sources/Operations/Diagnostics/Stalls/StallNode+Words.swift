@@ -32,6 +32,7 @@ extension StallNode {
       return "has not begun, for its condition “\(name.inOneLine)” is being evaluated"
         + (elapsed.map { ", for \($0.reading) so far" } ?? "")
     case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
+    case .throttled(let key): return "waits for its turn under the throttled key \(key.quoted)"
     case .backingOff(let next, let remaining):
       return "waits for \(next), which begins \(remaining > .zero ? "in \(remaining.reading)" : "now")"
     case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"

@@ -19,8 +19,10 @@ struct StallNode {
       case slot
       /// The end of one who has such a slot.
       case slotHolder
-      /// - Parameter isHeld: By the one that is waited for. Otherwise that one is before this in the line.
-      case key(ExclusivityKey, isHeld: Bool)
+      /// - Parameters:
+      ///   - limit: How many may hold it.
+      ///   - isHeld: By the one that is waited for. Otherwise that one is before this in the line.
+      case key(ExclusivityKey, limit: Int, isHeld: Bool)
     }
 
     let node: Int
@@ -40,6 +42,8 @@ struct StallNode {
     case condition(String)
     case executing
     case backingOff(before: String, remaining: Duration)
+    /// Too many have begun under the key.
+    case throttled(ExclusivityKey)
     /// It is about to be started.
     case starting(StallPlace?)
     case ending

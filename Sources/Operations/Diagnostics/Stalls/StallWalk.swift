@@ -173,11 +173,7 @@ struct StallWalk {
     // A cancelled operation waits for nothing but a slot, in which it finishes.
     if !operation.isCancelled {
       for dependency in operation.unfinishedDependencies {
-        if let gate = dependency as? ExclusivityGate {
-          if gate.request.map({ waitForKeys(node, $0) }) ?? 0 == 0 { nodes[node].obstacle = .starting(nil) }
-        } else {
-          wait(node, for: end(of: dependency), .dependency)
-        }
+        wait(node, for: end(of: dependency), .dependency)
       }
       if let own = operation as? AsyncOperation {
         if nodes[node].waits.isEmpty { _ = waitForKeys(node, own) }
@@ -191,16 +187,20 @@ struct StallWalk {
   }
 
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Int {
-    guard let request = operation.core.withLock({ $0.extras?.admission }) as? ExclusivityRequest else { return 0 }
+    guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return 0 }
     return waitForKeys(node, request)
   }
 
-  private mutating func waitForKeys(_ node: Int, _ request: ExclusivityRequest) -> Int {
+  private mutating func waitForKeys(_ node: Int, _ request: KeyRequest) -> Int {
     var count = 0
-    for predecessor in request.predecessors {
-      guard let operation = predecessor.request?.operation else { continue }
-      wait(node, for: end(of: operation), .key(predecessor.key, isHeld: predecessor.isHolding))
+    for obstacle in request.obstacles {
+      guard let operation = obstacle.operation else { continue }
+      wait(node, for: end(of: operation), .key(obstacle.key, limit: obstacle.limit, isHeld: obstacle.isHeld))
       count += 1
+    }
+    if count == 0, let key = request.throttledKey {
+      nodes[node].obstacle = .throttled(key)
+      count = 1
     }
     return count
   }

@@ -142,11 +142,13 @@ struct StallWords {
     case .member where findings.nodes[node].operation is GroupOperation: "waits for its member \(other)"
     case .member: "waits for \(other) inside it"
     case .beginning: "cannot begin before its group \(other)"
-    case .key(let key, isHeld: true): "waits for the key \(key.quoted), held by \(other)"
-    case .key(let key, isHeld: false): "waits for the key \(key.quoted) behind \(other)"
+    case .key(let key, let limit, isHeld: true): "waits for the key \(key.quoted)\(limited(limit)), held by \(other)"
+    case .key(let key, _, isHeld: false): "waits for the key \(key.quoted) behind \(other)"
     case .dependency, .slot, .slotHolder: "waits for \(other)"
     }
   }
+
+  private func limited(_ limit: Int) -> String { limit == 1 || limit == .max ? "" : " (limit \(limit))" }
 
   private func phrase(forSlots slots: StallNode) -> String {
     let place = slots.place?.description ?? "its queue"

@@ -178,11 +178,11 @@ struct RetryOperationTests {
     let inner = GroupOperation {}
     let held = HeldOperation()
     held ==> inner
-    inner.addOperation(wanting, exclusive: "key", in: domain)
+    inner.addOperation(wanting.exclusive("key", in: domain))
     let group = GroupOperation {}
     group.clock = clock
     group.maxConcurrentOperationCount = 1
-    group.addOperation(retry, exclusive: "key", in: domain)
+    group.addOperation(retry.exclusive("key", in: domain))
     group.addOperation(inner)
     queue.addOperations([held, group])
     await clock.waitForSleepers(1)
@@ -204,7 +204,7 @@ struct RetryOperationTests {
     let group = GroupOperation {}
     group.clock = clock
     group.maxConcurrentOperationCount = 1
-    group.addOperation(retry, exclusive: "key", in: domain)
+    group.addOperation(retry.exclusive("key", in: domain))
     group.addOperation(after)
     queue.addOperations([held, group])
     await clock.waitForSleepers(1)

@@ -203,7 +203,7 @@ struct OrderTests {
     let end = await scheduler.held()
     let domain = ExclusivityDomain()
     note("1")
-    scheduler.queue.addOperation(NoteOperation("exclusive", journal), exclusive: "key", in: domain)
+    scheduler.queue.addOperation(NoteOperation("exclusive", journal).exclusive("key", in: domain))
     note("2")
     scheduler.queue.addGraph(endingIn: NoteOperation("graph", journal))
     note("3")
