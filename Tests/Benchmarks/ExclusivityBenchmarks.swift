@@ -112,21 +112,16 @@ enum ExclusivityBenchmarks {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
         let holder = GroupOperation().exclusive("held", in: domain)
+        let waiters = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("held", in: domain) }
+        let members = (0..<count).map {
+          Workload.asyncBlock(lifetime($0)).exclusive(ExclusivityKey("\($0)"), in: domain)
+        }
         let first = AsyncBlockOperation { operation in
+          queue.addOperation(GroupOperation(waiters))
           while domain.waiting(for: "held").count < 2 { Thread.sleep(forTimeInterval: 0.0001) }
-          for index in 0..<count {
-            holder.addOperation(
-              Workload.asyncBlock(lifetime(index)).exclusive(ExclusivityKey("\(index)"), in: domain)
-            )
-          }
+          for member in members { holder.addOperation(member) }
           operation.finish()
         }
-        first.addObserver(
-          OperationObserver(didStart: { _ in
-            let waiters = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("held", in: domain) }
-            queue.addOperation(GroupOperation(waiters))
-          })
-        )
         holder.addOperation(first)
         queue.addOperation(holder)
       }
