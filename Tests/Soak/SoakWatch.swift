@@ -11,6 +11,8 @@ final class SoakWatch: Sendable {
   private struct Holder {
     let index: Int
     let operation: Operation
+    /// The groups around it that hold the same key.
+    var around: [Operation] = []
   }
 
   private let plan: SoakPlan
@@ -55,14 +57,18 @@ final class SoakWatch: Sendable {
     let others = holders.withLock { holders in
       var others: [Holder] = []
       for key in item.keys.map({ Key(name: $0, domain: item.domain) }) {
-        others += holders[key, default: []]
-        holders[key, default: []].append(Holder(index: index, operation: operation))
+        let present = holders[key, default: []]
+        others += present
+        let around = present.filter { outer.contains($0.index) }.map(\.operation)
+        holders[key, default: []].append(Holder(index: index, operation: operation, around: around))
       }
       return others
     }
     for other in others where !outer.contains(other.index) && !plan.outer(of: other.index).contains(index) {
-      // In this order: then both were executing when the first was asked. One that has timed out may go on without key.
-      if !other.operation.isFinished, isHolding(other), !operation.isFinished {
+      // In this order: then both were executing when the first was checked. A group that has timed out releases its
+      // keys while its members drain.
+      let isDraining = other.around.contains(where: \.isFinished)
+      if !other.operation.isFinished, isHolding(other), !isDraining, !operation.isFinished {
         log.report("\(index) and \(other.index) executed at once, both under \(item.keys) of domain \(item.domain)")
       }
     }

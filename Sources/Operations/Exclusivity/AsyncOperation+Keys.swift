@@ -110,18 +110,18 @@ extension AsyncOperation {
   private func request(_ claims: [KeyRequest.Claim]) -> Self {
     if claims.isEmpty { return self }
     let new = KeyRequest(of: self)
-    let isEnqueued = core.withLock { core in
-      guard case .none = core.place, core.lifecycle.phase == .pending else { return true }
+    let obstacle = core.withLock { core -> String? in
+      guard core.lifecycle.phase == .pending else { return "has been started already" }
+      guard case .none = core.place else { return "has been added to a queue or a group already" }
       let extras = core.makeExtras()
       let request = extras.permit as? KeyRequest ?? new
       extras.permit = request
       for claim in claims { request.add(claim) }
-      return false
+      return nil
     }
-    if isEnqueued {
+    if let obstacle {
       misuse(
-        "\(quotedName) cannot be given the key \(claims[0].key.quoted): adding keys after the operation was enqueued has no "
-          + "effect. Add keys before the operation is added to a queue or a group."
+        "\(quotedName) \(obstacle) and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new one."
       )
     }
     return self

@@ -286,6 +286,7 @@ extension SharedDomainSnippets {
       let (first, second) = (Held().named("first"), AsyncOperation().named("second"))
       queue.addOperation(first.exclusive(.alert))
       queue.addOperation(second.exclusive(.alert))
+      await first.begun.opened()
 
       print(ExclusivityDomain.shared.holders(of: .alert), ExclusivityDomain.shared.waiting(for: .alert))
 

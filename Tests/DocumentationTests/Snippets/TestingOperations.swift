@@ -173,6 +173,7 @@ struct TestingOperationsSnippets {
     let domain = ExclusivityDomain()
     queue.addOperation(held.exclusive("account", in: domain))
     queue.addOperation(second.exclusive("account", in: domain))
+    await held.begun.opened()
     #expect(domain.holders(of: "account") == ["held"])
     #expect(domain.waiting(for: "account") == ["second"])
 

@@ -56,11 +56,11 @@ struct HostileNameTests {
     let (domain, key) = (ExclusivityDomain(), ExclusivityKey(name))
     let (queue, holder) = (OperationQueue(), HeldOperation().named(name))
     queue.addOperation(holder.exclusive(key, key, in: domain))
+    await holder.begun.opened()
     let dropped = AsyncOperation().named(name)
     queue.addOperation(dropped.exclusive([key], policy: .drop, in: domain))
     let message = try #require(dropped.errors.first as? OperationError).message
     #expect(message.contains("has the key “\(name)”") && domain.holders(of: key) == [spoken(name, "HeldOperation")])
-    await holder.begun.opened()
     holder.gate.open()
     await queue.finished()
   }
