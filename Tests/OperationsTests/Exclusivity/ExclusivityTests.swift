@@ -426,7 +426,7 @@ struct ExclusivityTests {
       "“x” cannot be limited to 0 operations under the key “k”. Set a limit of 1 or more.",
       "“x” cannot be throttled to 0 starts under the key “k”. Set a count of 1 or more.",
       "Set an interval that is longer than zero.", "Set an interval that is longer than zero.",
-      "adding keys after the operation was enqueued", "adding keys after the operation was enqueued",
+      "cannot be given the key “k”. Add the keys before", "cannot be given the key “k”. Add the keys before",
     ]
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       [number = number as Int] in
