@@ -1,10 +1,10 @@
 import Foundation
 
 extension AsyncOperation {
-  /// Requests the operation's permit, if it needs one, when everything else it waits for has finished. To be called
-  /// before the operation is enqueued. One that has been cancelled does not execute, and needs none.
+  /// Makes the operation wait for its permit, if it needs one, after its dependencies. Must be called before the operation is
+  /// enqueued. A cancelled operation does not execute, so it needs no permit.
   ///
-  /// - Returns: Whether the operation is to be enqueued. Otherwise it has been turned away at once.
+  /// - Returns: Whether the operation must be enqueued. Otherwise it was refused, as under the policy `.drop`.
   func requestPermit() -> Bool {
     let (gate, action) = core.withLock { core -> (Operation?, DependencyLedger.CountAction) in
       guard core.extras?.permit != nil, !core.lifecycle.isCancelled else { return (nil, .ignore) }
@@ -19,11 +19,11 @@ extension AsyncOperation {
   func askForPermit() {
     guard let permit = core.withLock({ $0.extras?.permit }) else { return }
     if permit.request() { return grantPermit() }
-    // A dependency that came before the permit was requested could not take it back.
+    // A dependency added before the request was sent could not withdraw it.
     if core.withLock({ $0.ledger.permit == .requested && $0.ledger.remaining > 1 }) { postponePermit() }
   }
 
-  /// The operation may begin: it becomes ready, in its queue or in its group.
+  /// Makes the operation ready in its queue or group, because its permit was granted.
   func permitIsGranted() {
     let (supervisor, trace) = core.withLock { core in
       (core.ledger.permit == .notNeeded && core.ledger.isSatisfied ? core.takeReadiness() : nil, core.trace)
@@ -35,7 +35,7 @@ extension AsyncOperation {
 
   private func grantPermit() { changeCount { $0.grantPermit() } }
 
-  /// The operation waits for something again: it requests its permit when that has finished.
+  /// Withdraws the request for the permit, because the operation has a new dependency. It is repeated when that has finished.
   func postponePermit() {
     let permit = core.withLock { $0.extras?.permit }
     if permit?.withdraw() == true { changeCount { $0.postponePermit() } }

@@ -39,7 +39,7 @@ extension AsyncOperation {
 
   /// Prepares the operation on the thread that started it.
   func prepare() {
-    guard let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isInHand: true) else {
+    guard let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isStarted: true) else {
       return prepareInputs()
     }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }

@@ -1,33 +1,31 @@
-/// What an operation needs, besides the end of its dependencies, to execute: what mutual exclusion is to the layers
-/// below it.
+/// The permission that an operation needs to execute once its dependencies have finished.
 ///
-/// The calls come without a lock held, on the thread where it happened.
+/// The base class grants it at once. Mutual exclusion, a higher layer, overrides it. All calls are made without a lock held.
 class StartPermit: @unchecked Sendable {
-  /// The operation, which is in a queue, has nothing else to wait for.
+  /// Requests the permit for an operation in a queue whose dependencies have finished.
   ///
-  /// - Returns: Whether it may become ready now. Otherwise ``AsyncOperation/permitIsGranted()`` is called later.
+  /// - Returns: Whether the operation can become ready. Otherwise ``AsyncOperation/permitIsGranted()`` is called later.
   func request() -> Bool { true }
 
-  /// The operation waits for something else again, and will request the permit later.
+  /// Withdraws the request, because the operation has a new unfinished dependency. It requests the permit again later.
   ///
-  /// - Returns: Whether it has left the wait queue. It has not if the permit has been granted.
+  /// - Returns: Whether the request was withdrawn. It is not if the permit has been granted.
   func withdraw() -> Bool { false }
 
-  /// The operation is about to begin.
+  /// Acquires what the operation needs, just before it executes.
   ///
-  /// - Parameter isInHand: The operation has been started. Otherwise a group looks whether it can start it.
-  /// - Returns: Whether it may. Otherwise it waits, on no thread: for ``whenGranted(_:)`` if it has been started, for
-  ///   ``AsyncOperation/permitIsGranted()`` if it has not.
-  func acquire(isInHand: Bool) -> Bool { true }
+  /// - Parameter isStarted: Whether the operation has been started. Otherwise a group is about to start it.
+  /// - Returns: Whether the operation can execute. Otherwise it waits without a thread: a started operation for
+  ///   ``whenGranted(_:)``, another one for ``AsyncOperation/permitIsGranted()``.
+  func acquire(isStarted: Bool) -> Bool { true }
 
-  /// Calls `resumption`, now or later, unless the operation ends before.
+  /// Calls `resumption` when a started operation has acquired what it needs, unless the operation ends before.
   func whenGranted(_ resumption: @escaping @Sendable () -> Void) {}
 
   func operationWasCancelled() {}
 
-  /// The operation has finished, in whatever way.
   func operationDidFinish() {}
 
-  /// What the operation waits for, for a sentence about it.
+  /// What the operation waits for, as part of a message.
   var goal: String { "its permit" }
 }

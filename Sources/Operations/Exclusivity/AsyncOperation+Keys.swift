@@ -1,28 +1,29 @@
 import Foundation
 
 extension AsyncOperation {
-  /// Lets the operation execute only while no other operation holds one of these keys.
+  /// Makes the operation exclude all other holders of these keys.
   ///
   /// ```swift
   /// queue.addOperation(alert.exclusive("alert"))
   /// queue.addOperation(transfer.exclusive("account 1", "account 2"))
   /// ```
   ///
-  /// The operation acquires its keys when everything it waits for has finished and its queue or group can run it. While
-  /// it waits it uses no thread and no slot. It holds the keys until it has finished, in whatever way. Several calls add
-  /// up: all keys are acquired together or none is held, in several domains as well. A key that is named twice counts
-  /// once, with the smallest limit.
+  /// The operation acquires its keys when all of its dependencies have finished and its queue or group can run it. While it
+  /// waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or timed out.
   ///
-  /// An operation that is added as a Foundation `Operation`, by its static type, requests its keys when it is started,
-  /// and holds its slot meanwhile.
+  /// Several calls add up. The operation acquires all of its keys together and holds none before, across all domains. A key
+  /// named twice counts once, with the smaller limit.
+  ///
+  /// An operation that is added by its static type `Operation` requests its keys when it is started, and occupies its slot
+  /// while it waits.
   ///
   /// - Parameters:
-  ///   - keys: What the operation holds. Without any nothing changes.
-  ///   - policy: What happens if one of these keys is held, or waited for, when the operation requests it.
-  ///   - domain: Where the keys mean something.
-  /// - Precondition: The operation has not been added to a queue or a group, and not been started.
-  /// - Important: A running operation must not wait for an operation that needs a key it holds, other than a member of
-  ///   its own; see <doc:MutualExclusion>.
+  ///   - keys: The keys. An empty list changes nothing.
+  ///   - policy: What happens if one of these keys is held or waited for when the operation requests it.
+  ///   - domain: The domain of the keys.
+  /// - Precondition: The operation has not been added to a queue or a group, and has not been started.
+  /// - Important: A running operation must never wait for an operation that needs a key it holds, except for its own
+  ///   members. See <doc:MutualExclusion>.
   @discardableResult
   public final func exclusive(
     _ keys: ExclusivityKey...,
@@ -32,7 +33,7 @@ extension AsyncOperation {
     exclusive(keys, policy: policy, in: domain)
   }
 
-  /// The same for keys that are only known when the program runs.
+  /// Makes the operation exclude all other holders of the keys in a list.
   @discardableResult
   public final func exclusive(
     _ keys: [ExclusivityKey],
@@ -42,27 +43,26 @@ extension AsyncOperation {
     request(keys.map { KeyRequest.Claim(domain: domain, key: $0, limit: 1, policy: policy) })
   }
 
-  /// Lets the operation execute beside others that share the key, but not beside one that holds it exclusively.
+  /// Lets the operation execute beside others that share the key, but never beside an exclusive holder.
   ///
   /// ```swift
   /// queue.addOperation(read.shared("database"))  // beside other reads
   /// queue.addOperation(write.exclusive("database"))  // alone
   /// ```
   ///
-  /// An operation that waits for the key exclusively is not passed by later ones that share it.
+  /// Later operations that share the key do not pass an exclusive one that waits for it.
   @discardableResult
   public final func shared(_ key: ExclusivityKey, in domain: ExclusivityDomain = .shared) -> Self {
     request([KeyRequest.Claim(domain: domain, key: key)])
   }
 
-  /// Lets the operation execute only while no more than `limit` operations hold the key, itself included, in all queues
-  /// and groups.
+  /// Lets at most `limit` operations hold the key at once, in all queues and groups.
   ///
   /// ```swift
   /// for url in urls { queue.addOperation(Download(url).limited("host \(url.host()!)", to: 4)) }
   /// ```
   ///
-  /// Among operations with different limits the smallest counts.
+  /// The smallest limit among the holders counts.
   ///
   /// - Precondition: The limit is 1 or greater.
   @discardableResult
@@ -75,15 +75,15 @@ extension AsyncOperation {
     return request([KeyRequest.Claim(domain: domain, key: key, limit: limit)])
   }
 
-  /// Lets at most `count` operations that are throttled under the key begin within any `interval`.
+  /// Lets at most `count` operations start under the key within any `interval`.
   ///
   /// ```swift
   /// queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
   /// ```
   ///
-  /// The interval is half open: a beginning at time t counts until t + `interval`, exclusively. It is measured on the
-  /// operation's ``clock``. An operation begins when it acquires its keys, before its conditions are evaluated. As a
-  /// holder it shares the key.
+  /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the operation's
+  /// ``clock``. An operation starts when it acquires its keys, before its conditions are evaluated. Operations that are only
+  /// throttled share the key.
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.
   @discardableResult

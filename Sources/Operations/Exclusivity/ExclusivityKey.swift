@@ -1,8 +1,8 @@
-/// What operations exclude each other by: a name, or a type.
+/// A key by which operations exclude each other: a name or a type.
 ///
 /// ```swift
 /// extension ExclusivityKey {
-///   static let camera: Self = "camera"        // spelt once
+///   static let camera: Self = "camera"        // spelled once
 /// }
 ///
 /// queue.addOperation(scan.exclusive(.camera))
@@ -10,7 +10,7 @@
 /// queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
 /// ```
 ///
-/// A type is a key that no other module can happen to choose, too. It is another key than the one of its name.
+/// A type is a key that no other module can choose by accident. It differs from the key with the type's name.
 public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
   private enum Identity: Hashable {
     case name(String)
@@ -19,15 +19,15 @@ public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolati
 
   private let identity: Identity
 
-  /// A key by name. Two of the same name are one.
+  /// Creates a key from a name. Keys with the same name are equal.
   public init(_ name: String) { identity = .name(name) }
 
-  /// A key by type, which is never the same as one by name.
+  /// Creates a key from a type. It never equals a key made from a name.
   public init<T>(_ type: T.Type) { identity = .type(ObjectIdentifier(type), name: String(describing: type)) }
 
   public init(stringLiteral name: String) { self.init(name) }
 
-  /// The name, or the type's.
+  /// The name of the key, or of its type.
   public var description: String {
     switch identity {
     case .name(let name), .type(_, let name): name

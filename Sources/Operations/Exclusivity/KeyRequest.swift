@@ -1,9 +1,10 @@
 import Foundation
 
-/// The keys that an operation holds while it executes, and how far it has come with them.
+/// An operation's request for its keys.
 ///
-/// It belongs to the operation and goes with it, and so does what it holds.
+/// The operation owns its request. A request that is released gives back what it holds.
 final class KeyRequest: StartPermit, @unchecked Sendable {
+  /// One key that the operation needs.
   struct Claim {
     let domain: ExclusivityDomain
     let key: ExclusivityKey
@@ -14,161 +15,152 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   private enum Phase {
     case idle
-    case standing(KeyRing.Table.Ticket)
-    /// The operation has finished, or does not execute.
+    case entered(KeyRegistry.Table.Ticket)
+    /// The operation has finished, or will not execute.
     case over
   }
 
-  enum Answer {
-    case granted
-    case waits
-    case refused
-  }
-
   private(set) weak var operation: AsyncOperation?
-  /// Each key once. Changed under the lock of the operation, and never again when that has been added somewhere.
+  /// The claims, one for each key. Guarded by the operation's lock, and constant once the operation has been added.
   private(set) var claims: [Claim] = []
 
-  // Guarded by the lock of the table.
+  // Guarded by the lock of the registry.
   private var phase = Phase.idle
-  /// How the operation goes on that has been started, and waits for its keys.
+  /// Continues an operation that has been started without its keys.
   private var resumption: (@Sendable () -> Void)?
-  /// The start that the timer is about.
-  private var delaySerial: Int?
   private var timer: ClockTimer?
+  /// The start whose window ``timer`` waits for.
+  private var delaySerial: Int?
 
   init(of operation: AsyncOperation) { self.operation = operation }
 
-  deinit { leave() }
+  deinit {
+    if case .entered = phase { leave() }
+  }
 
-  /// A key that is named twice counts once.
+  /// Adds a claim. A key that is claimed twice counts once, with the smaller limit and the stronger policy.
   func add(_ claim: Claim) {
     guard let index = claims.firstIndex(where: { $0.domain === claim.domain && $0.key == claim.key }) else {
       return claims.append(claim)
     }
     claims[index].limit = min(claims[index].limit, claim.limit)
     claims[index].throttles += claim.throttles
-    if claim.policy.rank > claims[index].policy.rank { claims[index].policy = claim.policy }
+    if claim.policy.strength > claims[index].policy.strength { claims[index].policy = claim.policy }
   }
 
   override var goal: String { (claims.count == 1 ? "the key " : "the keys ") + claims.map(\.key).quoted }
 
   // MARK: Requesting
 
-  override func request() -> Bool { ask(isInHand: false, begins: false) == .granted }
+  /// What the operation does after the lock has been released.
+  private struct Answer {
+    var isGranted = false
+    var startTime: StartTime?
+    var replaced: [KeyRegistry.WeakRequest] = []
+    var taken: (key: ExclusivityKey, by: KeyRegistry.WeakRequest?)?
+  }
 
-  override func acquire(isInHand: Bool) -> Bool { ask(isInHand: isInHand, begins: true) == .granted }
+  override func request() -> Bool { request(isStarted: false, startsNow: false) }
 
-  /// - Parameters:
-  ///   - isInHand: The operation has been started, and waits in its slot if it has to.
-  ///   - begins: It is about to execute.
-  private func ask(isInHand: Bool, begins: Bool) -> Answer {
-    guard let operation else { return .refused }
-    let isNew = KeyRing.look { _ in if case .idle = phase { true } else { false } }
-    let outer = isNew ? requestsAround(operation) : []
-    if isNew, claims.contains(where: { $0.policy == .drop }) { releaseFinished(outer) }
-    let home = isInHand ? nil : operation.core.withLock { $0.home }
-    var replaced: [KeyRing.WeakRequest] = []
-    var taken: (key: ExclusivityKey, by: KeyRing.WeakRequest?)?
-    let (answer, start) = KeyRing.change { table, effects -> (Answer, StartTime?) in
+  override func acquire(isStarted: Bool) -> Bool { request(isStarted: isStarted, startsNow: true) }
+
+  private func request(isStarted: Bool, startsNow: Bool) -> Bool {
+    guard let operation else { return false }
+    let enclosing = enclosingRequests(of: operation)
+    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
+    let host = isStarted ? nil : operation.core.withLock { $0.host }
+    let answer = KeyRegistry.change { table, effects -> Answer in
       switch phase {
-      case .over: return (.refused, nil)
-      case .standing(let ticket):
-        guard begins else { return (.waits, nil) }
-        let isHolding = table.arrive(ticket, waits: isInHand, &effects)
-        return (isHolding ? .granted : .waits, isHolding ? table.startTime(of: ticket) : nil)
-      case .idle:
-        let tickets = outer.compactMap(\.ticket)
-        let demands = claims.map { claim in
-          KeyRing.Table.Demand(
-            place: table.place(of: claim.key, in: claim.domain, inside: tickets),
-            limit: claim.limit,
-            throttles: claim.throttles
-          )
-        }
-        for (claim, demand) in zip(claims, demands) where claim.policy == .drop {
-          guard let other = table.first(at: demand.place) else { continue }
-          phase = .over
-          taken = (claim.key, table.entries[other]?.claimant)
-          return (.refused, nil)
-        }
-        let places = zip(claims, demands).filter { $0.0.policy == .replace }.map(\.1.place)
-        if !places.isEmpty {
-          replaced = table.tickets(at: places).reversed().compactMap { table.entries[$0]?.claimant }
-        }
-        let applicant = KeyRing.Table.Applicant(
-          claimant: KeyRing.WeakRequest(request: self),
-          demands: demands,
-          outer: tickets,
-          home: home
-        )
-        let ticket = table.join(applicant, &effects)
-        phase = .standing(ticket)
-        switch table.entries[ticket]?.state {
-        case .holding: return (.granted, table.startTime(of: ticket))
-        case .called where begins:
-          _ = table.arrive(ticket, waits: isInHand, &effects)
-          return (.granted, table.startTime(of: ticket))
-        case .called: return (.granted, nil)
-        case .waiting, .late, nil: return (.waits, nil)
-        }
+      case .over: return Answer()
+      case .entered(let ticket):
+        let isGranted = startsNow && table.start(ticket, waits: isStarted, &effects)
+        return Answer(isGranted: isGranted, startTime: isGranted ? table.startTime(of: ticket) : nil)
+      case .idle: return enter(&table, &effects, inside: enclosing.compactMap(\.ticket), host, startsNow: startsNow)
       }
     }
-    if let start { start.note(on: operation.clock) }
-    for other in replaced { other.request?.operation?.cancel() }
-    if let taken {
-      operation.cancel(with: OperationError.excluded(operation, from: taken.key, by: taken.by?.request?.operation))
+    answer.startTime?.set(on: operation.clock)
+    for other in answer.replaced { other.request?.operation?.cancel() }
+    if let (key, holder) = answer.taken {
+      operation.cancel(with: OperationError.excluded(operation, from: key, by: holder?.request?.operation))
     }
+    return answer.isGranted
+  }
+
+  private func enter(
+    _ table: inout KeyRegistry.Table,
+    _ effects: inout KeyRegistry.Table.Effects,
+    inside enclosing: [KeyRegistry.Table.Ticket],
+    _ host: ObjectIdentifier?,
+    startsNow: Bool
+  ) -> Answer {
+    let demands = claims.map { claim in
+      let queue = table.queueID(of: claim.key, in: claim.domain, inside: enclosing)
+      return KeyRegistry.Table.Demand(queue: queue, limit: claim.limit, throttles: claim.throttles)
+    }
+    for (claim, demand) in zip(claims, demands) where claim.policy == .drop {
+      guard let other = table.first(in: demand.queue) else { continue }
+      phase = .over
+      return Answer(taken: (claim.key, table.entries[other]?.claimant))
+    }
+    var answer = Answer()
+    let replacing = zip(claims, demands).filter { $0.0.policy == .replace }.map(\.1.queue)
+    if !replacing.isEmpty {
+      answer.replaced = table.tickets(in: replacing).reversed().compactMap { table.entries[$0]?.claimant }
+    }
+    let claimant = KeyRegistry.WeakRequest(self)
+    let applicant = KeyRegistry.Table.Applicant(claimant: claimant, demands: demands, enclosing: enclosing, host: host)
+    let ticket = table.enter(applicant, &effects)
+    phase = .entered(ticket)
+    let state = table.entries[ticket]?.state
+    if state == .permitted, startsNow { _ = table.start(ticket, waits: host == nil, &effects) }
+    answer.isGranted = state == .holding || state == .permitted
+    if startsNow || state == .holding { answer.startTime = table.startTime(of: ticket) }
     return answer
   }
 
-  /// The requests of the operations around it, from the innermost outwards.
-  private func requestsAround(_ operation: AsyncOperation) -> [KeyRequest] {
+  /// The requests of the enclosing groups, innermost first.
+  private func enclosingRequests(of operation: AsyncOperation) -> [KeyRequest] {
     var requests: [KeyRequest] = []
     var next = operation.core.withLock { $0.supervisor }?.supervisedGroup
-    while let outer = next {
-      let (permit, supervisor) = outer.core.withLock { ($0.extras?.permit, $0.supervisor) }
+    while let group = next {
+      let (permit, supervisor) = group.core.withLock { ($0.extras?.permit, $0.supervisor) }
       if let request = permit as? KeyRequest { requests.append(request) }
       next = supervisor?.supervisedGroup
     }
     return requests
   }
 
-  /// Lets holders of its keys go that have finished, and have not come to say so because their observers are being told.
-  private func releaseFinished(_ outer: [KeyRequest]) {
-    let holders = KeyRing.look { table in
-      let tickets = outer.compactMap(\.ticket)
-      return claims.flatMap { table.holders(at: table.place(of: $0.key, in: $0.domain, inside: tickets)) }
+  /// Releases the keys of holders that have finished but are still notifying their observers.
+  private func releaseFinishedHolders(inside enclosing: [KeyRequest]) {
+    let holders = KeyRegistry.read { table in
+      let tickets = enclosing.compactMap(\.ticket)
+      return claims.flatMap { table.holders(in: table.queueID(of: $0.key, in: $0.domain, inside: tickets)) }
         .compactMap { table.entries[$0]?.claimant }
     }
-    for holder in holders { holder.request?.leaveIfFinished() }
+    for case let request? in holders.map(\.request) where request.operation?.isFinished == true { request.leave() }
   }
 
-  func leaveIfFinished() {
-    if operation?.isFinished == true { leave() }
+  /// Read under the lock of the registry.
+  private var ticket: KeyRegistry.Table.Ticket? {
+    if case .entered(let ticket) = phase { ticket } else { nil }
   }
 
-  /// Under the lock of the table.
-  fileprivate var ticket: KeyRing.Table.Ticket? {
-    if case .standing(let ticket) = phase { ticket } else { nil }
-  }
+  // MARK: Proceeding
 
-  // MARK: Going on
-
-  /// Its turn has come.
-  func goes(isCalled: Bool) {
+  /// Continues the operation, which has been granted its keys or the permit to start.
+  func proceed(isPermit: Bool) {
     guard let operation else { return }
-    if isCalled { return operation.permitIsGranted() }
-    let (resumption, start) = KeyRing.look { table in
+    if isPermit { return operation.permitIsGranted() }
+    let (resumption, startTime) = KeyRegistry.read { table in
       defer { self.resumption = nil }
       return (self.resumption, ticket.flatMap { table.startTime(of: $0) })
     }
-    start?.note(on: operation.clock)
+    startTime?.set(on: operation.clock)
     resumption?()
   }
 
   override func whenGranted(_ resumption: @escaping @Sendable () -> Void) {
-    let isGranted = KeyRing.look { table in
+    let isGranted = KeyRegistry.read { table in
       if ticket.flatMap({ table.entries[$0]?.state }) == .holding { return true }
       self.resumption = resumption
       return false
@@ -176,13 +168,13 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     if isGranted { resumption() }
   }
 
-  /// Waits until the start has left the window.
-  func wait(for delay: KeyRing.Table.Delay) {
+  /// Waits until the start of a delay has left its window.
+  func wait(for delay: KeyRegistry.Table.Delay) {
     guard let operation else { return }
     let interval = delay.window.throttle.interval
     let rest = delay.start.time.elapsed.map { interval - $0 } ?? interval
-    if rest <= .zero { return KeyRing.change { $0.verify(delay, &$1) } }
-    let isNew = KeyRing.look { _ in
+    if rest <= .zero { return KeyRegistry.change { $0.endDelay(delay, &$1) } }
+    let isNew = KeyRegistry.read { _ in
       if delaySerial == delay.start.serial { return false }
       delaySerial = delay.start.serial
       return true
@@ -190,27 +182,26 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     guard isNew else { return }
     let timer = ClockTimer.start(after: rest, on: operation.clock) { [weak self] in
       guard let self else { return }
-      KeyRing.look { _ in delaySerial = nil }
+      KeyRegistry.read { _ in delaySerial = nil }
       wait(for: delay)
     }
-    let superfluous = KeyRing.look { _ in
+    let superfluous = KeyRegistry.read { _ in
       defer { if ticket != nil { self.timer = timer } }
       return ticket == nil ? timer : self.timer
     }
     superfluous?.cancel()
   }
 
-  func refuse(_ refusal: KeyRing.Table.Refusal) {
+  func refuse(_ refusal: KeyRegistry.Table.Refusal) {
     guard let operation else { return }
-    operation.cancel(
-      with: OperationError.deadlock(of: operation, wanting: refusal.key, of: refusal.holder?.request?.operation)
-    )
+    let holder = refusal.holder?.request?.operation
+    operation.cancel(with: OperationError.deadlock(of: operation, waitingFor: refusal.key, heldBy: holder))
   }
 
-  // MARK: Leaving
+  // MARK: Releasing
 
   override func withdraw() -> Bool {
-    KeyRing.change { table, effects in
+    KeyRegistry.change { table, effects in
       guard let ticket, table.entries[ticket]?.state == .waiting else { return false }
       phase = .idle
       table.leave(ticket, &effects)
@@ -218,29 +209,18 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     }
   }
 
-  override func operationWasCancelled() {
-    KeyRing.change { table, effects in
-      if let ticket, table.entries[ticket]?.state == .holding { return }
-      leave(&table, &effects)
-    }
-    stopTimer()
-  }
+  override func operationWasCancelled() { leave(unlessHolding: true) }
 
   override func operationDidFinish() { leave() }
 
-  func leave() {
-    KeyRing.change { leave(&$0, &$1) }
-    stopTimer()
-  }
-
-  private func leave(_ table: inout KeyRing.Table, _ effects: inout KeyRing.Table.Effects) {
-    let old = ticket
-    phase = .over
-    if let old { table.leave(old, &effects) }
-  }
-
-  private func stopTimer() {
-    let (timer, resumption) = KeyRing.look { _ in
+  private func leave(unlessHolding: Bool = false) {
+    let (timer, resumption) = KeyRegistry.change { table, effects in
+      let isHolding = unlessHolding && ticket.flatMap { table.entries[$0]?.state } == .holding
+      if !isHolding {
+        let old = ticket
+        phase = .over
+        if let old { table.leave(old, &effects) }
+      }
       defer { (self.timer, self.resumption) = (nil, nil) }
       return (self.timer, self.resumption)
     }
@@ -248,43 +228,44 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     withExtendedLifetime(resumption) {}
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
+  /// An operation that keeps this one from a key.
   struct Obstacle {
     let key: ExclusivityKey
     let limit: Int
     let operation: AsyncOperation?
-    /// Otherwise that one stands before this one.
-    let isHeld: Bool
+    /// Otherwise the operation is before this one in the wait queue.
+    let isHolder: Bool
   }
 
-  /// A key for whose window it waits.
+  /// The operations that this one waits for. Empty if it holds its keys or has not requested them.
+  var obstacles: [Obstacle] {
+    let found = KeyRegistry.read { table in
+      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0, table.entries[$0.ticket]?.claimant) }
+    }
+    return found.map { obstacle, claimant in
+      Obstacle(
+        key: obstacle.key,
+        limit: obstacle.limit,
+        operation: claimant?.request?.operation,
+        isHolder: obstacle.isHolder
+      )
+    }
+  }
+
+  /// The throttled key whose window the operation waits for.
   var throttledKey: ExclusivityKey? {
-    KeyRing.look { table in
+    KeyRegistry.read { table in
       guard delaySerial != nil, let ticket, table.entries[ticket]?.state == .waiting else { return nil }
       return claims.first { !$0.throttles.isEmpty }?.key
-    }
-  }
-
-  /// What it waits for. Empty if it holds its keys, or has not requested them.
-  var obstacles: [Obstacle] {
-    let found = KeyRing.look { table in
-      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0, table.entries[$0.other]?.claimant) }
-    }
-    return found.map { obstacle, other in
-      Obstacle(
-        key: obstacle.place.key,
-        limit: obstacle.limit,
-        operation: other?.request?.operation,
-        isHeld: obstacle.isHeld
-      )
     }
   }
 }
 
 extension ExclusivityPolicy {
-  /// Of two policies for one key the greater counts.
-  fileprivate var rank: Int {
+  /// Decides between two policies for one key.
+  fileprivate var strength: Int {
     switch self {
     case .wait: 0
     case .replace: 1
@@ -294,29 +275,29 @@ extension ExclusivityPolicy {
 }
 
 extension OperationCore {
-  /// What starts the operation.
-  fileprivate var home: ObjectIdentifier? {
+  /// The queue or group that starts the operation.
+  fileprivate var host: ObjectIdentifier? {
     if let supervisor { return ObjectIdentifier(supervisor) }
     return queue.map { ObjectIdentifier($0) }
   }
 }
 
 extension OperationError {
-  /// The error of an operation that does not wait for a key.
+  /// The error of an operation with the policy `.drop` whose key is taken.
   static func excluded(_ operation: Operation, from key: ExclusivityKey, by other: Operation?) -> OperationError {
-    OperationError(
-      .excluded,
-      "\(operation.quotedName) did not run because \(other?.quotedName ?? "another operation") has the key \(key.quoted)."
-    )
+    let other = other?.quotedName ?? "another operation"
+    return OperationError(.excluded, "\(operation.quotedName) did not run because \(other) has the key \(key.quoted).")
   }
 
-  /// The error of an operation that would wait for ever.
-  static func deadlock(of operation: Operation, wanting key: ExclusivityKey, of holder: Operation?) -> OperationError {
-    let holder = holder?.quotedName ?? "another operation"
+  /// The error of a member that would wait forever for a key.
+  static func deadlock(of operation: Operation, waitingFor key: ExclusivityKey, heldBy holder: Operation?)
+    -> OperationError
+  {
+    let (name, holder) = (operation.quotedName, holder?.quotedName ?? "another operation")
     return OperationError(
       .waitCycle,
-      "\(operation.quotedName) did not run because of a deadlock: it waits for the key \(key.quoted), which \(holder) holds, "
-        + "and \(holder) waits for a group around \(operation.quotedName). Let the groups request all of the keys."
+      "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(holder) holds, and \(holder) "
+        + "waits for a group around \(name). Let the groups request all of the keys."
     )
   }
 }

@@ -1,88 +1,90 @@
-/// Finding deadlocks of holders whose members wait for keys, and ending them.
+/// Detecting and ending deadlocks: holders whose members wait for keys of each other.
 extension KeyTable {
   /// How a deadlock ends.
   struct Remedy {
-    /// Members of holders that have to go before those that wait for the holders.
-    var passing: [Ticket] = []
+    /// Members of holders that must go before the waiters for those holders.
+    var preferred: [Ticket] = []
     var refused: Ticket?
   }
 
-  mutating func willLookForDeadlock() { mayBeStuck = false }
+  mutating func beginDeadlockSearch() { mayDeadlock = false }
 
-  /// Lets all finish that can, in a copy. What is left then waits for itself.
+  /// Finds a deadlock by finishing every operation that can finish, in a copy. The entries left wait for each other.
   func remedy() -> Remedy {
     var rest = self
     rest.ignoresThrottles = true
+    var memberCounts: [Ticket: Int] = [:]
+    for entry in entries.values { for enclosing in entry.enclosing { memberCounts[enclosing, default: 0] += 1 } }
+    rest.finishAll(&memberCounts, startingWith: Array(entries.keys))
     var remedy = Remedy()
-    var inside: [Ticket: Int] = [:]
-    for entry in entries.values { for outer in entry.outer { inside[outer, default: 0] += 1 } }
-    rest.drain(&inside, beginningWith: Array(entries.keys))
     if rest.waitingCount == 0 { return remedy }
-    let insiders = rest.entries.filter { $1.state == .waiting && !$1.outer.isEmpty }.keys.sorted()
-    remedy.passing = insiders.filter { rest.waitsForOrderOnly($0) }
-    if remedy.passing.isEmpty { remedy.refused = insiders.last { rest.waitsForItsOwnGroup($0) } }
+    let members = rest.entries.filter { $1.state == .waiting && !$1.enclosing.isEmpty }.keys.sorted()
+    remedy.preferred = members.filter { rest.waitsForOrderOnly($0) }
+    if remedy.preferred.isEmpty { remedy.refused = members.last { rest.waitsForOwnGroup($0) } }
     return remedy
   }
 
   mutating func apply(_ remedy: Remedy, _ effects: inout Effects) {
     // There may be another deadlock behind this one.
-    mayBeStuck = true
-    for ticket in remedy.passing {
+    mayDeadlock = true
+    for ticket in remedy.preferred {
       guard let entry = entries[ticket] else { continue }
       for claim in entry.claims {
-        if let front = front(of: claim.line), front != ticket { entries[front]?.yieldsTo.formUnion(entry.outer) }
+        guard let first = firstWaiter(of: claim.queue), first != ticket else { continue }
+        entries[first]?.yieldsTo.formUnion(entry.enclosing)
       }
     }
-    letPass(remedy.passing, &effects)
+    prefer(remedy.preferred, &effects)
     guard let ticket = remedy.refused, let entry = entries[ticket], entry.state == .waiting else { return }
     for claim in entry.claims {
-      guard let line = lines[claim.line], !line.admits(claim.limit), let holder = line.holders.first else { continue }
-      effects.refused.append(
-        Refusal(claimant: entry.claimant, key: line.place.key, holder: entries[holder]?.claimant)
-      )
+      guard let queue = queues[claim.queue], !queue.admits(claim.limit), let holder = queue.holders.first else {
+        continue
+      }
+      effects.refused.append(Refusal(claimant: entry.claimant, key: queue.id.key, holder: entries[holder]?.claimant))
       return
     }
   }
 
-  mutating func letPass(_ tickets: [Ticket], _ effects: inout Effects) {
+  private mutating func prefer(_ tickets: [Ticket], _ effects: inout Effects) {
     var claims: [Claim] = []
     for ticket in tickets {
-      guard let entry = entries[ticket], entry.state == .waiting, !entry.isPassing else { continue }
-      if entry.isAside { restore(entry) }
-      enqueue(ticket, passing: true)
+      guard let entry = entries[ticket], entry.state == .waiting, !entry.isPreferred else { continue }
+      if entry.isDeferred { requeueDeferred(of: entry) }
+      enqueue(ticket, preferred: true)
       claims += entry.claims
     }
-    serve(claims, &effects)
+    grantAll(startingWith: claims, &effects)
   }
 
-  /// Lets everything leave that does not wait, and inside which nothing is left.
-  mutating func drain(_ inside: inout [Ticket: Int], beginningWith tickets: [Ticket]) {
-    var toDo = tickets
-    while let ticket = toDo.popLast() {
-      guard let entry = entries[ticket], inside[ticket] ?? 0 == 0 else { continue }
-      // What stands aside waits for a slot, and for no key.
-      guard entry.state != .waiting || entry.isAside else { continue }
+  /// Removes every entry that does not wait and has no members left.
+  private mutating func finishAll(_ memberCounts: inout [Ticket: Int], startingWith tickets: [Ticket]) {
+    var pending = tickets
+    while let ticket = pending.popLast() {
+      guard let entry = entries[ticket], memberCounts[ticket] ?? 0 == 0 else { continue }
+      // A deferred entry waits for a slot, not for a key.
+      guard entry.state != .waiting || entry.isDeferred else { continue }
       var effects = Effects()
       leave(ticket, &effects)
-      toDo += effects.steps.map(\.ticket)
-      for outer in entry.outer {
-        inside[outer]? -= 1
-        toDo.append(outer)
+      pending += effects.grants.map(\.ticket)
+      for enclosing in entry.enclosing {
+        memberCounts[enclosing]? -= 1
+        pending.append(enclosing)
       }
     }
   }
 
-  /// Whether the keys of a waiting entry are free, and it lets others go first.
-  func waitsForOrderOnly(_ ticket: Ticket) -> Bool {
-    guard let entry = entries[ticket], !entry.isPassing else { return false }
-    return entry.claims.allSatisfy { lines[$0.line]?.admits($0.limit) == true }
+  /// Whether the keys of a waiting entry are free, and only other waiters are before it.
+  private func waitsForOrderOnly(_ ticket: Ticket) -> Bool {
+    guard let entry = entries[ticket], !entry.isPreferred else { return false }
+    return entry.claims.allSatisfy { queues[$0.queue]?.admits($0.limit) == true }
   }
 
-  func waitsForItsOwnGroup(_ ticket: Ticket) -> Bool {
+  /// Whether a waiting entry waits, over any number of others, for an operation that encloses it.
+  private func waitsForOwnGroup(_ ticket: Ticket) -> Bool {
     guard let start = entries[ticket] else { return false }
     var members: [Ticket: [Ticket]] = [:]
     for (ticket, entry) in entries where entry.state == .waiting {
-      for outer in entry.outer { members[outer, default: []].append(ticket) }
+      for enclosing in entry.enclosing { members[enclosing, default: []].append(ticket) }
     }
     var seen: Set<Ticket> = [ticket]
     var toVisit = [ticket]
@@ -91,12 +93,12 @@ extension KeyTable {
       var following = entry.state == .waiting ? [] : members[next] ?? []
       if entry.state == .waiting {
         for claim in entry.claims {
-          guard let line = lines[claim.line] else { continue }
-          if !line.admits(claim.limit) { following += line.holders }
+          guard let queue = queues[claim.queue], !queue.admits(claim.limit) else { continue }
+          following += queue.holders
         }
       }
       for other in following where seen.insert(other).inserted {
-        if start.outer.contains(other) { return true }
+        if start.enclosing.contains(other) { return true }
         toVisit.append(other)
       }
     }

@@ -1,53 +1,61 @@
 /// Reading the table, for policies, reports and debugging.
 extension KeyTable {
-  /// The entries of a key, by state and in the order in which they came.
+  /// The entries of a key, in the order of arrival.
   func tickets(of key: ExclusivityKey, in domain: ExclusivityDomain) -> [Ticket] {
     entries.filter { _, entry in
       entry.claims.contains { claim in
-        lines[claim.line].map { $0.place.key == key && $0.place.domain === domain } ?? false
+        queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
       }
     }.keys.sorted()
   }
 
-  /// The entries that stand in these lines, whether they hold the key or wait for it, in the order in which they came.
-  func tickets(at places: [Place]) -> [Ticket] {
+  /// The holders and waiters of these queues, in the order of arrival.
+  func tickets(in ids: [QueueID]) -> [Ticket] {
     var result: Set<Ticket> = []
-    for place in places {
-      guard let index = lineIndices[place], let line = lines[index] else { continue }
-      result.formUnion(line.holders)
-      result.formUnion((line.passing.all + line.waiting.all).filter { entries[$0] != nil })
-      for late in line.late.values { result.formUnion(late) }
-      for aside in line.aside.values { result.formUnion(aside.filter { entries[$0] != nil }) }
+    for id in ids {
+      guard let index = queueIndices[id], let queue = queues[index] else { continue }
+      result.formUnion(queue.holders)
+      result.formUnion((queue.preferred.all + queue.waiting.all).filter { entries[$0] != nil })
+      for overdue in queue.overdue.values { result.formUnion(overdue) }
+      for deferred in queue.deferred.values { result.formUnion(deferred.filter { entries[$0] != nil }) }
     }
     return result.sorted()
   }
 
-  /// The first that holds the key or waits for it.
-  func first(at place: Place) -> Ticket? {
-    guard let line = lineIndices[place].flatMap({ lines[$0] }) else { return nil }
-    return line.holders.first ?? tickets(at: [place]).first
+  /// The first holder of the queue, or else its first waiter.
+  func first(in id: QueueID) -> Ticket? { holders(in: id).first ?? tickets(in: [id]).first }
+
+  func holders(in id: QueueID) -> [Ticket] { queueIndices[id].flatMap { queues[$0]?.holders } ?? [] }
+
+  /// An operation that keeps another from its key.
+  struct Obstacle {
+    let key: ExclusivityKey
+    let limit: Int
+    let ticket: Ticket
+    /// Otherwise the operation is before the other in the wait queue, or the key is reserved for it.
+    let isHolder: Bool
   }
 
-  func holders(at place: Place) -> [Ticket] { lineIndices[place].flatMap { lines[$0]?.holders } ?? [] }
-
-  /// What keeps an entry from going on: for each of its keys those that hold it, else the one that stands before.
-  func obstacles(of ticket: Ticket) -> [(place: Place, limit: Int, other: Ticket, isHeld: Bool)] {
+  /// For each key of a waiting entry, the holders, or else the first waiter before the entry.
+  func obstacles(of ticket: Ticket) -> [Obstacle] {
     guard let entry = entries[ticket], entry.state == .waiting else { return [] }
-    return entry.claims.flatMap { claim -> [(place: Place, limit: Int, other: Ticket, isHeld: Bool)] in
-      guard let line = lines[claim.line] else { return [] }
-      if !line.admits(claim.limit) {
-        return line.holders.map {
-          (line.place, min(claim.limit, line.smallestLimit), $0, entries[$0]?.state == .holding)
+    return entry.claims.flatMap { claim -> [Obstacle] in
+      guard let queue = queues[claim.queue] else { return [] }
+      let key = queue.id.key
+      if !queue.admits(claim.limit) {
+        let limit = min(claim.limit, queue.smallestLimit)
+        return queue.holders.map {
+          Obstacle(key: key, limit: limit, ticket: $0, isHolder: entries[$0]?.state == .holding)
         }
       }
-      let first = (line.passing.all + line.waiting.all).first {
-        isWaiting($0, passing: true) || isWaiting($0, passing: false)
+      let first = (queue.preferred.all + queue.waiting.all).first {
+        isWaiting($0, preferred: true) || isWaiting($0, preferred: false)
       }
       guard let first, first != ticket else { return [] }
-      return [(line.place, claim.limit, first, false)]
+      return [Obstacle(key: key, limit: claim.limit, ticket: first, isHolder: false)]
     }
   }
 
-  /// Whether nothing is kept, not even room.
-  var isEmpty: Bool { entries.isEmpty && lineIndices.isEmpty && !entries.hasMuchRoom && !lineIndices.hasMuchRoom }
+  /// Whether the table holds nothing, not even spare capacity.
+  var isEmpty: Bool { entries.isEmpty && queueIndices.isEmpty && !entries.hasMuchRoom && !queueIndices.hasMuchRoom }
 }

@@ -1,44 +1,38 @@
-/// Throttled keys: the windows in which operations have begun.
+/// Throttled keys: the windows in which operations start.
 extension KeyTable {
-  /// Whether the windows of its throttled keys have room. If not, the caller has to say when they have.
+  /// Whether the windows of all throttles of an entry have room. Otherwise adds the `Delay` until one has.
   func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
     guard !ignoresThrottles, let entry = entries[ticket] else { return true }
     for claim in entry.claims {
       for throttle in claim.throttles {
-        guard let line = lines[claim.line], let blocker = logs[line.place.outermost]?.blocker(for: throttle) else {
+        guard let id = queues[claim.queue]?.id, let start = logs[id.outermost]?.start(thatFills: throttle) else {
           continue
         }
-        let window = Window(line: claim.line, throttle: throttle)
-        if blocker.serial <= entry.verified[window] ?? -1 { continue }
-        effects.delayed.append(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: blocker))
+        let window = Window(queue: claim.queue, throttle: throttle)
+        if start.serial <= entry.passedStarts[window] ?? -1 { continue }
+        effects.delayed.append(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start))
         return false
       }
     }
     return true
   }
 
-  /// The start that a delay was about has left the window.
-  mutating func verify(_ delay: Delay, _ effects: inout Effects) {
+  /// Records that the start of a delay has left the window.
+  mutating func endDelay(_ delay: Delay, _ effects: inout Effects) {
     guard let entry = entries[delay.ticket], entry.state == .waiting else { return }
-    entries[delay.ticket]?.verified[delay.window] = delay.start.serial
-    serve(entry.claims, &effects)
+    entries[delay.ticket]?.passedStarts[delay.window] = delay.start.serial
+    grantAll(startingWith: entry.claims, &effects)
   }
 
   mutating func noteStart(of ticket: Ticket) {
     guard !ignoresThrottles, let entry = entries[ticket], entry.startSerial == nil else { return }
     var start: StartLog.Start?
     for claim in entry.claims where !claim.throttles.isEmpty {
-      guard let place = lines[claim.line]?.place.outermost else { continue }
+      guard let id = queues[claim.queue]?.id.outermost else { continue }
       let new = start ?? StartLog.Start(serial: nextSerial, time: StartTime())
       start = new
-      var largest = claim.throttles[0]
-      for throttle in claim.throttles.dropFirst() {
-        largest = KeyThrottle(
-          count: max(largest.count, throttle.count),
-          interval: max(largest.interval, throttle.interval)
-        )
-      }
-      logs[place, default: StartLog()].append(new, for: largest)
+      for throttle in claim.throttles { logs[id, default: StartLog()].makeRoom(for: throttle) }
+      logs[id]?.append(new)
     }
     if start != nil {
       entries[ticket]?.startSerial = nextSerial
@@ -46,12 +40,12 @@ extension KeyTable {
     }
   }
 
-  /// When the entry began, if it is throttled: to be noted by the one that begins.
+  /// The time at which a throttled entry started, to be set by the operation.
   func startTime(of ticket: Ticket) -> StartTime? {
     guard let entry = entries[ticket], let serial = entry.startSerial else { return nil }
     for claim in entry.claims where !claim.throttles.isEmpty {
-      guard let place = lines[claim.line]?.place.outermost else { continue }
-      if let start = logs[place]?.starts.last(where: { $0.serial == serial }) { return start.time }
+      guard let id = queues[claim.queue]?.id.outermost else { continue }
+      if let start = logs[id]?.starts.last(where: { $0.serial == serial }) { return start.time }
     }
     return nil
   }
@@ -59,17 +53,18 @@ extension KeyTable {
   mutating func forgetStart(of entry: Entry) {
     guard let serial = entry.startSerial else { return }
     for claim in entry.claims where !claim.throttles.isEmpty {
-      if let place = lines[claim.line]?.place.outermost { logs[place]?.remove(serial) }
+      if let id = queues[claim.queue]?.id.outermost { logs[id]?.remove(serial) }
     }
   }
 
-  /// Forgets when operations began under keys that are not in use.
+  /// Forgets the starts under keys that are not in use.
   ///
-  /// - Returns: What has been forgotten, to be released when the lock is.
-  mutating func forget(_ places: [Place: Int]) -> [StartLog] {
-    places.compactMap { place, serial in
-      guard lineIndices[place] == nil, logs[place]?.starts.last?.serial ?? serial == serial else { return nil }
-      return logs.removeValue(forKey: place)
+  /// - Parameter lastSerials: The keys, with the last start that the caller found to have left all windows.
+  /// - Returns: The forgotten logs, for release after the lock.
+  mutating func forget(_ lastSerials: [QueueID: Int]) -> [StartLog] {
+    lastSerials.compactMap { id, serial in
+      guard queueIndices[id] == nil, logs[id]?.starts.last?.serial ?? serial == serial else { return nil }
+      return logs.removeValue(forKey: id)
     }
   }
 }

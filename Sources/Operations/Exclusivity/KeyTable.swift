@@ -1,20 +1,20 @@
-/// Which operations hold which keys, and which wait for them: a value, without effects.
+/// The operations that hold keys, and those that wait for them: a value without side effects.
 ///
-/// An operation stands in the lines of all its keys at once. It goes when it is first in each of them and each key
-/// admits one more holder; then it holds all of them. So operations that wait for each other's turn never deadlock,
-/// and none is starved.
+/// An operation enters the wait queues of all its keys at once. It is granted its keys when it is the first waiter of each and
+/// each admits one more holder. Operations therefore never deadlock over the order of their keys, and none is starved.
 ///
-/// An operation whose queue or group has yet to start it is *called*: the keys are reserved for it, and it holds them
-/// when it *arrives*. If it does not arrive, because its queue is full or suspended, it is *late* and lets others go
-/// first. An operation that has been started already is *in hand*: it holds the keys as soon as it may.
+/// An operation that its queue or group has not started is *permitted*: its keys are reserved, and it holds them when it
+/// starts. If it does not start in time, because its queue is full or suspended, it is *overdue* and lets others pass. An
+/// operation that has already been started holds its keys as soon as they are granted.
 ///
-/// Time does not occur here, except as ``tick()``.
+/// Time does not occur here, except as ``tick(_:)``.
 struct KeyTable<Claimant> {
   typealias Ticket = Int
-  typealias Place = KeyLine.Place
+  typealias QueueID = KeyQueue.ID
 
+  /// One key that an operation requests.
   struct Demand {
-    var place: Place
+    var queue: QueueID
     var limit: Int
     var throttles: [KeyThrottle] = []
   }
@@ -22,51 +22,53 @@ struct KeyTable<Claimant> {
   struct Applicant {
     let claimant: Claimant
     let demands: [Demand]
-    /// The entries of the operations around it, from the innermost outwards.
-    var outer: [Ticket] = []
-    /// The queue or group that starts it. Nil if it is in hand.
-    var home: ObjectIdentifier?
+    /// The entries of the enclosing operations, innermost first.
+    var enclosing: [Ticket] = []
+    /// The queue or group that starts the operation. Nil if it has been started.
+    var host: ObjectIdentifier?
   }
 
   enum State: Hashable {
     case waiting
-    case called
-    case late
+    case permitted
+    case overdue
     case holding
   }
 
+  /// One key of an entry.
   struct Claim {
-    let line: Int
+    /// The index of the key's queue.
+    let queue: Int
     let limit: Int
     let throttles: [KeyThrottle]
-    /// Where it is among the line's holders.
+    /// The index among the queue's holders.
     var position = 0
   }
 
   struct Entry {
     let claimant: Claimant
     var claims: [Claim]
-    let outer: [Ticket]
-    let home: ObjectIdentifier?
+    let enclosing: [Ticket]
+    let host: ObjectIdentifier?
     var state = State.waiting
-    var isInHand: Bool
-    var isPassing = false
-    var isAside = false
-    /// When it was called.
+    var isStarted: Bool
+    var isPreferred = false
+    var isDeferred = false
+    /// The tick in which the entry was permitted.
     var epoch = 0
-    /// Holders whose members it lets pass, because it waits for those holders.
+    /// Holders that the entry waits for. Their members go before it.
     var yieldsTo: Set<Ticket> = []
-    /// Up to which start it knows that they have left its windows.
-    var verified: [Window: Int] = [:]
+    /// The latest start known to have left each window.
+    var passedStarts: [Window: Int] = [:]
     var startSerial: Int?
   }
 
   struct Window: Hashable {
-    let line: Int
+    let queue: Int
     let throttle: KeyThrottle
   }
 
-  /// A start has to leave the window before the operation may go on.
+  /// A start that must leave a window before an operation can proceed.
   struct Delay {
     let ticket: Ticket
     let claimant: Claimant
@@ -74,272 +76,267 @@ struct KeyTable<Claimant> {
     let start: StartLog.Start
   }
 
-  struct Step {
+  struct Grant {
     let ticket: Ticket
     let claimant: Claimant
-    /// Its queue or group starts it. Otherwise it holds its keys, and goes on.
-    let isCalled: Bool
+    /// Whether the operation's queue or group must start it. Otherwise the operation holds its keys and proceeds.
+    let isPermit: Bool
   }
 
-  /// What the caller does when the lock is released.
-  struct Effects {
-    var steps: [Step] = []
-    var delayed: [Delay] = []
-    var refused: [Refusal] = []
-  }
-
-  /// An insider that would wait for ever.
+  /// A member of a holder that would wait forever.
   struct Refusal {
     let claimant: Claimant
     let key: ExclusivityKey
     let holder: Claimant?
   }
 
+  /// What the caller must do after releasing the lock.
+  struct Effects {
+    var grants: [Grant] = []
+    var delayed: [Delay] = []
+    var refused: [Refusal] = []
+  }
+
   var entries: [Ticket: Entry] = [:]
-  var lines: [KeyLine?] = []
-  var freeLines: [Int] = []
-  var lineIndices: [Place: Int] = [:]
-  var logs: [Place: StartLog] = [:]
+  var queues: [KeyQueue?] = []
+  var freeIndices: [Int] = []
+  var queueIndices: [QueueID: Int] = [:]
+  var logs: [QueueID: StartLog] = [:]
   var nextTicket = 0
   var nextSerial = 0
   var epoch = 0
-  var calledCount = 0
+  /// The permitted entries.
+  var permitted: Set<Ticket> = []
   var waitingCount = 0
-  /// A member of a holder has begun to wait, or something has come to stand before one.
-  var mayBeStuck = false
-  /// Lines in which another entry may be the first now.
-  var linesToServe: [Int] = []
-  /// Deadlocks are looked for whatever the clocks say.
+  /// Whether a change since the last search may have closed a deadlock.
+  var mayDeadlock = false
+  /// Queues whose first waiter may have changed.
+  var queuesToServe: [Int] = []
+  /// Set in the copy that is searched for deadlocks, which time alone does not end.
   var ignoresThrottles = false
 
-  // MARK: Coming
+  // MARK: Entering
 
-  /// Where an operation stands that wants the key: among the members of the innermost holder of it around the operation.
-  func place(of key: ExclusivityKey, in domain: ExclusivityDomain, inside outer: [Ticket]) -> Place {
-    for ticket in outer {
+  /// Returns the queue in which an operation waits for a key: that of the innermost enclosing holder of the key, or the
+  /// outermost queue.
+  func queueID(of key: ExclusivityKey, in domain: ExclusivityDomain, inside enclosing: [Ticket]) -> QueueID {
+    for ticket in enclosing {
       guard let entry = entries[ticket], entry.state == .holding else { continue }
       let holds = entry.claims.contains { claim in
-        lines[claim.line].map { $0.place.key == key && $0.place.domain === domain } ?? false
+        queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
       }
-      if holds { return Place(domain: domain, key: key, holder: ticket) }
+      if holds { return QueueID(domain: domain, key: key, holder: ticket) }
     }
-    return Place(domain: domain, key: key)
+    return QueueID(domain: domain, key: key)
   }
 
-  /// Takes a place in all of its lines. Afterwards the entry holds its keys, is called, or waits.
-  mutating func join(_ applicant: Applicant, _ effects: inout Effects) -> Ticket {
+  /// Enters all queues of an operation. Afterwards the entry holds its keys, is permitted, or waits.
+  mutating func enter(_ applicant: Applicant, _ effects: inout Effects) -> Ticket {
     let ticket = nextTicket
     nextTicket += 1
-    let claims = applicant.demands.map { Claim(line: line(at: $0.place), limit: $0.limit, throttles: $0.throttles) }
+    let claims = applicant.demands.map { demand in
+      Claim(queue: index(of: demand.queue), limit: demand.limit, throttles: demand.throttles)
+    }
     entries[ticket] = Entry(
       claimant: applicant.claimant,
       claims: claims,
-      outer: applicant.outer,
-      home: applicant.home,
-      isInHand: applicant.home == nil
+      enclosing: applicant.enclosing,
+      host: applicant.host,
+      isStarted: applicant.host == nil
     )
     waitingCount += 1
-    for claim in claims { lines[claim.line]?.claimCount += 1 }
+    for claim in claims { queues[claim.queue]?.claimCount += 1 }
     let isFree = claims.allSatisfy { claim in
-      lines[claim.line].map { $0.passing.isEmpty && $0.waiting.isEmpty && $0.late.isEmpty && $0.admits(claim.limit) }
-        ?? false
+      queues[claim.queue].map { $0.hasNoWaiters && $0.admits(claim.limit) } ?? false
     }
     if isFree, isOpen(ticket, &effects) {
-      take(ticket)
+      grant(ticket)
       return ticket
     }
-    let passes = !applicant.outer.isEmpty && mayPass(ticket)
-    if !applicant.outer.isEmpty { mayBeStuck = true }
-    enqueue(ticket, passing: passes)
-    // It may be the first, or stand before the others: they wait as before.
-    if mayGo(ticket, &effects) { take(ticket) }
-    serve([], &effects, newcomer: ticket)
+    let isPreferred = !applicant.enclosing.isEmpty && shouldPrefer(ticket)
+    if !applicant.enclosing.isEmpty { mayDeadlock = true }
+    enqueue(ticket, preferred: isPreferred)
+    if isGrantable(ticket, &effects) { grant(ticket) }
+    grantAll(startingWith: [], &effects, newcomer: ticket)
     return ticket
   }
 
-  mutating func line(at place: Place) -> Int {
-    if let index = lineIndices[place] { return index }
-    let index = freeLines.popLast() ?? lines.count
-    if index == lines.count { lines.append(KeyLine(place)) } else { lines[index] = KeyLine(place) }
-    lineIndices[place] = index
+  private mutating func index(of queue: QueueID) -> Int {
+    if let index = queueIndices[queue] { return index }
+    let index = freeIndices.popLast() ?? queues.count
+    if index == queues.count { queues.append(KeyQueue(queue)) } else { queues[index] = KeyQueue(queue) }
+    queueIndices[queue] = index
     return index
   }
 
-  mutating func enqueue(_ ticket: Ticket, passing: Bool) {
+  mutating func enqueue(_ ticket: Ticket, preferred isPreferred: Bool) {
     guard let claims = entries[ticket]?.claims else { return }
-    entries[ticket]?.isPassing = passing
+    entries[ticket]?.isPreferred = isPreferred
     for claim in claims {
-      if passing { lines[claim.line]?.passing.append(ticket) } else { lines[claim.line]?.waiting.append(ticket) }
+      if isPreferred {
+        queues[claim.queue]?.preferred.append(ticket)
+      } else {
+        queues[claim.queue]?.waiting.append(ticket)
+      }
     }
   }
 
-  /// Whether the first in one of its lines waits for an operation around the newcomer: all behind that one do.
-  mutating func mayPass(_ ticket: Ticket) -> Bool {
+  /// Whether the first waiter of one of its queues waits for an operation that encloses the entry.
+  private mutating func shouldPrefer(_ ticket: Ticket) -> Bool {
     guard let entry = entries[ticket] else { return false }
     for claim in entry.claims {
-      guard let front = front(of: claim.line), let other = entries[front] else { continue }
-      for outer in entry.outer {
-        if other.yieldsTo.contains(outer) { return true }
-        guard let holder = entries[outer] else { continue }
-        if holder.claims.contains(where: { held in other.claims.contains { $0.line == held.line } }) { return true }
+      guard let first = firstWaiter(of: claim.queue), let other = entries[first] else { continue }
+      for enclosing in entry.enclosing {
+        if other.yieldsTo.contains(enclosing) { return true }
+        guard let holder = entries[enclosing] else { continue }
+        if holder.claims.contains(where: { held in other.claims.contains { $0.queue == held.queue } }) { return true }
       }
     }
     return false
   }
 
-  // MARK: Going on
+  // MARK: Granting
 
-  /// The first that waits in a line. Those behind a late one in the same queue or group are put aside.
-  mutating func front(of line: Int) -> Ticket? {
-    while let ticket = lines[line]?.waiting.first {
-      guard isWaiting(ticket, passing: false), let entry = entries[ticket] else {
-        dropFirst(of: line, \.waiting)
+  /// Returns the first waiter of a queue. Defers waiters whose queue or group has an overdue entry before them.
+  mutating func firstWaiter(of queue: Int) -> Ticket? {
+    while let ticket = queues[queue]?.waiting.first {
+      guard isWaiting(ticket, preferred: false), let entry = entries[ticket] else {
+        removeFirst(of: queue, \.waiting)
         continue
       }
-      guard let home = entry.home, !entry.isInHand, lines[line]?.late[home] != nil else { return ticket }
-      lines[line]?.waiting.removeFirst()
-      lines[line]?.aside[home, default: []].append(ticket)
-      entries[ticket]?.isAside = true
-      for claim in entry.claims where claim.line != line { linesToServe.append(claim.line) }
+      guard let host = entry.host, !entry.isStarted, queues[queue]?.overdue[host] != nil else { return ticket }
+      queues[queue]?.waiting.removeFirst()
+      queues[queue]?.deferred[host, default: []].append(ticket)
+      entries[ticket]?.isDeferred = true
+      for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
     }
     return nil
   }
 
-  mutating func dropFirst(of line: Int, _ queue: WritableKeyPath<KeyLine, TicketQueue>) {
-    lines[line]?[keyPath: queue].removeFirst()
-    if let count = lines[line]?.staleCount, count > 0 { lines[line]?.staleCount = count - 1 }
+  private mutating func removeFirst(of queue: Int, _ list: WritableKeyPath<KeyQueue, TicketQueue>) {
+    queues[queue]?[keyPath: list].removeFirst()
+    if let count = queues[queue]?.staleCount, count > 0 { queues[queue]?.staleCount = count - 1 }
   }
 
-  /// Lets all go that can, beginning with those in these lines.
-  mutating func serve(_ claims: [Claim], _ effects: inout Effects, newcomer: Ticket? = nil) {
-    linesToServe += claims.map(\.line)
-    while let line = linesToServe.popLast() {
-      while let ticket = next(in: line, &effects) {
-        take(ticket)
+  /// Grants every entry that can proceed, starting with the queues of these claims.
+  ///
+  /// - Parameter newcomer: An entry that gets no `Grant`, because the caller of ``enter(_:_:)`` reads its state.
+  mutating func grantAll(startingWith claims: [Claim], _ effects: inout Effects, newcomer: Ticket? = nil) {
+    queuesToServe += claims.map(\.queue)
+    while let queue = queuesToServe.popLast() {
+      while let ticket = nextGrantable(in: queue, &effects) {
+        grant(ticket)
         guard let entry = entries[ticket] else { continue }
-        // The caller tells a newcomer itself.
         if ticket != newcomer {
-          effects.steps.append(Step(ticket: ticket, claimant: entry.claimant, isCalled: entry.state == .called))
+          effects.grants.append(Grant(ticket: ticket, claimant: entry.claimant, isPermit: entry.state == .permitted))
         }
-        for claim in entry.claims where claim.line != line { linesToServe.append(claim.line) }
+        for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
       }
     }
   }
 
-  /// An entry in the line that may go now.
-  mutating func next(in line: Int, _ effects: inout Effects) -> Ticket? {
-    trimPassing(of: line)
-    guard let present = lines[line], present.admits(.max) else { return nil }
-    // Those that pass do not wait for each other: the keys that one of them waits for may be held around another.
-    for ticket in present.passing.all where isWaiting(ticket, passing: true) && mayGo(ticket, &effects) {
+  private mutating func nextGrantable(in queue: Int, _ effects: inout Effects) -> Ticket? {
+    trimPreferred(of: queue)
+    guard let present = queues[queue], present.admits(.max) else { return nil }
+    // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
+    for ticket in present.preferred.all where isWaiting(ticket, preferred: true) && isGrantable(ticket, &effects) {
       return ticket
     }
-    guard let ticket = front(of: line), mayGo(ticket, &effects) else { return nil }
+    guard let ticket = firstWaiter(of: queue), isGrantable(ticket, &effects) else { return nil }
     return ticket
   }
 
-  mutating func trimPassing(of line: Int) {
-    while let ticket = lines[line]?.passing.first, !isWaiting(ticket, passing: true) {
-      dropFirst(of: line, \.passing)
+  private mutating func trimPreferred(of queue: Int) {
+    while let ticket = queues[queue]?.preferred.first, !isWaiting(ticket, preferred: true) {
+      removeFirst(of: queue, \.preferred)
     }
   }
 
-  mutating func mayGo(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
-    guard let entry = entries[ticket], !entry.isAside else { return false }
+  private mutating func isGrantable(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
+    guard let entry = entries[ticket], !entry.isDeferred else { return false }
     for claim in entry.claims {
-      guard lines[claim.line]?.admits(claim.limit) == true else { return false }
-      if entry.isPassing { continue }
-      trimPassing(of: claim.line)
-      guard lines[claim.line]?.passing.isEmpty == true, front(of: claim.line) == ticket else { return false }
+      guard queues[claim.queue]?.admits(claim.limit) == true else { return false }
+      if entry.isPreferred { continue }
+      trimPreferred(of: claim.queue)
+      guard queues[claim.queue]?.preferred.isEmpty == true, firstWaiter(of: claim.queue) == ticket else { return false }
     }
     return isOpen(ticket, &effects)
   }
 
-  /// Gives an entry its keys, or reserves them for it.
-  mutating func take(_ ticket: Ticket) {
-    guard var entry = entries[ticket] else { return }
-    entry.state = entry.isInHand ? .holding : .called
+  /// Gives an entry its keys, or reserves them if the entry has not been started.
+  mutating func grant(_ ticket: Ticket) {
+    guard var entry = entries.removeValue(forKey: ticket) else { return }
+    entry.state = entry.isStarted ? .holding : .permitted
     entry.epoch = epoch
-    (entry.isPassing, entry.isAside) = (false, false)
+    (entry.isPreferred, entry.isDeferred) = (false, false)
     waitingCount -= 1
-    if !entry.isInHand { calledCount += 1 }
+    if !entry.isStarted { permitted.insert(ticket) }
     for index in entry.claims.indices {
       let claim = entry.claims[index]
-      entry.claims[index].position = lines[claim.line]?.holders.count ?? 0
-      lines[claim.line]?.holders.append(ticket)
-      lines[claim.line]?.add(claim.limit)
-      // It was the first of those that wait, if it was among them.
-      if lines[claim.line]?.waiting.first == ticket { lines[claim.line]?.waiting.removeFirst() }
+      entry.claims[index].position = queues[claim.queue]?.add(holder: ticket, limit: claim.limit) ?? 0
+      if queues[claim.queue]?.waiting.first == ticket { queues[claim.queue]?.waiting.removeFirst() }
     }
     entries[ticket] = entry
     noteStart(of: ticket)
   }
 
-  func isWaiting(_ ticket: Ticket, passing: Bool) -> Bool {
+  func isWaiting(_ ticket: Ticket, preferred isPreferred: Bool) -> Bool {
     guard let entry = entries[ticket] else { return false }
-    return entry.state == .waiting && entry.isPassing == passing && !entry.isAside
+    return entry.state == .waiting && entry.isPreferred == isPreferred && !entry.isDeferred
   }
 
-  // MARK: Leaving
+  // MARK: Releasing
 
-  /// Gives up what the entry holds, or its places.
+  /// Releases the keys of an entry, or removes it from the wait queues.
   mutating func leave(_ ticket: Ticket, _ effects: inout Effects) {
     guard let entry = entries.removeValue(forKey: ticket) else { return }
     switch entry.state {
     case .waiting:
       waitingCount -= 1
-      for claim in entry.claims where !entry.isAside { noteStale(in: claim.line) }
-    case .late: endLateness(of: entry, adding: nil)
-    case .called:
-      calledCount -= 1
+      for claim in entry.claims where !entry.isDeferred { noteStaleTicket(in: claim.queue) }
+    case .overdue: endOverdue(entry, requeueing: nil)
+    case .permitted:
+      permitted.remove(ticket)
       forgetStart(of: entry)
-      release(entry)
-    case .holding: release(entry)
+      releaseKeys(of: entry)
+    case .holding: releaseKeys(of: entry)
     }
-    serve(entry.claims, &effects)
-    for claim in entry.claims { leave(line: claim.line) }
+    grantAll(startingWith: entry.claims, &effects)
+    for claim in entry.claims { removeClaim(from: claim.queue) }
     entries.giveBackRoom()
-    lineIndices.giveBackRoom()
+    queueIndices.giveBackRoom()
   }
 
-  mutating func release(_ entry: Entry) {
+  mutating func releaseKeys(of entry: Entry) {
     for claim in entry.claims {
-      lines[claim.line]?.remove(claim.limit)
-      guard let last = lines[claim.line]?.holders.popLast(), let count = lines[claim.line]?.holders.count else {
-        continue
-      }
-      if claim.position == count { continue }
-      lines[claim.line]?.holders[claim.position] = last
-      if let index = entries[last]?.claims.firstIndex(where: { $0.line == claim.line }) {
-        entries[last]?.claims[index].position = claim.position
+      // The last holder moves to the position that becomes free.
+      guard let moved = queues[claim.queue]?.removeHolder(at: claim.position, limit: claim.limit) else { continue }
+      if let index = entries[moved]?.claims.firstIndex(where: { $0.queue == claim.queue }) {
+        entries[moved]?.claims[index].position = claim.position
       }
     }
   }
 
-  mutating func noteStale(in index: Int) {
-    guard let line = lines[index] else { return }
-    lines[index]?.staleCount += 1
-    guard line.staleCount >= 32, line.staleCount * 2 > line.passing.count + line.waiting.count else { return }
-    let passing = line.passing.all.filter { isWaiting($0, passing: true) }
-    let waiting = line.waiting.all.filter { isWaiting($0, passing: false) }
-    lines[index]?.passing = TicketQueue(passing)
-    lines[index]?.waiting = TicketQueue(waiting)
-    lines[index]?.staleCount = 0
+  /// Counts a ticket that stays in a wait queue after its entry has left, and removes such tickets when they are the majority.
+  private mutating func noteStaleTicket(in index: Int) {
+    guard let queue = queues[index] else { return }
+    queues[index]?.staleCount += 1
+    guard queue.staleCount >= 32, queue.staleCount * 2 > queue.preferred.count + queue.waiting.count else { return }
+    let preferred = queue.preferred.all.filter { isWaiting($0, preferred: true) }
+    let waiting = queue.waiting.all.filter { isWaiting($0, preferred: false) }
+    queues[index]?.preferred = TicketQueue(preferred)
+    queues[index]?.waiting = TicketQueue(waiting)
+    queues[index]?.staleCount = 0
   }
 
-  mutating func leave(line index: Int) {
-    lines[index]?.claimCount -= 1
-    guard let line = lines[index], line.claimCount == 0 else { return }
-    lineIndices[line.place] = nil
-    lines[index] = nil
-    freeLines.append(index)
-    if lineIndices.isEmpty { (lines, freeLines) = ([], []) }
+  private mutating func removeClaim(from index: Int) {
+    queues[index]?.claimCount -= 1
+    guard let queue = queues[index], queue.claimCount == 0 else { return }
+    queueIndices[queue.id] = nil
+    queues[index] = nil
+    freeIndices.append(index)
+    if queueIndices.isEmpty { (queues, freeIndices) = ([], []) }
   }
 }
 
 extension KeyTable.Delay: Sendable where Claimant: Sendable {}
-
-extension KeyLine.Place {
-  /// Where the windows of a throttle are: the same inside a holder and outside.
-  var outermost: Self { holder == nil ? self : Self(domain: domain, key: key) }
-}

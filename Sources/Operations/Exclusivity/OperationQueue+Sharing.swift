@@ -1,25 +1,23 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Runs an operation for all who ask for it while it is on its way: a login, say, or the refresh of a token.
+  /// Runs one operation for all callers that request it while it is in flight, such as a login or the refresh of a token.
   ///
   /// ```swift
   /// let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
   /// ```
   ///
-  /// The first caller makes the operation, in this queue and under the key, which excludes others as
-  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)`` does. Whoever asks before it has finished gets
-  /// its outcome, too; the next caller after its end, or after it has been cancelled, starts a new one. What holds the
-  /// key itself must not ask.
+  /// The first caller makes the operation, which runs in this queue and holds the key exclusively. See
+  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive its outcome. The next caller
+  /// after the operation has finished or been cancelled starts a new one. A holder of the key must not call this method.
   ///
-  /// A caller that is cancelled leaves at once with a `CancellationError`, and the operation to the others. The last
-  /// one cancels it, and leaves when it has finished.
+  /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for the
+  /// others. The last caller cancels the operation and returns when it has finished.
   ///
   /// - Parameters:
-  ///   - key: What the callers share. One key always leads to values of one type.
-  ///   - domain: Where the key means something.
-  ///   - make: Makes the operation, which is in no queue or group, a new one each time. Called by the caller that
-  ///     starts it.
+  ///   - key: The key that the callers share. One key must always produce values of one type.
+  ///   - domain: The domain of the key.
+  ///   - make: Makes a new operation that is in no queue or group. Called by the first caller.
   /// - Throws: What ``AsyncOperation/completed()`` throws.
   public func run<T: Sendable>(
     sharing key: ExclusivityKey,

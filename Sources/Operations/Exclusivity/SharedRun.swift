@@ -1,10 +1,10 @@
 import Foundation
 
-/// One operation, and the callers that wait for its outcome.
+/// One operation and the callers that wait for its outcome.
 final class SharedRun<Output: Sendable>: Sendable {
   private enum Caller {
-    /// It has not begun to wait yet.
-    case coming
+    /// The caller has entered and does not wait yet.
+    case entered
     case waiting(CheckedContinuation<Output, any Error>)
   }
 
@@ -12,31 +12,31 @@ final class SharedRun<Output: Sendable>: Sendable {
     var operation: AsyncOperation?
     var callers: [Int: Caller] = [:]
     var nextCaller = 0
-    /// Nobody wants it any more.
+    /// All callers have been cancelled.
     var isAbandoned = false
     var result: Result<Output, any Error>?
   }
 
   private let state = Locked(State())
 
-  /// How many wait for it. Nil if nobody can come any more.
+  /// The number of callers. Nil if no further caller can enter.
   var callerCount: Int? { state.withLock { $0.isAbandoned || $0.result != nil ? nil : $0.callers.count } }
 
-  /// Takes in a caller.
+  /// Adds a caller.
   ///
-  /// - Returns: Its number, or nil if the run is coming to its end and the caller had better start another.
+  /// - Returns: Its number. Nil if the run is about to end, so the caller must start another one.
   func enter() -> Int? {
     let operation = state.withLock { $0.operation }
     if let operation, operation.isFinished || operation.isCancelled { return nil }
     return state.withLock { state in
       if state.isAbandoned || state.result != nil { return nil }
       defer { state.nextCaller += 1 }
-      state.callers[state.nextCaller] = .coming
+      state.callers[state.nextCaller] = .entered
       return state.nextCaller
     }
   }
 
-  /// Waits for the outcome. To be called once by each caller.
+  /// Waits for the outcome. Each caller must call it once.
   func wait(_ caller: Int) async throws -> Output {
     try await withCheckedThrowingContinuation { continuation in
       let result = state.withLock { state -> Result<Output, any Error>? in
@@ -49,7 +49,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     }
   }
 
-  /// A caller's task has been cancelled. If there are others it leaves; the last one stays, and cancels the operation.
+  /// Removes a caller whose task was cancelled. The last caller stays and cancels the operation.
   func cancel(_ caller: Int) {
     let (left, operation) = state.withLock { state -> (Caller?, AsyncOperation?) in
       if state.result != nil || state.callers[caller] == nil { return (nil, nil) }
@@ -61,7 +61,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     operation?.cancel()
   }
 
-  /// - Returns: Whether somebody still wants it.
+  /// - Returns: Whether a caller still waits.
   func begin(_ operation: AsyncOperation) -> Bool {
     state.withLock { state in
       state.operation = operation
@@ -69,7 +69,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     }
   }
 
-  /// The operation has finished.
+  /// Resumes all callers with the outcome of the operation.
   func end(with result: Result<Output, any Error>) {
     let callers = state.withLock { state in
       defer { (state.operation, state.callers, state.result) = (nil, [:], result) }

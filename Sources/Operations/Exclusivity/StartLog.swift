@@ -1,49 +1,52 @@
 import Foundation
 
-/// When operations under a throttled key began: the latest, as many as the largest count needs.
+/// The latest starts under a throttled key, as many as its largest count needs.
 struct StartLog {
   struct Start {
-    /// Later starts have greater ones.
+    /// Increases with every start.
     let serial: Int
     let time: StartTime
   }
 
   private(set) var starts: [Start] = []
   private(set) var longestInterval = Duration.zero
-  private var room = 0
+  private var capacity = 0
 
-  /// The start that must be out of the window before another operation may begin.
-  func blocker(for throttle: KeyThrottle) -> Start? {
+  /// The start that must leave the window before another operation can start. Nil if the window has room.
+  func start(thatFills throttle: KeyThrottle) -> Start? {
     let index = starts.count - throttle.count
     return index < 0 ? nil : starts[index]
   }
 
-  mutating func append(_ start: Start, for throttle: KeyThrottle) {
-    room = max(room, throttle.count)
+  mutating func makeRoom(for throttle: KeyThrottle) {
+    capacity = max(capacity, throttle.count)
     longestInterval = max(longestInterval, throttle.interval)
-    starts.append(start)
-    // Twice the room, so that this costs every start one move.
-    if starts.count / 2 >= room { starts.removeFirst(starts.count - room) }
   }
 
-  /// Forgets a start that has not come about.
+  mutating func append(_ start: Start) {
+    starts.append(start)
+    // Twice the capacity, so that removing costs each start one move.
+    if starts.count / 2 >= capacity { starts.removeFirst(starts.count - capacity) }
+  }
+
+  /// Removes a start that did not take place.
   mutating func remove(_ serial: Int) { starts.removeAll { $0.serial == serial } }
 }
 
-/// How many operations may begin under a key within an interval.
+/// The number of operations that may start under a key within an interval.
 struct KeyThrottle: Hashable {
   let count: Int
   let interval: Duration
 }
 
-/// When an operation began, by its own clock.
+/// The time at which an operation started, on the operation's clock.
 final class StartTime: Sendable {
   private let reading = Locked<(@Sendable () -> Duration)?>(nil)
 
-  /// How long ago that was. Nil if the operation has been called and has not begun.
+  /// The time since the start. Nil if the operation is permitted and has not started.
   var elapsed: Duration? { reading.withLock { $0 }?() }
 
-  func note(on clock: some Clock<Duration>) {
+  func set(on clock: some Clock<Duration>) {
     let now = clock.now
     reading.withLock { $0 = { now.duration(to: clock.now) } }
   }

@@ -1,9 +1,10 @@
 import Foundation
 
-/// Members that need a permit before they are started: keys, that is.
+/// Starting members that need a permit, such as keys.
 extension GroupEngine {
-  /// Starts a member of a group in which some need permits. They are requested one after the other, in the order in
-  /// which the members are handed out, although several runners may be at it.
+  /// Starts a member of a group in which some members need permits.
+  ///
+  /// Permits are requested one at a time, in the order in which members are handed out, even if several runners are active.
   func startInOrder(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation, own.core.withLock({ $0.extras?.permit != nil }) else {
       handedOut()
@@ -14,7 +15,7 @@ extension GroupEngine {
       handedOut()
       return carryOut(beginning, own, by: runner)
     }
-    let isGranted = permit.acquire(isInHand: false)
+    let isGranted = permit.acquire(isStarted: false)
     handedOut()
     start(own, ifGranted: isGranted, by: runner)
   }
@@ -23,10 +24,9 @@ extension GroupEngine {
     if state.withLock({ $0.schedule.handedOut() }) { addRunner() }
   }
 
-  /// Starts the member if its permit has been granted. Otherwise gives its slot back, and passes it over: it is ready
-  /// again when its turn comes.
+  /// Starts the member if its permit was granted. Otherwise releases its slot: the member becomes ready again with the permit.
   func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
-    // One that has been called ready meanwhile, because it was cancelled, is started by another runner.
+    // A member that was cancelled meanwhile has become ready, and another runner starts it.
     guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return slotIsFree() }
     carryOut(member.startAsMember(by: runner, hasPermit: true), member, by: runner)
   }

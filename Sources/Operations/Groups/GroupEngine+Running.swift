@@ -102,7 +102,7 @@ extension GroupEngine {
   func carryOut(_ beginning: AsyncOperation.Beginning, _ member: AsyncOperation, by runner: GroupRunner) {
     switch beginning {
     case .begun, .awaitGate: return
-    case .needsPermit(let permit): start(member, ifGranted: permit.acquire(isInHand: false), by: runner)
+    case .needsPermit(let permit): start(member, ifGranted: permit.acquire(isStarted: false), by: runner)
     case .isGone: slotIsFree()
     case .notReady:
       slotIsFree()

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Testing
 
 extension ExclusivityKey {
-  static let camera: Self = "camera"  // spelt once
+  static let camera: Self = "camera"  // spelled once
 }
 
 /// The code in the comments of Sources/Operations/Exclusivity.

@@ -302,6 +302,7 @@ extension SharedDomainSnippets {
       queue.addOperation(first.exclusive("store", in: domain))
       queue.addOperation(second.exclusive("store", in: domain))
 
+      await first.begun.opened()
       #expect(domain.waiting(for: "store") == ["second"] && ExclusivityDomain.shared.holders(of: "store").isEmpty)
       first.gate.open()
       await queue.finished()

@@ -11,20 +11,20 @@ struct KeyTableTests {
   private var table = Table()
   private var effects = Table.Effects()
 
-  private final class Home: Sendable {}
+  private final class Host: Sendable {}
 
-  /// - Parameter home: Where it waits to be started. It is in hand without one.
-  private mutating func join(
+  /// - Parameter host: Where it waits to be started. It is in hand without one.
+  private mutating func enter(
     _ name: String,
     _ keys: [ExclusivityKey: Int],
-    inside outer: [Int] = [],
-    home: Home? = nil
+    inside enclosing: [Int] = [],
+    host: Host? = nil
   ) -> Int {
     let demands = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-      Table.Demand(place: table.place(of: key, in: Self.domain, inside: outer), limit: limit)
+      Table.Demand(queue: table.queueID(of: key, in: Self.domain, inside: enclosing), limit: limit)
     }
-    let home = home.map { ObjectIdentifier($0) }
-    return table.join(Table.Applicant(claimant: name, demands: demands, outer: outer, home: home), &effects)
+    let host = host.map { ObjectIdentifier($0) }
+    return table.enter(Table.Applicant(claimant: name, demands: demands, enclosing: enclosing, host: host), &effects)
   }
 
   private func state(_ ticket: Int) -> Table.State? { table.entries[ticket]?.state }
@@ -33,21 +33,21 @@ struct KeyTableTests {
   private mutating func leave(_ ticket: Int) -> [String] {
     effects = Table.Effects()
     table.leave(ticket, &effects)
-    return effects.steps.map(\.claimant)
+    return effects.grants.map(\.claimant)
   }
 
   private mutating func tick(_ count: Int) -> [String] {
     effects = Table.Effects()
     for _ in 0..<count { table.tick(&effects) }
-    return effects.steps.map(\.claimant)
+    return effects.grants.map(\.claimant)
   }
 
   // MARK: The rule
 
-  @Test mutating func theFirstInAllOfItsLinesHoldsItsKeys() {
-    let first = join("1", ["a": 1, "b": 1])
-    let second = join("2", ["b": 1, "c": 1])
-    let third = join("3", ["c": 1])
+  @Test mutating func theFirstInAllOfItsQueuesHoldsItsKeys() {
+    let first = enter("1", ["a": 1, "b": 1])
+    let second = enter("2", ["b": 1, "c": 1])
+    let third = enter("3", ["c": 1])
     #expect(state(first) == .holding && state(second) == .waiting && state(third) == .waiting)
     #expect(leave(first) == ["2"])
     #expect(leave(second) == ["3"])
@@ -55,48 +55,48 @@ struct KeyTableTests {
   }
 
   @Test mutating func theSmallestLimitAmongHoldersAndTheNewcomerCounts() {
-    let shared = (0..<3).map { _ in join("s", ["a": .max]) }
-    let limited = join("l", ["a": 4])
+    let shared = (0..<3).map { _ in enter("s", ["a": .max]) }
+    let limited = enter("l", ["a": 4])
     #expect(state(limited) == .holding)
-    let another = join("s", ["a": .max])
+    let another = enter("s", ["a": .max])
     #expect(state(another) == .waiting, "the one with the limit would be one of five")
     #expect(leave(shared[0]) == ["s"])
-    let exclusive = join("e", ["a": 1])
+    let exclusive = enter("e", ["a": 1])
     #expect(state(exclusive) == .waiting)
     for ticket in [shared[1], shared[2], limited] { #expect(leave(ticket).isEmpty) }
     #expect(leave(another) == ["e"])
   }
 
   @Test mutating func anExclusiveWaiterIsNotPassedByThoseThatShare() {
-    let reader = join("reader", ["a": .max])
-    let writer = join("writer", ["a": 1])
-    let late = join("late reader", ["a": .max])
+    let reader = enter("reader", ["a": .max])
+    let writer = enter("writer", ["a": 1])
+    let late = enter("late reader", ["a": .max])
     #expect(state(writer) == .waiting && state(late) == .waiting)
     #expect(leave(reader) == ["writer"])
     #expect(leave(writer) == ["late reader"])
   }
 
   @Test mutating func manyThatShareGoTogether() {
-    let writer = join("w", ["a": 1])
-    for index in 0..<4 { _ = join("\(index)", ["a": .max]) }
+    let writer = enter("w", ["a": 1])
+    for index in 0..<4 { _ = enter("\(index)", ["a": .max]) }
     #expect(leave(writer) == ["0", "1", "2", "3"])
   }
 
   @Test mutating func anEntryThatLeavesFromTheMiddleLetsThoseBehindMoveUp() {
-    _ = join("1", ["a": 1])
-    let second = join("2", ["a": 1, "b": 1])
-    _ = join("3", ["b": 1])
+    _ = enter("1", ["a": 1])
+    let second = enter("2", ["a": 1, "b": 1])
+    _ = enter("3", ["b": 1])
     #expect(leave(second) == ["3"])
   }
 
   // MARK: Members
 
   @Test mutating func whatRunsInsideAHolderUsesItsKey() {
-    let group = join("group", ["a": 1])
-    let outsider = join("outsider", ["a": 1])
-    let member = join("member", ["a": 1], inside: [group])
-    let sibling = join("sibling", ["a": 1], inside: [group])
-    let deep = join("deep", ["a": 1], inside: [member, group])
+    let group = enter("group", ["a": 1])
+    let outsider = enter("outsider", ["a": 1])
+    let member = enter("member", ["a": 1], inside: [group])
+    let sibling = enter("sibling", ["a": 1], inside: [group])
+    let deep = enter("deep", ["a": 1], inside: [member, group])
     #expect(state(member) == .holding && state(sibling) == .waiting && state(deep) == .holding)
     #expect(leave(member) == ["sibling"])
     #expect(leave(group) == ["outsider"], "the key is free although members are left")
@@ -105,48 +105,48 @@ struct KeyTableTests {
   }
 
   @Test mutating func aMemberGoesBeforeThoseThatWaitForItsGroup() {
-    let group = join("group", ["a": 1])
-    let outsider = join("outsider", ["a": 1, "b": 1])
-    let member = join("member", ["b": 1], inside: [group])
+    let group = enter("group", ["a": 1])
+    let outsider = enter("outsider", ["a": 1, "b": 1])
+    let member = enter("member", ["b": 1], inside: [group])
     #expect(state(outsider) == .waiting && state(member) == .holding)
     #expect(leave(member).isEmpty)
     #expect(leave(group) == ["outsider"])
   }
 
   @Test mutating func butNotBeforeThoseThatDoNot() {
-    let group = join("group", ["a": 1])
-    let holder = join("holder", ["b": 1])
-    let next = join("next", ["b": 1])
-    let member = join("member", ["b": 1], inside: [group])
+    let group = enter("group", ["a": 1])
+    let holder = enter("holder", ["b": 1])
+    let next = enter("next", ["b": 1])
+    let member = enter("member", ["b": 1], inside: [group])
     #expect(leave(holder) == ["next"])
     #expect(leave(next) == ["member"])
     _ = member
   }
 
   @Test mutating func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthers() {
-    let group = join("group", ["a": 1])
-    let first = join("first", ["a": 1, "b": 1])
-    let second = join("second", ["b": 1, "c": 1])
-    let member = join("member", ["c": 1], inside: [group])
+    let group = enter("group", ["a": 1])
+    let first = enter("first", ["a": 1, "b": 1])
+    let second = enter("second", ["b": 1, "c": 1])
+    let member = enter("member", ["c": 1], inside: [group])
     #expect(state(first) == .waiting && state(second) == .waiting && state(member) == .waiting)
     let remedy = table.remedy()
-    #expect(remedy.passing == [member] && remedy.refused == nil)
+    #expect(remedy.preferred == [member] && remedy.refused == nil)
     effects = Table.Effects()
     table.apply(remedy, &effects)
     #expect(state(member) == .holding)
-    let later = join("later", ["c": 1], inside: [group])
+    let later = enter("later", ["c": 1], inside: [group])
     #expect(leave(member) == ["later"], "it is known now")
     _ = later
   }
 
-  @Test mutating func membersThatPassDoNotWaitForEachOther() {
-    let groups = [join("A", ["a": 1]), join("B", ["b": 1])]
-    let outsider = join("outsider", ["a": 1, "c": 1])
-    let first = join("in A", ["b": 1, "c": 1], inside: [groups[0]])
-    let second = join("in B", ["c": 1], inside: [groups[1]])
+  @Test mutating func preferredMembersDoNotWaitForEachOther() {
+    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
+    let outsider = enter("outsider", ["a": 1, "c": 1])
+    let first = enter("in A", ["b": 1, "c": 1], inside: [groups[0]])
+    let second = enter("in B", ["c": 1], inside: [groups[1]])
     #expect(state(first) == .waiting && state(second) == .waiting)
     let remedy = table.remedy()
-    #expect(remedy.passing == [second] && remedy.refused == nil, "B holds what the member of A waits for")
+    #expect(remedy.preferred == [second] && remedy.refused == nil, "B holds what the member of A waits for")
     table.apply(remedy, &effects)
     #expect(leave(second).isEmpty && leave(groups[1]) == ["in A"])
     #expect(leave(first).isEmpty && leave(groups[0]) == ["outsider"])
@@ -154,23 +154,23 @@ struct KeyTableTests {
   }
 
   @Test mutating func afterADeadlockAnotherIsLookedFor() {
-    let group = join("group", ["a": 1])
-    _ = join("first", ["a": 1, "b": 1])
-    _ = join("second", ["b": 1, "c": 1])
-    _ = join("member", ["c": 1], inside: [group])
-    table.willLookForDeadlock()
+    let group = enter("group", ["a": 1])
+    _ = enter("first", ["a": 1, "b": 1])
+    _ = enter("second", ["b": 1, "c": 1])
+    _ = enter("member", ["c": 1], inside: [group])
+    table.beginDeadlockSearch()
     table.apply(table.remedy(), &effects)
-    #expect(table.mayBeStuck)
+    #expect(table.mayDeadlock)
   }
 
   @Test mutating func groupsWhoseMembersWaitForEachOtherAreADeadlock() throws {
-    let groups = [join("A", ["a": 1]), join("B", ["b": 1]), join("C", ["c": 1])]
+    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1]), enter("C", ["c": 1])]
     let members = [
-      join("in A", ["b": 1], inside: [groups[0]]), join("in B", ["c": 1], inside: [groups[1]]),
-      join("in C", ["d": 1, "a": 1], inside: [groups[2]]),
+      enter("in A", ["b": 1], inside: [groups[0]]), enter("in B", ["c": 1], inside: [groups[1]]),
+      enter("in C", ["d": 1, "a": 1], inside: [groups[2]]),
     ]
     let remedy = table.remedy()
-    #expect(remedy.passing.isEmpty && remedy.refused == members[2])
+    #expect(remedy.preferred.isEmpty && remedy.refused == members[2])
     effects = Table.Effects()
     table.apply(remedy, &effects)
     let refusal = try #require(effects.refused.first)
@@ -178,76 +178,76 @@ struct KeyTableTests {
   }
 
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
-    let group = join("group", ["a": 2])
-    let other = join("other", ["a": 2])
-    let outer = join("outer", ["b": 1])
-    _ = join("member", ["b": 1], inside: [group])
-    let waiting = join("in outer", ["a": 2], inside: [outer])
+    let group = enter("group", ["a": 2])
+    let other = enter("other", ["a": 2])
+    let enclosing = enter("enclosing", ["b": 1])
+    _ = enter("member", ["b": 1], inside: [group])
+    let waiting = enter("in enclosing", ["a": 2], inside: [enclosing])
     #expect(table.remedy().refused == nil, "the other holder finishes, and makes room")
-    #expect(leave(other) == ["in outer"])
+    #expect(leave(other) == ["in enclosing"])
     _ = waiting
   }
 
   // MARK: Called operations
 
-  @Test mutating func aCalledOperationIsWaitedForUntilItIsLate() {
-    let (queue, other) = (Home(), Home())
-    let called = join("called", ["a": 1], home: queue)
-    let next = join("next", ["a": 1], home: queue)
-    let stranger = join("stranger", ["a": 1], home: other)
-    #expect(state(called) == .called && state(next) == .waiting && state(stranger) == .waiting)
+  @Test mutating func aPermittedOperationIsWaitedForUntilItIsOverdue() {
+    let (queue, other) = (Host(), Host())
+    let permitted = enter("permitted", ["a": 1], host: queue)
+    let next = enter("next", ["a": 1], host: queue)
+    let stranger = enter("stranger", ["a": 1], host: other)
+    #expect(state(permitted) == .permitted && state(next) == .waiting && state(stranger) == .waiting)
     #expect(tick(1).isEmpty)
     #expect(tick(1) == ["stranger"], "the next one of its queue cannot come, either")
-    #expect(table.arrive(stranger, waits: true, &effects))
-    #expect(!table.arrive(called, waits: true, &effects), "it has come, and waits")
-    #expect(leave(stranger) == ["called"])
-    #expect(leave(called) == ["next"])
+    #expect(table.start(stranger, waits: true, &effects))
+    #expect(!table.start(permitted, waits: true, &effects), "it has been started and waits")
+    #expect(leave(stranger) == ["permitted"])
+    #expect(leave(permitted) == ["next"])
   }
 
-  /// What waits behind a late operation in one line leaves the other lines to those behind it.
-  @Test mutating func anOperationBehindALateOneIsPassedUnderItsOtherKeys() {
-    let (queue, other) = (Home(), Home())
-    let called = join("called", ["a": 1], home: queue)
-    let next = join("next", ["a": 1, "b": 1], home: queue)
-    let stranger = join("stranger", ["b": 1], home: other)
-    #expect(state(called) == .called && state(next) == .waiting && state(stranger) == .waiting)
+  /// A waiter behind an overdue operation lets others pass in its other queues.
+  @Test mutating func anOperationBehindAnOverdueOneIsPassedUnderItsOtherKeys() {
+    let (queue, other) = (Host(), Host())
+    let permitted = enter("permitted", ["a": 1], host: queue)
+    let next = enter("next", ["a": 1, "b": 1], host: queue)
+    let stranger = enter("stranger", ["b": 1], host: other)
+    #expect(state(permitted) == .permitted && state(next) == .waiting && state(stranger) == .waiting)
     #expect(tick(2) == ["stranger"])
   }
 
-  @Test mutating func aLateOperationThatFindsItsKeyFreeHasIt() {
-    let queue = Home()
-    let called = join("called", ["a": 1, "b": 1], home: queue)
-    let next = join("next", ["a": 1], home: queue)
-    #expect(tick(2).isEmpty && state(called) == .late)
-    #expect(table.arrive(called, waits: false, &effects))
-    #expect(leave(called) == ["next"])
+  @Test mutating func anOverdueOperationThatFindsItsKeyFreeHasIt() {
+    let queue = Host()
+    let permitted = enter("permitted", ["a": 1, "b": 1], host: queue)
+    let next = enter("next", ["a": 1], host: queue)
+    #expect(tick(2).isEmpty && state(permitted) == .overdue)
+    #expect(table.start(permitted, waits: false, &effects))
+    #expect(leave(permitted) == ["next"])
     #expect(leave(next).isEmpty && table.isEmpty)
   }
 
-  @Test mutating func aLateOperationThatIsCancelledIsNotInTheWay() {
-    let queue = Home()
-    let called = join("called", ["a": 1], home: queue)
-    _ = join("next", ["a": 1], home: queue)
+  @Test mutating func anOverdueOperationThatIsCancelledIsNotInTheWay() {
+    let queue = Host()
+    let permitted = enter("permitted", ["a": 1], host: queue)
+    _ = enter("next", ["a": 1], host: queue)
     #expect(tick(2).isEmpty)
-    #expect(leave(called) == ["next"])
+    #expect(leave(permitted) == ["next"])
   }
 
   // MARK: Nothing is left
 
   @Test mutating func manyThatLeaveFromTheMiddleLeaveNothingBehind() {
-    let holder = join("holder", ["a": 1])
+    let holder = enter("holder", ["a": 1])
     for _ in 0..<10 {
-      let tickets = (0..<500).map { _ in join("waits", ["a": 1]) }
+      let tickets = (0..<500).map { _ in enter("waits", ["a": 1]) }
       for ticket in tickets { #expect(leave(ticket).isEmpty) }
-      #expect(table.lines[0]?.waiting.count ?? 0 < 128)
+      #expect(table.queues[0]?.waiting.count ?? 0 < 128)
     }
     #expect(leave(holder).isEmpty && table.isEmpty)
   }
 
   @Test mutating func manyKeysThatHaveBeenUsedLeaveNothingBehind() {
-    let tickets = (0..<20_000).map { join("", ["\($0)": 1]) }
+    let tickets = (0..<20_000).map { enter("", ["\($0)": 1]) }
     for ticket in tickets { _ = leave(ticket) }
-    #expect(table.isEmpty && table.lines.isEmpty)
+    #expect(table.isEmpty && table.queues.isEmpty)
   }
 
   // MARK: Throttles
@@ -255,18 +255,18 @@ struct KeyTableTests {
   @Test mutating func aThrottledOperationWaitsUntilTheStartHasLeftTheWindow() throws {
     let throttle = KeyThrottle(count: 2, interval: .seconds(1))
     func demand() -> [Table.Demand] {
-      [Table.Demand(place: table.place(of: "a", in: Self.domain, inside: []), limit: .max, throttles: [throttle])]
+      [Table.Demand(queue: table.queueID(of: "a", in: Self.domain, inside: []), limit: .max, throttles: [throttle])]
     }
     var tickets: [Int] = []
     for name in ["1", "2", "3"] {
-      tickets.append(table.join(Table.Applicant(claimant: name, demands: demand()), &effects))
+      tickets.append(table.enter(Table.Applicant(claimant: name, demands: demand()), &effects))
     }
     #expect(tickets.map(state) == [.holding, .holding, .waiting])
     let delay = try #require(effects.delayed.first)
     #expect(delay.claimant == "3" && delay.start.serial == 0)
     #expect(leave(tickets[0]).isEmpty, "a start counts although the operation has finished")
     effects = Table.Effects()
-    table.verify(delay, &effects)
-    #expect(effects.steps.map(\.claimant) == ["3"])
+    table.endDelay(delay, &effects)
+    #expect(effects.grants.map(\.claimant) == ["3"])
   }
 }

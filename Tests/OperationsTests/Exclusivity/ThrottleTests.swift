@@ -117,6 +117,6 @@ struct ThrottleTests {
       queue.addOperation(operation)
       await operation.finished()
     }
-    #expect(KeyRing.look { table in table.logs.keys.count { $0.domain === domain } } < 500)
+    #expect(KeyRegistry.read { table in table.logs.keys.count { $0.domain === domain } } < 500)
   }
 }

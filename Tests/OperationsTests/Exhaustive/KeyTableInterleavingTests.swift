@@ -5,18 +5,18 @@ import Testing
 
 /// The table of keys, with every order of what operations in every mode do.
 struct KeyTableInterleavingTests {
-  /// An operation that joins, perhaps inside others, arrives, and leaves, once.
+  /// An operation that enters, possibly inside others, starts and leaves, once.
   private struct Actor {
     let keys: [ExclusivityKey: Int]
     /// What it runs inside of, from the innermost outwards.
-    var outer: [Int] = []
+    var enclosing: [Int] = []
     /// Which queue has to start it. In hand without one.
-    var home: Int?
+    var host: Int?
   }
 
   private static let domain = ExclusivityDomain()
-  private final class Home: Sendable {}
-  private static let homes = [Home(), Home()]
+  private final class Host: Sendable {}
+  private static let hosts = [Host(), Host()]
 
   /// Three operations with every choice of two keys, in every mode.
   @Test func everySequenceOfEventsKeepsThePromises() {
@@ -35,7 +35,7 @@ struct KeyTableInterleavingTests {
             states += Walk(keys.map { Actor(keys: $0) }).walk()
             // Two in one queue, and one in another.
             guard third.count == 2, second != first, [0, 13, 21].contains(modes) else { continue }
-            states += Walk(zip(keys, [0, 0, 1]).map { Actor(keys: $0, home: $1) }).walk()
+            states += Walk(zip(keys, [0, 0, 1]).map { Actor(keys: $0, host: $1) }).walk()
           }
         }
       }
@@ -50,9 +50,10 @@ struct KeyTableInterleavingTests {
     for first in choices {
       for second in choices {
         for third in choices {
-          for outer in [([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
+          for enclosing in [([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
             let actors = [
-              Actor(keys: first), Actor(keys: second, outer: outer.0), Actor(keys: third, outer: outer.1),
+              Actor(keys: first), Actor(keys: second, enclosing: enclosing.0),
+              Actor(keys: third, enclosing: enclosing.1),
             ]
             states += Walk(actors).walk()
           }
@@ -70,12 +71,12 @@ struct KeyTableInterleavingTests {
       for index in 0..<7 {
         let names = (["a", "b", "c", "d"] as [ExclusivityKey]).shuffled(using: &generator)
         let parent = Int.random(in: -index...index, using: &generator) - 1
-        let outer = parent < 0 ? [] : [parent] + actors[parent].outer
+        let enclosing = parent < 0 ? [] : [parent] + actors[parent].enclosing
         let keys = names.prefix(Int.random(in: 1...3, using: &generator)).map { key in
           (key, [1, 1, 2, 3, Int.max].randomElement(using: &generator) ?? 1)
         }
-        let home = [nil, nil, 0, 1].randomElement(using: &generator) ?? nil
-        actors.append(Actor(keys: Dictionary(uniqueKeysWithValues: keys), outer: outer, home: home))
+        let host = [nil, nil, 0, 1].randomElement(using: &generator) ?? nil
+        actors.append(Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing, host: host))
       }
       var walk = Walk(actors)
       walk.wander(&generator)
@@ -86,7 +87,7 @@ struct KeyTableInterleavingTests {
   private struct Walk {
     private enum Phase: Hashable {
       case away
-      case standing(Int)
+      case entered(Int)
       case gone
     }
 
@@ -100,7 +101,7 @@ struct KeyTableInterleavingTests {
       phases = actors.map { _ in .away }
     }
 
-    private func ticket(_ actor: Int) -> Int? { if case .standing(let ticket) = phases[actor] { ticket } else { nil } }
+    private func ticket(_ actor: Int) -> Int? { if case .entered(let ticket) = phases[actor] { ticket } else { nil } }
 
     private func state(_ actor: Int) -> KeyTable<Int>.State? { ticket(actor).flatMap { table.entries[$0]?.state } }
 
@@ -117,35 +118,35 @@ struct KeyTableInterleavingTests {
       let before = table
       var effects = KeyTable<Int>.Effects()
       body(&table, &effects)
-      let told = effects.steps.map(\.ticket)
+      let told = effects.grants.map(\.ticket)
       expect(Set(told).count == told.count, "told twice")
       for (ticket, entry) in table.entries where entry.claimant != actor {
         let old = before.entries[ticket]?.state
-        let goesOn = entry.state != old && (entry.state == .holding || entry.state == .called)
+        let goesOn = entry.state != old && (entry.state == .holding || entry.state == .permitted)
         expect(goesOn == told.contains(ticket), "\(entry.claimant) was \(String(describing: old)), is \(entry.state)")
       }
     }
 
-    private mutating func join(_ actor: Int) {
-      let outer = actors[actor].outer.compactMap { isHolding($0) ? self.ticket($0) : nil }
+    private mutating func enter(_ actor: Int) {
+      let enclosing = actors[actor].enclosing.compactMap { isHolding($0) ? self.ticket($0) : nil }
       let demands = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
         KeyTable<Int>.Demand(
-          place: table.place(of: key, in: KeyTableInterleavingTests.domain, inside: outer),
+          queue: table.queueID(of: key, in: KeyTableInterleavingTests.domain, inside: enclosing),
           limit: limit
         )
       }
-      let home = actors[actor].home.map { ObjectIdentifier(KeyTableInterleavingTests.homes[$0]) }
-      let applicant = KeyTable<Int>.Applicant(claimant: actor, demands: demands, outer: outer, home: home)
+      let host = actors[actor].host.map { ObjectIdentifier(KeyTableInterleavingTests.hosts[$0]) }
+      let applicant = KeyTable<Int>.Applicant(claimant: actor, demands: demands, enclosing: enclosing, host: host)
       var new = 0
-      change(except: actor) { new = $0.join(applicant, &$1) }
-      phases[actor] = .standing(new)
+      change(except: actor) { new = $0.enter(applicant, &$1) }
+      phases[actor] = .entered(new)
     }
 
-    private mutating func arrive(_ actor: Int) {
+    private mutating func start(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      let waits = actors[actor].outer.isEmpty
+      let waits = actors[actor].enclosing.isEmpty
       var isHolding = false
-      change(except: actor) { isHolding = $0.arrive(ticket, waits: waits, &$1) }
+      change(except: actor) { isHolding = $0.start(ticket, waits: waits, &$1) }
       expect(isHolding == self.isHolding(actor), "\(actor) has been told something else")
     }
 
@@ -162,30 +163,30 @@ struct KeyTableInterleavingTests {
 
     /// What is done about deadlocks.
     private mutating func remedy() -> Bool {
-      if !table.mayBeStuck { return false }
-      table.willLookForDeadlock()
+      if !table.mayDeadlock { return false }
+      table.beginDeadlockSearch()
       let remedy = table.remedy()
-      if remedy.passing.isEmpty, remedy.refused == nil { return false }
+      if remedy.preferred.isEmpty, remedy.refused == nil { return false }
       var effects = KeyTable<Int>.Effects()
       table.apply(remedy, &effects)
       if let refused = remedy.refused, let entry = table.entries[refused] {
-        expect(!entry.outer.isEmpty, "only a member can be refused")
+        expect(!entry.enclosing.isEmpty, "only a member can be refused")
         leave(entry.claimant)
       }
       return true
     }
 
     private func isSomethingInside(_ actor: Int) -> Bool {
-      actors.indices.contains { ticket($0) != nil && actors[$0].outer.contains(actor) }
+      actors.indices.contains { ticket($0) != nil && actors[$0].enclosing.contains(actor) }
     }
 
     private func check() {
-      for line in table.lines {
-        guard let line else { continue }
-        let limits = line.holders.compactMap { holder in
-          table.entries[holder]?.claims.first { table.lines[$0.line]?.place == line.place }?.limit
+      for queue in table.queues {
+        guard let queue else { continue }
+        let limits = queue.holders.compactMap { holder in
+          table.entries[holder]?.claims.first { table.queues[$0.queue]?.id == queue.id }?.limit
         }
-        expect(limits.count == line.holders.count && limits.count <= limits.min() ?? .max, "beyond the limit")
+        expect(limits.count == queue.holders.count && limits.count <= limits.min() ?? .max, "beyond the limit")
       }
       drain()
     }
@@ -200,8 +201,8 @@ struct KeyTableInterleavingTests {
           if rest.isHolding(actor), !rest.isSomethingInside(actor) {
             rest.leave(actor)
             isMoving = true
-          } else if rest.state(actor) == .called || rest.state(actor) == .late {
-            rest.arrive(actor)
+          } else if rest.state(actor) == .permitted || rest.state(actor) == .overdue {
+            rest.start(actor)
             isMoving = true
           }
         }
@@ -217,15 +218,15 @@ struct KeyTableInterleavingTests {
     private var moves: [(inout Walk) -> Void] {
       var moves = actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
         switch phases[actor] {
-        case .away where actors[actor].outer.allSatisfy({ isHolding($0) }): [{ $0.join(actor) }]
-        case .standing where state(actor) == .called || state(actor) == .late:
-          isSomethingInside(actor) ? [] : [{ $0.arrive(actor) }, { $0.leave(actor) }]
+        case .away where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
+        case .entered where state(actor) == .permitted || state(actor) == .overdue:
+          isSomethingInside(actor) ? [] : [{ $0.start(actor) }, { $0.leave(actor) }]
         // It may have timed out, or been cancelled.
-        case .standing: [{ $0.leave(actor) }]
+        case .entered: [{ $0.leave(actor) }]
         case .away, .gone: []
         }
       }
-      if ticks < 2, actors.indices.contains(where: { state($0) == .called }) { moves.append { $0.tick() } }
+      if ticks < 2, actors.indices.contains(where: { state($0) == .permitted }) { moves.append { $0.tick() } }
       return moves
     }
 
@@ -250,44 +251,46 @@ struct KeyTableInterleavingTests {
     private var fingerprint: [Int] {
       func actor(_ ticket: Int) -> Int { table.entries[ticket]?.claimant ?? -1 }
       func isPresent(_ ticket: Int) -> Bool { table.entries[ticket] != nil }
-      func number(_ home: ObjectIdentifier?) -> Int {
-        KeyTableInterleavingTests.homes.firstIndex { ObjectIdentifier($0) == home } ?? -1
+      func number(_ host: ObjectIdentifier?) -> Int {
+        KeyTableInterleavingTests.hosts.firstIndex { ObjectIdentifier($0) == host } ?? -1
       }
       func list(_ tickets: some Sequence<Int>) -> [Int] { tickets.filter(isPresent).map(actor) + [-2] }
-      var result = [ticks, table.mayBeStuck ? 1 : 0]
-      // The order in which they came decides when one that was put aside comes back.
+      var result = [ticks, table.mayDeadlock ? 1 : 0]
+      // The order in which they came decides when one that was deferred is requeued.
       result += list(table.entries.keys.sorted())
       for phase in phases {
         switch phase {
         case .away: result.append(-3)
         case .gone: result.append(-4)
-        case .standing(let ticket):
+        case .entered(let ticket):
           guard let entry = table.entries[ticket] else { continue }
-          result += [entry.isInHand ? 1 : 0, entry.isPassing ? 1 : 0, entry.isAside ? 1 : 0]
-          result.append([KeyTable<Int>.State.waiting, .called, .late, .holding].firstIndex(of: entry.state) ?? -1)
-          if entry.state == .called { result.append(table.age(of: entry)) }
+          result += [entry.isStarted ? 1 : 0, entry.isPreferred ? 1 : 0, entry.isDeferred ? 1 : 0]
+          result.append(
+            [KeyTable<Int>.State.waiting, .permitted, .overdue, .holding].firstIndex(of: entry.state) ?? -1
+          )
+          if entry.state == .permitted { result.append(table.epoch - entry.epoch) }
           result += list(entry.yieldsTo.sorted())
-          result += list(entry.outer)
+          result += list(entry.enclosing)
         }
       }
-      let lines = table.lines.compactMap { $0 }.map { line -> [Int] in
-        var result = line.place.key.description.utf8.map { Int($0) } + [line.place.holder.map(actor) ?? -1]
-        result += list(line.holders)
-        result += list(line.passing.all.filter { table.entries[$0]?.isPassing == true })
+      let queues = table.queues.compactMap { $0 }.map { queue -> [Int] in
+        var result = queue.id.key.description.utf8.map { Int($0) } + [queue.id.holder.map(actor) ?? -1]
+        result += list(queue.holders)
+        result += list(queue.preferred.all.filter { table.entries[$0]?.isPreferred == true })
         result += list(
-          line.waiting.all.filter {
-            table.entries[$0].map { $0.state == .waiting && !$0.isPassing && !$0.isAside } == true
+          queue.waiting.all.filter {
+            table.entries[$0].map { $0.state == .waiting && !$0.isPreferred && !$0.isDeferred } == true
           }
         )
-        for (home, tickets) in line.late.sorted(by: { number($0.key) < number($1.key) }) {
-          result += [number(home)] + list(tickets)
+        for (host, tickets) in queue.overdue.sorted(by: { number($0.key) < number($1.key) }) {
+          result += [number(host)] + list(tickets)
         }
-        for (home, tickets) in line.aside.sorted(by: { number($0.key) < number($1.key) }) {
-          result += [number(home)] + list(tickets)
+        for (host, tickets) in queue.deferred.sorted(by: { number($0.key) < number($1.key) }) {
+          result += [number(host)] + list(tickets)
         }
         return result
       }
-      for line in lines.sorted(by: { $0.lexicographicallyPrecedes($1) }) { result += [-5] + line }
+      for queue in queues.sorted(by: { $0.lexicographicallyPrecedes($1) }) { result += [-5] + queue }
       return result
     }
 

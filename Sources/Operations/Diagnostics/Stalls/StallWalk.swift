@@ -195,7 +195,7 @@ struct StallWalk {
     var count = 0
     for obstacle in request.obstacles {
       guard let operation = obstacle.operation else { continue }
-      wait(node, for: end(of: operation), .key(obstacle.key, limit: obstacle.limit, isHeld: obstacle.isHeld))
+      wait(node, for: end(of: operation), .key(obstacle.key, limit: obstacle.limit, isHeld: obstacle.isHolder))
       count += 1
     }
     if count == 0, let key = request.throttledKey {

@@ -1,0 +1,99 @@
+/// The holders of one key, and the operations that wait for it: a part of ``KeyTable``.
+struct KeyQueue {
+  /// Identifies a key, or the use that the members of a holder make of it among each other.
+  struct ID: Hashable {
+    let domain: ExclusivityDomain
+    let key: ExclusivityKey
+    /// The entry whose members share the queue. Nil for the queue of the whole program.
+    var holder: Int?
+
+    /// The key outside of all holders, where the starts under a throttled key are counted.
+    var outermost: Self { holder == nil ? self : Self(domain: domain, key: key) }
+
+    static func == (left: Self, right: Self) -> Bool {
+      left.domain === right.domain && left.holder == right.holder && left.key == right.key
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(ObjectIdentifier(domain))
+      hasher.combine(key)
+      hasher.combine(holder)
+    }
+  }
+
+  let id: ID
+  /// The number of entries that claim the key, whatever their state.
+  var claimCount = 0
+  /// The entries that hold the key and those for which it is reserved, in no order.
+  private(set) var holders: [Int] = []
+  /// Members of holders that go first, because the other waiters wait for those holders.
+  var preferred = TicketQueue()
+  var waiting = TicketQueue()
+  /// Permitted entries that were not started in time, by their queue or group.
+  var overdue: [ObjectIdentifier: [Int]] = [:]
+  /// Waiters behind an overdue entry of the same queue or group.
+  var deferred: [ObjectIdentifier: [Int]] = [:]
+  /// The number of tickets in ``preferred`` and ``waiting`` whose entries have left.
+  var staleCount = 0
+  private var limit = Int.max
+  private var limitCount = 0
+  private var otherLimits: [Int: Int] = [:]
+
+  init(_ id: ID) { self.id = id }
+
+  var hasNoWaiters: Bool { preferred.isEmpty && waiting.isEmpty && overdue.isEmpty }
+
+  /// Whether the number of holders would stay within the smallest limit among them and a newcomer with this limit.
+  func admits(_ limit: Int) -> Bool { holders.count < min(limit, smallestLimit) }
+
+  /// The smallest limit among the holders.
+  var smallestLimit: Int {
+    let first = limitCount > 0 ? limit : .max
+    return otherLimits.isEmpty ? first : min(first, otherLimits.keys.min() ?? .max)
+  }
+
+  /// - Returns: The position of the new holder.
+  mutating func add(holder: Int, limit: Int) -> Int {
+    holders.append(holder)
+    if limit != .max {
+      if limitCount == 0 { self.limit = limit }
+      if limit == self.limit { limitCount += 1 } else { otherLimits[limit, default: 0] += 1 }
+    }
+    return holders.count - 1
+  }
+
+  /// - Returns: The holder that now has this position, if it had another.
+  mutating func removeHolder(at position: Int, limit: Int) -> Int? {
+    if limitCount > 0, limit == self.limit {
+      limitCount -= 1
+    } else if let count = otherLimits[limit] {
+      otherLimits[limit] = count > 1 ? count - 1 : nil
+    }
+    let last = holders.removeLast()
+    guard position < holders.count else { return nil }
+    holders[position] = last
+    return last
+  }
+}
+
+/// Tickets, first in, first out.
+struct TicketQueue {
+  private var tickets: [Int] = []
+  private var head = 0
+
+  var isEmpty: Bool { head == tickets.count }
+  var count: Int { tickets.count - head }
+  var first: Int? { isEmpty ? nil : tickets[head] }
+  var all: ArraySlice<Int> { tickets[head...] }
+
+  init(_ tickets: [Int] = []) { self.tickets = tickets }
+
+  mutating func append(_ ticket: Int) { tickets.append(ticket) }
+
+  mutating func removeFirst() {
+    head += 1
+    guard head == tickets.count || (head >= 64 && head * 2 >= tickets.count) else { return }
+    tickets.removeFirst(head)
+    head = 0
+  }
+}

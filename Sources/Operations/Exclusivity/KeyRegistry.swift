@@ -1,0 +1,95 @@
+import Dispatch
+
+/// The table of all keys in the program. There is one, so that keys of several domains can be acquired together.
+enum KeyRegistry {
+  typealias Table = KeyTable<WeakRequest>
+
+  /// A class, because a table that is copied copies its entries, and copying a weak reference is slow.
+  final class WeakRequest: @unchecked Sendable {
+    private(set) weak var request: KeyRequest?
+
+    init(_ request: KeyRequest) { self.request = request }
+  }
+
+  private struct State {
+    var table = Table()
+    var isTicking = false
+    /// The number of ticks until the next search for a deadlock, which costs more the more entries there are.
+    var ticksUntilSearch = 0
+    /// The number of logs above which it pays to look for logs to forget.
+    var logLimit = 64
+  }
+
+  private enum Tick {
+    case stop
+    case wait
+    case search(Table)
+  }
+
+  private static let state = Locked(State())
+  /// A serial queue gets a thread even while other work blocks all threads of the global queues.
+  private static let timerQueue = DispatchQueue(label: "Operations.keys")
+  /// A permitted operation is overdue after one to two periods.
+  private static let period = DispatchTimeInterval.milliseconds(20)
+
+  static func read<Result>(_ body: (Table) -> Result) -> Result { state.withLock { body($0.table) } }
+
+  /// Changes the table under its lock, and carries out the effects after releasing it.
+  static func change<Result>(_ body: (inout Table, inout Table.Effects) -> Result) -> Result {
+    var effects = Table.Effects()
+    let (result, startsTicking, sweeps) = state.withLock { state -> (Result, Bool, Bool) in
+      let result = body(&state.table, &effects)
+      let startsTicking = state.table.needsTick && !state.isTicking
+      if startsTicking { state.isTicking = true }
+      return (result, startsTicking, state.table.logs.count > state.logLimit)
+    }
+    if startsTicking { scheduleTick() }
+    if sweeps { sweep() }
+    for grant in effects.grants { grant.claimant.request?.proceed(isPermit: grant.isPermit) }
+    for delay in effects.delayed { delay.claimant.request?.wait(for: delay) }
+    for refusal in effects.refused { refusal.claimant.request?.refuse(refusal) }
+    return result
+  }
+
+  private static func scheduleTick() {
+    timerQueue.asyncAfter(deadline: .now() + period) { tick() }
+  }
+
+  private static func tick() {
+    change { $0.tick(&$1) }
+    let tick = state.withLock { state -> Tick in
+      guard state.table.needsTick else {
+        state.isTicking = false
+        return .stop
+      }
+      state.ticksUntilSearch -= 1
+      guard state.table.mayDeadlock, state.ticksUntilSearch <= 0 else { return .wait }
+      state.ticksUntilSearch = state.table.entries.count / 4096
+      state.table.beginDeadlockSearch()
+      return .search(state.table)
+    }
+    switch tick {
+    case .stop: return
+    case .wait: break
+    case .search(let table):
+      let remedy = table.remedy()
+      if !remedy.preferred.isEmpty || remedy.refused != nil { change { $0.apply(remedy, &$1) } }
+    }
+    scheduleTick()
+  }
+
+  /// Forgets the starts under throttled keys that are not in use and whose windows have passed.
+  private static func sweep() {
+    let logs = state.withLock { $0.table.logs }
+    let passed = logs.compactMapValues { log -> Int? in
+      guard let last = log.starts.last else { return -1 }
+      guard let elapsed = last.time.elapsed, elapsed >= log.longestInterval else { return nil }
+      return last.serial
+    }
+    let forgotten = state.withLock { state in
+      defer { state.logLimit = max(64, state.table.logs.count * 2) }
+      return state.table.forget(passed)
+    }
+    withExtendedLifetime((logs, forgotten)) {}
+  }
+}

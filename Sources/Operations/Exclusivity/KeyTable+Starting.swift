@@ -1,0 +1,102 @@
+/// Starting permitted operations, and passing over those that their queue or group does not start in time.
+extension KeyTable {
+  /// Records that an operation is about to execute.
+  ///
+  /// - Parameter waits: Whether an operation without its keys stays started and waits. Otherwise it is permitted again later.
+  /// - Returns: Whether it holds its keys.
+  mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout Effects) -> Bool {
+    guard let entry = entries[ticket] else { return false }
+    switch entry.state {
+    case .holding: return true
+    case .permitted:
+      permitted.remove(ticket)
+      entries[ticket]?.state = .holding
+      return true
+    case .waiting:
+      if waits {
+        entries[ticket]?.isStarted = true
+        if entry.isDeferred { requeueDeferred(of: entry) }
+      }
+    case .overdue:
+      entries[ticket]?.state = .waiting
+      if waits { entries[ticket]?.isStarted = true }
+      waitingCount += 1
+      mayDeadlock = true
+      // It was permitted before all current waiters.
+      let isFree = entry.claims.allSatisfy { queues[$0.queue]?.admits($0.limit) == true }
+      if isFree, isOpen(ticket, &effects) {
+        entries[ticket]?.isStarted = true
+        grant(ticket)
+        endOverdue(entry, requeueing: nil)
+        return true
+      }
+      endOverdue(entry, requeueing: ticket)
+    }
+    grantAll(startingWith: entry.claims, &effects, newcomer: ticket)
+    if entries[ticket]?.state == .permitted {
+      permitted.remove(ticket)
+      entries[ticket]?.state = .holding
+    }
+    return entries[ticket]?.state == .holding
+  }
+
+  /// Removes an entry from the overdue ones, and requeues the waiters deferred because of it.
+  ///
+  /// - Parameter ticket: The entry itself, if it waits again.
+  mutating func endOverdue(_ entry: Entry, requeueing ticket: Ticket?) {
+    guard let host = entry.host else { return }
+    for claim in entry.claims {
+      let others = (queues[claim.queue]?.overdue[host] ?? []).filter { $0 != ticket && entries[$0]?.state == .overdue }
+      queues[claim.queue]?.overdue[host] = others.isEmpty ? nil : others
+    }
+    requeueDeferred(of: entry)
+    guard let ticket else { return }
+    for claim in entry.claims { requeue([ticket], in: claim.queue) }
+  }
+
+  /// Requeues the waiters that are deferred in the queues of an entry.
+  mutating func requeueDeferred(of entry: Entry) {
+    guard let host = entry.host else { return }
+    var requeued: [Int: [Ticket]] = [:]
+    for claim in entry.claims {
+      for ticket in queues[claim.queue]?.deferred.removeValue(forKey: host) ?? []
+      where entries[ticket]?.isDeferred == true {
+        entries[ticket]?.isDeferred = false
+        for claim in entries[ticket]?.claims ?? [] { requeued[claim.queue, default: []].append(ticket) }
+      }
+    }
+    for (queue, tickets) in requeued { requeue(tickets, in: queue) }
+  }
+
+  /// Inserts waiters in the order of their arrival.
+  private mutating func requeue(_ tickets: [Ticket], in queue: Int) {
+    guard let waiting = queues[queue]?.waiting else { return }
+    let all = Set(tickets + waiting.all).filter { isWaiting($0, preferred: false) }
+    queues[queue]?.waiting = TicketQueue(all.sorted())
+    queues[queue]?.staleCount = 0
+    mayDeadlock = true
+  }
+
+  // MARK: Time
+
+  /// Whether ``tick(_:)`` or a search for deadlocks may change anything.
+  var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
+
+  /// Ends a period. Entries permitted two periods ago that were not started are overdue: they release the keys reserved for
+  /// them.
+  mutating func tick(_ effects: inout Effects) {
+    epoch += 1
+    var overdue: [Entry] = []
+    for ticket in permitted.sorted() {
+      guard let entry = entries[ticket], let host = entry.host, epoch - entry.epoch >= 2 else { continue }
+      overdue.append(entry)
+      permitted.remove(ticket)
+      forgetStart(of: entry)
+      releaseKeys(of: entry)
+      entries[ticket]?.state = .overdue
+      entries[ticket]?.startSerial = nil
+      for claim in entry.claims { queues[claim.queue]?.overdue[host, default: []].append(ticket) }
+    }
+    for entry in overdue { grantAll(startingWith: entry.claims, &effects) }
+  }
+}
