@@ -25,7 +25,7 @@ struct DocumentationTests {
     let paths = try Repository.pages().map(\.path)
     #expect(paths.contains("README.md"))
     #expect(paths.contains("Sources/Operations/Operations.docc/Operations.md"))
-    #expect(paths.contains("Sources/Operations/AsyncOperation/AsyncOperation.swift"))
+    #expect(paths.contains("Sources/Operations/Operation/AsyncOperation.swift"))
     #expect(try Repository.pages().flatMap(\.codeBlocks).count > 60)
   }
 

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Errors on their way into an operation's lifecycle.
 ///
 /// An operation makes the report before it takes its lock, because looking at an error can run the user's code.
@@ -37,5 +39,24 @@ struct FailureReport: Sendable {
     report.failures = failures.map { $0.below(name) }
     report.failuresAfterCancellation = failuresAfterCancellation.map { $0.below(name) }
     return report
+  }
+}
+
+/// Whether an error only says that its work was cancelled.
+///
+/// The check compares domains and codes. `URLError` would link FoundationNetworking on Linux.
+func meansCancelled(_ error: any Error) -> Bool {
+  switch error {
+  case is CancellationError: return true
+  case is OperationError: return false
+  case let error as AggregateError: return error.failures.allSatisfy { meansCancelled($0.error) }
+  default:
+    let error = error as NSError
+    switch error.code {
+    case NSURLErrorCancelled: return error.domain == NSURLErrorDomain
+    case CocoaError.userCancelled.rawValue: return error.domain == NSCocoaErrorDomain
+    case Int(POSIXErrorCode.ECANCELED.rawValue): return error.domain == NSPOSIXErrorDomain
+    default: return false
+    }
   }
 }

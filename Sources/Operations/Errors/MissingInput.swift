@@ -16,3 +16,22 @@ struct MissingInput {
     return "\(producer.quotedName), \(reason)"
   }
 }
+
+extension OperationError {
+  /// How many producers a message speaks of.
+  private static let namedProducers = 3
+
+  /// The error of an operation whose inputs are not to be had.
+  static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
+    let causes = missing.map(\.cause)
+    let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")
+    let others = missing.count > namedProducers ? ", nor from \(missing.count - namedProducers) others" : ""
+    let roots = RootCauses(of: causes)
+    let details = roots.description()
+    return OperationError(
+      .inputUnavailable,
+      "\(consumer.quotedName) has no input from \(producers)\(others)" + (details.isEmpty ? "." : ": \(details)"),
+      underlyingErrors: roots.bounded(causes)
+    )
+  }
+}

@@ -116,3 +116,29 @@ struct GroupProgress {
   /// Those to tell how far the group has come.
   var audience: [AsyncStream<Double>.Continuation] { Array(listeners.values) }
 }
+
+/// What a member counts in the progress of its group, if it is not just one unit that is done or is not.
+struct MemberPart {
+  let operation: AsyncOperation
+  let index: Int
+  let weight: Int
+  let isReporting: Bool
+
+  init(_ operation: AsyncOperation, index: Int) {
+    let (weight, reports) = operation.core.withLock { ($0.extras?.progressWeight ?? 1, $0.extras?.progress != nil) }
+    self.operation = operation
+    self.index = index
+    self.weight = weight
+    isReporting = reports || operation is GroupOperation
+  }
+}
+
+/// A change to a group's progress, to be carried out without the engine's lock held.
+struct ProgressChange {
+  var total = 0
+  var completed = 0
+  /// Members that report their own units, and what they count.
+  var children: [(operation: AsyncOperation, weight: Int)] = []
+  /// The group has finished.
+  var isOver = false
+}

@@ -1,0 +1,59 @@
+public import Foundation
+
+extension AsyncOperation {
+  /// Waits until the operation has finished, and throws what went wrong.
+  ///
+  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Else a group's
+  ///   failures as one ``AggregateError``; another operation's one error as itself, several as an ``AggregateError``;
+  ///   `CancellationError` if it was cancelled and has no error.
+  public final func completed() async throws {
+    await finished()
+    if let error = outcomeError { throw error }
+  }
+
+  /// The one error that stands for how the operation ended, or nil if it was successful.
+  var outcomeError: (any Error)? {
+    let lifecycle = core.withLock { $0.lifecycle }
+    if lifecycle.failures.isEmpty {
+      return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
+    }
+    let failures = failures(of: lifecycle)
+    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !(self is GroupOperation)
+    if isOneError || lifecycle.decision == .timeout { return failures[0].error }
+    let name = displayName
+    return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)
+  }
+
+  /// What went wrong, with paths relative to the operation.
+  final var ownFailures: [OperationFailure] { failures(of: core.withLock { $0.lifecycle }) }
+
+  /// The failures that a lifecycle has recorded. A timeout has the others as its causes.
+  final func failures(of lifecycle: OperationLifecycle) -> [OperationFailure] {
+    let failures = lifecycle.failures
+    guard lifecycle.decision == .timeout, failures.count > 1, let timeout = failures[0].error as? OperationError else {
+      return failures
+    }
+    let name = displayName
+    let causes = failures.dropFirst().map { $0.path.isEmpty ? $0.error : $0.below(name) }
+    let error = OperationError(timeout.code, timeout.message, underlyingErrors: causes)
+    return [OperationFailure(path: [], error: error)]
+  }
+}
+
+extension Operation {
+  /// Waits until the operation has finished, without holding a thread. Never throws, and does not start anything.
+  ///
+  /// An ``AsyncOperation``'s observers have heard of the end by then. Cancelling the waiting task changes nothing: the
+  /// wait ends with the operation.
+  public func finished() async {
+    await withCheckedContinuation { continuation in
+      if let operation = self as? AsyncOperation {
+        operation.whenSettled { continuation.resume() }
+      } else if isFinished {
+        continuation.resume()
+      } else {
+        FinishRelay { continuation.resume() }.wait(for: [self])
+      }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import Foundation
+
+/// The permission that an operation needs to execute once its dependencies have finished.
+///
+/// The base class grants it at once. Mutual exclusion, a higher layer, overrides it. All calls are made without a lock held.
+class StartPermit: @unchecked Sendable {
+  /// Requests the permit for an operation in a queue whose dependencies have finished.
+  ///
+  /// - Returns: Whether the operation can become ready. Otherwise ``AsyncOperation/permitIsGranted()`` is called later.
+  func request() -> Bool { true }
+
+  /// Withdraws the request, because the operation has a new unfinished dependency. It requests the permit again later.
+  ///
+  /// - Returns: Whether the request was withdrawn. It is not if the permit has been granted.
+  func withdraw() -> Bool { false }
+
+  /// Acquires what the operation needs, just before it executes.
+  ///
+  /// - Parameter isStarted: Whether the operation has been started. Otherwise a group is about to start it.
+  /// - Returns: Whether the operation can execute. Otherwise it waits without a thread: a started operation for
+  ///   ``whenGranted(_:)``, another one for ``AsyncOperation/permitIsGranted()``.
+  func acquire(isStarted: Bool) -> Bool { true }
+
+  /// Calls `resumption` when a started operation has acquired what it needs, unless the operation ends before.
+  func whenGranted(_ resumption: @escaping @Sendable () -> Void) {}
+
+  func operationWasCancelled() {}
+
+  func operationDidFinish() {}
+
+  /// What the operation waits for, as part of a message.
+  var goal: String { "its permit" }
+}
+
+extension AsyncOperation {
+  /// Makes the operation wait for its permit, if it needs one, after its dependencies. Must be called before the operation is
+  /// enqueued. A cancelled operation does not execute, so it needs no permit.
+  ///
+  /// - Returns: Whether the operation must be enqueued. Otherwise it was refused, as under the policy `.drop`.
+  func requestPermit() -> Bool {
+    let (gate, action) = core.withLock { core -> (Operation?, DependencyLedger.CountAction) in
+      guard core.extras?.permit != nil, !core.lifecycle.isCancelled else { return (nil, .ignore) }
+      return core.ledger.requirePermit()
+    }
+    if let gate { super.addDependency(gate) }
+    guard case .ask = action else { return true }
+    askForPermit()
+    return !isCancelled || core.withLock { $0.lifecycle.failures.isEmpty }
+  }
+
+  func askForPermit() {
+    guard let permit = core.withLock({ $0.extras?.permit }) else { return }
+    if permit.request() { return grantPermit() }
+    // A dependency added before the request was sent could not withdraw it.
+    if core.withLock({ $0.ledger.permit == .requested && $0.ledger.remaining > 1 }) { postponePermit() }
+  }
+
+  /// Makes the operation ready in its queue or group, because its permit was granted.
+  func permitIsGranted() {
+    let (supervisor, trace) = core.withLock { core in
+      (core.ledger.permit == .notNeeded && core.ledger.isSatisfied ? core.takeReadiness() : nil, core.trace)
+    }
+    guard let supervisor else { return grantPermit() }
+    trace?.operationIsReady()
+    supervisor.memberIsReady(self)
+  }
+
+  private func grantPermit() { changeCount { $0.grantPermit() } }
+
+  /// Withdraws the request for the permit, because the operation has a new dependency. It is repeated when that has finished.
+  func postponePermit() {
+    let permit = core.withLock { $0.extras?.permit }
+    if permit?.withdraw() == true { changeCount { $0.postponePermit() } }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+
+/// Closures that are called at the lifecycle events of an operation.
+///
+/// An observer is made of closures instead of protocol methods with default bodies, because a misspelt method would
+/// silently never be called.
+///
+/// ```swift
+/// operation.addObserver(OperationObserver(didFinish: { print($0.name ?? "?", "is done") }))
+/// ```
+///
+/// An operation releases its observers when it has finished, so a closure may refer to the operation.
+public struct OperationObserver: Sendable {
+  let didStart: (@Sendable (AsyncOperation) -> Void)?
+  let didCancel: (@Sendable (AsyncOperation) -> Void)?
+  let didFinish: (@Sendable (AsyncOperation) -> Void)?
+
+  /// Creates an observer.
+  ///
+  /// - Parameters:
+  ///   - didStart: Called when execution starts, on the executing thread, before `execute()`. Not called for an operation
+  ///     that never executes. An operation that is cancelled or finished by this closure does not execute.
+  ///   - didCancel: Called once, on the cancelling thread, even before the operation has started. It is called before the
+  ///     operation's ``AsyncOperation/didCancel()`` and before the members of a group are cancelled.
+  ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, even if the operation was cancelled.
+  ///     An `AsyncOperation` that depends on this one starts after the closure has returned.
+  public init(
+    didStart: (@Sendable (AsyncOperation) -> Void)? = nil,
+    didCancel: (@Sendable (AsyncOperation) -> Void)? = nil,
+    didFinish: (@Sendable (AsyncOperation) -> Void)? = nil
+  ) {
+    self.didStart = didStart
+    self.didCancel = didCancel
+    self.didFinish = didFinish
+  }
+}
+
+extension AsyncOperation {
+  /// Lets closures hear of the stations of the operation's life, in the order they were added.
+  ///
+  /// Added late, an observer hears what is still to come; one that is added after the end hears `didFinish` at once.
+  public final func addObserver(_ observer: OperationObserver) {
+    let isLate = core.withLock { core in
+      if core.lifecycle.phase == .finished { return true }
+      core.observers.append(observer)
+      return false
+    }
+    if isLate { observer.didFinish?(self) }
+  }
+
+  /// Calls `waiter` when the operation has finished and its observers have heard of it; at once if that is so already.
+  final func whenSettled(_ waiter: @escaping @Sendable () -> Void) {
+    let isSettled = core.withLock { core in
+      if !core.isSettled { core.waiters.append(waiter) }
+      return core.isSettled
+    }
+    if isSettled { waiter() }
+  }
+
+  /// The same, for a follower that may stop following, and the last of them to be called.
+  final func whenSettled(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
+    let isSettled = core.withLock { core in
+      if !core.isSettled { core.makeExtras().followers[ObjectIdentifier(follower)] = waiter }
+      return core.isSettled
+    }
+    if isSettled { waiter() }
+  }
+
+  final func forget(follower: AnyObject) {
+    let waiter = core.withLock { $0.extras?.followers.removeValue(forKey: ObjectIdentifier(follower)) }
+    withExtendedLifetime(waiter) {}
+  }
+
+  /// Who follows the operation from close by: mostly nobody.
+  var trace: OperationTrace? { core.withLock { $0.trace } }
+}

@@ -1,0 +1,35 @@
+/// A clock of any type, read as the time since the creation of this value.
+struct ElapsedTime: Sendable {
+  let clock: any Clock<Duration>
+  private let read: @Sendable () -> Duration
+
+  init(_ clock: any Clock<Duration>) {
+    func reading(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+      let start = clock.now
+      return { start.duration(to: clock.now) }
+    }
+    self.clock = clock
+    read = reading(clock)
+  }
+
+  var now: Duration { read() }
+}
+
+extension Duration {
+  private static let longest = Duration(attoseconds: .max)
+  private static let shortest = Duration(attoseconds: .min)
+
+  /// Returns the sum, or the longest or shortest duration if it overflows.
+  package func adding(_ other: Duration) -> Duration {
+    let (sum, isOverflow) = attoseconds.addingReportingOverflow(other.attoseconds)
+    if isOverflow { return other < .zero ? Self.shortest : Self.longest }
+    return Duration(attoseconds: sum)
+  }
+
+  /// Returns the difference, or the longest or shortest duration if it overflows.
+  package func subtracting(_ other: Duration) -> Duration {
+    let (difference, isOverflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
+    if isOverflow { return other < .zero ? Self.longest : Self.shortest }
+    return Duration(attoseconds: difference)
+  }
+}

@@ -1,0 +1,34 @@
+import Foundation
+
+/// Detects whether the current code runs on the main queue.
+///
+/// Two checks are needed. `Thread.isMainThread` is false on the main queue after `dispatchMain()`, which an asynchronous
+/// `main` calls on Linux. The main queue's own mark is not visible in a block that the main thread runs for another queue
+/// by `sync`.
+enum MainQueue {
+  private static let mark = {
+    let mark = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: mark, value: true)
+    return mark
+  }()
+
+  static var isCurrent: Bool { DispatchQueue.getSpecific(key: mark) == true || Thread.isMainThread }
+}
+
+extension QualityOfService {
+  /// The same quality of service in Dispatch's terms.
+  var dispatchQoS: DispatchQoS {
+    switch self {
+    case .userInteractive: .userInteractive
+    case .userInitiated: .userInitiated
+    case .utility: .utility
+    case .background: .background
+    case .default: .default
+    @unknown default: .default
+    }
+  }
+}
+
+extension DispatchQueue {
+  static func global(quality: QualityOfService) -> DispatchQueue { .global(qos: quality.dispatchQoS.qosClass) }
+}
