@@ -10,9 +10,9 @@ enum ExclusivityBenchmarks {
   static let all: [Benchmark] = [
     Benchmark(
       name: "exclusive",
-      unit: "operation, \(count) under one key",
-      numerator: stockChain(count),
-      denominator: oneKey(count),
+      unit: "operation, \(few) under one key",
+      numerator: stockChain(few),
+      denominator: oneKey(few),
       target: .atLeast(0.7, aim: 1)
     ),
     Benchmark(
