@@ -43,10 +43,10 @@ struct ThrottleTests {
     await second[0].finished()
     await clock.waitForSleepers(1)
     clock.advance(by: .milliseconds(399))
-    #expect(journal.entries == ["a0", "a1", "b0"])
+    #expect(Set(journal.entries) == ["a0", "a1", "b0"])
     clock.advance(by: .milliseconds(1))
-    await second[2].finished()
-    #expect(journal.entries == ["a0", "a1", "b0", "b1", "b2"], "two have left the window, one is in it")
+    for operation in second[1...2] { await operation.finished() }
+    #expect(Set(journal.entries) == ["a0", "a1", "b0", "b1", "b2"], "two have left the window, one is in it")
     await clock.waitForSleepers(1)
     clock.advance(by: .milliseconds(600))
     await second[3].finished()
