@@ -1,6 +1,6 @@
 import Operations
 
-/// A gate that is closed until somebody opens it, for tests that decide themselves what happens first.
+/// A gate that is closed until it is opened, for tests that control the order of events.
 ///
 /// ```swift
 /// let (begun, gate) = (Gate(), Gate())
@@ -22,13 +22,13 @@ public final class Gate: Sendable {
 
   private let state = Locked(State())
 
-  /// A closed gate.
+  /// Creates a closed gate.
   public init() {}
 
-  /// Whether it has been opened.
+  /// Whether the gate has been opened.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// Lets everybody through, now and from now on. Opening it again does nothing.
+  /// Opens the gate for all current and future waiters. Opening it again has no effect.
   public func open() {
     let waiters = state.withLock { state in
       state.isOpen = true

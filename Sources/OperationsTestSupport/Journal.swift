@@ -1,6 +1,6 @@
 import Operations
 
-/// A record of what happened, in order, from any thread.
+/// A record of events, in order, from any thread.
 ///
 /// ```swift
 /// let journal = Journal<String>()
@@ -17,16 +17,16 @@ public final class Journal<Entry: Sendable>: Sendable {
 
   private let state = Locked(State())
 
-  /// An empty journal.
+  /// Creates an empty journal.
   public init() {}
 
-  /// All that has been written so far, in order.
+  /// The entries that have been written so far, in order.
   public var entries: [Entry] { state.withLock { $0.entries } }
 
-  /// How many entries there are.
+  /// The number of entries.
   public var count: Int { state.withLock { $0.entries.count } }
 
-  /// Adds an entry, and lets those go on who have waited for so many, on this thread.
+  /// Adds an entry and resumes, on this thread, the tasks that have waited for this number of entries.
   public func write(_ entry: Entry) {
     let due = state.withLock { state in
       state.entries.append(entry)
@@ -38,7 +38,7 @@ public final class Journal<Entry: Sendable>: Sendable {
     for waiter in due { waiter.body() }
   }
 
-  /// Waits until there are `count` entries, without holding a thread.
+  /// Waits until there are at least `count` entries, without holding a thread.
   public func reaches(_ count: Int) async {
     await withCheckedContinuation { continuation in
       let isReached = state.withLock { state in

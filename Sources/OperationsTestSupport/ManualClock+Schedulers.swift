@@ -1,7 +1,7 @@
 public import Operations
 
 extension ManualClock {
-  /// Moves the clock, and has schedulers that follow it run what is due, each event at its time.
+  /// Moves the clock, and waits until schedulers that use it have run what is due, each event at its time.
   ///
   /// ```swift
   /// let clock = ManualClock()
@@ -10,9 +10,12 @@ extension ManualClock {
   /// await clock.advance(by: .seconds(60), draining: scheduler)
   /// ```
   ///
-  /// The clock stops at every time that somebody waits for, until the schedulers have nothing left to run: so what an
-  /// event schedules for later counts from its own time, and comes in the same call if it is due. When this returns,
-  /// everything that was due has been run: a scheduler that is suspended is waited for until it goes on.
+  /// The clock stops at every time for which a sleeper waits, until the schedulers have nothing left to run. An event
+  /// that another event schedules for later therefore counts from the time of that event, and runs in the same call
+  /// if it is due.
+  ///
+  /// When the call returns, everything that was due has been run. The call waits for a suspended scheduler until that
+  /// is resumed.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {
@@ -28,7 +31,7 @@ extension ManualClock {
     await Self.settle(schedulers)
   }
 
-  /// One may have scheduled something on another.
+  /// Waits until the schedulers have nothing left to run. One scheduler may have scheduled an event on another.
   private static func settle(_ schedulers: [SerialScheduler]) async {
     repeat {
       for scheduler in schedulers { await scheduler.drained() }

@@ -1,6 +1,6 @@
 import Operations
 
-/// A clock that stands still until a test moves it.
+/// A clock that moves only when a test moves it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -12,47 +12,51 @@ import Operations
 /// #expect(operation.isFinished)
 /// ```
 ///
-/// It can be moved half as far as a `Duration` reaches. What is for later than that never comes, as what is to happen
-/// after the longest `Duration` there is.
+/// The clock can be moved half as far as a `Duration` reaches. A later time never comes, so work after the longest
+/// `Duration` never happens.
 ///
-/// What the package has to do at a certain time, such as a timeout or the end of a delay, is done by ``advance(by:)``,
-/// and has been done when that returns. A task that sleeps on the clock is resumed by it, and goes on when it gets a
+/// Timed work of the package, such as a timeout or the end of a delay, is done by ``advance(by:)``, and is complete
+/// when that call returns. A task that sleeps on the clock is resumed by the call, and continues when it gets a
 /// thread.
 public final class ManualClock: Clock, Sendable {
-  /// A time of a ``ManualClock``. Those of two clocks cannot be told apart, and mean nothing to each other.
+  /// A time of a ``ManualClock``. Instants of different clocks cannot be distinguished, and have no relation to each
+  /// other.
   public struct Instant: InstantProtocol {
-    /// The time since the clock was made.
+    /// The time since the clock was created.
     public let offset: Duration
 
-    /// - Parameter offset: The time since the clock was made.
+    /// Creates an instant.
+    ///
+    /// - Parameter offset: The time since the clock was created.
     public init(offset: Duration = .zero) { self.offset = offset }
 
-    /// The time that is `duration` later, but no further than a `Duration` reaches: a time that is not meant to come
-    /// does not overflow.
+    /// Returns the instant that is `duration` later, limited to the range of a `Duration`. A time that never comes
+    /// therefore does not overflow.
     public func advanced(by duration: Duration) -> Self { Self(offset: offset.adding(duration)) }
 
-    /// How long it is from here to `other`; negative if that is earlier.
+    /// Returns the duration from this instant to `other`, which is negative if `other` is earlier.
     public func duration(to other: Self) -> Duration { other.offset.subtracting(offset) }
 
-    /// As far as a clock goes: so what is for later is always ahead of it.
+    /// The last time that a clock can show. A later time is always ahead of the clock.
     static let last = Self(offset: Duration(attoseconds: .max) / 2)
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
   }
 
-  /// Somebody who waits for a time.
+  /// A closure that is called when its time has come or its wait has been cancelled.
   private typealias Sleeper = @Sendable (_ isCancelled: Bool) -> Void
   private typealias Sleepers = DeadlineQueue<Instant, Sleeper>
 
   private struct State {
     var now = Instant()
-    /// Where the clock is being moved to.
+    /// The time to which the clock is being moved.
     var goal = Instant()
     var sleepers = Sleepers()
-    /// Those who wait until somebody sleeps.
+    /// The closures that wait until there are this many sleepers.
     var watchers: [(count: Int, body: @Sendable () -> Void)] = []
 
-    /// The next to be woken on the way to `time`, which is where the clock is then.
+    /// Removes the next sleeper that is due at `time`, and moves the clock to its deadline, or to `time` if there is
+    /// none.
     mutating func next(until time: Instant) -> Sleeper? {
       let next = sleepers.popFirst(dueAt: time)
       now = max(now, next?.deadline ?? time)
@@ -62,32 +66,32 @@ public final class ManualClock: Clock, Sendable {
 
   private let state = Locked(State())
 
-  /// A clock that stands at zero.
+  /// Creates a clock that shows zero.
   public init() {}
 
-  /// What the clock shows.
+  /// The time that the clock shows.
   public var now: Instant { state.withLock { $0.now } }
 
-  /// Zero: it is moved by exactly what is said.
+  /// Zero, because the clock moves by exactly the requested duration.
   public var minimumResolution: Duration { .zero }
 
-  /// How many wait for a time to come: sleeping tasks, and whatever the package is to do at a time.
+  /// The number of waits for a later time, of sleeping tasks and of timed work of the package.
   public var sleepers: Int { state.withLock { $0.sleepers.count } }
 
   var nextDeadline: Instant? { state.withLock { $0.sleepers.earliest } }
 
-  /// Moves the clock, and wakes everybody who is due: in order of time, and among those of one time in the order they
-  /// asked.
+  /// Moves the clock and wakes all sleepers that are due, in order of time. Sleepers with the same time are woken in
+  /// the order in which they began to wait.
   ///
-  /// While somebody is woken the clock shows the time he asked for, so that what he then asks for counts from there,
-  /// and is done too if it is due. No lock is held meanwhile.
+  /// While a sleeper is woken, the clock shows the time of that sleeper. A wait that begins then starts at that time,
+  /// and also ends in this call if it is due. No lock is held meanwhile.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration) {
     refuseToGoBack(by: duration)
     move(
       to: state.withLock { state in
-        // Several threads may be at it: each adds its part.
+        // Several threads may move the clock at the same time. Each adds its part.
         state.goal = min(max(state.goal, state.now).advanced(by: duration), .last)
         return state.goal
       }
@@ -114,7 +118,7 @@ public final class ManualClock: Clock, Sendable {
     while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper(false) }
   }
 
-  /// Waits until so many wait for a time to come, without holding a thread.
+  /// Waits until at least `count` waits for a later time are in progress, without holding a thread.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let isReached = state.withLock { state in
@@ -136,7 +140,7 @@ public final class ManualClock: Clock, Sendable {
         add(place) { isCancelled in
           continuation.resume(with: isCancelled ? .failure(CancellationError()) : .success(()))
         }
-        // It was too early for the handler, which found nobody.
+        // The handler may have run before the sleeper was added.
         if Task.isCancelled { cancel(place) }
       }
     } onCancel: {

@@ -2,12 +2,12 @@ import Foundation
 
 /// Operations that wait for each other.
 struct DependencyCycle {
-  /// Each waits for the next, and the last for the first.
+  /// The operations of the cycle. Each waits for the next, and the last waits for the first.
   let operations: [Operation]
 
   private static let namedOperations = 16
 
-  /// The names in order, the first one again at the end.
+  /// The names in order, with the first one repeated at the end.
   var description: String {
     let names = operations.prefix(Self.namedOperations).map(\.displayName)
     let others = operations.count - names.count
@@ -15,55 +15,63 @@ struct DependencyCycle {
   }
 }
 
-/// Looks for cycles among everything that an operation waits for, directly or not. A group waits for its members.
+/// Searches for cycles among everything that an operation waits for, directly or indirectly. A group waits for its
+/// members.
 ///
-/// O(n + e), without recursion (Tarjan's algorithm). Finished operations are not looked at: they wait for nothing.
+/// The search uses Tarjan's algorithm, in O(n + e) and without recursion. It skips finished operations, because they
+/// wait for nothing.
 struct WaitSearch {
   enum Result {
-    /// - Parameter doomed: Each operation that is on a cycle, or depends on one that is, with that cycle; what depends
-    ///   on another comes after it.
+    /// The search has found cycles.
+    ///
+    /// - Parameter doomed: Each operation that is on a cycle, or depends on an operation that is, with that cycle. An
+    ///   operation comes after the operations it depends on.
     case cycles(doomed: [(operation: Operation, cycle: DependencyCycle)])
     case none
-    /// There was more to look at than allowed, or the operations changed meanwhile.
+    /// The search exceeded its limit, or the operations changed meanwhile.
     case unfinished
   }
 
-  /// One of several operations that wait for each other, and what it runs inside of, as far as the search knows.
+  /// An operation that takes part in a cycle, and the operation it runs inside, as far as the search knows it.
   typealias Waiter = (operation: Operation, enclosing: Operation?)
 
   private struct Visit {
     let node: WaitNode
     let wait: WaitNode.Wait
     var nextEdge = 0
-    /// The earliest visit that can be reached from here and is still open.
+    /// The earliest open visit that can be reached from this one.
     var lowest: Int
     var isOpen = true
-    /// Which of the cycles it is on, or depends on.
+    /// The index of the cycle that the node is on or depends on.
     var cycle: Int?
   }
 
-  /// Whether operations that wait for each other are the concern of this search. Others, such as the members of a nested
-  /// group, count as finished.
+  /// Whether this search handles a set of operations that wait for each other. Other sets, such as the members of a
+  /// nested group, count as finished.
   private let isConcern: ([Waiter]) -> Bool
   private let limit: Int
   private var visits: [Visit] = []
   private var indexes: [WaitNode: Int] = [:]
   private var cycles: [DependencyCycle] = []
-  /// Visited in this order, and not known yet to be on no cycle with earlier ones.
+  /// The visits, in order, that may still turn out to be on a cycle with earlier ones.
   private var open: [Int] = []
   private var doomed: [Int] = []
-  /// In which operation one runs, as far as the search has come through the members of that.
+  /// The operation that contains each member, as far as the search has visited the members of operations.
   private(set) var enclosing: [ObjectIdentifier: Operation] = [:]
 
-  /// - Parameter steps: How many waits are looked at, at most.
+  /// Creates a search.
+  ///
+  /// - Parameters:
+  ///   - limit: The largest number of waits that the search visits.
+  ///   - isConcern: Whether this search handles a set of operations that wait for each other.
   init(steps limit: Int = .max, isConcern: @escaping ([Waiter]) -> Bool = { _ in true }) {
     self.limit = limit
     self.isConcern = isConcern
   }
 
   mutating func search(from root: Operation) -> Result {
-    // Each operation is looked at at another moment, and what changes meanwhile may look like a cycle. It is one if all
-    // of its operations still wait as they did when the last of them was looked at.
+    // Operations are visited at different moments, so changes in between can look like a cycle. A cycle is real if all
+    // of its operations still wait as they did when the last of them was visited.
     for _ in 0..<3 {
       (visits, indexes, cycles, open, doomed, enclosing) = ([], [:], [], [], [], [:])
       guard let isCurrent = attempt(from: WaitNode(root)) else { return .unfinished }
@@ -77,7 +85,9 @@ struct WaitSearch {
     return .unfinished
   }
 
-  /// - Returns: Whether the cycles were still there at the end. Nil if there was more to look at than allowed.
+  /// Searches once from `root`.
+  ///
+  /// - Returns: Whether the cycles still existed at the end. Nil if the search exceeded its limit.
   private mutating func attempt(from root: WaitNode) -> Bool? {
     var isCurrent = true
     var steps = 0
@@ -115,19 +125,20 @@ struct WaitSearch {
     return true
   }
 
-  /// What is known of `next`, by the edge of `index` that leads there.
+  /// Updates the visit at `index` with what is known about `next`, the target of one of its edges.
   private mutating func propagate(from next: Int, to index: Int, _ edge: Int) {
     if visits[next].isOpen {
       visits[index].lowest = min(visits[index].lowest, visits[next].lowest)
     } else if let cycle = visits[next].cycle, visits[index].cycle == nil, visits[index].wait[edge].kind == .dependency {
-      // A group waits for a member, but is not cancelled because the member is.
+      // A group waits for a member, but is not cancelled because the member is cancelled.
       visits[index].cycle = cycle
     }
   }
 
-  /// Everything that was opened since `root` waits for each other: one point alone, mostly.
+  /// Closes a component: all nodes that were opened since `root` wait for each other. Most components are a single
+  /// node.
   ///
-  /// - Returns: Whether they still do.
+  /// - Returns: Whether the nodes still wait for each other.
   private mutating func close(from root: Int) -> Bool {
     var component: [Int] = []
     while let index = open.popLast() {
@@ -155,7 +166,7 @@ struct WaitSearch {
     return (operation, enclosing[ObjectIdentifier(operation)])
   }
 
-  /// The shortest cycle through one of the points that wait for each other, if it is still there.
+  /// Returns the shortest cycle through one node of a component, if it still exists.
   private func cycle(through start: Int, in component: [Int]) -> DependencyCycle? {
     let component = Set(component)
     var previous: [Int: Int] = [:]
@@ -171,7 +182,7 @@ struct WaitSearch {
         if next == start {
           var path = [index]
           while let last = path.last, last != start, let before = previous[last] { path.append(before) }
-          // The start and the end of a group are two points of one operation.
+          // The start and the end of a group are two nodes of one operation.
           let operations = path.reversed().map { visits[$0].node.operation }
           return DependencyCycle(
             operations: operations.indices.filter { $0 == 0 || operations[$0] !== operations[$0 - 1] }.map {

@@ -1,15 +1,16 @@
 import Foundation
 
-/// What an operation waits for and who waits for it, as a value.
+/// The dependencies and the dependents of an operation, as a value.
 ///
-/// The dependent counts; the dependency tells. Foundation is given one private *gate* for the whole count instead of an
-/// edge a dependency, and only if it asks: on Linux its own edges are quadratic in a queue and point to memory that may
-/// be gone. See ``AsyncOperation/isReady``.
+/// The dependent counts its unfinished dependencies, and each dependency notifies its dependents. Instead of one edge
+/// per dependency, Foundation gets one private *gate* for the whole count, and only if it checks readiness. On Linux,
+/// Foundation's own edges cost quadratic time in a queue, and point to memory that may have been released. See
+/// ``AsyncOperation/isReady``.
 struct DependencyLedger {
   enum Dependency: LedgerEntry {
-    /// An operation of the toolkit, which tells us itself.
+    /// An operation of the toolkit, which notifies its dependents itself.
     case own(AsyncOperation)
-    /// Any other, which a relay waits for.
+    /// Any other operation, for which a relay waits.
     case foreign(Operation, FinishRelay)
 
     var operation: Operation {
@@ -24,34 +25,37 @@ struct DependencyLedger {
 
   enum CountAction {
     case keepWaiting
-    /// Nothing is waited for any more; the gate, if Foundation was given one, is to be opened.
+    /// All dependencies have finished. The caller must open the gate, if Foundation was given one.
     case becomeReady(gate: Operation?)
-    /// Nothing is waited for any more but the permit, which is to be requested.
+    /// All dependencies have finished. The caller must request the permit.
     case ask
     case ignore
   }
 
-  /// Whether the operation needs a permit when everything it waits for has finished. Counts as one to wait for.
+  /// The state of the permit that the operation needs once its dependencies have finished. A pending permit counts as
+  /// a dependency.
   enum Permit {
     case notNeeded
-    /// To be requested when nothing else is waited for.
+    /// The permit will be requested when all dependencies have finished.
     case due
     case requested
     case granted
   }
 
   enum Readiness {
-    /// Nothing is waited for here: Foundation decides.
+    /// The ledger has no unfinished dependencies, so Foundation decides.
     case leftToFoundation
-    /// The same, and Foundation, which was told the contrary before, may have overlooked it: it is to be nudged.
+    /// As ``leftToFoundation``, but Foundation may have overlooked the change, because it got the opposite answer
+    /// before. The caller must nudge it.
     case overlooked
     case waiting
-    /// Foundation does not know yet that something is waited for: give it the gate.
+    /// Foundation does not know yet that the operation must wait. The caller must add the gate.
     case waitingBehindNew(gate: Operation)
   }
 
   struct WeakDependent: LedgerEntry {
-    /// Compared before the reference is looked at, which costs more. It may be that of a later object as well.
+    /// The identity, which is compared first because reading the weak reference costs more. A later object may have
+    /// the same identity.
     let identity: ObjectIdentifier
     weak var operation: AsyncOperation?
 
@@ -61,45 +65,45 @@ struct DependencyLedger {
     }
   }
 
-  /// What an operation lets go of when it ends.
+  /// The references that an operation releases when it ends.
   struct Remains {
     var dependencies: [Dependency?]
     var dependents: [WeakDependent?]
   }
 
-  // In an order that leaves no gaps: every operation has one of these.
+  // The order leaves no gaps in memory, because every operation has a ledger.
 
-  /// What is waited for. Never changed without a new ``edition``.
+  /// The dependencies. Every change sets a new ``edition``.
   private(set) var dependencies = LedgerList<Dependency>() { didSet { edition &+= 1 } }
   private(set) var dependents = LedgerList<WeakDependent>()
   private(set) var gate: Operation?
   private(set) var remaining = 0
-  /// Tells whether the dependencies have changed since one has looked.
+  /// A number that changes with the dependencies, so that a reader can detect changes.
   private(set) var edition: Int32 = 0
-  /// Gates that somebody has been told to open, and has not reported open.
+  /// The number of gates that callers are opening and have not reported open.
   private(set) var openingGates: Int32 = 0
   private(set) var permit = Permit.notNeeded
   private(set) var isClosed = false
-  /// Foundation has asked for our readiness, so it has to be told when that changes.
+  /// Whether Foundation has checked readiness, and so must be notified when it changes.
   private(set) var isWatched = false
   private(set) var hasMadeGate = false
-  /// Foundation has been told that the operation has to wait, and has not asked again since. A nudge does not change
-  /// that: the answer may be noted after it.
+  /// Whether Foundation has been answered that the operation must wait, and has not checked again since. A nudge does
+  /// not reset this, because Foundation may record the answer after the nudge.
   private(set) var hasDenied = false
-  /// Whoever reports the gate open is to nudge Foundation.
+  /// Whether the caller that reports the gate open must nudge Foundation.
   private(set) var nudgesWhenOpen = false
 
-  /// Somebody is telling Foundation at this moment that nothing is waited for.
+  /// Whether a thread is currently opening a gate.
   var isOpeningGate: Bool { openingGates > 0 }
 
-  /// Nothing is waited for, and Foundation knows that.
+  /// Whether there are no unfinished dependencies, and Foundation has been notified.
   var isSatisfied: Bool { remaining == 0 && openingGates == 0 }
 
-  // MARK: What this operation waits for
+  // MARK: Dependencies
 
-  /// A dependency named twice counts twice; it is told twice, too.
+  /// Adds a dependency. A dependency that is added twice counts twice, and notifies twice.
   ///
-  /// - Returns: A gate to give to Foundation, if it has been told before that the operation was ready.
+  /// - Returns: A gate to add to Foundation, if Foundation has checked readiness before.
   mutating func add(_ dependency: Dependency) -> Operation? {
     dependencies.append(dependency)
     remaining += 1
@@ -119,9 +123,9 @@ struct DependencyLedger {
     return .ask
   }
 
-  /// Forgets a dependency, without counting: what it has not told yet is counted down by the caller.
+  /// Removes a dependency without changing the count. The caller counts down the notifications that have not arrived.
   ///
-  /// - Returns: The relays that waited for it.
+  /// - Returns: The relays that waited for the operation.
   mutating func remove(_ operation: Operation) -> [FinishRelay] {
     dependencies.remove(ObjectIdentifier(operation)).compactMap { dependency in
       if case .foreign(_, let relay) = dependency { return relay }
@@ -129,11 +133,12 @@ struct DependencyLedger {
     }
   }
 
-  /// Foundation, or somebody else, asks whether the operation is ready.
+  /// Returns the readiness of the operation, for Foundation or any other caller.
   ///
   /// - Parameters:
-  ///   - byOpener: It is part of opening the gate that this thread is asked.
-  ///   - byNudge: It is part of a nudge, which may come too early for an answer that has not been noted yet.
+  ///   - byOpener: Whether the check is part of opening the gate on this thread.
+  ///   - byNudge: Whether the check is part of a nudge, which may come before Foundation has recorded an earlier
+  ///     answer.
   mutating func readiness(byOpener: @autoclosure () -> Bool, byNudge: @autoclosure () -> Bool) -> Readiness {
     isWatched = true
     if remaining > 0 {
@@ -159,9 +164,9 @@ struct DependencyLedger {
     }
   }
 
-  /// The operation needs a permit.
+  /// Requires a permit.
   ///
-  /// - Returns: A gate to give to Foundation, if it has been told before that the operation was ready.
+  /// - Returns: A gate to add to Foundation, if Foundation has checked readiness before, and the action to carry out.
   mutating func requirePermit() -> (gate: Operation?, action: CountAction) {
     guard !isClosed, permit == .notNeeded else { return (nil, .ignore) }
     permit = .due
@@ -175,7 +180,7 @@ struct DependencyLedger {
     return countDown()
   }
 
-  /// The operation has left the wait queue, because it waits for something else again.
+  /// Records that the operation has left the wait queue, because it has a new dependency.
   mutating func postponePermit() -> CountAction {
     permit = .due
     return isClosed ? .ignore : nextStep()
@@ -183,7 +188,7 @@ struct DependencyLedger {
 
   // MARK: The gate
 
-  /// The gate, if there is need of one and none yet.
+  /// Returns a new gate, if the operation needs one and has none.
   mutating func makeGate() -> Operation? {
     guard remaining > 0, gate == nil else { return nil }
     let new = Operation()
@@ -192,9 +197,9 @@ struct DependencyLedger {
     return new
   }
 
-  /// All dependencies are known to have finished, though some have not said so yet: their notices will be ignored.
+  /// Ends the count, because all dependencies are known to have finished. Notifications that arrive later are ignored.
   ///
-  /// - Returns: The gate, to be opened.
+  /// - Returns: The gate, which the caller must open.
   mutating func waitNoMore() -> Operation? {
     remaining = 0
     return takeGate()
@@ -206,23 +211,25 @@ struct DependencyLedger {
     return gate
   }
 
-  /// - Returns: Whether Foundation is to be nudged.
+  /// Records that a gate has been opened.
+  ///
+  /// - Returns: Whether the caller must nudge Foundation.
   mutating func gateDidOpen() -> Bool {
     openingGates -= 1
-    // What those who open them are answered may be noted in any order.
+    // Foundation may record the answers of several opening threads in any order.
     if openingGates > 0 { nudgesWhenOpen = true }
     guard isSatisfied, nudgesWhenOpen else { return false }
     nudgesWhenOpen = false
     return true
   }
 
-  /// Something may have made Foundation believe, a moment too late, that the operation has to wait.
+  /// Checks whether Foundation may have recorded too late that the operation must wait.
   ///
-  /// It asks, and notes the answer, in two steps. If the gate opens in between, it believes the older answer; what it
-  /// does about that is to ask once more, and to note the answer, but not to run the operation.
+  /// Foundation checks readiness and records the answer in two steps. If the gate opens in between, Foundation keeps
+  /// the older answer. It then checks once more and records the answer, but does not run the operation.
   ///
-  /// - Returns: Whether Foundation is to be nudged now, if it holds the operation for ready. A gate that opens later
-  ///   finds everything in its place, and one that is just being opened is followed by a nudge.
+  /// - Returns: Whether the caller must nudge Foundation now, if Foundation considers the operation ready. A gate that
+  ///   opens later needs no nudge. A gate that is being opened is followed by a nudge.
   mutating func lookAgain(isCancelled: Bool) -> Bool {
     guard hasMadeGate else { return false }
     if isCancelled { return true }
@@ -234,17 +241,20 @@ struct DependencyLedger {
     return true
   }
 
-  // MARK: Who waits for this operation
+  // MARK: Dependents
 
-  // A weak reference that is looked at becomes a strong one, and may turn out to be the last. So what these two have
-  // looked at is returned, to be released when the lock is.
+  // Reading a weak reference creates a strong one, which may turn out to be the last. The next two methods therefore
+  // return the references that they have read, so that the caller releases them after the lock.
 
-  /// - Returns: Whether the dependent has to wait: not if the operation has ended.
+  /// Adds a dependent.
+  ///
+  /// - Returns: Whether the dependent must wait, which it need not if the operation has ended, and the references that
+  ///   were read.
   mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {
     guard !isClosed else { return (false, []) }
     var seen: [AsyncOperation?] = []
     if dependents.willGrow {
-      // Those that have been released leave when the list would grow.
+      // Dependents that have been released are removed when the list would grow.
       dependents.compact { dependent in
         let operation = dependent.operation
         seen.append(operation)
@@ -255,7 +265,9 @@ struct DependencyLedger {
     return (true, seen)
   }
 
-  /// - Returns: How many notices are taken back.
+  /// Removes a dependent.
+  ///
+  /// - Returns: The number of notifications that will not be sent, and the references that were read.
   mutating func remove(dependent: AsyncOperation) -> (count: Int, seen: [AsyncOperation?]) {
     let seen = dependents.remove(ObjectIdentifier(dependent)).map(\.operation)
     return (seen.count { $0 === dependent }, seen)

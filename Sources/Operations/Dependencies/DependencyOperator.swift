@@ -1,7 +1,10 @@
 public import Foundation
 
-/// Where `==>` binds: tighter than assignment, the ternary operator and `??`, so that `let last = a ==> b` is the
-/// chain's end, and less tightly than addition, so that `[a] + list ==> b` makes `b` wait for all of them.
+/// The precedence of `==>`.
+///
+/// It is higher than that of assignment, the ternary operator and `??`, so that `let last = a ==> b` assigns the end
+/// of the chain. It is lower than that of addition, so that `[a] + list ==> b` makes `b` wait for all of the
+/// operations.
 precedencegroup OperationChaining {
   associativity: left
   higherThan: AssignmentPrecedence, TernaryPrecedence, NilCoalescingPrecedence
@@ -12,9 +15,9 @@ infix operator ==> : OperationChaining
 
 /// Makes the right operation wait for the left one, and returns the right one, so that `a ==> b ==> c` is a chain.
 ///
-/// The two may be of any types, plain Foundation operations included, and run in different queues.
+/// The operations may be of any types, including plain Foundation operations, and may run in different queues.
 ///
-/// - Precondition: The two are different operations, and the right one has not been started.
+/// - Precondition: The operations are different, and the right one has not been started.
 @discardableResult
 public func ==> <L: Operation, R: Operation>(lhs: L, rhs: R) -> R { rhs.waits(for: lhs) }
 
@@ -26,20 +29,20 @@ public func ==> <R: Operation>(lhs: [Operation], rhs: R) -> R { rhs.waits(for: l
 @discardableResult
 public func ==> <L: Operation>(lhs: L, rhs: [Operation]) -> [Operation] { [lhs] ==> rhs }
 
-/// Makes every one of the right operations wait for every one of the left ones.
+/// Makes each of the right operations wait for all of the left ones.
 @discardableResult
 public func ==> (lhs: [Operation], rhs: [Operation]) -> [Operation] {
   for dependent in rhs { dependent.waits(for: lhs) }
   return rhs
 }
 
-/// Makes each operation wait for the one before it.
+/// Makes each operation wait for its predecessor in the array.
 ///
 /// ```swift
 /// queue.addOperations(chain(pages.map { Upload($0) }))
 /// ```
 ///
-/// - Precondition: The operations are different ones, and only the first may have been started.
+/// - Precondition: The operations are different, and only the first may have been started.
 /// - Returns: The operations.
 @discardableResult
 public func chain(_ operations: [Operation]) -> [Operation] {
@@ -48,7 +51,9 @@ public func chain(_ operations: [Operation]) -> [Operation] {
 }
 
 extension Operation {
-  /// Makes the operation wait for another. The same as `dependency ==> self`, for where another module has a `==>` too.
+  /// Makes the operation wait for `dependency`.
+  ///
+  /// The same as `dependency ==> self`, for files that import another module with an operator `==>`.
   @discardableResult
   public func waits(for dependency: Operation) -> Self {
     refuseSelfDependency(dependency)

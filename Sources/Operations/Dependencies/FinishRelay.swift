@@ -1,9 +1,11 @@
 import Foundation
 
-/// Waits for Foundation operations to finish, on behalf of something that is not an operation or must not be one there.
+/// Waits for Foundation operations to finish, on behalf of code that is not an operation, or cannot be an operation
+/// there.
 ///
-/// It holds no thread and polls nothing: it is itself an operation that depends on them. Each relay has a queue of its
-/// own, because Foundation walks all the waiting operations of a queue at every finish; the threads are shared.
+/// A relay holds no thread and does not poll, because it is itself an operation that depends on the others. Each relay
+/// has its own queue, because Foundation walks all waiting operations of a queue at every finish. The relays share
+/// their threads.
 final class FinishRelay: Operation, @unchecked Sendable {
   private static let threads = DispatchQueue(label: "Operations.relay", attributes: .concurrent)
 
@@ -22,7 +24,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
 
   override func main() { takeAction()?() }
 
-  /// Begins to wait. Calls the action once, on a thread of its own, when all of `operations` have finished.
+  /// Starts to wait. The action is called once, on a thread of the relays, when all of `operations` have finished.
   func wait(for operations: [Operation]) {
     for operation in operations { addDependency(operation) }
     let queue = OperationQueue()
@@ -36,21 +38,23 @@ final class FinishRelay: Operation, @unchecked Sendable {
     if isStopped { letGo(of: operations) }
   }
 
-  /// Stops waiting, and lets the operations go.
+  /// Stops waiting, and releases the operations.
   ///
-  /// - Returns: Whether the action was still to be called, and now is not.
+  /// - Returns: Whether the action had not been called, and will not be called any more.
   @discardableResult
   func stop(waitingFor operations: [Operation]) -> Bool {
     let (isWaiting, action) = state.withLock { state in
       defer { (state.isStopped, state.action) = (true, nil) }
       return (state.isWaiting, state.action)
     }
-    // One that has fired waits for nothing; one that is about to begin, on another thread, is seen to there.
+    // A relay that has called its action waits for nothing. A relay that is about to start waiting on another thread
+    // releases the operations there.
     if isWaiting, action != nil { letGo(of: operations) }
     return action != nil
   }
 
-  /// In this order, or Foundation would keep an unretained pointer to an operation that is about to go.
+  /// Releases the operations. The dependencies must be removed before the relay is cancelled. Otherwise Foundation
+  /// would keep an unretained pointer to an operation that is about to be released.
   private func letGo(of operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()
@@ -65,9 +69,9 @@ final class FinishRelay: Operation, @unchecked Sendable {
 }
 
 extension OperationQueue {
-  /// Makes Foundation look again for operations that can run.
+  /// Makes Foundation check again for operations that can run.
   ///
-  /// On Linux an operation that is enqueued while its last dependency finishes on another thread may be overlooked for
-  /// good. Only for our own queues, which nobody else suspends.
+  /// On Linux, Foundation may permanently overlook an operation that is enqueued while its last dependency finishes on
+  /// another thread. Call this only on the package's own queues, which no other code suspends.
   func nudge() { isSuspended = false }
 }

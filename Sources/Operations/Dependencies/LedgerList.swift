@@ -6,14 +6,15 @@ protocol LedgerEntry {
 
 /// Entries about operations, in the order they were added.
 ///
-/// Removing one does not cost more the longer the list is: after a few searches a long list keeps an index. The storage
-/// does not leave the lock around it: the thread sanitizer does not see that a copy of an array has been released.
+/// The cost of removing an entry does not grow with the list, because a long list keeps an index after a few searches.
+/// The storage does not leave the lock around it, because ThreadSanitizer does not see that a copy of an array has
+/// been released.
 struct LedgerList<Entry: LedgerEntry> {
-  /// The searches of a long list, and, when there have been enough, where its entries are.
+  /// The number of searches in a long list and, after 32 of them, the positions of its entries.
   private struct Index {
     var searches = 0
     var positions: [ObjectIdentifier: [Int]] = [:]
-    /// How many slots are empty.
+    /// The number of empty slots.
     var holes = 0
 
     var isInUse: Bool { searches == 32 }
@@ -21,16 +22,17 @@ struct LedgerList<Entry: LedgerEntry> {
 
   private static var shortLength: Int { 32 }
 
-  /// Nil where an entry has been removed by way of the index.
+  /// The entries. Nil where an entry was removed through the index.
   private var slots: [Entry?] = []
-  /// One at most. Every operation has two of these lists, and most never need an index: so it takes a word.
+  /// The index, if there is one. An array of at most one element takes only a word. Every operation has two of these
+  /// lists, and most lists never need an index.
   private var index: [Index] = []
 
   var count: Int { slots.count - (index.isEmpty ? 0 : index[0].holes) }
   var isEmpty: Bool { count == 0 }
   var entries: [Entry] { slots.compactMap(\.self) }
 
-  /// Whether the next entry makes a long list allocate.
+  /// Whether appending an entry makes a long list allocate.
   var willGrow: Bool { slots.count >= 64 && slots.count == slots.capacity }
 
   private var isIndexed: Bool { !index.isEmpty && index[0].isInUse }
@@ -40,13 +42,13 @@ struct LedgerList<Entry: LedgerEntry> {
     slots.append(entry)
   }
 
-  /// Removes the entries about an operation.
+  /// Removes the entries about an operation, and returns them.
   mutating func remove(_ identity: ObjectIdentifier) -> [Entry] {
     if isIndexed { return removeByIndex(identity) }
     let isLong = slots.count > Self.shortLength
     var removed: [Entry] = []
     slots.removeAll { slot in
-      // Compared first: a copy of a weak reference costs more.
+      // The identity is compared first, because copying a weak reference costs more.
       guard slot?.identity == identity, let slot else { return false }
       removed.append(slot)
       return true
@@ -70,7 +72,7 @@ struct LedgerList<Entry: LedgerEntry> {
     return removed
   }
 
-  /// Gives the room of removed entries back, and removes those that `isKept` says no to.
+  /// Removes the empty slots, and the entries for which `isKept` returns false.
   mutating func compact(keeping isKept: (Entry) -> Bool = { _ in true }) {
     slots = slots.filter { slot in slot.map(isKept) ?? false }
     makeIndexIfInUse()

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Ways through the graph of what operations wait for.
+/// Walks through the wait graph.
 enum OperationWalk {
-  /// The operations and whatever they wait for, directly or not, that is still free; each once, dependencies first.
+  /// Returns the operations and their direct and indirect dependencies that are free, each once, dependencies first.
   ///
-  /// What has been started, or is in a queue or a group, is somebody else's, and so is what that waits for. O(n + e),
-  /// and no recursion.
+  /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
+  /// dependencies. The walk takes O(n + e) and does not recurse.
   static func withDependencies(_ operations: [Operation]) -> [Operation] {
     var seen: Set<ObjectIdentifier> = []
     var result: [Operation] = []
@@ -23,16 +23,18 @@ enum OperationWalk {
     return result
   }
 
-  /// The operations of the toolkit that `last` waits for, directly or not, and itself, as far as they are free.
+  /// Returns `last` and the operations of the toolkit that it waits for, directly or indirectly, as far as they are
+  /// free.
   ///
-  /// Looks beyond those that are not free, and into groups: their members wait, too. O(n + e), and no recursion.
+  /// The walk continues beyond operations that are not free, and into groups, because their members wait as well. It
+  /// takes O(n + e) and does not recurse.
   static func freeGraph(endingIn last: AsyncOperation) -> [AsyncOperation] {
     var seen: Set<WaitNode> = [WaitNode(last)]
     var toVisit = [WaitNode(last)]
     var result: [AsyncOperation] = []
     while let node = toVisit.popLast() {
       if !node.isStart, let own = node.operation as? AsyncOperation, own.isFree { result.append(own) }
-      // One that has been cancelled does not wait, but somebody may wait for what it waited for.
+      // A cancelled operation does not wait, but another operation may wait for its dependencies.
       for next in node.wait(evenIfCancelled: true).next where !next.operation.isFinished && seen.insert(next).inserted {
         toVisit.append(next)
       }
@@ -47,7 +49,7 @@ enum OperationWalk {
 }
 
 extension Operation {
-  /// Whether a plain Foundation operation may be in no queue or group yet, as far as that can be known.
+  /// Whether a plain Foundation operation may still be outside of any queue or group, as far as the toolkit can know.
   var isFreePlainOperation: Bool {
     !isExecuting && !isFinished && !(self is PlainMemberGate) && !PlainMemberGate.holds(self)
   }

@@ -1,7 +1,6 @@
 import Foundation
 
-/// A point of the graph of what operations wait for: the end of an operation, or the start of a group, for which its
-/// members wait.
+/// A node of the wait graph: the end of an operation, or the start of a group, for which the group's members wait.
 struct WaitNode: Hashable {
   let operation: Operation
   let isStart: Bool
@@ -24,13 +23,13 @@ struct WaitNode: Hashable {
 
   enum Kind {
     case dependency
-    /// A group's end waits for those of its members.
+    /// The end of a group waits for the ends of its members.
     case member
-    /// The start of the group around it.
+    /// The operation waits for the start of the group around it.
     case start
   }
 
-  /// What has to happen before, and the edition of the ledger that says so.
+  /// The nodes that a node waits for, and the edition of the ledger that they were read from.
   struct Wait {
     var dependencies: [WaitNode] = []
     var members: [WaitNode] = []
@@ -48,10 +47,10 @@ struct WaitNode: Hashable {
     }
   }
 
-  /// What has to happen before: the ends of its dependencies; if it is a group's end, those of its members; and the
-  /// start of the group around it. A dependency that was named repeatedly is repeated.
+  /// The nodes that this node waits for: the ends of its dependencies; for the end of a group, the ends of the
+  /// members; and the start of the group around it. A dependency that was added repeatedly is repeated.
   ///
-  /// An operation that has been cancelled waits for its members at most.
+  /// A cancelled operation waits at most for its members.
   var wait: Wait { wait(evenIfCancelled: false) }
 
   func wait(evenIfCancelled: Bool) -> Wait {
@@ -71,7 +70,7 @@ struct WaitNode: Hashable {
     return wait
   }
 
-  /// Whether ``wait`` has more than `limit` entries, perhaps: found out without building it.
+  /// Whether ``wait`` may have more than `limit` entries. It is determined without building them.
   func waitsForMore(than limit: Int) -> Bool {
     guard let own = operation as? AsyncOperation else { return false }
     let members = isStart ? 0 : own.memberCount

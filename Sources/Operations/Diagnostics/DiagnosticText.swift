@@ -19,8 +19,9 @@ extension String {
   /// Returns the string padded with spaces to a width in terminal columns.
   func padded(to columns: Int) -> String { self + String(repeating: " ", count: max(0, columns - self.columns)) }
 
-  /// Returns the string shortened to a width in terminal columns. The middle is left out, because names that begin alike
-  /// often differ at the end.
+  /// Returns the string shortened to a width in terminal columns.
+  ///
+  /// The middle is left out, because names that begin alike often differ at the end.
   func shortened(to columns: Int) -> String {
     if self.columns <= columns { return self }
     let room = columns - 1
@@ -55,7 +56,8 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// The scalar, or a visible sign for a control, direction or noncharacter: Unicode has pictures of the control codes.
+  /// The scalar, or a visible sign for a control, direction or noncharacter. Unicode has pictures of the control
+  /// codes.
   var shown: Unicode.Scalar {
     switch value {
     case 0..<0x20: Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"

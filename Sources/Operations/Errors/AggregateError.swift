@@ -1,13 +1,15 @@
 public import Foundation
 
-/// Several failures as one error: what awaiting a failed group throws.
+/// Several failures as one error. Awaiting a failed group throws it.
 public struct AggregateError: Error {
-  /// Every failure, in the order they happened. Never empty.
+  /// All failures, in the order they occurred. Never empty.
   public let failures: [OperationFailure]
-  /// Whether the operation was cancelled as well.
+  /// Whether the operation was also cancelled.
   public let isCancelled: Bool
 
-  /// - Precondition: `failures` is not empty; an aggregate of nothing would be an error that did not happen.
+  /// Creates an error from failures.
+  ///
+  /// - Precondition: `failures` is not empty, because an error needs at least one failure.
   public init(_ failures: [OperationFailure]) { self.init(failures, isCancelled: false) }
 
   init(_ failures: [OperationFailure], isCancelled: Bool) {
@@ -16,17 +18,18 @@ public struct AggregateError: Error {
     self.isCancelled = isCancelled
   }
 
-  /// The first failure that is not the echo of another.
+  /// The first failure that is not the consequence of another failure. If all are consequences, the first failure.
+  /// O(n).
   ///
-  /// An echo is the `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that is about
-  /// another operation's failure. Where there is nothing but echoes, the first of them. O(n).
+  /// A consequence is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that
+  /// reports the failure of another operation.
   public var primary: OperationFailure {
-    // Only put into words if somebody asks for it.
+    // Lazy, because describing an error is expensive.
     lazy var looks = Set(failures.map { ErrorLook($0.error) })
     return failures.first { failure in !Self.isEcho(failure.error) { looks.contains(ErrorLook($0)) } } ?? failures[0]
   }
 
-  /// The errors of one type, in the order they happened.
+  /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
 
   private static func isEcho(_ error: any Error, of isAmongUs: (any Error) -> Bool) -> Bool {

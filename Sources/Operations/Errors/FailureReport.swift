@@ -1,14 +1,14 @@
 import Foundation
 
-/// Errors on their way into an operation's lifecycle.
+/// The errors that an operation reports to its lifecycle.
 ///
-/// An operation makes the report before it takes its lock, because looking at an error can run the user's code.
+/// An operation creates the report before it takes its lock, because inspecting an error can run the caller's code.
 struct FailureReport: Sendable {
   /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.
   private(set) var failures: [OperationFailure] = []
   /// The failures that count even if the operation was cancelled before they were reported.
   private(set) var failuresAfterCancellation: [OperationFailure] = []
-  /// Whether one of the errors was an `AggregateError`, whose paths must not get lost.
+  /// Whether one of the errors was an `AggregateError`, whose paths must be kept.
   private(set) var hasPaths = false
 
   init(_ errors: [any Error]) { self.init(failures: errors.map { OperationFailure(path: [], error: $0) }) }
@@ -18,7 +18,7 @@ struct FailureReport: Sendable {
     for failure in failures { append(failure) }
   }
 
-  /// A failure that only counts if the operation has not been cancelled.
+  /// Creates a report of a failure that only counts if the operation has not been cancelled.
   init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
 
   private mutating func append(_ failure: OperationFailure) {
@@ -33,7 +33,7 @@ struct FailureReport: Sendable {
     }
   }
 
-  /// The report of an operation around the one that made this report.
+  /// Returns the report for the enclosing operation, with `name` in front of all paths.
   func below(_ name: String) -> FailureReport {
     var report = self
     report.failures = failures.map { $0.below(name) }
@@ -42,9 +42,9 @@ struct FailureReport: Sendable {
   }
 }
 
-/// Whether an error only says that its work was cancelled.
+/// Returns whether an error only reports that its work was cancelled.
 ///
-/// The check compares domains and codes. `URLError` would link FoundationNetworking on Linux.
+/// The check compares domains and codes, because `URLError` would link FoundationNetworking on Linux.
 func meansCancelled(_ error: any Error) -> Bool {
   switch error {
   case is CancellationError: return true

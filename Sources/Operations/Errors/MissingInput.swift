@@ -1,11 +1,11 @@
 import Foundation
 
-/// A value that is not to be had, and why.
+/// An input value that is not available, and the reason.
 struct MissingInput {
   let producer: Operation
   let cause: any Error
 
-  /// The producer and what became of it.
+  /// The producer and its outcome, as part of a message.
   var description: String {
     let reason =
       switch cause {
@@ -18,10 +18,10 @@ struct MissingInput {
 }
 
 extension OperationError {
-  /// How many producers a message speaks of.
+  /// The largest number of producers that a message names.
   private static let namedProducers = 3
 
-  /// The error of an operation whose inputs are not to be had.
+  /// Returns the error of an operation whose inputs are not available.
   static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
     let causes = missing.map(\.cause)
     let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")

@@ -1,9 +1,9 @@
 public import Foundation
 
-/// What can go wrong with an operation of a correct program.
+/// An error of an operation or a scheduler in a correct program.
 ///
-/// A struct with a code, so that codes can be added without breaking a `switch` of yours. Two errors are equal if their
-/// codes are: the message and the causes are for people.
+/// It is a struct with a code, so that new codes do not break a client's `switch`. Two errors are equal if their codes
+/// are equal, because the message and the causes are for people.
 ///
 /// ```swift
 /// do {
@@ -13,45 +13,49 @@ public import Foundation
 /// }
 /// ```
 public struct OperationError: Error, Equatable {
-  /// What went wrong, without the details.
+  /// The kind of an error, without the details.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The operation ran longer than its timeout allowed.
     public static let timedOut = Code("timedOut")
-    /// Operations of a group wait for each other in a circle.
+    /// Operations of a group wait for each other in a cycle.
     public static let dependencyCycle = Code("dependencyCycle")
     /// A condition of the operation was not met, so it did not execute.
     public static let conditionFailed = Code("conditionFailed")
-    /// The operation that was to deliver the input ended without one.
+    /// The operation has no input: the operation that provides it finished without a value, or the input was never
+    /// set.
     public static let inputUnavailable = Code("inputUnavailable")
-    /// The operation finished without the value it was to deliver.
+    /// The operation finished without its value.
     public static let outputMissing = Code("outputMissing")
-    /// Another operation holds, or waits for, a key that this one wanted, and its policy was not to wait.
+    /// Another operation holds or waits for a key that this operation requested, and this operation's policy does not
+    /// allow waiting.
     public static let excluded = Code("excluded")
-    /// Schedulers, or groups that hold keys, would wait for each other in a circle.
+    /// Schedulers, or groups that hold keys, would deadlock.
     public static let waitCycle = Code("waitCycle")
-    /// A scheduler had no room for an event, or no thread was left for a further blocked scheduler.
+    /// A scheduler had no room for an event, or no thread was left for another blocked scheduler.
     public static let overflow = Code("overflow")
     /// The scheduler has been shut down.
     public static let shutDown = Code("shutDown")
 
-    /// The code's name, as it is written in Swift.
+    /// The name of the code, as written in Swift.
     public let description: String
 
     private init(_ name: String) { description = name }
   }
 
-  /// What kind of thing went wrong, for code to look at.
+  /// The kind of the error, for programs to check.
   public let code: Code
-  /// A sentence that says what happened, to which operation, by name.
+  /// A message for people that says what happened, and to which operation, by name.
   public let message: String
-  /// The errors that led to this one, if any.
+  /// The errors that caused this one, if any.
   public let underlyingErrors: [any Error]
   let rootCauses: RootCauses
 
+  /// Creates an error.
+  ///
   /// - Parameters:
-  ///   - code: What kind of thing went wrong.
-  ///   - message: What happened, to which operation, for people to read.
-  ///   - underlyingErrors: What it came of.
+  ///   - code: The kind of the error.
+  ///   - message: A message for people that says what happened, and to which operation.
+  ///   - underlyingErrors: The errors that caused this one.
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
     self.code = code
     self.message = message
@@ -65,20 +69,20 @@ public struct OperationError: Error, Equatable {
 extension OperationError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
-  /// The message, and what is at the bottom of the causes, as far as it does not speak of them.
+  /// The message, followed by the root causes that it does not mention.
   public var description: String {
     let causes = rootCauses.description { !message.contains($0) }
     return causes.isEmpty ? message : message + " Cause: " + causes
   }
 }
 
-/// Lets a `catch` clause name the code alone: `catch OperationError.Code.timedOut { … }`.
+/// Matches an error by its code, so that a `catch` clause can name it: `catch OperationError.Code.timedOut { … }`.
 public func ~= (code: OperationError.Code, error: any Error) -> Bool {
   (error as? OperationError)?.code == code
 }
 
-/// An error as a person would want to read it: its own words if it has some, else its Swift description; the name of
-/// its type if that is empty, for a sentence that ends in nothing says nothing.
+/// Returns the description of an error for people: its localized description if it has one, and otherwise its Swift
+/// description. An empty description is replaced by the name of the error's type.
 func describe(_ error: any Error) -> String {
   if error is CancellationError { return "cancelled" }
   let text = (error as? any LocalizedError)?.errorDescription ?? String(describing: error)

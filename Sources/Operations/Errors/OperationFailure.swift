@@ -21,8 +21,8 @@ public struct OperationFailure: Error {
 
   /// Returns failures for `errors`, which a group may have translated or dropped, with the paths from `failures`.
   ///
-  /// If the counts are equal, each error is the translation of the failure at its index. Otherwise an error that equals a
-  /// failure, in the same order, keeps that failure's path, and a new error has none. O(n).
+  /// If the counts are equal, each error is the translation of the failure at its index. Otherwise, an error that
+  /// equals a failure, in the same order, keeps the path of that failure, and a new error has no path. O(n).
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }

@@ -1,50 +1,73 @@
 public import Foundation
 
-/// Operations that run as one: it begins them when it starts, and finishes when the last of them has.
+/// Runs a set of operations as one operation.
 ///
 /// ```swift
 /// let importer = GroupOperation("Import") { download ==> parse ==> store }
 /// try await queue.run(importer)
 /// ```
 ///
-/// A member may be any Foundation operation, a group included, to any depth. Members start when what they wait for has
-/// finished, inside the group or outside; among the ready ones those of higher `queuePriority` first, then in the order
-/// they became ready. A group runs its members itself, in O(n + e) for n members with e dependencies, and never blocks
-/// a thread: it is asynchronous, so a group in a queue of one holds that queue's slot, and its members run beside it.
+/// A group starts its members when it starts, and finishes when the last member has finished. Any Foundation
+/// operation can be a member, including another group, to any depth. The errors of the members become the group's:
+/// see ``AsyncOperation/errors``, ``failures`` and ``ErrorPolicy``.
 ///
-/// - **Errors** of the members become the group's: see ``AsyncOperation/errors``, ``failures`` and ``ErrorPolicy``.
-/// - **Cancelling** sets the group's own flag, then its members', then theirs. The group finishes when all of them
-///   have; those that have not started finish unexecuted, also in a group that is cancelled before its start.
-/// - **Members that wait for each other**, and those that depend on them, are cancelled with
-///   ``OperationError/Code/dependencyCycle``, whose message names the cycle. What that means for the other members is up
-///   to ``errorPolicy``. A group also waits for its members. A cycle is found when the group starts, when a member's new
-///   dependency closes it, or, if it is a long one, when no member can run. One that is closed by a dependency added later
-///   to an operation outside the group, or to a plain Foundation operation, is not found before that.
-/// - **Plain Foundation members** behave as in an OperationQueue: one that is cancelled while it waits finishes at once,
-///   and one that is not ready takes no slot. While it waits, its `dependencies` contain one operation more, named
-///   “slot”, by which the group keeps it from starting. If a member overrides `isReady`, the group checks again, up to
-///   64 ms after it turns true.
-/// - **Nesting**: adding a group that contains groups costs O(d) if the group it is added to is d levels deep. Adding any
-///   other operation does not depend on the depth.
-/// - **Blocking** members take a thread each. The system adds threads slowly (on Linux about one a second), so let what
-///   has to wait be asynchronous.
+/// ## Order
+///
+/// A member starts when all of its dependencies have finished, inside or outside the group. Ready members start in
+/// order of `queuePriority`, then in the order in which they became ready. Running n members with e dependencies
+/// costs O(n + e).
+///
+/// ## Threads
+///
+/// A group is asynchronous and never blocks a thread. In a serial queue it occupies the queue's slot, and its members
+/// run beside it. Members that block occupy one thread each, and the system adds threads slowly (about one per second
+/// on Linux), so make waiting members asynchronous.
+///
+/// ## Cancellation
+///
+/// Cancelling a group sets the group's own flag, then its members', then theirs. The group finishes when all members
+/// have finished. Members that have not started finish without executing, even if the group is cancelled before it
+/// starts.
+///
+/// ## Cycles
+///
+/// Members that wait for each other, and members that depend on them, are cancelled with
+/// ``OperationError/Code/dependencyCycle``, whose message names the cycle. The ``errorPolicy`` determines what
+/// happens to the other members. A cycle can also lead through the group, because a group waits for its members.
+///
+/// A cycle is detected when the group starts, when a member's new dependency closes it, or, for a long cycle, when no
+/// member can run. A cycle closed by a dependency added later to an operation outside the group, or to a plain
+/// Foundation operation, is not detected before that.
+///
+/// ## Foundation operations
+///
+/// Plain Foundation members behave as in an `OperationQueue`. A waiting member that is cancelled finishes at once,
+/// and a member that is not ready occupies no slot. While a plain member waits, its `dependencies` contain an
+/// additional operation named “slot”, which keeps the member from starting. If a member overrides `isReady`, the
+/// group checks again, up to 64 ms after it becomes true.
+///
+/// ## Nesting
+///
+/// Adding a group that contains groups costs O(d) if the group it is added to is d levels deep. The cost of adding
+/// any other operation does not depend on the depth.
 open class GroupOperation: AsyncOperation, @unchecked Sendable {
-  /// What the failure of a member means for the others.
+  /// The effect of a member's failure on the other members.
   public enum ErrorPolicy: Sendable {
-    /// Nothing: the group goes on and collects the errors.
+    /// No effect: the group continues and collects the errors.
     case collect
-    /// The others are cancelled, and so is whatever is added later. The group finishes when they have.
+    /// The other members are cancelled, including members that are added later. The group finishes when they have
+    /// finished.
     case cancelOnFailure
     /// No further member starts, as with `make` without `-k`.
     ///
-    /// Executing members run to their end, and so does a nested group that executes. Members that have not started, and
+    /// Executing members run to their end, including an executing nested group. Members that have not started, and
     /// members that are added later, are cancelled and finish without executing and without errors of their own.
     case stopOnFailure
   }
 
   let engine: GroupEngine
 
-  /// A group of exactly these operations. What they wait for is not taken in.
+  /// Creates a group of exactly these operations, without their dependencies.
   public init(_ operations: [Operation] = []) {
     engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
     super.init()
@@ -52,10 +75,10 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     add(.init(operations: operations, mayRepeat: true))
   }
 
-  /// A group of the operations between the braces, and of those they wait for: see ``OperationBuilder``.
+  /// Creates a group of the operations in the result builder and of their dependencies: see ``OperationBuilder``.
   ///
-  /// A subclass that is to be made this way has to say so again, for the compiler (as of Swift 6.3) does not hand the
-  /// builder down with the initializer:
+  /// A subclass that is created this way must declare the initializer again, because the compiler (as of Swift 6.3)
+  /// does not inherit the result builder with the initializer:
   ///
   /// ```swift
   /// override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
@@ -81,10 +104,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: Members
 
-  /// The members that have not finished, in the order they were added: all of them before the group starts.
+  /// The unfinished members, in the order in which they were added. Before the group starts, these are all members.
   ///
-  /// As in an OperationQueue, finished ones are let go (a few at a time), so that a group that is fed for long does not
-  /// grow. Keep the ones whose results you want, or collect them in ``operation(_:didFinishWith:)``.
+  /// As in an `OperationQueue`, finished members are released (a few at a time), so that a long-running group does
+  /// not grow. Keep the operations whose results are needed, or collect the results in
+  /// ``operation(_:didFinishWith:)``.
   public final var operations: [Operation] { engine.members }
 
   final override var runsOthersInside: Bool { true }
@@ -93,28 +117,31 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var memberCount: Int { engine.memberCount }
 
-  /// Adds a member: before the group starts, or while it runs, from any thread, a member's `execute` included.
+  /// Adds a member, before the group starts or while it runs, from any thread, including from a member's `execute`.
   ///
-  /// In a group that is being cancelled, or has finished because of that, the newcomer is cancelled and finishes
-  /// without executing. A group cannot finish while one of its members is executing, so that a member may always add
+  /// In a group that is being cancelled, or has finished because of that, the new member is cancelled and finishes
+  /// without executing. A group cannot finish while one of its members is executing, so a member can always add
   /// another.
   ///
-  /// - Precondition: The operation has not been started and is in no queue and no group; the group has not finished by
+  /// - Precondition: The operation has not been started and is in no queue or group. The group has not finished by
   ///   itself.
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
-  /// Adds several members at once, which is cheaper than one by one.
+  /// Adds several members at once, which costs less than adding them one by one.
   public final func addOperations(_ operations: [Operation]) { add(.init(operations: operations)) }
 
-  /// Adds an operation, and whatever it waits for that is in no queue or group yet, as the braces do: a pipeline made
-  /// of `map` and `pass`, say, of which only the end is at hand.
+  /// Adds an operation and its dependencies that are in no queue or group, as the result builder does.
+  ///
+  /// Use this method for a pipeline made of `map` and `pass`, for example, where the caller holds only the last
+  /// operation.
   public final func addGraph(endingIn last: Operation) {
     add(.init(operations: OperationWalk.withDependencies([last]), named: [], mayRepeat: true))
   }
 
-  /// Adds an operation, unless it is in a queue or a group, or has been started.
+  /// Adds an operation, unless it is in a queue or group or has been started.
   ///
-  /// - Returns: Whether it is a member now, of a group that had none.
+  /// - Precondition: The group has no members.
+  /// - Returns: Whether the operation is a member now.
   final func addIfFree(_ operation: Operation) -> Bool {
     add(.init(operations: [operation], named: [], mayRepeat: true))
     return !operations.isEmpty
@@ -132,7 +159,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Traps if adding the group would nest it inside itself.
   ///
-  /// Only a group with groups in it can be around another one, so that groups can be nested from outside in.
+  /// Only a group that has had groups as members can enclose another group, so nesting groups from the outside in
+  /// needs no walk.
   final func refuse(enclosing outer: GroupOperation) {
     if self !== outer, !engine.hasHadGroups { return }
     var enclosing: AsyncOperation? = outer
@@ -144,11 +172,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  // MARK: How they run
+  // MARK: Running members
 
-  /// How many members may execute at once. Negative, as in an OperationQueue, is no limit: the default.
+  /// The maximum number of members that execute at the same time. By default it is negative, as in an
+  /// `OperationQueue`, which means no limit.
   ///
-  /// A change counts from the next member on. An asynchronous member counts until it has finished.
+  /// A change applies from the next member on. An asynchronous member counts until it has finished.
   public final var maxConcurrentOperationCount: Int {
     get { engine.limit }
     set {
@@ -162,34 +191,37 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  /// A suspended group starts no more members; those that execute go on, and when they were the last, the group
-  /// finishes.
+  /// Whether the group is suspended and starts no more members.
   ///
-  /// A group that starts suspended and without members stays open until the first one, or until it is resumed. Cancelling
-  /// a suspended group finishes it. See also ``staysOpen``.
+  /// Executing members continue. If they were the last members, the group finishes.
+  ///
+  /// A group that starts suspended and without members stays open until its first member is added, or until it is
+  /// resumed. Cancelling a suspended group finishes it. See also ``staysOpen``.
   public final var isSuspended: Bool {
     get { engine.isSuspended }
     set { engine.isSuspended = newValue }
   }
 
-  /// Whether members are only started to be finished, which neither a limit nor suspension delays.
+  /// Whether members are started only to finish, which neither a limit nor suspension delays.
   final var isWindingDown: Bool { engine.isWindingDown }
 
   /// Whether the group waits for more members when its last one has finished. False by default.
   ///
-  /// A group that stays open is a queue that the program adds to for as long as it likes. It executes until one of these
-  /// closes it, and its unfinished members have finished:
+  /// An open group is a queue to which the program can add members at any time. It executes until it is closed in one
+  /// of these ways and its unfinished members have finished:
   ///
-  /// - `staysOpen` is set to false, at any moment. A suspended group still runs its waiting members after it is resumed.
+  /// - `staysOpen` is set to false, at any time. A suspended group still runs its waiting members after it is
+  ///   resumed.
   /// - ``AsyncOperation/finish()`` or ``AsyncOperation/finish(with:)``.
-  /// - `cancel()`, or the group's ``AsyncOperation/timeout``. The time begins when the first member does, or when the group
-  ///   starts and no member can. It measures the group as a whole, so give a group that runs for long no timeout of its own.
+  /// - `cancel()`, or the group's ``AsyncOperation/timeout``. The time begins when the first member starts, or when
+  ///   the group starts and no member can start. It covers the group as a whole, so set no timeout on a long-running
+  ///   group.
   /// - The failure of a member under ``ErrorPolicy/cancelOnFailure`` or ``ErrorPolicy/stopOnFailure``.
   ///
-  /// A group that has been closed accepts members until its last one has finished. What happens after that is described
-  /// at ``addOperation(_:)``. Setting the property has no effect on a group that was closed in one of the other ways.
+  /// A closed group accepts members until its last member has finished. What happens after that is described at
+  /// ``addOperation(_:)``. Setting the property has no effect on a group that was closed in one of the other ways.
   ///
-  /// Finished members are released, so an open group does not grow. Their errors are kept: to drop them, override
+  /// Finished members are released, so an open group does not grow. Their errors are kept. To drop them, override
   /// ``operation(_:didFinishWith:)``.
   public final var staysOpen: Bool {
     get { engine.staysOpen }
@@ -210,8 +242,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Returns immediately if the group has finished, or if the current task is cancelled. Members count before the group
   /// starts, and while they wait for dependencies. A member that waits for room in its own group is unfinished itself.
   ///
-  /// Every waiting task resumes when there is room, so n tasks that each add one member after it can exceed the number by
-  /// n - 1. A wait costs O(1), and so does a member that finishes, however many tasks wait.
+  /// Every waiting task resumes when there is room, so n tasks that each add one member after the wait can exceed the
+  /// number by n - 1. A wait costs O(1), and so does a member that finishes, however many tasks wait.
   ///
   /// - Precondition: `count` is at least 1.
   public final func waitForRoom(below count: Int) async {
@@ -221,54 +253,60 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     await engine.waitForRoom(below: count, in: self)
   }
 
-  /// What the failure of a member means for the others. ``ErrorPolicy/collect`` by default.
+  /// The effect of a member's failure on the other members. The default is ``ErrorPolicy/collect``.
   public final var errorPolicy: ErrorPolicy {
     get { engine.errorPolicy }
     set { engine.errorPolicy = newValue }
   }
 
-  /// How far the group has come: a unit a member, or its ``AsyncOperation/progressWeight``; those of a member that
-  /// reports its own progress, and of a nested group, fill as that comes along. A member that has finished is done,
-  /// whatever way it did.
+  /// The progress of the group.
   ///
-  /// May be a child of another Progress, and have further children. Cancelling it cancels the group. Foundation's
-  /// Progress cannot be observed on Linux, and reading it there while it changes is not synchronised: see
-  /// ``progressUpdates``.
+  /// Each member counts one unit, or its ``AsyncOperation/progressWeight``. The units of a nested group, and of a
+  /// member that reports its own progress, are completed gradually. A finished member is complete, whatever its
+  /// result.
+  ///
+  /// The progress can be a child of another `Progress`, and can have further children. Cancelling it cancels the
+  /// group. On Linux, Foundation's `Progress` cannot be observed, and reading it while it changes is not
+  /// synchronized: see ``progressUpdates``.
   public final override var progress: Progress {
     engine.sharedProgress(of: self)
   }
 
-  /// How far the group has come, from 0 to 1, each time that changes: first what it is now, last the 1 of a group that
-  /// has finished. Whoever is slow gets the newest. It goes back when members are added.
+  /// The completed fraction of the group's work, from 0 to 1, each time it changes.
+  ///
+  /// The first value is the current fraction, and the last value is the 1 of a finished group. A slow consumer
+  /// receives only the latest value. The fraction decreases when members are added.
   ///
   /// ```swift
   /// for await fraction in group.progressUpdates { bar.show(fraction) }
   /// ```
   ///
-  /// Each call makes a stream of its own, for one task.
+  /// Each access returns a separate stream, for one task.
   public final var progressUpdates: AsyncStream<Double> { engine.updates(for: self) }
 
   final override func endProgress() { engine.endProgress() }
 
-  // MARK: What became of them
+  // MARK: Results
 
-  /// The errors of the members and of nested groups' members, with the names that lead to them, and the group's own.
+  /// The errors of the group, of its members, and of nested groups' members, with the names that lead to them.
   ///
-  /// In the order they happened; complete before `isFinished` turns true. ``AsyncOperation/errors`` are the same
-  /// without the names.
+  /// The errors are in the order in which they occurred, and are complete before `isFinished` becomes true.
+  /// ``AsyncOperation/errors`` contains the same errors without the names.
   public final var failures: [OperationFailure] {
     let name = displayName
     return ownFailures.map { $0.below(name) }
   }
 
-  /// A member has finished: translate its errors, or drop them, by returning others.
+  /// Returns the errors that a finished member contributes to the group. Override this method to translate or drop
+  /// errors.
   ///
-  /// Called once for every member, with no errors if it has succeeded, on the thread where it finished or another of
-  /// its siblings did; never two calls at once. What is returned becomes the group's. The default returns `errors`.
+  /// The group calls this method once for every member, with no errors if the member has succeeded. The call comes on
+  /// the thread on which the member or one of its siblings finished, and calls never overlap. The returned errors
+  /// become the group's. The default implementation returns `errors`.
   ///
-  /// More members may be added here: the group does not finish before the call returns. In a cancelled group they finish
-  /// without executing, and this is called for them, too. So a hook that adds a member at every call must check
-  /// `isCancelled`; otherwise a cancelled group never finishes.
+  /// An override can add more members, because the group does not finish before the call returns. In a cancelled
+  /// group they finish without executing, and this method is called for them as well. An override that adds a member
+  /// in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
   final func account(for member: FinishedMember) {
@@ -286,7 +324,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  /// Gives a plain Foundation member, which has no errors of its own, one for when it has finished.
+  /// Stores an error for a plain Foundation member, which has no errors of its own, until the member has finished.
   final func note(_ error: any Error, ofPlain member: Operation) { engine.note(error, ofPlain: member) }
 
   private func record(_ failures: [OperationFailure]) {
@@ -296,16 +334,19 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: AsyncOperation
 
-  /// Begins the members. A group's work is theirs; to do something at its start or end, add an observer or override
+  /// Starts the members.
+  ///
+  /// A group has no other work. To run code at its start or end, add an observer or override
   /// ``AsyncOperation/didFinish()``.
   public final override func execute() { engine.begin(self, windingDown: false) }
 
   final override func skipExecution() { engine.begin(self, windingDown: true) }
 
-  /// It was ended, by its timeout, when it was about to begin: its members have to be, too.
+  /// Starts the members of a group that its timeout finished when it was about to start, because they must finish as
+  /// well.
   final override func dropWork() { engine.begin(self, windingDown: true) }
 
-  /// Its time begins when its first member does.
+  /// Always true, because the time of a group begins when its first member starts.
   final override var startsDeadlineItself: Bool { true }
 
   final override var isToldToFinish: Bool { engine.isFinishing }
@@ -316,7 +357,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func membersWereCancelled() { engine.membersWereCancelled() }
 
-  /// Adds errors of the group's own; it finishes when its members have.
+  /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {
     record(errors.map { OperationFailure(path: [], error: $0) })
     engine.finishWithMembers()

@@ -1,12 +1,14 @@
 import Foundation
 
-/// What a group has to say through Foundation's Progress: a value that is kept under the engine's lock, and collects
-/// the changes to be made when that is released.
+/// The state of a group's Foundation `Progress`.
 ///
-/// A Progress is made when it is asked for, and kept up to date from then on. A member that reports its own units, as a
-/// nested group does, becomes a child of it, by a copy without children: see ``OperationProgress``.
+/// The engine keeps this value under its lock. The value collects changes, which the engine applies to the `Progress`
+/// after releasing the lock.
+///
+/// A `Progress` is created when it is requested, and kept up to date from then on. A member that reports its own
+/// units, such as a nested group, becomes a child of it through a copy without children: see ``OperationProgress``.
 struct GroupProgress {
-  /// An unfinished member that is not just one unit that is done or is not.
+  /// An unfinished member that has a weight or reports its own units.
   struct Part {
     weak var operation: AsyncOperation?
     let weight: Int
@@ -14,31 +16,32 @@ struct GroupProgress {
   }
 
   private var total = 0
-  /// The total that the progress has been told.
+  /// The total that has been applied to the `Progress`.
   private var shownTotal = 0
   private var completed = 0
   private var parts: [ObjectIdentifier: Part] = [:]
   private var isOver = false
   private(set) var shared: OperationProgress?
-  /// What the progress has not been told yet.
+  /// The change that has not been applied to the `Progress`.
   private var change = ProgressChange()
   private var listeners: [Int: AsyncStream<Double>.Continuation] = [:]
   private var listenersSoFar = 0
   private var hasEndedUpdates = false
 
-  /// The progress has been asked for.
+  /// Whether the `Progress` has been requested.
   var isFollowed: Bool { shared != nil }
 
   // MARK: Members
 
-  /// Members come, a unit each; or, if `count` is negative, do not come after all.
+  /// Adds one unit for each new member, or removes units if `count` is negative because members were not added after
+  /// all.
   mutating func add(_ count: Int) { if !isOver { total += count } }
 
-  /// An unfinished member is not a simple unit.
+  /// Records an unfinished member that is not a single unit.
   mutating func weigh(_ part: MemberPart) {
     let id = ObjectIdentifier(part.operation)
     let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
-    // A child keeps the portion it came with.
+    // A child keeps the units with which it was added.
     if isOver || before.isReporting || (part.weight == before.weight && !part.isReporting) { return }
     parts[id] = Part(operation: part.operation, weight: part.weight, isReporting: part.isReporting)
     total += part.weight - before.weight
@@ -50,14 +53,13 @@ struct GroupProgress {
     if isOver { return }
     let weight = part?.weight ?? 1
     completed += weight
-    // The units of one that reports are completed by its child progress.
+    // The units of a reporting member are completed by its child progress.
     if isFollowed, part?.isReporting != true { change.completed += weight }
   }
 
-  /// The group has ended. One without members, too, has done all it had to do, and so has one that did not wait for
-  /// them.
+  /// Completes the progress because the group has finished, even without members or before them.
   ///
-  /// - Returns: The members that report and whose parts are still open.
+  /// - Returns: The reporting members that have not finished.
   mutating func end() -> [AsyncOperation] {
     if isOver { return [] }
     isOver = true
@@ -69,9 +71,9 @@ struct GroupProgress {
     return unfinished.compactMap(\.operation)
   }
 
-  // MARK: Those who follow
+  // MARK: Progress and listeners
 
-  /// Takes up the progress, which is brought up to date by the next change, unless there is one.
+  /// Stores the progress, unless there is one. The next change brings it up to date.
   ///
   /// - Returns: The group's progress.
   mutating func follow(with new: OperationProgress) -> OperationProgress {
@@ -82,7 +84,7 @@ struct GroupProgress {
     return new
   }
 
-  /// What the progress is to be told, once.
+  /// Takes the change that has not been applied to the progress.
   mutating func takeChange() -> (progress: OperationProgress, change: ProgressChange)? {
     guard let shared else { return nil }
     let before = shownTotal
@@ -92,10 +94,12 @@ struct GroupProgress {
     return (shared, change)
   }
 
-  /// It does not go back to zero: on Linux Foundation divides by it.
+  /// Updates the shown total, which never returns to zero because Foundation on Linux divides by it.
   private mutating func showTotal() { shownTotal = max(total, min(shownTotal, 1)) }
 
-  /// - Returns: What to take the listener out by, from 1 up. Nil if there is nothing more to tell it.
+  /// Adds a listener.
+  ///
+  /// - Returns: The number that identifies the listener, from 1 up. Nil if there are no more updates.
   mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? {
     if hasEndedUpdates { return nil }
     listenersSoFar += 1
@@ -107,17 +111,17 @@ struct GroupProgress {
     listeners.removeValue(forKey: number)
   }
 
-  /// There is nothing more to tell anybody.
+  /// Ends the updates, and returns the listeners.
   mutating func endUpdates() -> [AsyncStream<Double>.Continuation] {
     defer { (listeners, hasEndedUpdates) = ([:], true) }
     return Array(listeners.values)
   }
 
-  /// Those to tell how far the group has come.
+  /// The listeners that receive the group's progress.
   var audience: [AsyncStream<Double>.Continuation] { Array(listeners.values) }
 }
 
-/// What a member counts in the progress of its group, if it is not just one unit that is done or is not.
+/// The part of a member in the progress of its group, if the member is not a single unit.
 struct MemberPart {
   let operation: AsyncOperation
   let index: Int
@@ -133,12 +137,12 @@ struct MemberPart {
   }
 }
 
-/// A change to a group's progress, to be carried out without the engine's lock held.
+/// A change to a group's progress, which is applied without the engine's lock held.
 struct ProgressChange {
   var total = 0
   var completed = 0
-  /// Members that report their own units, and what they count.
+  /// The members that report their own units, and their weights.
   var children: [(operation: AsyncOperation, weight: Int)] = []
-  /// The group has finished.
+  /// Whether the group has finished.
   var isOver = false
 }

@@ -1,17 +1,17 @@
 public import Foundation
 
 extension AsyncOperation {
-  /// Waits until the operation has finished, and throws what went wrong.
+  /// Waits until the operation has finished, and throws its error.
   ///
-  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Else a group's
-  ///   failures as one ``AggregateError``; another operation's one error as itself, several as an ``AggregateError``;
-  ///   `CancellationError` if it was cancelled and has no error.
+  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, the
+  ///   failures of a group as one ``AggregateError``; the only error of another operation as itself, and several
+  ///   errors as an ``AggregateError``; `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
     await finished()
     if let error = outcomeError { throw error }
   }
 
-  /// The one error that stands for how the operation ended, or nil if it was successful.
+  /// The one error that represents the outcome of the operation, or nil if it was successful.
   var outcomeError: (any Error)? {
     let lifecycle = core.withLock { $0.lifecycle }
     if lifecycle.failures.isEmpty {
@@ -24,10 +24,11 @@ extension AsyncOperation {
     return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)
   }
 
-  /// What went wrong, with paths relative to the operation.
+  /// The failures of the operation, with paths relative to it.
   final var ownFailures: [OperationFailure] { failures(of: core.withLock { $0.lifecycle }) }
 
-  /// The failures that a lifecycle has recorded. A timeout has the others as its causes.
+  /// Returns the failures that a lifecycle has recorded. The failure of a timeout has the other failures as its
+  /// causes.
   final func failures(of lifecycle: OperationLifecycle) -> [OperationFailure] {
     let failures = lifecycle.failures
     guard lifecycle.decision == .timeout, failures.count > 1, let timeout = failures[0].error as? OperationError else {
@@ -41,10 +42,10 @@ extension AsyncOperation {
 }
 
 extension Operation {
-  /// Waits until the operation has finished, without holding a thread. Never throws, and does not start anything.
+  /// Waits until the operation has finished, without holding a thread. Never throws, and never starts the operation.
   ///
-  /// An ``AsyncOperation``'s observers have heard of the end by then. Cancelling the waiting task changes nothing: the
-  /// wait ends with the operation.
+  /// The observers of an ``AsyncOperation`` are notified before this method returns. Cancelling the waiting task has
+  /// no effect: the wait ends when the operation finishes.
   public func finished() async {
     await withCheckedContinuation { continuation in
       if let operation = self as? AsyncOperation {

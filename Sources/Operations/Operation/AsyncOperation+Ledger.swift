@@ -1,34 +1,35 @@
 import Foundation
 
 extension AsyncOperation {
-  // MARK: What Foundation is told
+  // MARK: Notifying Foundation
 
-  /// Gives Foundation the gate before it asks, so that `addOperation` need not.
+  /// Adds the gate before Foundation checks readiness, so that `addOperation` need not.
   func prepareForQueue() {
     if let gate = core.withLock({ $0.ledger.makeGate() }) { super.addDependency(gate) }
   }
 
-  /// Sees to it that no wake-up is lost, after something that may have made Foundation note an outdated answer: the
-  /// operation has been enqueued, or a gate been given to it.
+  /// Checks readiness again, so that no wake-up is lost. Called after an event that may have made Foundation record an
+  /// outdated answer: the operation was enqueued, or a gate was added to it.
   func lookAgain() {
     let isDue = core.withLock { core in
       core.lifecycle.phase == .pending && core.ledger.lookAgain(isCancelled: core.lifecycle.isCancelled)
     }
-    // A cancelled operation that Foundation does not hold for ready yet is about to be cancelled in its books, too.
+    // If Foundation does not consider a cancelled operation ready yet, `super.cancel()` is about to be called.
     if isDue, super.isReady { nudge() }
   }
 
-  /// Makes Foundation look again at an operation that is ready.
+  /// Makes Foundation check the readiness of an operation again.
   ///
-  /// Adding a finished operation as a dependency does that, and changes nothing. It never shows in `dependencies`.
+  /// Adding a finished operation as a dependency does that, and has no other effect. The finished operation never
+  /// appears in `dependencies`.
   func nudge() {
     AsyncOperation.nudging.withValue(self) { super.addDependency(AsyncOperation.finishedOperation) }
   }
 
-  /// The operation at which the current thread makes Foundation look.
+  /// The operation that the current thread is nudging.
   private static let nudging = ThreadLocal<AsyncOperation>()
 
-  /// Whether Foundation asks because this thread makes it.
+  /// Whether Foundation checks readiness because this thread is nudging the operation.
   var isNudging: Bool { AsyncOperation.nudging.current === self }
 
   private static let finishedOperation = {
@@ -59,10 +60,10 @@ extension AsyncOperation {
   /// The operation whose gate the current thread is opening.
   private static let opening = ThreadLocal<AsyncOperation>()
 
-  /// Whether Foundation asks because this thread opens the gate.
+  /// Whether Foundation checks readiness because this thread is opening the gate.
   var isOpeningGate: Bool { AsyncOperation.opening.current === self }
 
-  /// Lets Foundation know that nothing is waited for any more.
+  /// Opens the gate, which notifies Foundation that all dependencies have finished.
   func open(_ gate: Operation) {
     AsyncOperation.opening.withValue(self) { gate.start() }
     let (nudges, waiters, supervisor) = core.withLock { $0.gateDidOpen() }
@@ -71,7 +72,7 @@ extension AsyncOperation {
     supervisor?.memberIsReady(self)
   }
 
-  /// Waits, in the middle of `start()`, for the thread that is opening the gate: a few of its instructions.
+  /// Waits inside `start()` until the other thread has opened the gate, which takes it a few instructions.
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpen = core.withLock { core in
@@ -81,14 +82,14 @@ extension AsyncOperation {
     if !isOpen { opened.wait() }
   }
 
-  // MARK: What dependencies tell
+  // MARK: Counting dependencies
 
-  /// A dependency has finished, or is not waited for any more.
+  /// Counts down dependencies that have finished or were removed.
   func dependencyDidFinish(count: Int = 1) {
     changeCount { $0.countDown(by: count) }
   }
 
-  /// Changes the count of what is waited for, and does what that leads to.
+  /// Changes the count of unfinished dependencies, and carries out the resulting action.
   func changeCount(_ change: (inout DependencyLedger) -> DependencyLedger.CountAction) {
     let (action, supervisor, trace) = core.withLock { core in
       let action = change(&core.ledger)
@@ -103,7 +104,7 @@ extension AsyncOperation {
     }
   }
 
-  /// Lets go of what an operation waited for, without recursion down a long chain: `dependencies` must be the last
+  /// Releases the dependencies of an operation without recursing down a long chain. `dependencies` must be the last
   /// reference to them that the caller holds.
   static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
     var operations: [AnyObject] = []
@@ -119,13 +120,13 @@ extension AsyncOperation {
 extension Operation {
   var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
 
-  /// The name, or the type's for an operation without one.
+  /// The name, or the name of the type for an operation without a name.
   var displayName: String {
     if let name, !name.isEmpty { return name }
     return String(describing: type(of: self))
   }
 
-  /// The name as sentences quote it.
+  /// The name in quotation marks, for messages.
   var quotedName: String { "“\(displayName)”" }
 
   func refuseSelfDependency(_ operation: Operation) {
@@ -136,7 +137,7 @@ extension Operation {
 }
 
 extension Collection where Element: Operation {
-  /// The names of the first few, and how many more there are.
+  /// The names of the first eight operations, and the number of the others.
   var quotedNames: String {
     let names = prefix(8).map(\.quotedName).joined(separator: ", ")
     return count > 8 ? names + " and \(count - 8) others" : names

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension AsyncOperation {
-  /// Takes the operation for a queue, or ends the program if it is not free.
+  /// Claims the operation for a queue. Traps if the operation is already in a queue or a group, or has been started.
   func claim(for queue: OperationQueue?) {
     switch take(for: queue) {
     case .claimed: return
@@ -10,7 +10,9 @@ extension AsyncOperation {
     }
   }
 
-  /// Takes the operation for a queue, if it is free.
+  /// Claims the operation for a queue, if it is free.
+  ///
+  /// - Returns: Whether the operation was claimed.
   func claimIfFree(for queue: OperationQueue? = nil) -> Bool {
     if case .claimed = take(for: queue) { return true }
     return false
@@ -25,7 +27,7 @@ extension AsyncOperation {
     return action
   }
 
-  /// Whether the operation is still to be put into a queue or a group, as far as the toolkit knows.
+  /// Whether the operation is not yet in a queue or a group, as far as the toolkit can know, and has not been started.
   var isFree: Bool {
     core.withLock { core in
       if case .none = core.place { return core.lifecycle.phase == .pending }

@@ -1,24 +1,25 @@
 import Foundation
 
-/// What comes between the start of an operation and its execution.
+/// The steps between the start of an operation and its execution.
 extension AsyncOperation {
   // MARK: Conditions
 
-  /// Makes the execution depend on a condition. Conditions are evaluated in the order they were added, when everything
-  /// the operation waits for has finished, and no further than to the first that is not met.
+  /// Adds a condition that must be met for the operation to execute.
   ///
-  /// While they are evaluated the operation is pending, keeps the slot it has in its queue or group, and holds no
-  /// thread. Cancelling or finishing it then ends it at once. If all are met it executes where it would have without
-  /// them:
+  /// Conditions are evaluated when all dependencies have finished, in the order they were added, up to the first that
+  /// is not met. While they are evaluated, the operation is pending, occupies its slot in its queue or group, and
+  /// holds no thread. Cancelling or finishing it then ends it at once.
   ///
-  /// - in ``SerialScheduler/queue`` on the scheduler;
-  /// - in a group on a thread of the group;
-  /// - in `OperationQueue.main` on the main queue;
-  /// - in another queue on its `underlyingQueue`, if it has one, or on one of the system's threads.
+  /// If all conditions are met, the operation executes in the place where it would have executed without them:
   ///
-  /// `OperationQueue.current` is then the same in a group and on the main thread. Elsewhere it is nil, because Foundation
-  /// sets it only where it starts an operation. Suspending the queue meanwhile does not delay the execution: the operation
-  /// has been started.
+  /// - In ``SerialScheduler/queue``: on the scheduler.
+  /// - In a group: on a thread of the group.
+  /// - In `OperationQueue.main`: on the main queue.
+  /// - In another queue: on its `underlyingQueue`, if it has one, or on a thread of the system.
+  ///
+  /// `OperationQueue.current` is then the same in a group and on the main thread. Elsewhere it is nil, because
+  /// Foundation sets it only where it starts an operation. Suspending the queue meanwhile does not delay the
+  /// execution, because the operation has been started.
   ///
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {
@@ -35,7 +36,7 @@ extension AsyncOperation {
     }
   }
 
-  // MARK: On the way to execution
+  // MARK: Preparation
 
   /// Prepares the operation on the thread that started it.
   func prepare() {
@@ -75,7 +76,7 @@ extension AsyncOperation {
             if let finish { carryOut(finish) }
             return
           }
-          // Ended meanwhile, by whoever it was.
+          // Another thread has ended the operation meanwhile.
           if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
         }
         place.run { self.resume { self.handOver() } }
@@ -88,18 +89,18 @@ extension AsyncOperation {
     if core.withLock({ $0.lifecycle.resume() }) { body() }
   }
 
-  /// Gives the operation its inputs, and lets it execute.
+  /// Passes the inputs to the operation, and executes it.
   private func handOver() {
     let handOvers = core.withLock { core -> [HandOver] in
       defer { core.extras?.handOvers = [] }
       return core.extras?.handOvers ?? []
     }
     for handOver in handOvers {
-      // One of those before may have ended it.
+      // An earlier hand-over may have ended the operation.
       if core.withLock({ !$0.lifecycle.mayExecute }) { break }
       handOver.carryOut(to: self)
     }
-    // The ledger still holds the producers: this is not their last reference.
+    // The ledger still holds the producers, so this does not release the last reference to them.
     _ = consume handOvers
     let execution = core.withLock { $0.proceed(to: .executing) ? $0.execution : nil }
     if let execution { carryOut(execution) } else { skipExecution() }
@@ -107,9 +108,11 @@ extension AsyncOperation {
 
   // MARK: Tasks
 
-  /// Takes a task that works for the operation: it is cancelled with it, and when it ends.
+  /// Stores a task that works for the operation. The task is cancelled when the operation is cancelled, and when it
+  /// ends.
   ///
-  /// - Parameter phase: What it works in. If that is over the task has nothing to do any more.
+  /// - Parameter phase: The phase the task works in. If the operation has left it, or was cancelled, the task is
+  ///   cancelled at once.
   func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
     let superfluous = core.withLock { core -> Task<Void, Never>? in
       guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return task }
@@ -120,12 +123,13 @@ extension AsyncOperation {
 
   // MARK: The end
 
-  /// Stops what still goes on, and lets go of the operations whose values were to be handed over, without recursion.
+  /// Stops the work that still runs, and releases the producers of hand-overs without recursion.
   static func letGo(of extras: consuming OperationExtras.Remains) {
     extras.deadline?.cancel()
     extras.pause?.timer?.cancel()
     extras.task?.cancel()
-    // If it still runs this operation timed out, or was finished from outside: nobody waits for it any more.
+    // An inner operation still runs if this operation timed out or was finished from outside. Nothing waits for it any
+    // more.
     if let inner = extras.inner {
       Trampoline.run {
         inner.cancel()

@@ -1,16 +1,16 @@
 import Foundation
 
-/// How time comes into an operation's life.
+/// The timeout, the clock and the pauses of an operation.
 extension AsyncOperation {
-  /// How long the operation may execute. Nil, the default, is as long as it likes.
+  /// The longest time that the operation may execute. Nil, the default, sets no limit.
   ///
-  /// When the time is over the operation is cancelled, with ``OperationError/Code/timedOut``, and finished, though the
-  /// work may go on: the point of a timeout is to free the queue. What the work does later, `finish` included, changes
-  /// nothing. A group that times out winds its members down as one that is cancelled, but does not wait for them.
+  /// When the time is over, the operation is cancelled with ``OperationError/Code/timedOut``, and finished. The work
+  /// may continue, because the purpose of a timeout is to free the queue. What the work does later has no effect,
+  /// including `finish`. A group that times out cancels and drains its members, but does not wait for them.
   ///
-  /// The time begins with the execution, of a group with that of its first member: waiting, conditions included, does
-  /// not count. Set while the operation executes, it begins at that moment, instead of what was set before. An
-  /// operation that has no time from the start does not execute.
+  /// The time starts with the execution; for a group, with the execution of its first member. Waiting does not count,
+  /// and neither does evaluating conditions. A timeout that is set while the operation executes replaces the previous
+  /// one and starts at that moment. An operation whose timeout is not positive does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {
@@ -24,10 +24,11 @@ extension AsyncOperation {
     }
   }
 
-  /// What measures the operation's time: its timeout, its delays and its pauses.
+  /// The clock that measures the operation's timeout, delays and pauses.
   ///
-  /// Unless it is set, that of the group around the operation, or around that one; a `ContinuousClock` if there is
-  /// none. A test sets one that it moves by hand. A change does not concern what has begun to be measured.
+  /// If no clock is set, the operation uses the clock of the group around it, or of the group around that group, and
+  /// otherwise a `ContinuousClock`. A test can set a clock that it advances by hand. Setting a clock does not affect
+  /// measurements that have already started.
   public final var clock: any Clock<Duration> {
     get {
       var operation = self
@@ -46,9 +47,9 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// The time begins now, unless the operation has been ended.
+  /// Starts the time of the timeout, unless the operation has been ended.
   ///
-  /// - Returns: Whether it has not.
+  /// - Returns: Whether the operation is executing.
   @discardableResult
   func startDeadline() -> Bool {
     guard let timeout = core.withLock({ $0.extras?.timeout }) else { return isExecuting }
@@ -56,7 +57,7 @@ extension AsyncOperation {
     let (isExecuting, superfluous) = core.withLock { core -> (Bool, ClockTimer?) in
       guard core.lifecycle.phase == .executing else { return (false, timer) }
       let extras = core.makeExtras()
-      // It may have been set anew since.
+      // The timeout may have been set again meanwhile.
       return (true, extras.timeout == timeout ? extras.exchange(\.deadline, timer) : timer)
     }
     superfluous?.cancel()
@@ -79,12 +80,13 @@ extension AsyncOperation {
 
   // MARK: Pauses
 
-  /// Gives the slot of the operation's group back for a while; goes on with `work`, with a slot, when it is over.
+  /// Releases the slot of the operation in its group for `duration`, then continues with `work` in a slot.
   ///
-  /// The operation is executing all the time, and may be ended meanwhile. If it has been cancelled there is no pause.
-  /// One that has keys keeps its slot, too: in it somebody might wait for the keys, and it would wait for the slot.
+  /// The operation keeps executing, and may be ended meanwhile. A cancelled operation does not pause. An operation
+  /// that has keys keeps its slot, because otherwise an operation that waits for the keys could occupy the slot, while
+  /// this one waits for the slot.
   ///
-  /// - Parameter next: What begins after the pause, for a stall report.
+  /// - Parameter next: What starts after the pause, for a stall report.
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let place = keepPlace()
     let remaining = clock.remaining(of: duration)
@@ -125,7 +127,7 @@ extension AsyncOperation {
 }
 
 extension Clock where Duration == Swift.Duration {
-  /// Returns a closure that says how much of a duration that begins now is left.
+  /// Returns a closure that returns the rest of a duration that starts now.
   fileprivate func remaining(of duration: Duration) -> @Sendable () -> Duration {
     let start = now
     return { duration - start.duration(to: now) }

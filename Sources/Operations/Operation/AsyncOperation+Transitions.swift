@@ -1,6 +1,6 @@
 import Foundation
 
-/// The actions that the lifecycle asks for, carried out when the lock has been released.
+/// The lifecycle's actions, carried out after the lock has been released.
 extension AsyncOperation {
   // MARK: Starting
 
@@ -9,7 +9,7 @@ extension AsyncOperation {
     case notReady
     case awaitGate
     case isGone
-    /// A member needs this before its group starts it.
+    /// The member needs this permit before its group starts it.
     case needsPermit(StartPermit)
   }
 
@@ -38,21 +38,22 @@ extension AsyncOperation {
     return .begun
   }
 
-  /// Its queue, or somebody by hand, has started the operation, and something is still counted that it waits for.
+  /// Handles the start of an operation that still counts unfinished dependencies.
   ///
-  /// - Returns: Whether it has begun all the same. Otherwise nothing is counted any more, and it is to be started
-  ///   again.
+  /// - Returns: Whether the operation was started all the same. Otherwise the count is zero now, and the caller must
+  ///   start the operation again.
   func beginsThoughNotReady() -> Bool {
     if let permit = core.withLock({ $0.ledger.isPermitPending ? $0.extras?.permit : nil }) {
       misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
     }
     let unfinished = dependencies.filter { !$0.isFinished }
     if unfinished.isEmpty {
-      // Whoever has waited for them with `waitUntilFinished` may be here before the last of them has told us.
+      // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
+      // for them with `waitUntilFinished` can get here first.
       if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
       return false
     }
-    // A queue may start what has gained a dependency a moment ago; Foundation lets it run, and so do we.
+    // A queue may start an operation that has just gained a dependency. Foundation runs it, and so does this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
@@ -85,15 +86,16 @@ extension AsyncOperation {
     }
   }
 
-  /// Carries out the end: one caller ever gets here, and only after our own `start()` has begun.
+  /// Carries out the end. Only one caller ever gets here, and only after the operation's own `start()` has begun.
   func conclude(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
     trace?.operationEnds(self)
-    // Foundation would refuse to start what it believes to be waiting: a cancelled operation is ready in its books only
-    // after its own cancel(), which may be a step behind on another thread. And it would believe so again if a third
-    // one gave it the gate before that.
+    // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready
+    // only after its own cancel(), which another thread may not have called yet. It considers the operation waiting
+    // again if a third thread added the gate before that.
     if !hasExecuted, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
     willFinish()
-    // Its main() is empty: this makes the transition to finished and tells the queue, the dependents and the waiters.
+    // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
+    // waiters.
     super.start()
     didFinish()
     let (observers, hasCompletionBlock, end) = core.withLock { core in
@@ -111,7 +113,8 @@ extension AsyncOperation {
     end.extras?.progress?.end()
     end.extras?.permit?.operationDidFinish()
     if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
-    // A group that cancels the others because of a failure does so before those who waited for this can begin.
+    // A group that cancels its other members after a failure must do so before the dependents of the failed member can
+    // start.
     let isFailureFirst = end.failed && end.starter?.hearsOfFailuresFirst == true
     if isFailureFirst { tellStarter(of: end) }
     for dependent in end.remains.dependents { dependent?.operation?.dependencyDidFinish() }
@@ -140,14 +143,14 @@ extension AsyncOperation {
 
   final func cancel(because error: any Error) { cancel(.failure(FailureReport([error]))) }
 
-  /// Cancels the operation, what is inside it, and so on, without recursion: groups may be nested to any depth.
+  /// Cancels the operation and everything inside it, without recursion, because groups can be nested to any depth.
   ///
-  /// - Parameter unlessStarted: Leaves an executing operation alone.
+  /// - Parameter unlessStarted: Whether to leave an executing operation alone.
   final func cancel(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) {
     beginCancelling(reason, unlessStarted: unlessStarted)?.reachMembers()
   }
 
-  /// Cancels operations that wait for each other, none of which may execute.
+  /// Cancels operations that wait for each other, so that none of them executes.
   ///
   /// Cancelling an operation may finish it, so all of them are marked as cancelled before the first can finish.
   static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)], plain: [Operation]) {
@@ -156,10 +159,10 @@ extension AsyncOperation {
     for cancellation in begun { cancellation.reachMembers() }
   }
 
-  /// A cancellation that has begun, and ends when it has reached the members.
+  /// A cancellation in progress. It ends when all members have been cancelled.
   private struct Cancellation {
     let operation: AsyncOperation
-    /// The members that it has not reached.
+    /// The members that have not been cancelled yet.
     var members: ArraySlice<Operation>
     let task: Task<Void, Never>?
     let supervisor: OperationSupervisor?

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// An operation whose work may go on after `execute()` has returned, on any thread, until it calls `finish`.
+/// An operation whose work can continue after `execute()` has returned, on any thread, until it calls `finish`.
 ///
-/// Subclass it, begin the work in ``execute()`` and call ``finish()`` when it is done:
+/// Subclass it, start the work in ``execute()``, and call ``finish()`` when the work is done:
 ///
 /// ```swift
 /// final class Download: AsyncOperation, @unchecked Sendable {
@@ -19,27 +19,38 @@ public import Foundation
 /// }
 /// ```
 ///
-/// It is a Foundation `Operation` and runs on any `OperationQueue`, in a ``GroupOperation``, or by `start()`.
+/// It is a Foundation `Operation` and runs in any `OperationQueue`, in a ``GroupOperation``, or through `start()`.
 ///
-/// What it promises:
-/// - **It finishes once.** `finish` may come twice, from many threads, inside `execute`, or before the start, which
-///   then honours it without executing. The first one counts.
-/// - **Errors first.** ``errors`` are complete before `isFinished` turns true.
-/// - **Cancelling** sets a flag and calls ``didCancel()``; an executing operation stays executing until it finishes,
-///   and one that has not started never executes, but finishes when it is started.
-/// - **It is let go.** When it has finished it forgets its dependencies, its observers and its `completionBlock`.
-/// - **Any thread.** Every member may be called from every thread, `name` included.
+/// ## Finishing
 ///
-/// There is no key-value observing in it: Foundation's own `start()` is called when the work has ended, and makes the
-/// transition. `queue.progress` counts it for that reason, which it does not with the classic override of `isFinished`.
+/// An operation finishes once. `finish` may be called more than once, from many threads, and inside `execute`. The
+/// first call counts. A call before the start makes the operation finish without executing when it is started.
+/// ``errors`` are complete before `isFinished` turns true.
+///
+/// When an operation has finished, it releases its dependencies, its observers and its `completionBlock`.
+///
+/// ## Cancellation
+///
+/// Cancelling sets a flag and calls ``didCancel()``. An executing operation keeps executing until it finishes. An
+/// operation that has not started never executes, and finishes when it is started.
+///
+/// ## Threads
+///
+/// Every member may be called from every thread, including `name`.
+///
+/// ## Key-value observing
+///
+/// The operation uses none. When the work has ended, it calls Foundation's own `start()`, which makes the transition
+/// to finished. `queue.progress` therefore counts the operation, which it does not with the classic override of
+/// `isFinished`.
 open class AsyncOperation: Operation, @unchecked Sendable {
-  /// Where an operation is in its life.
+  /// The state of an operation.
   public enum State: Sendable {
-    /// It has not executed, and not finished.
+    /// The operation has neither executed nor finished.
     case pending
-    /// Its work has begun, and has not finished.
+    /// The work has begun and has not finished.
     case executing
-    /// As `isFinished`: also without having executed, if it was cancelled.
+    /// The operation has finished, as in `isFinished`. A cancelled operation may have finished without executing.
     case finished
   }
 
@@ -63,7 +74,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   // MARK: State
 
-  /// Where the operation is in its life at this moment; it may be further on when you look again.
+  /// The current state of the operation. It may have changed by the time the caller uses it.
   public final var state: State {
     let lifecycle = core.withLock { $0.lifecycle }
     switch lifecycle.phase {
@@ -76,30 +87,31 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// What went wrong, in the order it happened. Complete before `isFinished` turns true.
+  /// The errors of the operation, in the order they occurred. Complete before `isFinished` turns true.
   public final var errors: [any Error] { ownFailures.map(\.error) }
 
-  /// Finished, not cancelled, and without errors.
+  /// Whether the operation has finished without errors and was not cancelled.
   public final var isSuccessful: Bool {
     guard isFinished else { return false }
     return core.withLock { !$0.lifecycle.isCancelled && $0.lifecycle.failures.isEmpty }
   }
 
-  /// Whether the work has begun and not finished. Evaluating conditions is not executing yet.
+  /// Whether the work has begun and has not finished. False while conditions are evaluated.
   public final override var isExecuting: Bool { core.withLock { $0.lifecycle.phase == .executing } }
 
-  /// Whether somebody has cancelled the operation before it finished. It stays so.
+  /// Whether the operation was cancelled before it finished. Once true, it stays true.
   public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
 
-  /// Whether the operation is over: its errors and its value are complete.
+  /// Whether the operation has finished. Its errors and its value are then complete.
   ///
-  /// Foundation's own, and final, so that the override that a subclass with notifications had is found by the compiler.
+  /// This is Foundation's implementation. It is final so that the compiler rejects the override of a subclass that
+  /// sends key-value notifications.
   public final override var isFinished: Bool { super.isFinished }
 
-  /// Always true: the work may outlast `start()`.
+  /// Always true, because the work may outlast `start()`.
   public final override var isAsynchronous: Bool { true }
 
-  /// The name, which may be set and read from any thread. Foundation's own may not.
+  /// The name. Unlike Foundation's, it may be read and written on any thread.
   public final override var name: String? {
     get { core.withLock { $0.name } }
     set { core.withLock { $0.name = newValue } }
@@ -107,38 +119,40 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   // MARK: For subclasses
 
-  /// Begins the work. Call `finish` from any thread when it is done, once, here or later.
+  /// Starts the work. Call `finish` once when the work is done, inside this method or later, on any thread.
   ///
-  /// Called once at most, on the thread that starts the operation; never if the operation was cancelled, or finished,
-  /// before. (If another thread finishes it in the instant in which it is started, this may still be called.) Do not
-  /// call super. The default finishes at once.
+  /// Called at most once, on the thread that starts the operation. Not called if the operation was cancelled or
+  /// finished before. It may still be called if another thread finishes the operation in the instant in which it is
+  /// started. Do not call super. The default implementation finishes the operation at once.
   open func execute() { finish() }
 
-  /// The operation was cancelled while it was executing: stop the work, and call `finish` when it has stopped.
+  /// Stops the work, because the operation was cancelled while it was executing. Call `finish` when the work has
+  /// stopped.
   ///
-  /// Called once at most, on the cancelling thread, at any moment between the beginning and the end of execution. The
-  /// default does nothing, which lets the work go on to its end.
+  /// Called at most once, on the cancelling thread, at any moment between the beginning and the end of execution. The
+  /// default implementation does nothing, so the work continues to its end.
   open func didCancel() {}
 
-  /// The operation has finished.
+  /// Responds to the end of the operation.
   ///
-  /// Called once, on the finishing thread, after `isFinished` is true and before the observers hear of it.
+  /// Called once, on the finishing thread, after `isFinished` is true and before the observers are notified.
   open func didFinish() {}
 
-  /// Never used: the work is begun in ``execute()``. Final, so that an override is found by the compiler.
+  /// Does nothing. The work starts in ``execute()``. Final, so that the compiler rejects an override.
   public final override func main() {}
 
   // MARK: Starting
 
-  /// Starts the operation by hand. An OperationQueue does this for the operations in it.
+  /// Starts the operation by hand. An `OperationQueue` starts its operations itself.
   ///
-  /// - Precondition: The operation is ready, is not executing, and is not the member of a group.
+  /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
     switch begin(by: .anyone) {
     case .begun, .isGone, .needsPermit: return
     case .awaitGate:
-      // Another thread has counted the last dependency and is telling Foundation. If a queue has heard of it there is
-      // nothing to wait for. Outside of one a third thread may only be about to tell Foundation that it has to wait.
+      // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue need not
+      // wait once Foundation reports it ready. Outside of a queue, a third thread may be about to give Foundation the
+      // gate.
       if core.withLock({ $0.queue != nil }), super.isReady {
         _ = begin(by: .queue)
         return
@@ -150,25 +164,25 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     start()
   }
 
-  /// Ends the operation that is not to execute. A group winds its members down first.
+  /// Finishes the operation without executing it. A group first drains its members.
   func skipExecution() { endIfNotEnded() }
 
   // MARK: Finishing
 
-  /// The work is done. The first call counts, later ones are ignored.
+  /// Finishes the operation. The first call counts; later calls are ignored.
   ///
-  /// May be called from any thread, inside ``execute()`` or long after it, so `return finish()` reads well. Before the
-  /// start it is kept: the operation then finishes without executing when it is started.
+  /// May be called on any thread, inside ``execute()`` or long after it, so `return finish()` is valid. A call before
+  /// the start is kept: the operation then finishes without executing when it is started.
   public final func finish() { complete(with: []) }
 
-  /// The work has failed.
+  /// Finishes the operation with an error.
   ///
-  /// After a cancellation, an error that only says “cancelled” is no failure: `CancellationError`, `URLError.cancelled`,
-  /// `CocoaError.userCancelled`, `POSIXError.ECANCELED`, and an ``AggregateError`` of nothing else. The failures of an
-  /// ``AggregateError`` become failures of this operation.
+  /// After a cancellation, an error that only reports the cancellation is not a failure: `CancellationError`,
+  /// `URLError.cancelled`, `CocoaError.userCancelled`, `POSIXError.ECANCELED`, and an ``AggregateError`` that contains
+  /// only such errors. The failures of an ``AggregateError`` become failures of this operation.
   public final func finish(with error: any Error) { complete(with: [error]) }
 
-  /// The work has failed in several ways, or, if `errors` is empty, is done.
+  /// Finishes the operation with several errors, or without an error if `errors` is empty.
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
   func complete(with errors: [any Error]) {
@@ -181,64 +195,67 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     if let hasExecuted { conclude(afterExecution: hasExecuted, trace) }
   }
 
-  /// Lets go of a closure that will not be called any more.
+  /// Releases a closure that will not be called any more.
   func dropWork() {}
 
-  /// About to call the operation finished: for what has to be true before anybody can see that.
+  /// Prepares the end, just before `isFinished` turns true. Override it for what must be true before other threads can
+  /// see the end.
   func willFinish() {}
 
-  /// Called by Foundation when the operation has finished, on a thread of its own. Cleared then, so that a block that
-  /// refers to the operation is no leak.
+  /// A block that Foundation calls, on a thread of its own, when the operation has finished.
+  ///
+  /// It is cleared then, so a block that refers to the operation causes no leak.
   public final override var completionBlock: (@Sendable () -> Void)? {
     get { super.completionBlock }
     set {
       core.withLock { $0.hasCompletionBlock = true }
       super.completionBlock = newValue
-      // Too late to be called, and to be cleared by the end.
+      // The operation has finished, so the block will neither be called nor be cleared by the end.
       if core.withLock({ $0.lifecycle.phase == .finished }) { super.completionBlock = nil }
     }
   }
 
   // MARK: Cancelling
 
-  /// Asks the operation to stop: sets the flag and tells the observers and ``didCancel()``, once.
+  /// Cancels the operation: sets the flag, and notifies the observers and ``didCancel()``, once.
   ///
-  /// An executing operation goes on until it finishes. One that has not started will not execute; it is ready at once,
-  /// whatever it waits for, so that its queue can finish it. A finished one is not cancelled any more.
+  /// An executing operation continues until it finishes. An operation that has not started will not execute. It
+  /// becomes ready at once, whatever its dependencies, so that its queue can finish it. Cancelling a finished
+  /// operation has no effect.
   public final override func cancel() { cancel(.none) }
 
-  /// Cancels the operation and records why. ``errors`` holds the error, and `run` throws it.
+  /// Cancels the operation and records the reason. ``errors`` contains the error, and `run` throws it.
   ///
   /// The first cancellation counts: an operation that has been cancelled keeps its reason, or its lack of one.
   public final func cancel(with error: any Error) { cancel(because: error) }
 
-  /// What the cancellation is passed on to, once. Only a group has members.
+  /// Returns the members that inherit the cancellation, once. Only a group has members.
   func takeMembersToCancel() -> [Operation] { [] }
 
-  /// The cancellation has been passed on.
+  /// Responds after all members have been cancelled.
   func membersWereCancelled() {}
 
-  /// Whether the operation says itself when the time of its timeout begins.
+  /// Whether the operation itself starts the time of its timeout.
   var startsDeadlineItself: Bool { false }
 
-  /// Whether the operation has been told to finish, and is still executing. Only a group can be.
+  /// Whether the operation was requested to finish and is still executing. Only a group can be.
   var isToldToFinish: Bool { false }
 
-  /// Whether it is of a kind that cannot forget to call `finish`.
+  /// Whether operations of this type always call `finish`.
   var finishesByItself: Bool { false }
 
-  /// Whether it is of a kind that other operations may run inside of.
+  /// Whether operations of this type run other operations inside them.
   var runsOthersInside: Bool { false }
 
-  /// What runs inside this operation. Only a group has any.
+  /// The operations that run inside this one: the members of a group, or the inner operation of another operation.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
 
-  /// How many there are.
+  /// The number of ``members``.
   var memberCount: Int { core.withLock { $0.extras?.inner == nil ? 0 : 1 } }
 
   // MARK: Progress
 
-  /// How far the work has come, for work that counts its own units.
+  /// The progress of the operation, for work that counts its own units.
   ///
   /// ```swift
   /// progress.totalUnitCount = Int64(pages.count)
@@ -248,21 +265,22 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// }
   /// ```
   ///
-  /// The group around the operation weighs it: see ``GroupOperation/progress`` and ``progressWeight``. An operation
-  /// that has finished is done, whatever it has reported. Cancelling the progress cancels the operation. It may be
-  /// changed on any thread, also on Linux, where Foundation's own may not. A child of it (`addChild`) reaches the group
-  /// when one of the two counts changes, and at the end.
+  /// The group around the operation weights it: see ``GroupOperation/progress`` and ``progressWeight``. A finished
+  /// operation counts as complete, whatever it has reported. Cancelling the progress cancels the operation.
+  ///
+  /// Unlike Foundation's, it may be changed on any thread, even on Linux. A child that was added with `addChild`
+  /// reaches the group when one of the two counts changes, and at the end.
   public var progress: Progress { ownProgress }
 
-  /// Nobody waits for what is still to be reported.
+  /// Completes the progress, because nothing more will be reported.
   func endProgress() { core.withLock { $0.extras?.progress }?.end() }
 
   // MARK: Dependencies
 
-  /// Whether everything the operation waits for has finished. A cancelled operation is ready.
+  /// Whether all dependencies have finished. A cancelled operation is ready.
   ///
-  /// The count in the ledger decides. Foundation gets a gate that wakes it up when the count is zero; it is made when
-  /// Foundation asks for the first time, and not at all in a group, which never asks.
+  /// The count in the ledger decides. Foundation gets a gate that opens when the count reaches zero. The gate is
+  /// created when Foundation first checks readiness, and never in a group, because a group does not check.
   public final override var isReady: Bool {
     let readiness = core.withLock { core -> DependencyLedger.Readiness in
       if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
@@ -271,7 +289,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch readiness {
     case .leftToFoundation: return super.isReady
     case .overlooked:
-      // Not here, where Foundation is in the middle of something.
+      // Not on this thread, where Foundation is in the middle of a check.
       DispatchQueue.global().async { [weak self] in self?.lookAgain() }
       return super.isReady
     case .waiting: return false
@@ -282,19 +300,20 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Whether Foundation would start it. Asking ``isReady`` may tell Foundation something.
+  /// Whether Foundation considers the operation ready. Reading ``isReady`` instead may give Foundation the gate.
   final var isReadyForFoundation: Bool { super.isReady }
 
-  /// What the operation waits for, each named once. Empty when it has finished.
+  /// The dependencies, each listed once. Empty when the operation has finished.
   public final override var dependencies: [Operation] {
     let dependencies = core.withLock { $0.ledger.dependencies.entries }
     var seen: Set<ObjectIdentifier> = []
     return dependencies.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
   }
 
-  /// Makes the operation wait for another, of any kind, in any queue or group. `other ==> self` says the same.
+  /// Makes the operation wait for `operation`, which may be of any type and in any queue or group. The same as
+  /// `operation ==> self`.
   ///
-  /// - Precondition: The operation has not been started, and `operation` is another one.
+  /// - Precondition: The operation has not been started, and `operation` is another operation.
   public final override func addDependency(_ operation: Operation) {
     refuseSelfDependency(operation)
     if let own = operation as? AsyncOperation {
@@ -309,8 +328,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Stops waiting for `operation`, and for the value it was to pass. Foundation's own leaves the operation waiting for
-  /// ever on Linux.
+  /// Removes the dependency on `operation`, and the value that it would pass.
+  ///
+  /// On Linux, Foundation's own implementation leaves the operation waiting forever.
   public final override func removeDependency(_ operation: Operation) {
     let handOvers = core.withLock { $0.extras?.takeHandOvers(from: operation) }
     withExtendedLifetime(handOvers) {}

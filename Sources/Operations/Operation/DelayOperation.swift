@@ -12,7 +12,8 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   /// Creates an operation that executes for `duration`.
   ///
-  /// - Parameter duration: The delay from the start of execution. If it is not positive, the operation finishes at once.
+  /// - Parameter duration: The delay from the start of execution. If it is not positive, the operation finishes at
+  ///   once.
   public init(_ duration: Duration) {
     self.duration = duration
     super.init()

@@ -16,12 +16,13 @@
 ///
 /// In a module with main-actor isolation by default, declare the subclass `nonisolated` and the override `@MainActor`.
 ///
-/// The main thread must process its queue: in the run loop of an app, in `dispatchMain()`, or in an asynchronous `main`.
+/// The main thread must process its queue: in the run loop of an app, in `dispatchMain()`, or in an asynchronous
+/// `main`.
 open class MainOperation: AsyncOperation, @unchecked Sendable {
   /// Starts the work. Call `finish` on any thread when the work is done.
   ///
-  /// Called at most once, on the main actor, soon after execution has started. It is not called if the operation has been
-  /// cancelled or finished in between, so ``AsyncOperation/didCancel()`` may be called before it. The default
+  /// Called at most once, on the main actor, soon after execution has started. It is not called if the operation has
+  /// been cancelled or finished in between, so ``AsyncOperation/didCancel()`` may be called before it. The default
   /// implementation finishes the operation.
   @MainActor open func executeOnMain() { finish() }
 

@@ -57,8 +57,8 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if one of `conditions` is met. They are evaluated in order, up to the first that is met. Not met for an empty
-  /// list.
+  /// Met if one of `conditions` is met. The conditions are evaluated in order, up to the first that is met. Not met
+  /// for an empty list.
   public static func any(_ conditions: Self...) -> Self {
     Self(name: "any of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       var causes: [any Error] = []
@@ -69,8 +69,8 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if all of `conditions` are met. They are evaluated in order, up to the first that is not met. Met for an empty
-  /// list.
+  /// Met if all of `conditions` are met. The conditions are evaluated in order, up to the first that is not met. Met
+  /// for an empty list.
   public static func all(_ conditions: Self...) -> Self {
     Self(name: "all of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       for condition in conditions { try await condition.evaluate(operation) }

@@ -18,12 +18,12 @@ public struct OperationObserver: Sendable {
   /// Creates an observer.
   ///
   /// - Parameters:
-  ///   - didStart: Called when execution starts, on the executing thread, before `execute()`. Not called for an operation
-  ///     that never executes. An operation that is cancelled or finished by this closure does not execute.
-  ///   - didCancel: Called once, on the cancelling thread, even before the operation has started. It is called before the
-  ///     operation's ``AsyncOperation/didCancel()`` and before the members of a group are cancelled.
-  ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, even if the operation was cancelled.
-  ///     An `AsyncOperation` that depends on this one starts after the closure has returned.
+  ///   - didStart: Called when execution starts, on the executing thread, before `execute()`. Not called for an
+  ///     operation that never executes. An operation that is cancelled or finished by this closure does not execute.
+  ///   - didCancel: Called once, on the cancelling thread, even before the operation has started. It is called before
+  ///     the operation's ``AsyncOperation/didCancel()`` and before the members of a group are cancelled.
+  ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, even if the operation was
+  ///     cancelled. An `AsyncOperation` that depends on this one starts after the closure has returned.
   public init(
     didStart: (@Sendable (AsyncOperation) -> Void)? = nil,
     didCancel: (@Sendable (AsyncOperation) -> Void)? = nil,
@@ -36,9 +36,10 @@ public struct OperationObserver: Sendable {
 }
 
 extension AsyncOperation {
-  /// Lets closures hear of the stations of the operation's life, in the order they were added.
+  /// Adds an observer of the operation's lifecycle events. Observers are notified in the order they were added.
   ///
-  /// Added late, an observer hears what is still to come; one that is added after the end hears `didFinish` at once.
+  /// An observer that is added late is notified of the events that follow. After the end, `didFinish` is called at
+  /// once.
   public final func addObserver(_ observer: OperationObserver) {
     let isLate = core.withLock { core in
       if core.lifecycle.phase == .finished { return true }
@@ -48,7 +49,8 @@ extension AsyncOperation {
     if isLate { observer.didFinish?(self) }
   }
 
-  /// Calls `waiter` when the operation has finished and its observers have heard of it; at once if that is so already.
+  /// Calls `waiter` when the operation has finished and its observers have been notified, or at once if that has
+  /// happened.
   final func whenSettled(_ waiter: @escaping @Sendable () -> Void) {
     let isSettled = core.withLock { core in
       if !core.isSettled { core.waiters.append(waiter) }
@@ -57,7 +59,8 @@ extension AsyncOperation {
     if isSettled { waiter() }
   }
 
-  /// The same, for a follower that may stop following, and the last of them to be called.
+  /// Calls `waiter` as ``whenSettled(_:)`` does, but after all other waiters and only if `follower` has not been
+  /// removed.
   final func whenSettled(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
     let isSettled = core.withLock { core in
       if !core.isSettled { core.makeExtras().followers[ObjectIdentifier(follower)] = waiter }
@@ -71,6 +74,6 @@ extension AsyncOperation {
     withExtendedLifetime(waiter) {}
   }
 
-  /// Who follows the operation from close by: mostly nobody.
+  /// The trace that receives the operation's lifecycle events. Nil for most operations.
   var trace: OperationTrace? { core.withLock { $0.trace } }
 }

@@ -1,22 +1,23 @@
 import Foundation
 
-/// The Progress of a group, or of an operation that reports its own units.
+/// The `Progress` of a group, or of an operation that reports its own units.
 ///
-/// Foundation's can neither be observed on Linux nor be changed on two threads at once. This one tells its operation of
-/// each change, and makes it under the lock that the package makes all such changes under. The group around the
-/// operation has a copy of it among its children, which has none itself: so groups may be nested to any depth, and the
-/// original stays free to be anybody's child, which it can be only once. A change goes outwards as far as a copy shows
-/// it.
+/// On Linux, Foundation's `Progress` can neither be observed nor be changed on two threads at once. This class
+/// notifies its operation of each change, and makes all changes under the ``ProgressLock``.
 ///
-/// Cancelling it cancels the operation before `cancel()` returns. On Linux Foundation calls the handler later, on another
-/// thread.
+/// The group around the operation has a copy of the progress among its children. The copy has no children, so groups
+/// can be nested to any depth. The original can still become a child of any other progress, which is possible only
+/// once. A change propagates outwards as long as it changes a copy.
+///
+/// Cancelling the progress cancels the operation before `cancel()` returns. On Linux, Foundation calls the handler
+/// later, on another thread.
 final class OperationProgress: Progress, @unchecked Sendable {
   private struct Owner {
     weak var operation: AsyncOperation?
   }
 
   private let owner: Locked<Owner>
-  /// Guarded by the ``ProgressLock``.
+  /// The copies in the progress of the group. Guarded by the ``ProgressLock``.
   private var copies: [Progress] = []
   private var isOver = false
 
@@ -24,7 +25,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     owner = Locked(Owner(operation: operation))
     super.init(parent: nil, userInfo: nil)
     isCancellable = true
-    // For where a parent that is cancelled does not go through `cancel()`.
+    // Needed where cancelling a parent does not call `cancel()`.
     cancellationHandler = { [weak operation] in operation?.cancel() }
   }
 
@@ -38,8 +39,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
     set {
-      // Foundation on Linux divides by a total that goes back to zero. A negative one is as unknown, and divides; but
-      // not all of them do: the least number there is overflows.
+      // On Linux, Foundation divides by a total that returns to zero. A negative total also means that it is unknown,
+      // and can be divided by. It is limited to -1, because the least integer overflows.
       change { super.totalUnitCount = newValue == 0 && super.totalUnitCount > 0 ? -1 : max(newValue, -1) }
     }
   }
@@ -57,14 +58,15 @@ final class OperationProgress: Progress, @unchecked Sendable {
     if isSeen { operation?.progressDidChange() }
   }
 
-  /// Only within ``ProgressLock/exclusively(_:)``, and the copies are to be updated then.
+  /// Applies a change. Must be called within ``ProgressLock/exclusively(_:)``, and the caller must then update the
+  /// copies.
   func advance(by change: ProgressChange) {
     if change.total != 0 { super.totalUnitCount += Int64(change.total) }
     if change.completed != 0 { super.completedUnitCount += Int64(change.completed) }
     if change.isOver { isOver = true }
   }
 
-  /// A copy, which follows from now on.
+  /// Creates a copy, which is updated from now on.
   func makeCopy() -> Progress {
     ProgressLock.exclusively {
       let copy = Progress.discreteProgress(totalUnitCount: OperationProgress.unitsOfCopy)
@@ -74,7 +76,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
   }
 
-  /// The operation has finished: whatever it has reported, nothing is left to do.
+  /// Completes the progress when the operation has finished, whatever it has reported.
   func end() {
     change {
       isOver = true
@@ -83,13 +85,16 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
   }
 
-  /// How many units a copy has: always as many, for on Linux the arithmetic of a parent is not made for children that
-  /// change their total.
+  /// The number of units of a copy. It is constant, because on Linux the arithmetic of a parent does not support
+  /// children that change their total.
   private static let unitsOfCopy: Int64 = 1_000_000
 
-  /// A child that has been complete once stays so for its parent, on Linux. So a copy is not before the operation is.
+  /// Updates the copies.
   ///
-  /// - Returns: Whether there is one that has changed.
+  /// On Linux, a child that was complete once remains complete for its parent. A copy is therefore not complete before
+  /// the operation is.
+  ///
+  /// - Returns: Whether a copy has changed.
   @discardableResult
   func updateCopies() -> Bool {
     if copies.isEmpty { return false }
@@ -106,12 +111,12 @@ final class OperationProgress: Progress, @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// How much the operation counts in the progress of its group: 1, unless it is set.
+  /// The weight of the operation in the progress of its group. The default is 1.
   ///
-  /// A weight beyond a millionth of `Int.max`, which as a size in bytes is 8 TB, counts as that: so the sums of groups
-  /// have room.
+  /// A weight above a millionth of `Int.max` counts as that limit, so that the sums of groups do not overflow. As a
+  /// size in bytes, the limit is 8 TB.
   ///
-  /// - Precondition: The operation is in no group yet, and the weight is not negative.
+  /// - Precondition: The operation is not in a group yet, and the weight is not negative.
   public final var progressWeight: Int {
     get { core.withLock { $0.extras?.progressWeight ?? 1 } }
     set {
@@ -127,7 +132,7 @@ extension AsyncOperation {
 
   private static var heaviest: Int { .max >> 20 }
 
-  /// Made when it is asked for, and told to the group around the operation.
+  /// The operation's progress. It is created when it is first read, and reported to the group around the operation.
   final var ownProgress: OperationProgress {
     if let progress = core.withLock({ $0.extras?.progress }) { return progress }
     let new = OperationProgress(of: self)
@@ -141,7 +146,7 @@ extension AsyncOperation {
     return progress
   }
 
-  /// Tells those who follow the progress of the groups around the operation.
+  /// Publishes the change to the groups around the operation.
   func progressDidChange() {
     var operation: AsyncOperation? = self
     while let supervisor = operation?.core.withLock({ $0.supervisor }), supervisor.publishProgress() {

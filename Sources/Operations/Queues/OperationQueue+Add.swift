@@ -1,30 +1,34 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Adds an operation of the toolkit. Foundation's own, plus what it takes on Linux that no wake-up is lost if the
-  /// last dependency finishes at this moment on another thread.
+  /// Adds an `AsyncOperation`.
   ///
-  /// - Precondition: The operation has not been started and is in no queue and no group. If it was added to a queue by
-  ///   Foundation's own methods, which the package cannot see, Foundation traps instead, with a message of its own.
+  /// This is Foundation's method with one addition: on Linux, no wake-up is lost if the last dependency finishes at
+  /// this moment on another thread.
+  ///
+  /// - Precondition: The operation has not been started and is in no queue or group. If it was added to a queue by
+  ///   Foundation's own methods, which the package cannot detect, Foundation traps instead, with its own message.
   public func addOperation(_ operation: AsyncOperation) {
     operation.claim(for: self)
     addClaimed(operation)
   }
 
   func addClaimed(_ operation: AsyncOperation) {
-    // One that is turned away at once does not wait for a slot, which the holder of its key may have.
+    // An operation that is rejected at once does not wait for a slot, which the holder of its key may occupy.
     guard operation.requestPermit() else { return operation.finishUnexecuted() }
     operation.prepareForQueue()
     addOperation(operation as Operation)
     operation.lookAgain()
   }
 
-  /// Adds several operations at once, without waiting. Foundation's own cannot be called from asynchronous code.
+  /// Adds several operations at once, without waiting. Foundation's own method cannot be called from asynchronous
+  /// code.
   ///
-  /// At once is cheaper than one by one: on Linux every addition looks at all that wait in the queue.
+  /// Adding operations at once costs less than adding them one by one, because on Linux every addition walks all
+  /// waiting operations of the queue.
   ///
-  /// - Precondition: As for a single operation. The package cannot see that a plain Foundation operation is in a queue or a
-  ///   group already: Foundation traps then.
+  /// - Precondition: As for a single operation. The package cannot detect that a plain Foundation operation is
+  ///   already in a queue or group. Foundation traps in that case.
   public func addOperations(_ operations: [Operation]) {
     var plain: Set<ObjectIdentifier> = []
     for operation in operations {
@@ -53,16 +57,18 @@ extension OperationQueue {
 }
 
 extension OperationQueue {
-  /// Adds an operation and all operations of the toolkit that it waits for, directly or not, to this queue.
+  /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.
   ///
-  /// Those that are in a queue or a group already, or have been started, stay where they are; several graphs may share
-  /// some. Plain Foundation operations stay out, for nobody can tell where they are: add them yourself. Nor can it be
-  /// told of ours if they were added to another queue by Foundation's own verbs: use these. What the members of a group
-  /// wait for comes along, too.
+  /// Operations that are already in a queue or group, or have been started, stay where they are. Several graphs can
+  /// share operations. The dependencies of a group's members are added as well.
+  ///
+  /// Plain Foundation operations are not added, because the package cannot detect where they are: add them
+  /// separately. It also cannot detect that an `AsyncOperation` was added to another queue by Foundation's own
+  /// methods: use this package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
     let enqueued = Set(operations.map { ObjectIdentifier($0) })
     let graph = OperationWalk.freeGraph(endingIn: last).filter { !enqueued.contains(ObjectIdentifier($0)) }
-    // Somebody else may have taken some of them a moment ago: a login that two graphs wait for.
+    // Another thread may have added some of them a moment ago, such as a login that two graphs wait for.
     addClaimed(graph.filter { $0.claimIfFree(for: self) })
   }
 }

@@ -7,13 +7,13 @@ extension OperationQueue {
   /// let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
   /// ```
   ///
-  /// The compiler picks this method for a closure without `await`, so a closure that blocks never blocks a thread of
-  /// Swift's tasks. The closure sees the task-local values of the calling task.
+  /// The compiler selects this method for a closure without `await`, so a closure that blocks never blocks a thread
+  /// of Swift's tasks. The closure has access to the task-local values of the calling task.
   ///
-  /// Cancelling the task cancels the operation. A closure that has begun runs to its end; `Task.isCancelled` and
-  /// `Task.checkCancellation()` in it say whether the operation has been cancelled.
+  /// Cancelling the task cancels the operation. A closure that has started runs to its end. In the closure,
+  /// `Task.isCancelled` and `Task.checkCancellation()` report whether the operation has been cancelled.
   ///
-  /// - Throws: What `body` throws; `CancellationError` if the operation was cancelled without another error.
+  /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
   public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await run(ClosureOperation(body))
   }
@@ -24,11 +24,11 @@ extension OperationQueue {
   /// let page = try await queue.run { try await session.data(from: url).0 }
   /// ```
   ///
-  /// The compiler picks this method for a closure with `await`. The closure takes a slot of the queue and no thread, as a
-  /// ``TaskOperation`` does, and sees the task-local values of the calling task. Cancelling the calling task cancels the
-  /// closure's task.
+  /// The compiler selects this method for a closure with `await`. The closure occupies a slot of the queue and no
+  /// thread, as a ``TaskOperation`` does, and has access to the task-local values of the calling task. Cancelling the
+  /// calling task cancels the closure's task.
   ///
-  /// - Throws: What `body` throws; `CancellationError` if the operation was cancelled without another error.
+  /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
   public func run<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
     try await run(TaskOperation(body))
   }
@@ -39,11 +39,11 @@ extension OperationQueue {
   /// let index = queue.addTask("index") { try Index(of: folder) }
   /// ```
   ///
-  /// As with `run`, the compiler picks this method for a closure without `await`.
+  /// As with `run`, the compiler selects this method for a closure without `await`.
   ///
   /// - Parameters:
   ///   - name: The operation's name, for error messages, reports and traces.
-  ///   - body: Called once at most. Its error is the operation's.
+  ///   - body: The closure, which is called at most once. Its error is the operation's error.
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,
@@ -58,11 +58,12 @@ extension OperationQueue {
   /// queue.addTask("upload") { try await session.upload(photo) }
   /// ```
   ///
-  /// The closure sees the task-local values of the calling task. It is not cancelled with that task: cancel the operation.
+  /// The closure has access to the task-local values of the calling task. It is not cancelled with that task: cancel
+  /// the operation.
   ///
   /// - Parameters:
   ///   - name: The operation's name, for error messages, reports and traces.
-  ///   - body: Called once at most. Its error is the operation's.
+  ///   - body: The closure, which is called at most once. Its error is the operation's error.
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,

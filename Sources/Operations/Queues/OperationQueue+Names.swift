@@ -1,29 +1,31 @@
 public import Foundation
 
 extension OperationQueue {
-  /// The operations of that name that are in the queue: those that wait or execute. In the order they were added.
+  /// Returns the waiting and executing operations of the queue that have this name, in the order in which they were
+  /// added.
   public func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
 
-  /// Cancels the operations of that name that are in the queue.
+  /// Cancels the operations of the queue that have this name.
   ///
-  /// - Returns: How many were cancelled by this call: those that were cancelled before do not count.
+  /// - Returns: The number of operations that this call cancelled. Operations that were cancelled before do not
+  ///   count.
   @discardableResult
   public func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
 }
 
 extension GroupOperation {
-  /// The unfinished members of that name, in the order they were added.
+  /// Returns the unfinished members that have this name, in the order in which they were added.
   public final func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
 
-  /// Cancels the members of that name.
+  /// Cancels the members that have this name.
   ///
-  /// - Returns: How many were cancelled by this call: those that were cancelled before do not count.
+  /// - Returns: The number of members that this call cancelled. Members that were cancelled before do not count.
   @discardableResult
   public final func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
 }
 
 extension [Operation] {
-  /// Cancels those that can be, and returns how many.
+  /// Cancels the operations that are neither cancelled nor finished, and returns their number.
   func cancelUnfinished() -> Int {
     let operations = filter { !$0.isCancelled && !$0.isFinished }
     for operation in operations { operation.cancel() }

@@ -1,17 +1,17 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Adds an operation and waits for its end, without holding a thread.
+  /// Adds an operation and waits until it has finished, without holding a thread.
   ///
-  /// Cancelling the task cancels the operation, and the call returns when the operation has finished. An operation that
-  /// is cancelled by other means ends the call, too.
+  /// Cancelling the task cancels the operation, and the call returns when the operation has finished. The call also
+  /// ends if the operation is cancelled by other means.
   ///
   /// - Throws: What ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     try await run(operation) { addOperation(operation) }
   }
 
-  /// Waits for the end of an operation that `add` adds. Cancelling the task cancels it.
+  /// Waits until an operation that `add` adds has finished. Cancelling the task cancels the operation.
   func run(_ operation: AsyncOperation, adding add: () -> Void) async throws {
     try await withTaskCancellationHandler {
       add()
@@ -30,16 +30,17 @@ extension OperationQueue {
     return try operation.output()
   }
 
-  /// Adds an operation and all of the toolkit's that it waits for, and waits for the last one's end.
+  /// Adds an operation and every `AsyncOperation` that it depends on, and waits until the last one has finished.
   ///
-  /// Cancelling the task cancels the last one; the others run to their end, for others may wait for them.
+  /// Cancelling the task cancels the last operation. The others run to their end, because other operations may wait
+  /// for them.
   ///
   /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
   public func run<O: AsyncOperation>(graphEndingIn last: O) async throws {
     try await run(last) { addGraph(endingIn: last) }
   }
 
-  /// Adds an operation and all of the toolkit's that it waits for, and waits for the last one's value.
+  /// Adds an operation and every `AsyncOperation` that it depends on, and waits for the value of the last one.
   ///
   /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
   @discardableResult
@@ -50,16 +51,16 @@ extension OperationQueue {
 }
 
 extension OperationQueue {
-  /// Waits until the queue is empty, without holding a thread. What is added meanwhile is waited for, too.
+  /// Waits until the queue is empty, including operations that are added meanwhile, without holding a thread.
   ///
-  /// An operation leaves its queue in the moment in which it finishes, so its observers may not have been called yet.
-  /// Where that matters wait for the operation itself.
+  /// An operation leaves its queue at the moment when it finishes, so its observers may not have been called yet.
+  /// Where that matters, wait for the operation itself.
   public func finished() async {
     while true {
       let operations = operations
       if operations.isEmpty { return }
       let unfinished = operations.filter { !$0.isFinished }
-      // Finished ones leave the queue at any moment: their thread is just carrying it out.
+      // Finished operations leave the queue at any moment, because their thread is removing them.
       if unfinished.isEmpty { await Task.yield() }
       for operation in unfinished { await operation.finished() }
     }

@@ -2,8 +2,8 @@ import Foundation
 
 /// A moment in time with a resolution of a few milliseconds.
 ///
-/// Every operation records its start for stall reports, which few programs ask for. Reading the coarse clock takes 4 ns
-/// instead of 23 ns.
+/// Every operation records its start for stall reports, which few programs request. Reading the coarse clock takes
+/// 4 ns instead of 23 ns.
 struct CoarseTime: Sendable {
   private let nanoseconds: UInt64
 

@@ -1,8 +1,9 @@
-/// Elements in the order of their deadlines. Elements with equal deadlines keep the order in which they asked for a
+/// Elements in the order of their deadlines. Elements with equal deadlines keep the order in which they requested a
 /// place.
 ///
-/// A binary heap of places, beside the elements: adding and removing cost O(log n). Removing an element releases it at
-/// once and leaves its place in the heap. When more than half of the places are vacant, the heap is rebuilt.
+/// The queue is a binary heap of places, separate from the elements. Adding and removing cost O(log n). Removing an
+/// element releases it at once and leaves its place in the heap. When more than half of the places are vacant, the
+/// heap is rebuilt.
 package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   /// The position of an element in the order.
   package struct Place: Sendable, Comparable {
@@ -23,7 +24,7 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
 
   package var count: Int { elements.count }
   package var earliest: Deadline? { heap.first?.deadline }
-  /// How many places are stored, the vacant ones included.
+  /// The number of stored places, including vacant ones.
   var storedPlaceCount: Int { heap.count }
 
   /// A place behind all earlier ones with the same deadline.

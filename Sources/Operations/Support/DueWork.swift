@@ -1,20 +1,20 @@
 import Foundation
 
-/// Runs what timers have found due, in order.
+/// An executor that runs the work of due timers, in order.
 ///
-/// The work may call anything, including code that blocks, and must neither wait for a thread of the shared pool nor
-/// delay other timers. It runs on a serial Dispatch queue, which gets a thread at once. If the work that comes next has
-/// not begun ``patience`` later, the thread is assumed to be blocked, and another queue takes over. So a burst of timers
-/// takes one thread, and one that blocks delays the others by no more than that.
+/// The work can be any code, including code that blocks. It must neither wait for a thread of the shared pool nor
+/// delay other timers. It runs on a serial Dispatch queue, which gets a thread at once. If the next work has not
+/// begun ``patience`` later, the thread is assumed to be blocked, and another queue takes over. A burst of timers
+/// therefore takes one thread, and work that blocks delays the other timers by no more than ``patience``.
 final class DueWork: TaskExecutor {
   static let shared = DueWork()
   private static let patience = DispatchTimeInterval.milliseconds(10)
 
   private struct State {
     var works = ArrayDeque<@Sendable () -> Void>()
-    /// How many have begun, ever.
+    /// The number of works that have begun in total.
     var begun = 0
-    /// How many queues are running works.
+    /// The number of queues that are running works.
     var runners = 0
     var isWatched = false
   }
@@ -35,7 +35,7 @@ final class DueWork: TaskExecutor {
     if let begun { check(since: begun) }
   }
 
-  /// A task that waits on a clock of the user's.
+  /// Adds a job of a task that waits on a custom clock.
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     add([{ unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }])
@@ -55,7 +55,7 @@ final class DueWork: TaskExecutor {
     }
   }
 
-  /// Adds a runner if none has begun anything for a while though there is something to do.
+  /// Adds a runner if no work has begun for a while although there is work.
   private func check(since begun: Int) {
     watch.asyncAfter(deadline: .now() + Self.patience) { [self] in
       let (addsRunner, begun) = state.withLock { state -> (Bool, watchedSince: Int?) in

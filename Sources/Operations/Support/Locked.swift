@@ -6,11 +6,12 @@ import Glibc
 
 /// A value that is only accessible while its lock is held.
 ///
-/// The lock is a pthread mutex in the tail of the value's allocation, because every operation owns one. Creating it takes
-/// 16 ns against 82 ns for an `NSLock`, which needs four more allocations, and locking takes 9 ns against 11 ns.
-/// `Synchronization.Mutex` is no faster, and the thread sanitizer reports false races for it.
+/// The lock is a pthread mutex in the tail of the value's allocation, because every operation owns one. Creating it
+/// takes 16 ns against 82 ns for an `NSLock`, which needs four more allocations, and locking takes 9 ns against
+/// 11 ns. `Synchronization.Mutex` is no faster, and the thread sanitizer reports false races for it.
 ///
-/// Copies share one value. The lock is not recursive: `body` must not call user code, Foundation, or another `withLock`.
+/// Copies share one value. The lock is not recursive: `body` must not call user code, Foundation, or another
+/// `withLock`.
 package struct Locked<Value>: @unchecked Sendable {
   private let storage: ManagedBuffer<Value, MutexStorage>
 
@@ -51,8 +52,8 @@ private final class Storage<Value>: ManagedBuffer<Value, MutexStorage> {
   #if canImport(Glibc)
   /// A new mutex that spins for a moment before it puts the thread to sleep.
   ///
-  /// The package holds its locks for tens of nanoseconds. The default mutex of Glibc enters the kernel at once, which takes
-  /// microseconds. The pthreads of Apple's platforms and of Musl have no adaptive kind.
+  /// The package holds its locks for tens of nanoseconds. The default mutex of Glibc enters the kernel at once, which
+  /// takes microseconds. The pthreads of Apple's platforms and of Musl have no adaptive kind.
   private static let adaptive: pthread_mutex_t = {
     var attributes = pthread_mutexattr_t()
     var mutex = unsafe pthread_mutex_t()

@@ -2,8 +2,8 @@ import Foundation
 
 /// The one lock for all changes that the package makes to Foundation's Progress.
 ///
-/// That has none on Linux, and a child changes its parent. It is recursive, because on Apple's platforms observers are
-/// called inside.
+/// Foundation's `Progress` has no lock on Linux, and a child changes its parent. The lock is recursive, because on
+/// Apple's platforms observers are called while it is held.
 enum ProgressLock {
   private static let lock = NSRecursiveLock()
 

@@ -3,7 +3,7 @@ import os
 
 /// Signpost intervals for Instruments.
 ///
-/// An interval is identified by its number, so that no state must be kept between its start and its end, which may be on
+/// An interval is identified by its number, so no state must be kept between its start and its end, which may be on
 /// another thread. `beginState(id:)` exists for this purpose.
 enum Signposts {
   private static let signposter = OSSignposter(subsystem: "Operations", category: "Operations")

@@ -2,8 +2,8 @@ import Foundation
 
 /// An object that is associated with the current thread during a call.
 ///
-/// It is one pthread key. Task-local values follow a task instead, and `Thread.threadDictionary` costs a dictionary.
-/// Calls may nest: the previous object is restored.
+/// The implementation is one pthread key. Task-local values follow a task instead, and `Thread.threadDictionary`
+/// costs a dictionary. Calls may nest: the previous object is restored.
 struct ThreadLocal<Object: AnyObject>: Sendable {
   private let key: pthread_key_t
 

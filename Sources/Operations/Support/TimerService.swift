@@ -2,36 +2,36 @@ import Foundation
 
 /// All timers on one of the system's clocks.
 ///
-/// Timers exist to deal with work that blocks, so they must fire while such work occupies every thread of the shared
-/// pool. The service therefore runs on a serial Dispatch queue, which gets a thread at once, and passes what is due on to
-/// ``DueWork``. Starting and cancelling a timer cost O(log n) and no system call, unless the timer is the next to fire.
+/// Timers handle work that blocks, so they must fire while such work occupies every thread of the shared pool. The
+/// service therefore runs on a serial Dispatch queue, which gets a thread at once, and adds due work to ``DueWork``.
+/// Starting and cancelling a timer cost O(log n) and no system call, unless the timer is the next to fire.
 final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
   private struct State {
     var timers = DeadlineQueue<ServiceClock.Instant, @Sendable () -> Void>()
-    /// The time for which the service has set its alarms. When the timer for it is cancelled the alarms stay: waking
-    /// once in vain costs less than setting them for every timer that is started and cancelled.
+    /// The time for which the alarms are set. When the timer for this time is cancelled, the alarms stay, because one
+    /// unneeded wake-up costs less than setting them for every timer that is started and cancelled.
     var wakeUp: ServiceClock.Instant?
   }
 
-  /// Dispatch's clocks cannot count as far as a `Duration`.
+  /// The longest delay of an alarm, because Dispatch's clocks cannot count as far as a `Duration`.
   private static var longestSleep: Duration { .seconds(86_400) }
 
   private let clock: ServiceClock
   private let state = Locked(State())
-  /// Its quality of service differs from the default of a scheduler: on Linux each has threads of its own.
+  /// The quality of service differs from the default of a scheduler, because on Linux each has its own threads.
   private let queue = DispatchQueue(label: "Operations.TimerService", qos: .userInitiated)
   private let alarms: Alarms
 
   /// - Parameters:
   ///   - clock: The clock that decides what is due.
-  ///   - countsSleep: Whether the clock goes on while the system sleeps.
+  ///   - countsSleep: Whether the clock continues while the system sleeps.
   init(_ clock: ServiceClock, countsSleep: Bool) {
     self.clock = clock
     alarms = Alarms(on: queue, countsSleep: countsSleep)
     alarms.start { [unowned self] in wake() }
   }
 
-  /// Calls `fire` when `delay` has passed, unless the returned closure is called before.
+  /// Calls `fire` after `delay`, unless the returned closure is called before.
   func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let deadline = clock.now.advanced(by: delay)
     let (place, isNext) = state.withLock { state in
@@ -59,21 +59,21 @@ final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
     setAlarms()
   }
 
-  /// On the queue, so that the last call sets the alarms to the newest time.
+  /// Sets the alarms. Must be called on the queue, so that the last call sets them to the newest time.
   private func setAlarms() {
     let wakeUp = state.withLock { $0.wakeUp }
     alarms.set(for: wakeUp.map { min(max(clock.now.duration(to: $0), .zero), Self.longestSleep) })
   }
 }
 
-/// Dispatch's timers behind a ``TimerService``.
+/// The Dispatch timers behind a ``TimerService``.
 ///
-/// None of Dispatch's public clocks is the `ContinuousClock`: its uptime stands still while the system sleeps, its wall
-/// clock does not but may be set. A service whose clock counts sleep therefore has one of each. Whichever goes off first
-/// makes the service look at its own clock, and set both anew if it was too early. So a timer is late only if the wall
-/// clock is set back while the system sleeps, by no more than that.
+/// None of Dispatch's public clocks is the `ContinuousClock`: the uptime stops while the system sleeps, and the wall
+/// clock continues but can be set. A service whose clock counts sleep therefore has one timer of each kind. The first
+/// one to fire makes the service check its own clock, and set both again if it was too early. A timer is therefore
+/// late only if the wall clock is set back while the system sleeps, and by no more than that.
 ///
-/// Set on the service's queue only.
+/// The alarms must be set on the service's queue only.
 private struct Alarms: @unchecked Sendable {
   private let uptime: any DispatchSourceTimer
   private let wall: (any DispatchSourceTimer)?
@@ -91,7 +91,9 @@ private struct Alarms: @unchecked Sendable {
     }
   }
 
-  /// - Parameter delay: Nil if no timer is left.
+  /// Sets the alarms.
+  ///
+  /// - Parameter delay: The time until the next timer. Nil if no timer is left.
   func set(for delay: Duration?) {
     guard let delay else {
       uptime.schedule(deadline: .distantFuture)
@@ -99,7 +101,7 @@ private struct Alarms: @unchecked Sendable {
       return
     }
     let (seconds, attoseconds) = delay.components
-    // Rounded up: too early would be in vain.
+    // Rounds up, because a wake-up that is too early has no effect.
     let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000) + 1
     uptime.schedule(deadline: .now() + .nanoseconds(nanoseconds), leeway: .milliseconds(1))
     wall?.schedule(wallDeadline: .now() + .nanoseconds(nanoseconds), leeway: .milliseconds(1))

@@ -1,11 +1,11 @@
-/// Runs work that would otherwise nest without bound one piece after another.
+/// Runs work that would otherwise nest without bound, one piece after another.
 ///
-/// The end of a group can be the end of the group around it, and so on outwards; the release of an operation can be the
-/// release of the one it waited for, and so on backwards. Both recurse once a level, and a thread's stack is as small
-/// as 512 KiB. Up to ``inlineDepth`` levels run where they are asked for, deeper ones when the stack has unwound.
+/// The end of a group can end its enclosing group, and so on outward. The release of an operation can release the
+/// operation that it waited for, and so on backward. Both recurse once per level, and a thread's stack can be as
+/// small as 512 KiB. Up to ``inlineDepth`` levels run at once, and deeper ones run when the stack has unwound.
 ///
-/// So only what no caller counts on when a call returns may run here: ends that follow from others, and releases. A
-/// request of a caller's, as `cancel()` is, goes through a list of its own instead.
+/// Only work that no caller relies on when a call returns may run here: ends that follow from other ends, and
+/// releases. A request from a caller, such as `cancel()`, uses a separate list instead.
 enum Trampoline {
   private static let inlineDepth = 16
   private static let current = ThreadLocal<Frame>()
@@ -22,7 +22,7 @@ enum Trampoline {
     }
   }
 
-  /// Lets go of `objects`, which must be the last reference to them that the caller holds.
+  /// Releases `objects`, which must be the last references to them that the caller holds.
   static func release(_ objects: consuming [AnyObject]) {
     guard !objects.isEmpty else { return }
     withFrame { frame in

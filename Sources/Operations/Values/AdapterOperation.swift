@@ -1,43 +1,54 @@
 public import Foundation
 
-/// Carries something from one Foundation operation of any kind to another: `source ==> adapter ==> target`.
+/// An operation that transfers data from one Foundation operation of any type to another.
+///
+/// The adapter runs between the two: `source ==> adapter ==> target`.
 ///
 /// ```swift
 /// let adapter = AdapterOperation(from: download, to: unpack) { download, unpack in unpack.file = download.file }
 /// queue.addOperations([download, adapter, unpack])
 /// ```
 ///
-/// It makes the dependencies itself, and is to be enqueued as any other operation. Between two operations of the
-/// toolkit `pass` does without a third.
+/// The adapter adds the dependencies itself, and must be enqueued like any other operation. Between two operations of
+/// the toolkit, `pass` needs no third operation.
 ///
-/// If the source was cancelled or has errors, or the transfer throws, the target is cancelled: one of the toolkit with
-/// ``OperationError/Code/inputUnavailable``. What a plain Foundation operation met with is not known, so only its
-/// cancellation counts. An adapter to a plain operation that is never run keeps itself and that operation alive:
-/// Foundation, on Linux, would use the target after it has gone away. A target that is cancelled when its turn comes
-/// gets nothing.
+/// ## Failures and cancellation
+///
+/// If the source was cancelled or has errors, or the transfer throws, the target is cancelled. A target that belongs
+/// to the toolkit is cancelled with ``OperationError/Code/inputUnavailable``. A plain Foundation source reports no
+/// errors, so only its cancellation counts. A target that is already cancelled when the adapter executes receives
+/// nothing.
+///
+/// ## Memory
+///
+/// An adapter to a plain operation keeps itself and that operation alive if it never runs, because Foundation on Linux
+/// would otherwise use the target after its release.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
   private struct Job {
-    /// Taken by execution or, if that never comes, by the end.
+    /// The transfer. It is taken when the adapter executes or, if it never does, at its end.
     var transfer: (@Sendable (Source, Target) throws -> Void)?
-    /// A plain target must not go away before its dependencies have finished: Foundation, on Linux, would use it still.
-    /// Kept until the adapter has finished, whatever way it does.
+    /// The target, if it is a plain operation. It must not be released before its dependencies have finished, because
+    /// Foundation on Linux would still use it. It is kept until the adapter has finished in any way.
     var plainTarget: Target?
     var hasTransferred = false
-    /// What there was not to transfer.
+    /// The value that was not available.
     var missing: MissingInput?
   }
 
-  /// The ledger holds the source until the end, and the target holds this operation.
+  /// These references are weak: the ledger holds the source until the end, and the target holds this operation.
   private weak var source: Source?
   private weak var target: Target?
   private let policy: InputPolicy
   private let job: Locked<Job>
 
-  /// - Precondition: `source` and `target` are two operations, and `target` has not been started.
+  /// Creates an adapter that requires the source to succeed.
+  ///
+  /// - Precondition: `source` and `target` are different operations, and `target` has not been started.
   /// - Parameters:
-  ///   - source: What is waited for.
-  ///   - target: What waits. It is cancelled if the source was cancelled or has errors.
-  ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
+  ///   - source: The operation that the adapter waits for.
+  ///   - target: The operation that waits for the adapter. It is cancelled if the source was cancelled or has errors.
+  ///   - transfer: A closure that runs on the adapter's thread after the source has finished and before the target
+  ///     starts.
   public convenience init(
     from source: Source,
     to target: Target,
@@ -46,12 +57,15 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.init(from: source, to: target, input: .required, transfer)
   }
 
+  /// Creates an adapter.
+  ///
   /// - Parameters:
-  ///   - source: What is waited for.
-  ///   - target: What waits.
+  ///   - source: The operation that the adapter waits for.
+  ///   - target: The operation that waits for the adapter.
   ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional,
-  ///     the transfer is carried out all the same.
-  ///   - transfer: Runs on the adapter's thread when the source has finished, and before the target starts.
+  ///     the transfer runs all the same.
+  ///   - transfer: A closure that runs on the adapter's thread after the source has finished and before the target
+  ///     starts.
   public init(
     from source: Source,
     to target: Target,
@@ -70,7 +84,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
       }
       withExtendedLifetime(target) {}
     }
-    // Through the adapter it would wait for itself.
+    // The target would wait for itself through the adapter.
     target.refuseSelfDependency(source)
     source ==> self ==> target
   }
@@ -101,7 +115,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     return own.outcomeError
   }
 
-  /// Before the target can see that this has finished.
+  /// Cancels the target if nothing was transferred, before the target can see that the adapter has finished.
   override func willFinish() {
     let job = job.withLock { job in
       defer { (job.transfer, job.missing) = (nil, nil) }

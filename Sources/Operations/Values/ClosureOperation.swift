@@ -1,8 +1,9 @@
-/// Runs a synchronous closure on the thread of its queue, with the task-local values of the task that made it.
+/// An operation that runs a synchronous closure on a thread of its queue, with the task-local values of the task that
+/// created the operation.
 ///
-/// `Task.isCancelled` in the closure says whether the operation has been cancelled, if a task has made it.
+/// If a task created the operation, `Task.isCancelled` in the closure is true when the operation has been cancelled.
 final class ClosureOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
-  /// Taken by execution or, if that never comes, by the end.
+  /// The closure. It is taken when the operation executes or, if it never does, at its end.
   private var body: (@Sendable () throws -> Output)?
   private var context: TaskContext?
 

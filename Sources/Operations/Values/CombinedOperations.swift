@@ -1,4 +1,4 @@
-/// Ends with the values of its producers, as one tuple.
+/// An operation whose value is a tuple of the values of its producers.
 final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repeat (each Producer).Output)>,
   @unchecked Sendable
 {
@@ -32,7 +32,7 @@ final class ZipSlot<Producer: OutputOperation>: @unchecked Sendable {
   }
 }
 
-/// Ends with the values that were handed over to it, in that order.
+/// An operation whose value is an array of the values that were passed to it, in that order.
 final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @unchecked Sendable {
   /// Written by the hand-overs, which come one after the other, on the thread that executes.
   private var values: [Element] = []
@@ -42,7 +42,7 @@ final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @un
     values.reserveCapacity(capacity)
   }
 
-  /// Waits for the value of `operation`.
+  /// Adds the value of `operation` to the array.
   func collect(_ operation: some OutputOperation<Element>, _ policy: InputPolicy) {
     operation.pass(to: self, input: policy) { all, value in all.values.append(value) }
   }

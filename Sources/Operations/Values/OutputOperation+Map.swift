@@ -1,8 +1,10 @@
 import Foundation
 
 extension OutputOperation {
-  /// An operation that turns this one's value into another. It waits for this one, and is to be enqueued as any other;
-  /// `run(graphEndingIn:)` takes both along.
+  /// Returns an operation that transforms the value of this operation.
+  ///
+  /// The returned operation depends on this one, and must be enqueued like any other operation. `run(graphEndingIn:)`
+  /// enqueues both.
   ///
   /// ```swift
   /// let words = try await queue.run(graphEndingIn: download.map { $0.split(separator: " ").count })
@@ -11,16 +13,18 @@ extension OutputOperation {
     pass(to: TransformOperation(transform))
   }
 
-  /// The same with an asynchronous function, which runs in a task that is cancelled with the operation.
+  /// Returns an operation that transforms the value of this operation with an asynchronous function.
+  ///
+  /// The function runs in a task that is cancelled with the operation.
   public func map<T: Sendable>(
     _ transform: @escaping @Sendable (Output) async throws -> T
   ) -> TransformOperation<Output, T> {
     pass(to: TransformOperation(transform))
   }
 
-  /// Calls `body` with the outcome when the operation has finished, whatever way it did; at once if it has.
+  /// Calls `body` with the result when the operation has finished in any way, or at once if it has finished.
   ///
-  /// Once, on the finishing thread, after `isFinished` is true.
+  /// `body` is called once, on the finishing thread, after `isFinished` is true.
   public func onFinish(_ body: @escaping @Sendable (Result<Output, any Error>) -> Void) {
     addObserver(
       OperationObserver(didFinish: { operation in
@@ -29,20 +33,20 @@ extension OutputOperation {
     )
   }
 
-  /// Calls `body` on the main actor with the outcome when the operation has finished, whatever way it did.
+  /// Calls `body` on the main actor with the result when the operation has finished in any way.
   ///
   /// ```swift
   /// loadProfile.onFinishOnMain { result in screen.show(result) }
   /// ```
   ///
-  /// Once, soon after `isFinished` is true, and never before this method has returned. Several are called in the order in
-  /// which the operations finished.
+  /// `body` is called once, soon after `isFinished` is true, and never before this method has returned. Several
+  /// closures are called in the order in which their operations finished.
   public func onFinishOnMain(_ body: @escaping @MainActor @Sendable (Result<Output, any Error>) -> Void) {
     onFinish { result in DispatchQueue.main.async { MainActor.assumeIsolated { body(result) } } }
   }
 }
 
-/// An operation whose value is those of all `operations`, for which it waits.
+/// Returns an operation that waits for all `operations`, and whose value is a tuple of their values.
 ///
 /// ```swift
 /// let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
@@ -53,12 +57,18 @@ public func zip<each O: OutputOperation>(
   ZipOperation(repeat each operations)
 }
 
-/// An operation whose value is those of all `operations`, in the order given, for which it waits.
+/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
+/// given.
 public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
   collect(operations, input: .required)
 }
 
-/// The same, where with ``InputPolicy/optional`` the values that are not to be had are left out.
+/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
+/// given.
+///
+/// - Parameters:
+///   - operations: The operations that provide the values.
+///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
 public func collect<T>(
   _ operations: [some OutputOperation<T>],
   input policy: InputPolicy
@@ -68,13 +78,18 @@ public func collect<T>(
   return all
 }
 
-/// An operation whose value is those of all `operations`, which may be of different types, in the order given, for which
-/// it waits.
+/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
+/// given. The operations may be of different types.
 public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
   collect(operations, input: .required)
 }
 
-/// The same, where with ``InputPolicy/optional`` the values that are not to be had are left out.
+/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
+/// given. The operations may be of different types.
+///
+/// - Parameters:
+///   - operations: The operations that provide the values.
+///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
 public func collect<T>(
   _ operations: [any OutputOperation<T>],
   input policy: InputPolicy

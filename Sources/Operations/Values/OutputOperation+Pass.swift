@@ -5,11 +5,12 @@ extension OutputOperation {
   /// download.pass(to: parse).pass(to: store)
   /// ```
   ///
-  /// No adapter operation is involved. The value is written just before the consumer executes, on its thread. Several
-  /// values are written one after the other, in the order of the `pass` calls. A cancelled consumer receives none. If the
-  /// producer has no value, the consumer is cancelled with ``OperationError/Code/inputUnavailable``.
+  /// This needs no adapter operation. The value is written just before the consumer executes, on the consumer's
+  /// thread. Several values are written one after the other, in the order of the `pass` calls. A cancelled consumer
+  /// receives no value. If the producer has no value, the consumer is cancelled with
+  /// ``OperationError/Code/inputUnavailable``.
   ///
-  /// - Precondition: `consumer` is another operation and has not started.
+  /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
   @discardableResult
   public func pass<C: InputOperation>(to consumer: C) -> C where C.Input == Output {
@@ -44,10 +45,10 @@ extension OutputOperation {
   /// right.pass(to: sum) { sum, value in sum.right = value }
   /// ```
   ///
-  /// The calls for one consumer run one after the other, just before the consumer executes, on its thread. Do not capture
-  /// this operation in `write`, which would keep it alive.
+  /// The calls for one consumer run one after the other, just before the consumer executes, on the consumer's thread.
+  /// Do not capture this operation in `write`, because the closure would keep it alive.
   ///
-  /// - Precondition: `consumer` is another operation and has not started.
+  /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
   @discardableResult
   public func pass<C: AsyncOperation>(to consumer: C, _ write: @escaping @Sendable (C, Output) -> Void) -> C {
@@ -80,7 +81,8 @@ extension HandOver {
     policy: InputPolicy,
     _ write: @escaping @Sendable (Consumer, Producer.Output) -> Void
   ) {
-    // They are what they were here: casts that look would look up the types of generic classes at every hand-over.
+    // The types are known from this call. A checked cast would look up the types of generic classes at every
+    // hand-over.
     self.init(
       producer: producer,
       isRequired: policy == .required,

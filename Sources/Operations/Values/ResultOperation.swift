@@ -1,29 +1,35 @@
-/// An operation that ends with a value.
+/// An operation that finishes with a value.
 ///
 /// ```swift
 /// let length = try await queue.run(ResultOperation { try Data(contentsOf: url).count })
 /// ```
 ///
-/// Give it a closure that returns the value, or subclass it, override ``AsyncOperation/execute()`` and call
-/// ``finish(returning:)`` from any thread. Finishing without a value is an error,
-/// ``OperationError/Code/outputMissing``, unless the operation was cancelled or its `Output` is `Void`.
+/// Create it with a closure that returns the value. Or subclass it, override ``AsyncOperation/execute()``, and call
+/// ``finish(returning:)`` on any thread.
+///
+/// Finishing without a value is an error with the code ``OperationError/Code/outputMissing``, unless the operation was
+/// cancelled or its `Output` is `Void`.
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
-  /// Guarded by the lock of the core, and set together with the transition that makes it count.
+  /// The value. Guarded by the lock of the core, and set together with the transition that makes it valid.
   private var storedOutput: Output?
-  /// Taken by execution or, if that never comes, by the end: the lifecycle sees to it that there is only one of them.
+  /// The closure. It is taken when the operation executes or, if it never does, at its end. The lifecycle ensures that
+  /// only one of the two happens.
   private var work: (@Sendable () throws -> Output)?
 
-  /// For subclasses, which override ``AsyncOperation/execute()``.
+  /// Creates an operation for a subclass that overrides ``AsyncOperation/execute()``.
   public override init() { super.init() }
 
-  /// An operation that runs `work` on its queue's thread and finishes with what it returns or throws.
+  /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
+  /// error it throws.
   public init(_ work: @escaping @Sendable () throws -> Output) {
     self.work = work
     super.init()
   }
 
-  /// How the operation ended: its value; its error, or an ``AggregateError`` of several; `CancellationError` if it was
-  /// cancelled without one. Nil until then.
+  /// The outcome of the operation. Nil until the operation has ended.
+  ///
+  /// The outcome is the value, the error, or an ``AggregateError`` of several errors. It is `CancellationError` if the
+  /// operation was cancelled without an error.
   public final var result: Result<Output, any Error>? {
     let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
     switch phase {
@@ -34,9 +40,10 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     return output.map { .success($0) } ?? .failure(outputMissingError)
   }
 
-  /// The value, when there is one. May be awaited by many, before the end or after it.
+  /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
   ///
-  /// Cancelling an awaiting task does not cancel the operation, and the wait ends with the operation.
+  /// Many tasks may read it, before the end or after it. Cancelling a reading task does not cancel the operation, and
+  /// the wait ends when the operation finishes.
   public final var value: Output {
     get async throws {
       await finished()
@@ -49,7 +56,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     do { finish(returning: try work()) } catch { finish(with: error) }
   }
 
-  /// Of a subclass nobody knows.
+  /// A subclass may not always call `finish`.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
   override func dropWork() { _ = takeWork() }
@@ -59,9 +66,9 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     return work
   }
 
-  /// The work is done, and this is its value. The first finish counts, of whatever kind; later ones are ignored.
+  /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///
-  /// - Returns: Whether this one counted.
+  /// - Returns: Whether this call counted.
   @discardableResult
   public final func finish(returning output: Output) -> Bool {
     let finish = core.withLock { core in
@@ -73,7 +80,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     return finish.action != .ignore
   }
 
-  /// The work is done, one way or the other.
+  /// Finishes the operation with a value or an error.
   public final func finish(with result: Result<Output, any Error>) {
     switch result {
     case .success(let output): finish(returning: output)

@@ -18,8 +18,8 @@ final class TaskContext: Sendable {
   /// A job must run, or its task leaks.
   deinit { carrier.runJob() }
 
-  /// The priority of a task that this thread creates outside of the context. Inside, a task without a priority gets that
-  /// of the task that created the context.
+  /// The priority of a task that this thread creates outside of the context. Inside the context, a task without a
+  /// priority gets the priority of the task that created the context.
   static var currentPriority: TaskPriority {
     let priority = Task.currentPriority
     return priority.rawValue == 0 ? .medium : priority

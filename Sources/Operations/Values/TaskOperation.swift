@@ -4,41 +4,49 @@
 /// let page = TaskOperation { try await session.data(from: url).0 }
 /// ```
 ///
-/// Give it a closure, or subclass it and override ``run()``. The work runs in a task of its own: it holds no thread of
-/// the queue, so a thousand of them wait on two threads, though each keeps its place among the queue's
-/// `maxConcurrentOperationCount`.
+/// Create it with a closure, or subclass it and override ``run()``.
 ///
-/// Cancelling the operation cancels the task, and cancelling the task from inside cancels the operation, as does
+/// ## Threads
+///
+/// The work runs in its own task and holds no thread of the queue. A thousand task operations wait on two threads,
+/// although each occupies one of the queue's `maxConcurrentOperationCount` slots.
+///
+/// ## Cancellation
+///
+/// Cancelling the operation cancels the task. Cancelling the task from inside cancels the operation, and so does
 /// throwing a `CancellationError`. The operation finishes when the work has returned.
 ///
-/// The work sees the task-local values of the task that creates the operation, such as the context of a log or a trace.
-/// An operation that is created outside of any task inherits none.
+/// ## Task-local values
+///
+/// The work inherits the task-local values of the task that creates the operation, such as the context of a log or a
+/// trace. An operation that is created outside of any task inherits none.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let priority: TaskPriority?
-  /// Taken by execution or, if that never comes, by the end.
+  /// The closure. It is taken when the operation executes or, if it never does, at its end.
   private var body: (@Sendable () async throws -> Output)?
   private var context = TaskContext()
 
-  /// For subclasses, which override ``run()``.
+  /// Creates an operation for a subclass that overrides ``run()``.
   ///
-  /// - Parameter priority: The task's. By default that of the thread which starts the operation.
+  /// - Parameter priority: The priority of the task. The default is that of the thread that starts the operation.
   public init(priority: TaskPriority? = nil) {
     self.priority = priority
     super.init()
   }
 
-  /// An operation that runs a function in a task and finishes with what it returns or throws.
+  /// Creates an operation that runs an asynchronous function in a task, and finishes with the value it returns or the
+  /// error it throws.
   ///
   /// - Parameters:
-  ///   - priority: The task's. By default that of the thread which starts the operation.
-  ///   - body: Called once at most.
+  ///   - priority: The priority of the task. The default is that of the thread that starts the operation.
+  ///   - body: The function. Called at most once.
   public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
     self.priority = priority
     self.body = body
     super.init()
   }
 
-  /// The work. Called once at most, in the operation's task; do not call super.
+  /// Runs the work. Called at most once, in the operation's task. Do not call super.
   open func run() async throws -> Output {
     misuse("\(quotedName) has nothing to run: override run(), or give it a closure.")
   }
@@ -59,8 +67,9 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 }
 
 extension ResultOperation {
-  /// Finishes with what `body` returns or throws, in a task that is cancelled with the operation, and the operation
-  /// with it.
+  /// Finishes with the value that `body` returns or the error that it throws.
+  ///
+  /// `body` runs in a task. Cancelling the operation cancels the task, and cancelling the task cancels the operation.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
     adopt(
       Task(priority: priority) {

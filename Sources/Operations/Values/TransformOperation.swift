@@ -9,8 +9,8 @@
 /// thread. An asynchronous closure and the method run in a task that is cancelled with the operation, as in
 /// ``TaskOperation``.
 ///
-/// Without an input the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a missing
-/// input is nil.
+/// Without an input, the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a
+/// missing input is nil.
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
@@ -43,8 +43,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     super.init()
   }
 
-  /// The input value, passed by another operation or set before the operation executes. It may be read and written on any
-  /// thread.
+  /// The input value. Another operation passes it, or it is set before the operation executes. It may be read and
+  /// written on any thread.
   public final var input: Input? {
     get { core.withLock { _ in storedInput } }
     set {

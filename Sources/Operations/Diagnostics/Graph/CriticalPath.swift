@@ -1,7 +1,7 @@
 /// The longest chain of dependencies in a graph, measured by duration.
 ///
-/// A graph cannot take less time than its critical path, however many operations run at once. It takes longer when there
-/// are fewer slots than ready operations.
+/// A graph cannot take less time than its critical path, however many operations run at once. It takes longer when
+/// there are fewer slots than ready operations.
 public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
   /// The names of the operations in the order in which they run. A group is represented by its members.
   public let names: [String]
@@ -39,7 +39,9 @@ extension OperationGraph {
 
   /// The longest chain of dependencies, or nil if no duration is known or the graph has a cycle.
   ///
-  /// A group takes as long as its members. Its own duration counts only if it has no members. O(n + e).
+  /// A group takes as long as its members. Its own duration counts only if it has no members.
+  ///
+  /// - Complexity: O(n + e) for n operations with e dependencies.
   public var criticalPath: CriticalPath? {
     guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
     var lengths = [Duration](repeating: .zero, count: points.waits.count)

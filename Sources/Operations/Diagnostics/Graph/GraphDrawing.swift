@@ -1,8 +1,8 @@
 /// The elements of a drawn graph, independent of the graph language.
 ///
-/// A group is a box around its members. Neither Mermaid nor DOT can draw an arrow between a box and a node inside it, but
-/// such an arrow is always part of a cycle and must be visible. In that case the group also gets a *stand-in* node beside
-/// its box.
+/// A group is a box around its members. Neither Mermaid nor DOT can draw an arrow between a box and a node inside it,
+/// but such an arrow is always part of a cycle and must be visible. In that case the group also gets a *stand-in*
+/// node beside its box.
 struct GraphDrawing {
   static let cycleColor = "#dc2626"
 

@@ -1,7 +1,7 @@
-/// The points in time of a graph and their order: the finish of every operation, and the start of every group, which its
-/// members wait for.
+/// The points in time of a graph and their order.
 ///
-/// A point below the number of nodes is the finish of that node. The points after those are the starts of groups.
+/// The points are the finish of every operation, and the start of every group, which its members wait for. A point
+/// below the number of nodes is the finish of that node. The points after those are the starts of groups.
 struct GraphPoints {
   let order: WaitOrder
   /// The nodes of a cycle, each once.
@@ -24,7 +24,7 @@ struct GraphPoints {
     for node in graph {
       let (start, finish) = (starts[node.id], node.id)
       waits[start] += node.dependencies
-      // First, so that a cycle takes the shortest path, without members on its way.
+      // The start comes first, so that a cycle takes the shortest path and contains no members on the way.
       if start != finish { waits[finish].insert(start, at: 0) }
       if let group = node.group {
         waits[start].append(starts[group])
@@ -36,7 +36,7 @@ struct GraphPoints {
     (self.order, self.starts, self.nodes, self.waits) = (order, starts, nodes, waits)
   }
 
-  /// The start and the finish of a group follow each other and are one node.
+  /// Returns the nodes of a cycle of points. The consecutive start and finish of a group become one node.
   private static func nodes(of cycle: [Int]) -> [Int] {
     var result: [Int] = []
     for node in cycle where result.last != node { result.append(node) }

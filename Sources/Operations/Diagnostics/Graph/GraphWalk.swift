@@ -1,11 +1,12 @@
 import Foundation
 
-/// The way from operations to all that belongs to their graph.
+/// Collects the operations of a graph: the given ones, their direct and indirect dependencies, and the members of
+/// groups.
 struct GraphWalk {
   private var operations: [Operation] = []
   private var nodes: [OperationGraph.Node] = []
   private var indices: [ObjectIdentifier: Int] = [:]
-  /// Groups whose members are not taken in: only their beginning is waited for.
+  /// The groups whose members are not collected, because other operations wait only for their start.
   private var beginningsOnly: Set<Int> = []
   private var toVisit: [Int] = []
 
@@ -21,7 +22,7 @@ struct GraphWalk {
 
   private mutating func index(of operation: Operation, beginningOnly: Bool = false) -> Int {
     if let index = indices[ObjectIdentifier(operation)] {
-      // Its members, too, now.
+      // From now on, the members are collected, too.
       if !beginningOnly, beginningsOnly.remove(index) != nil { toVisit.append(index) }
       return index
     }
@@ -37,7 +38,7 @@ struct GraphWalk {
   private mutating func visit(_ index: Int) {
     let operation = operations[index]
     if nodes[index].dependencies.isEmpty {
-      // An operation may be named twice.
+      // The list may contain a dependency twice.
       var seen: Set<Int> = []
       for dependency in operation.dependencies where !(dependency is PlainMemberGate) {
         let id = self.index(of: dependency)
@@ -54,13 +55,15 @@ struct GraphWalk {
 }
 
 extension AsyncOperation {
-  /// What runs inside, without the group that an operation which is none makes for it.
+  /// The operations that run inside this one.
+  ///
+  /// An operation that is not a group may run others in an inner group. The members of the inner group replace it.
   var shownMembers: [Operation] {
     if self is GroupOperation { return members }
     return members.flatMap { ($0 as? AsyncOperation)?.members ?? [] }
   }
 
-  /// What the operation runs inside of.
+  /// The operation that this one runs inside. An inner group is replaced by the operation that runs it.
   var enclosing: AsyncOperation? {
     guard let group = core.withLock({ $0.supervisor })?.supervisedGroup else { return nil }
     let outer = group.core.withLock { $0.supervisor as? InnerSupervisor }

@@ -1,8 +1,8 @@
 extension OperationGraph {
   /// Returns the graph in Mermaid, which GitHub and others draw in Markdown code blocks with the language `mermaid`.
   ///
-  /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red. Names are
-  /// escaped. Mermaid draws up to 500 arrows and 50,000 characters by default; for a larger graph use ``dot()``.
+  /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red. Names
+  /// are escaped. Mermaid draws up to 500 arrows and 50,000 characters by default. For a larger graph use ``dot()``.
   public func mermaid() -> String {
     let drawing = GraphDrawing(self)
     var text = "flowchart LR\n"
@@ -35,7 +35,7 @@ extension OperationGraph {
     return text
   }
 
-  /// Limited, so that the text of deeply nested groups does not consist of spaces.
+  /// Returns the indentation of a line, limited so that the text of deeply nested groups does not consist of spaces.
   static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(depth, 16)) }
 
   private static func name(of end: GraphDrawing.End) -> String {

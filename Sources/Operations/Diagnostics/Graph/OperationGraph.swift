@@ -9,12 +9,18 @@ public import Foundation
 /// ```
 ///
 /// A graph contains any Foundation operations, and groups contain their members. Take it before the operations run: a
-/// finished operation has released its dependencies, and a group releases finished members. To see the graph afterwards,
-/// attach an ``OperationTracer`` before the run and read its ``OperationTracer/graph``.
+/// finished operation has released its dependencies, and a group releases finished members. To see the graph
+/// afterwards, attach an ``OperationTracer`` before the run and read its ``OperationTracer/graph``.
 ///
-/// Taking a graph changes nothing and is safe at any time on any thread, even while the operations run. Each operation is
-/// read at a slightly different moment. Do not rename a plain Foundation operation meanwhile, because on Linux its name has
-/// no lock. The cost is O(n + e) for n operations with e dependencies, without recursion.
+/// ## Threads
+///
+/// Taking a graph changes nothing and is safe at any time on any thread, even while the operations run. Each
+/// operation is read at a slightly different moment. Do not rename a plain Foundation operation meanwhile, because on
+/// Linux its name has no lock.
+///
+/// ## Cost
+///
+/// Taking a graph costs O(n + e) for n operations with e dependencies, without recursion.
 public struct OperationGraph: Sendable {
   /// The operations: first the given ones, then those reached from them. The `id` of a node is its index.
   public internal(set) var nodes: [Node]
@@ -35,8 +41,8 @@ public struct OperationGraph: Sendable {
 
   /// The names of operations that wait for each other in a cycle, or nil if there is none.
   ///
-  /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the members
-  /// wait for the group's start. If there are several cycles, this is the first one found.
+  /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the
+  /// members wait for the group's start. If there are several cycles, this is the first one found.
   public var cycle: [String]? { points.cycle?.map { nodes[$0].name } }
 }
 

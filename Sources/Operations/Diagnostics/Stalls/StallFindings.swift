@@ -1,7 +1,7 @@
-/// The cause of each wait in a graph of waits.
+/// The cause of each wait in a graph of waits, found in O(n + e) without recursion.
 ///
-/// A node that waits for several others takes the most severe of their causes. A node that needs one of several slots takes
-/// the least severe. O(n + e), without recursion.
+/// A node that waits for several others takes the most severe of their causes. A node that needs one of several slots
+/// takes the least severe.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
@@ -98,10 +98,10 @@ struct StallFindings {
     return Finding(cause: cause, severity: severity, explainer: node, root: node, depth: depth)
   }
 
-  /// The most severe of the waits that must end.
+  /// Returns the most severe of the waits that must end, or nil if there is none.
   ///
-  /// A node that needs only some of its waits is reached in order of severity, as soon as enough of them have a finding.
-  /// The later ones, and those in a cycle, do not matter.
+  /// A node that needs only some of its waits is reached in order of severity, as soon as enough of them have a
+  /// finding. The later ones, and those in a cycle, do not matter.
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
     nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])

@@ -1,12 +1,12 @@
 import Foundation
 
 extension StallNode {
-  /// After that a work that goes on may be one that has forgotten to say that it is done.
+  /// The execution time after which an operation may have forgotten to call `finish()`.
   private static let longExecution = Duration.seconds(1)
-  /// Less than that cannot be told.
+  /// The execution time below which no time is reported, because the clock is too coarse.
   private static let shortExecution = Duration.milliseconds(10)
 
-  /// What is said of one that waits for no other.
+  /// The predicate of the sentence about a node that waits for no other node.
   var ownPredicate: String {
     let own = operation as? AsyncOperation
     let isPlain = operation != nil && own == nil

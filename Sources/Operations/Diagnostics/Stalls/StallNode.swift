@@ -1,11 +1,11 @@
 import Foundation
 
-/// A point of the graph of what is waited for, whatever it is waited for by.
+/// A node in the graph of waits.
 struct StallNode {
   enum Subject {
-    /// The end of an operation.
+    /// The finish of an operation.
     case operation(Operation)
-    /// The beginning of a group that has members.
+    /// The start of an operation that has members.
     case beginning(of: AsyncOperation)
     case slots(of: StallPlace)
   }
@@ -15,13 +15,16 @@ struct StallNode {
       case dependency
       case member
       case beginning
-      /// One of the slots of a place.
+      /// A wait for one of the slots of a place.
       case slot
-      /// The end of one who has such a slot.
+      /// A wait for the finish of an operation that uses such a slot.
       case slotHolder
+      /// A wait for a key.
+      ///
       /// - Parameters:
-      ///   - limit: How many may hold it.
-      ///   - isHeld: By the one that is waited for. Otherwise that one is before this in the line.
+      ///   - limit: The number of operations that can hold the key.
+      ///   - isHeld: Whether the awaited operation holds the key. If not, it precedes this operation in the wait
+      ///     queue.
       case key(ExclusivityKey, limit: Int, isHeld: Bool)
     }
 
@@ -29,27 +32,31 @@ struct StallNode {
     let kind: Kind
   }
 
-  /// Why something does not get on that waits for no other operation.
+  /// The reason why a node that waits for no other node has not finished.
   enum Obstacle {
-    /// - Parameter isCertain: Foundation has never asked whether it was ready.
+    /// The operation is in no known queue or group.
+    ///
+    /// - Parameter isCertain: Whether Foundation has never checked the readiness of the operation.
     case notEnqueued(isCertain: Bool)
     case suspended(StallPlace)
-    /// The place is set to execute nothing.
+    /// The limit of the place is 0.
     case hasNoSlots(StallPlace)
-    /// A group without members that waits for some.
+    /// The operation is a group that stays open for further members.
     case waitsForMembers(isSuspended: Bool)
     case notReady
     case condition(String)
     case executing
     case backingOff(before: String, remaining: Duration)
-    /// Too many have begun under the key.
+    /// The throttled key has reached its limit of starts.
     case throttled(ExclusivityKey)
-    /// It is about to be started.
+    /// The operation is about to start.
     case starting(StallPlace?)
     case ending
   }
 
-  /// What must not have changed if it is to be believed that several operations waited at the same time.
+  /// The state of an operation at the moment it was read.
+  ///
+  /// Several operations waited at the same time only if none of their stamps has changed.
   struct Stamp: Equatable {
     var phase = OperationLifecycle.Phase.pending
     var edition: Int32 = 0
@@ -58,15 +65,15 @@ struct StallNode {
 
   let subject: Subject
   var waits: [Wait] = []
-  /// How many of them have to be over. Nil is all of them.
+  /// The number of waits that must end, or nil if all of them must.
   var needed: Int?
   var obstacle: Obstacle?
   var place: StallPlace?
-  /// How long it has been in the phase it is in, if it has been started.
+  /// The time that the operation has spent in its current phase, or nil if it has not started.
   var elapsed: Duration?
   var stamp = Stamp()
 
-  /// The operation; of slots there is none.
+  /// The operation, or nil for slots.
   var operation: Operation? {
     switch subject {
     case .operation(let operation): operation

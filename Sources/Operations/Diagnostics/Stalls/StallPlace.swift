@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where operations get slots.
+/// The queue or the group that provides the slots of an operation.
 enum StallPlace {
   case queue(OperationQueue)
   case group(GroupOperation)
@@ -12,17 +12,17 @@ enum StallPlace {
     }
   }
 
-  /// Nil if it has been given none.
+  /// The name of the place, or nil for a queue without a name.
   var name: String? {
     switch self {
     case .group(let group): group.displayName
     case .queue(.main): "main"
-    // What Foundation calls queues without a name says nothing to anybody.
+    // Foundation's default name for a queue contains nothing but its class and address.
     case .queue(let queue): queue.name.flatMap { $0.isEmpty || $0.hasPrefix("NSOperationQueue 0x") ? nil : $0 }
     }
   }
 
-  /// As sentences speak of it.
+  /// The place as it appears in a sentence.
   var description: String {
     switch self {
     case .group(let group): "the group \(group.shownName)"
@@ -38,7 +38,7 @@ enum StallPlace {
     }
   }
 
-  /// How many operations may execute at once. Nil is no limit.
+  /// The number of operations that can execute at once, or nil if there is no limit.
   var limit: Int? {
     switch self {
     case .queue(let queue): queue.maxConcurrentOperationCount < 0 ? nil : queue.maxConcurrentOperationCount
@@ -47,7 +47,8 @@ enum StallPlace {
     }
   }
 
-  /// Those that have a slot, as far as that can be seen: what a queue has handed out but not started yet cannot.
+  /// The operations that use a slot. An operation that a queue has taken but not started is not visible, so it is
+  /// missing.
   var executing: [Operation] {
     let operations =
       switch self {

@@ -1,26 +1,32 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Why the operations of the queue that have not finished do not get on: for each one what is at the bottom of it, in
-  /// a sentence with names.
+  /// Returns the reasons why operations in the queue have not finished.
   ///
   /// ```swift
   /// print(queue.stallReport())
   /// ```
   ///
-  /// It follows what they wait for, wherever that is: operations they depend on, in other queues and groups or in none;
-  /// members; keys and who has them; slots and who takes them. Asking changes nothing, and may be done at any moment
-  /// from any thread, of a queue that is at work as well: what is said of an operation was so at some moment of the
-  /// call.
+  /// The report explains each operation in one sentence with names. It follows what the operations wait for, wherever
+  /// that is: dependencies in other queues and groups or in none, members, keys and the operations that hold them,
+  /// and slots and the operations that use them.
   ///
-  /// **Plain Foundation operations** do not tell where they are. Those of this queue are seen, of the main queue, of
-  /// queues that an ``AsyncOperation`` on the way was added to, and of groups in these; name others in `queues`. Nor do
-  /// they tell since when they execute. (They must not be renamed meanwhile: on Linux their name has no lock.) Barrier
-  /// blocks cannot be seen at all, nor what somebody awaits in the middle of an operation.
+  /// ## Threads
   ///
-  /// O(n + e) for n operations and e waits.
+  /// The method changes nothing. It can be called at any time from any thread, even while the queue is executing
+  /// operations. Each operation is read at a slightly different moment of the call.
   ///
-  /// - Parameter queues: Where else to look for operations that do not tell where they are.
+  /// ## Plain Foundation operations
+  ///
+  /// A plain Foundation operation does not report its queue. The method finds those in this queue, in the main queue,
+  /// in each queue that it reaches through an ``AsyncOperation``, and in the groups in these queues. Pass any other
+  /// queues in `queues`. The time at which such an operation started to execute is unknown. Do not rename one during
+  /// the call, because on Linux its name has no lock.
+  ///
+  /// Barrier blocks are not visible. The report also cannot see what an operation awaits while it executes.
+  ///
+  /// - Parameter queues: More queues to search for plain Foundation operations, whose queue is unknown.
+  /// - Complexity: O(n + e) for n operations with e waits.
   public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
     let place = StallPlace.queue(self)
     let subject = place.name == nil ? "the queue" : place.description
@@ -43,7 +49,8 @@ extension AsyncOperation {
 }
 
 extension StallReport {
-  /// How often to look again when what looks like a circle has moved meanwhile.
+  /// The largest number of times that the waits are read. They are read again if an apparent cycle has changed
+  /// meanwhile.
   private static let attempts = 3
 
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
@@ -63,7 +70,10 @@ extension StallReport {
 }
 
 extension StallFindings {
-  /// Each was looked at at another moment: it is a circle only if all of them still wait as they did.
+  /// The apparent cycles that have changed since they were read.
+  ///
+  /// Each operation is read at a different moment, so a cycle is real only if all of its operations still wait as
+  /// before.
   fileprivate var movedCircles: [[Int]] {
     cycles.filter { cycle in
       cycle.contains { node in

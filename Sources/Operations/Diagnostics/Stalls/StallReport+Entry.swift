@@ -1,20 +1,23 @@
 extension StallReport {
-  /// Why one operation does not get on.
+  /// The reason why one operation has not finished.
   public struct Entry: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The operation's name.
+    /// The name of the operation.
     public let operation: String
-    /// The name of the queue or the group it is in, if that is known.
+    /// The name of the operation's queue or group, if known.
     public let place: String?
-    /// What is at the bottom of it.
+    /// What keeps the operation from finishing.
     public let cause: Cause
-    /// The names of what it waits for itself: operations that it depends on, that have its keys, that take the slots.
+    /// The names of the operations that this one waits for directly, such as dependencies, members, operations that
+    /// hold its keys, and operations that use the slots.
     public let waitsFor: [String]
-    /// The name of the operation at the very bottom of it, if that is another one.
+    /// The name of the operation at the end of the chain of waits, or nil if that is this operation.
     public let root: String?
-    /// How long it has been executing, or its conditions have been evaluated, to within a few milliseconds of the
-    /// system's time. Not known of plain Foundation operations.
+    /// How long the operation has been executing or evaluating its conditions.
+    ///
+    /// The time is read from the system's clock, to within a few milliseconds. It is nil for an operation that has
+    /// not started, and for a plain Foundation operation.
     public let elapsed: Duration?
-    /// One sentence that says all of this.
+    /// A sentence that contains all of this.
     public let description: String
 
     init(
@@ -35,14 +38,14 @@ extension StallReport {
       self.description = description
     }
 
-    /// Whether it waits for no other operation, or for itself in a circle.
+    /// Whether the operation waits for no other operation, or for itself in a cycle.
     var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
 }
 
 /// The elapsed time is encoded in seconds.
 extension StallReport.Entry {
-  /// More than any report has, and few enough to count in nanoseconds.
+  /// The longest time that can be decoded. It exceeds the time in any report, and can be counted in nanoseconds.
   private static let mostSeconds = 1e9
 
   private enum CodingKeys: CodingKey {
@@ -65,7 +68,7 @@ extension StallReport.Entry {
       cause: try container.decode(StallReport.Cause.self, forKey: .cause),
       waitsFor: try container.decode([String].self, forKey: .waitsFor),
       root: try container.decodeIfPresent(String.self, forKey: .root),
-      // Whole nanoseconds, as the time was measured in.
+      // The time was measured in whole nanoseconds.
       elapsed: seconds.map { Duration.nanoseconds(Int64(($0 * 1e9).rounded())) },
       description: try container.decode(String.self, forKey: .description)
     )

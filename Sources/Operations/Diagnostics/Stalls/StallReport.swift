@@ -1,5 +1,6 @@
-/// Why operations that have not finished do not get on: see `OperationQueue.stallReport(alsoIn:)` and
-/// ``AsyncOperation/stallReport(alsoIn:)``.
+/// The reasons why operations have not finished.
+///
+/// Create a report with `OperationQueue.stallReport(alsoIn:)` or ``AsyncOperation/stallReport(alsoIn:)``.
 ///
 /// ```
 /// 3 operations have not finished, in the queue “sync” or where it waits:
@@ -8,20 +9,22 @@
 /// “report” waits for “upload”, which waits for “login”, which was never added to a queue or a group.
 /// ```
 ///
-/// A value, to be printed, or encoded and sent along with a complaint.
+/// A report is a value. Print it, or encode it and attach it to a bug report.
 public struct StallReport: Sendable, Hashable, Codable {
-  /// The queue or the group that was asked, as sentences speak of it.
+  /// The queue, the group or the operation that the report describes, as it appears in a sentence.
   public let subject: String
-  /// An entry for each operation that has not finished: those of the queue or the group, of groups in it, and whatever
-  /// they wait for elsewhere. Those at the bottom of it first, then those that wait for these, and so on.
+  /// An entry for each operation that has not finished.
+  ///
+  /// The entries cover the operations of the queue or the group, of groups in it, and everything that these wait for
+  /// elsewhere. The ``roots`` come first, then the operations that wait for them, and so on.
   public let entries: [Entry]
 
-  /// The entries at the bottom of it: they wait for no other operation, or for themselves in a circle.
+  /// The entries of the operations that wait for no other operation, or for themselves in a cycle.
   public var roots: [Entry] { entries.filter(\.isRoot) }
 }
 
 extension StallReport: CustomStringConvertible {
-  /// How many entries the text has at most: ``entries`` has all of them.
+  /// The largest number of entries in the description. ``entries`` has all of them.
   private static let longestText = 100
 
   public var description: String {

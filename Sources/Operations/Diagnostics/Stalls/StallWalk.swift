@@ -1,18 +1,20 @@
 import Foundation
 
-/// The way from operations to all that they wait for, by whatever they wait.
+/// Collects a node for everything that a set of operations waits for, directly or indirectly.
 ///
-/// It only looks: nothing is asked here that would tell Foundation something, or change who holds what.
+/// The walk only reads. It calls nothing that could notify Foundation, or that could grant or release a key or a
+/// slot.
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var toVisit: [Int] = []
   private var ends: [ObjectIdentifier: Int] = [:]
   private var beginnings: [ObjectIdentifier: Int] = [:]
   private var slots: [ObjectIdentifier: Int] = [:]
-  /// Where operations are that do not know themselves. Kept alive with them, for addresses may be used again.
+  /// The places of operations that do not store their own. The operations are kept alive, because an address can be
+  /// reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var queues: [ObjectIdentifier: OperationQueue] = [:]
-  /// Operations that do not know themselves where they are: others may still lead there.
+  /// The operations whose place is unknown. A later part of the walk may still find it.
   private var unplaced: [(node: Int, operation: Operation, isCertain: Bool)] = []
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
@@ -46,7 +48,7 @@ struct StallWalk {
     look(into: operations)
   }
 
-  /// Plain Foundation operations may be deep inside.
+  /// Records the places of plain Foundation operations in groups, at any depth.
   private mutating func look(into operations: [Operation]) {
     var toDo = operations
     while let operation = toDo.popLast() {
@@ -99,7 +101,7 @@ struct StallWalk {
     nodes[node].waits.append(StallNode.Wait(node: other, kind: kind))
   }
 
-  // MARK: What they wait for
+  // MARK: Waits
 
   private mutating func visit(_ node: Int) {
     switch nodes[node].subject {
@@ -127,7 +129,7 @@ struct StallWalk {
       if members == 0 { waitToBegin(node, operation) } else { wait(node, for: beginning(of: operation), .beginning) }
     case .preparing: nodes[node].obstacle = .starting(nil)
     case .evaluating:
-      // It has a slot, and either waits for its keys again, or for a condition.
+      // The operation has a slot, and waits for its keys again or for a condition.
       if waitForKeys(node, operation) == 0 {
         nodes[node].obstacle = condition.map { .condition($0) } ?? .starting(nil)
       }
@@ -159,9 +161,11 @@ struct StallWalk {
     }
   }
 
-  /// - Returns: For how many it waits.
+  /// Adds a wait for each member that has not finished.
+  ///
+  /// - Returns: The number of added waits.
   private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
-    // Of what is none, the group in which it runs others is not shown.
+    // If the operation is not a group, the inner group in which it runs others is not shown.
     let inside = notePlaces(in: operation)
     if !(operation is GroupOperation) { for case let group as AsyncOperation in inside { _ = notePlaces(in: group) } }
     let members = operation.shownMembers.filter { !$0.isFinished }
@@ -215,7 +219,7 @@ struct StallWalk {
     } else if own.isFree {
       unplaced.append((node, own, isCertain: !isAsked))
     } else {
-      // Its group has gone, or it has just been started.
+      // The group of the operation has been released, or the operation has just started.
       nodes[node].obstacle = .starting(nil)
     }
   }
@@ -224,14 +228,15 @@ struct StallWalk {
     nodes[node].place = place
     switch place {
     case .group(let group) where group.state == .pending: wait(node, for: beginning(of: group), .beginning)
-    // It takes no slot before it is ready.
+    // A plain member uses no slot before it is ready.
     case .group where !(operation is AsyncOperation) && !operation.isReady:
       nodes[node].obstacle = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue(let queue):
       look(into: queue)
       let own = operation as? AsyncOperation
-      // Somebody is just about to tell Foundation. Asked first: what has been told before is known.
+      // Another thread may be about to notify Foundation that the operation is ready. This is read before the
+      // readiness, because the readiness then includes any earlier notification.
       let isToBeTold = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady
       if isReady || isToBeTold { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
@@ -249,7 +254,7 @@ struct StallWalk {
       if executing.count < place.limit ?? .max {
         nodes[node].obstacle = .starting(place)
       } else {
-        // More than the limit are there if that has been lowered.
+        // More operations than the limit are executing if the limit has been lowered.
         nodes[node].needed = executing.count - (place.limit ?? .max) + 1
         for operation in executing { wait(node, for: end(of: operation), .slotHolder) }
       }
@@ -258,7 +263,7 @@ struct StallWalk {
 }
 
 extension OperationCore {
-  /// Where the operation is, if it knows: to be called when the lock is released.
+  /// A closure that returns the place of the operation, if known. The caller must call it after releasing the lock.
   fileprivate var stallPlace: () -> StallPlace? {
     let (supervisor, queue) = (supervisor, queue)
     return {

@@ -1,16 +1,17 @@
 import Foundation
 
-/// Says in sentences what has been found.
+/// Describes findings in sentences.
 struct StallWords {
-  /// How many steps of a circle, and how many who have slots, are named.
+  /// The largest number of names, or of steps of a cycle, in a sentence.
   private static let namesAtMost = 8
 
   private let findings: StallFindings
-  /// Of those that are in a circle.
+  /// The position in its cycle of each node that is part of one.
   private var positions: [Int: Int] = [:]
-  /// By what each of those waits for the next. Looked for once: it may be one of many, and many may tell of the circle.
+  /// The wait of each of those nodes for the next one. Found once, because a node can have many waits and many
+  /// entries can describe the cycle.
   private var steps: [Int: StallNode.Wait] = [:]
-  /// For how many more each waits than for one.
+  /// The number of waits of each node beyond the first, without a group's wait for its own start.
   private let others: [Int]
 
   init(_ findings: StallFindings) {
@@ -27,7 +28,7 @@ struct StallWords {
     }
   }
 
-  /// The entries of all operations that have not finished, those at the bottom first.
+  /// The entries of all operations that have not finished, roots first.
   var entries: [StallReport.Entry] {
     let ends = Set(
       findings.nodes.compactMap { node -> ObjectIdentifier? in
@@ -38,7 +39,7 @@ struct StallWords {
     let nodes = findings.nodes.indices.filter { node in
       switch findings.nodes[node].subject {
       case .operation(let operation): !operation.isFinished
-      // Of a group whose end nobody here waits for.
+      // The start represents a group whose finish is not part of the report.
       case .beginning(let group): !group.isFinished && !ends.contains(ObjectIdentifier(group))
       case .slots: false
       }
@@ -80,7 +81,7 @@ struct StallWords {
 
   // MARK: Sentences
 
-  /// What is said of an operation.
+  /// Returns the predicate of the sentence about a node.
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
     if finding.cycle != nil { return "\(circle(from: node)), in a cycle" }
@@ -91,7 +92,7 @@ struct StallWords {
       if others[node] < 1 { return "\(phrase), which \(rest(wait.node))" }
       return "\(phrase)\(otherNames(of: node, except: wait)); \(name(wait.node)) \(rest(wait.node))"
     }
-    // Slots.
+    // The node waits for slots.
     let beyond = findings[wait.node]
     guard let holder = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
       return next.ownPredicate
@@ -100,7 +101,8 @@ struct StallWords {
     return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
   }
 
-  /// The same, if what it is about is further on than the next operation.
+  /// Returns the predicate of an awaited node. If the node that the cause describes is further away than the next
+  /// operation, the operations in between are listed.
   private func rest(_ node: Int) -> String {
     let node = findings.speaker(for: node)
     let finding = findings[node]
@@ -111,7 +113,7 @@ struct StallWords {
     return "waits, by way of \(others), for \(name(finding.explainer)), which \(predicate(finding.explainer))"
   }
 
-  /// The other operations that a point waits for, as the end of a list.
+  /// Returns the other operations that a node waits for, as the end of a list.
   private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
     let operations = findings.nodes[node].waits.filter {
       $0.node != wait.node && !findings.isOwnBeginning($0, of: node) && findings.nodes[$0.node].operation != nil
@@ -123,7 +125,7 @@ struct StallWords {
     return names.map { ", \($0)" }.joined() + " and \(last)"
   }
 
-  /// The operations on the way from one point to the one that explains it.
+  /// Returns the names of the operations between a node and the node that explains it.
   private func namesBetween(_ start: Int, and end: Int) -> [String] {
     var names: [String] = []
     var node = start
@@ -164,7 +166,7 @@ struct StallWords {
     return names.joined(separator: ", ") + (rest > 0 ? " and \(rest) others" : "")
   }
 
-  /// Around the circle, from one and back to it.
+  /// Returns the waits of a cycle, from a node back to itself.
   private func circle(from start: Int) -> String {
     guard let index = findings[start].cycle, let position = positions[start] else { return "" }
     let circle = findings.cycles[index]

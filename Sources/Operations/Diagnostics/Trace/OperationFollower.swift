@@ -60,7 +60,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
 
   /// Records the finish in this tracer only.
   func noteEnd(of operation: Operation) {
-    // The operation is about to release its dependencies.
+    // The operation will release its dependencies.
     tracer.noteDependencies(of: operation)
     let own = operation as? AsyncOperation
     let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })

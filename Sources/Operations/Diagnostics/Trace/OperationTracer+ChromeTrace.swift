@@ -3,9 +3,10 @@ public import Foundation
 extension OperationTracer {
   /// Returns the recorded operations in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open.
   ///
-  /// The trace has a row for each thread that executed operations from start to finish, rows for asynchronous operations,
-  /// and rows for groups, nested. Arrows lead from an operation to its dependents. A cancelled operation has a mark. An
-  /// operation that has not finished ends at the time of the call. Times are in microseconds since the tracer was created.
+  /// The trace has a row for each thread that executed operations from start to finish, rows for asynchronous
+  /// operations, and rows for groups, nested. Arrows lead from an operation to its dependents. A cancelled operation
+  /// has a mark. An operation that has not finished ends at the time of the call. Times are in microseconds since the
+  /// tracer was created.
   public func chromeTrace() -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
@@ -102,8 +103,8 @@ private struct ChromeTrace: Encodable {
         guard let from = byID[dependency], let to = byID[record.id], let fromRow = rows.rowOf[dependency],
           let toRow = rows.rowOf[record.id]
         else { continue }
-        // An arrow must start and end inside the two intervals and must not lead backwards. The finish of a plain Foundation
-        // operation is recorded late.
+        // An arrow must start and end inside the two intervals and must not lead backwards. The finish of a plain
+        // Foundation operation is recorded late.
         let departure = min(from.end - .nanoseconds(1), to.start)
         if departure < from.start { continue }
         arrows += 1
@@ -137,8 +138,10 @@ extension ChromeTrace.Arguments {
 }
 
 extension String {
-  /// The string in a form that Perfetto 52 parses. It reads an escaped backslash at the end of a string as an escape of the
-  /// quotation mark, and then rejects the file.
+  /// The string in a form that Perfetto 52 parses.
+  ///
+  /// Perfetto reads an escaped backslash at the end of a string as an escape of the quotation mark, and then rejects
+  /// the file.
   fileprivate var forPerfetto: String { hasSuffix("\\") ? self + " " : self }
 }
 

@@ -15,8 +15,9 @@ extension OperationTracer {
     public let created: Duration
     /// When a method of this package added the operation to a queue, or nil if that was before tracing began.
     public internal(set) var enqueued: Duration?
-    /// When the operation became ready, including its keys. For a plain Foundation operation this is recorded only if it
-    /// was ready when tracing began.
+    /// When the operation became ready, including its keys.
+    ///
+    /// For a plain Foundation operation this is recorded only if it was ready when tracing began.
     public internal(set) var ready: Duration?
     /// When execution started, or nil if the operation never executed.
     public internal(set) var started: Duration?

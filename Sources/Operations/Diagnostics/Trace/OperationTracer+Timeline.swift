@@ -1,7 +1,8 @@
 extension OperationTracer {
-  /// What has been recorded as a drawing for a terminal, a line for each operation: groups as brackets with their
-  /// members below, `·` where an operation was ready and waited for its turn, `█` where it executed, and `×` where it
-  /// was cancelled without executing.
+  /// Returns a drawing of the recorded operations for a terminal, with a line for each operation.
+  ///
+  /// Groups are brackets with their members below. A `·` shows that an operation was ready and waited for its turn, a
+  /// `█` that it executed, and a `×` that it was cancelled without executing. Lines have no trailing spaces.
   ///
   /// ```
   ///             0 s                           62 ms
@@ -11,12 +12,11 @@ extension OperationTracer {
   ///   Store                                  ███████  12 ms, failed
   /// ```
   ///
-  /// No line ends in blanks.
-  ///
   /// - Parameters:
-  ///   - width: How many columns a line has at most. Less than 40 counts as 40, more than 10,000 as that. Long names are
-  ///     shortened to leave room for the bars.
-  ///   - lines: How many operations are drawn at most: those that took longest. A last line says how many are not.
+  ///   - width: The largest number of columns in a line. A value below 40 counts as 40, and a value above 10,000 as
+  ///     10,000. Long names are shortened to leave room for the bars.
+  ///   - lines: The largest number of operations to draw. If there are more, the ones that took longest are drawn,
+  ///     and a last line gives the number of the others.
   public func timeline(width: Int = 80, lines: Int = 100) -> String {
     TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
   }
@@ -33,7 +33,7 @@ private struct TraceTimeline {
   private let longestName: Int
   private let nameWidth: Int
   private let barWidth: Int
-  /// The operations to be drawn, and how far they are in.
+  /// The operations to draw, with their nesting depths.
   private let shown: [(id: Int, depth: Int)]
 
   init(_ records: [OperationTracer.Record], _ now: Duration, width: Int, lines: Int) {
@@ -50,7 +50,7 @@ private struct TraceTimeline {
     barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
   }
 
-  /// Members below their group, each in the order they came.
+  /// Returns the operations with members below their group, in the order of the records on each level.
   private static func order(_ records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
     var members = [[Int]](repeating: [], count: records.count)
     for record in records { if let group = record.group { members[group].append(record.id) } }
@@ -63,7 +63,10 @@ private struct TraceTimeline {
     return result
   }
 
-  /// Those that took longest, and so the groups around them, without changing the order.
+  /// Returns the operations that took longest, in their original order.
+  ///
+  /// A finished group took at least as long as its members, so it is included with them. An unfinished operation
+  /// counts as zero.
   private static func longest(
     _ count: Int,
     of order: [(id: Int, depth: Int)],
@@ -75,7 +78,7 @@ private struct TraceTimeline {
     return longest.prefix(count).sorted().map { order[$0] }
   }
 
-  /// The name, with at most half of the columns in front of it.
+  /// Returns the indented name. The indentation takes at most half of the columns.
   private static func name(_ record: OperationTracer.Record, _ depth: Int, fitting columns: Int) -> String {
     let indentation = String(repeating: "  ", count: min(depth, columns / 4))
     return indentation + record.name.inOneLine.shortened(to: columns - indentation.count)
@@ -113,7 +116,7 @@ private struct TraceTimeline {
       return record.cancelled.map { String(repeating: " ", count: column($0)) + "×" } ?? ""
     }
     let from = column(started)
-    // At least a character.
+    // A bar is at least one character long.
     let to = max(column(record.finished ?? now, isEnd: true), from)
     if record.isGroup {
       let length = to - from + 1
@@ -125,7 +128,7 @@ private struct TraceTimeline {
       + String(repeating: "█", count: to - from + 1)
   }
 
-  /// In which column a time is. The one that an end is in is the last that belongs to it.
+  /// Returns the column of a time. The column of an end is the last one that the bar occupies.
   private func column(_ time: Duration, isEnd: Bool = false) -> Int {
     guard end > start else { return 0 }
     let position = (time - start) / (end - start) * Double(barWidth)

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Follows operations through their life, to show afterwards who ran when and where, and who waited for what.
+/// Records the lifecycle events of operations, to show afterwards when and where they ran and what they waited for.
 ///
 /// ```swift
 /// let tracer = OperationTracer()
@@ -11,32 +11,43 @@ public import Foundation
 /// print(tracer.summary)
 /// ```
 ///
-/// Attach it before the operation runs; what has been before is not known. It costs a lock and a look at the clock for
-/// each station of an operation that is followed, and others nothing. It keeps no operation alive, and what it has
-/// recorded as long as it lives. On Apple's platforms every execution is a signpost interval, too (subsystem
-/// `Operations`), for Instruments.
+/// Attach a tracer before the operations run, because it does not know earlier events. The tracer keeps no operation
+/// alive, and keeps its records as long as it lives. On Apple's platforms every execution is also a signpost interval
+/// for Instruments, in the subsystem `Operations`.
 ///
-/// It may be asked at any moment from any thread: an operation that is executing has no end yet.
+/// ## Threads
+///
+/// A tracer can be read at any time from any thread. An operation that is executing has no finish time yet.
+///
+/// ## Cost
+///
+/// Each lifecycle event of a traced operation costs a lock and a reading of the clock. Other operations cost nothing.
 public final class OperationTracer: Sendable {
   private let time: ElapsedTime
   let log = Locked(TraceLog())
 
-  /// - Parameter clock: What times are read from. A test may set one that it moves by hand.
+  /// Creates a tracer.
+  ///
+  /// - Parameter clock: The clock from which times are read. Tests can pass a manual clock.
   public init(clock: any Clock<Duration> = ContinuousClock()) { time = ElapsedTime(clock) }
 
-  /// How long ago the tracer was made.
+  /// The time since the tracer was created.
   var now: Duration { time.now }
 
-  /// Begins to follow an operation; of one that others run inside of, a group or one that tries again, also those,
-  /// whenever they are added. Once: a second call does nothing. What it depends on is followed only if it is traced,
-  /// too.
+  /// Starts to trace an operation.
+  ///
+  /// The operations that run inside it, as in a group or a retry, are traced, too, whenever they are added.
+  /// Dependencies are traced only if they are passed to the tracer themselves. Tracing an operation again does
+  /// nothing.
   public func trace(_ operation: AsyncOperation) { trace([operation], inside: nil) }
 
-  /// Begins to follow several operations.
+  /// Starts to trace several operations.
   public func trace(_ operations: [AsyncOperation]) { trace(operations, inside: nil) }
 
-  /// Begins to follow an operation that is run by another one, which is neither a group nor known to run it: a group
-  /// that the other starts in its `execute()`, say. It is drawn inside the other, which is followed, too.
+  /// Starts to trace an operation that runs inside another one.
+  ///
+  /// Use this method if `outer` is neither a group nor known to run the operation, for example if `outer` starts a
+  /// group in its `execute()`. The operation is drawn inside `outer`, which is traced, too.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = index(of: outer) else { return }
@@ -44,27 +55,29 @@ public final class OperationTracer: Sendable {
     trace([operation], inside: index)
   }
 
-  /// Begins to follow every operation that the package's methods add to `queue` from now on.
+  /// Starts to trace every operation that the package's methods add to `queue` from now on.
   ///
-  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask` and `run`. An
-  /// operation that Foundation's own method adds, by its static type `Operation`, is not followed, nor is a plain
-  /// Foundation operation.
+  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask` and `run`.
+  /// An operation that Foundation's own method adds, by its static type `Operation`, is not traced, and neither is a
+  /// plain Foundation operation.
   ///
-  /// What is recorded grows with every operation, so trace a queue for a while: it is followed as long as the tracer
-  /// lives. Neither keeps the other alive.
+  /// The queue is traced as long as the tracer lives, and the records grow with every operation, so trace a queue
+  /// only for a while. The tracer and the queue do not keep each other alive.
   public func trace(_ queue: OperationQueue) { QueueFollowers.add(self, to: queue) }
 
-  /// All of them, in the order in which they came to be followed, as far as they have come. Each one's `id` is its
-  /// index.
+  /// The records of the traced operations, in the order in which tracing them began.
+  ///
+  /// The `id` of each record is its index. A record contains what has happened so far.
   public var records: [Record] { log.withLock { $0.records } }
 
-  /// The operations as a graph, with how long each has executed: to draw it, or to see what decides how long it takes.
+  /// The traced operations as a graph with the duration of each execution, for drawing or for finding the critical
+  /// path.
   ///
-  /// The arrows are those that there were when an operation came to be followed and when it ended, between operations
-  /// that are followed.
+  /// The graph contains the dependencies between traced operations that existed when tracing an operation began or
+  /// when the operation finished.
   public var graph: OperationGraph { OperationGraph(records) }
 
-  // MARK: Following
+  // MARK: Tracing
 
   func trace(_ operations: [Operation], inside group: Int?) {
     var toFollow = operations.map { (operation: $0, group: group) }
@@ -77,13 +90,15 @@ public final class OperationTracer: Sendable {
         continue
       }
       guard let index = follow(own, inside: group) else { continue }
-      // Later ones are told of by the group.
+      // The group reports the members that are added later.
       for member in own.shownMembers { toFollow.append((member, index)) }
     }
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
-  /// - Returns: Its index. Nil if it is followed already.
+  /// Starts to trace an operation.
+  ///
+  /// - Returns: The index of the new record, or nil if the operation is already traced.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let (name, isGroup) = (operation.displayName, operation.runsOthersInside)
     return once(operation, inside: group) {
@@ -94,7 +109,7 @@ public final class OperationTracer: Sendable {
         return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
       }
       log.withLock { log in
-        // Unless it has been told of something since.
+        // An event that the follower has recorded meanwhile takes precedence.
         log[follower.index].noteHowItIs(
           now,
           isReady: isReady,
@@ -121,12 +136,12 @@ public final class OperationTracer: Sendable {
     }
   }
 
-  /// Calls `body` unless the operation is followed, or another thread is just beginning to.
+  /// Calls `body` unless the operation is already traced or another thread is starting to trace it.
   private func once(_ operation: Operation, inside group: Int?, _ body: () -> Int) -> Int? {
     guard log.withLock({ $0.begin(operation) }) else { return nil }
     defer { log.withLock { $0.hasBegun(operation) } }
     guard let index = index(of: operation) else { return body() }
-    // It was followed before it was put into this group.
+    // The operation was traced before it was added to this group.
     if let group { log.withLock { $0.put(index, inside: group) } }
     return nil
   }

@@ -1,8 +1,8 @@
-/// Assigns each execution to a row of a drawing.
+/// Assigns each execution to a row of a drawing, in O(n log n).
 ///
-/// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation is on
-/// a row that is free for its whole execution. A group is drawn inside the enclosing group, on the same row, unless
-/// another group is there at the time. O(n log n).
+/// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation
+/// is on a row that is free for its whole execution. A group is drawn inside the enclosing group, on the same row,
+/// unless another group is there at the time.
 struct TraceRows {
   enum Kind: Hashable {
     case groups
@@ -62,8 +62,9 @@ struct TraceRows {
     rowOf = places.compactMapValues { indices[$0] }
   }
 
-  /// Whether an execution finishes before the execution it started in. It may not, because another thread can finish the
-  /// outer one.
+  /// Whether an execution finishes before the execution it started in.
+  ///
+  /// It may not, because another thread can finish the outer one.
   private static func fits(_ interval: TraceInterval, into ends: inout [Duration]) -> Bool {
     while let last = ends.last, last <= interval.start { ends.removeLast() }
     if let last = ends.last, last < interval.end { return false }
@@ -108,14 +109,17 @@ struct TraceInterval {
   let start: Duration
   let end: Duration
 
-  /// Nil if the operation never executed. An unfinished operation ends now. An interval is at least a nanosecond long, so
-  /// that it is visible and its end comes after its start.
+  /// Creates the interval of a record, or returns nil if the operation never executed.
+  ///
+  /// An unfinished operation ends now. An interval is at least a nanosecond long, so that it is visible and its end
+  /// comes after its start.
   init?(_ record: OperationTracer.Record, _ now: Duration) {
     guard let start = record.started else { return nil }
     (id, self.start, end) = (record.id, start, max(record.finished ?? now, start + .nanoseconds(1)))
   }
 
-  /// The starts and ends in chronological order. At equal times ends come first, then the starts of longer intervals.
+  /// Returns the starts and ends in chronological order. At equal times ends come first, then the starts of longer
+  /// intervals.
   static func events(of intervals: [Self]) -> [(time: Duration, isStart: Bool, index: Int)] {
     let events = intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }
     return events.sorted { left, right in
@@ -126,7 +130,7 @@ struct TraceInterval {
     }
   }
 
-  /// The largest number of intervals that overlap.
+  /// Returns the largest number of intervals that overlap.
   static func peak(of intervals: [Self]) -> Int {
     var (count, peak) = (0, 0)
     for event in events(of: intervals) {

@@ -57,13 +57,14 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Since when the operation only waited for a slot: it was ready and in a queue, or its group had started.
+  /// Returns the time since which the operation only waited for a slot: it was ready and in a queue, or its group had
+  /// started.
   func wasReady(in records: [Self]) -> Duration? {
     guard let ready else { return nil }
     return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
   }
 
-  /// How long the operation waited for a slot.
+  /// Returns how long the operation waited for a slot.
   fileprivate func wait(in records: [Self]) -> Duration? {
     guard let started, let ready = wasReady(in: records) else { return nil }
     return max(.zero, started - ready)

@@ -1,53 +1,54 @@
 import Foundation
 
-/// How members come.
+/// Adding members.
 extension GroupEngine {
-  /// How many operations are taken in at once.
+  /// The number of operations that are added at once.
   private static let batch = 64
 
   enum Admission {
-    /// They will run, or be finished unexecuted if the group is winding down.
+    /// The operations will run, or finish without executing if the members have been cancelled.
     case admitted
-    /// The group has ended because it was wound down: they have been cancelled and have finished.
+    /// The group has finished because its members were cancelled. The operations have been cancelled and have
+    /// finished.
     case cancelled
-    /// The group has ended by itself.
+    /// The group has finished by itself.
     case refused
   }
 
-  /// Which operations are added, and what happens to those that cannot be.
+  /// The operations to add, and how to treat operations that cannot be added.
   struct Newcomers {
     let operations: [Operation]
-    /// Those that the caller named: the program traps if one of them is elsewhere. Nil if it named all of them.
+    /// The operations that the caller named, which trap if they are elsewhere. Nil if the caller named all of them.
     var named: Set<ObjectIdentifier>?
-    /// Whether one may be in this group already.
+    /// Whether an operation may be in this group already.
     var mayRepeat = false
 
     func isNamed(_ operation: Operation) -> Bool { named?.contains(ObjectIdentifier(operation)) ?? true }
   }
 
-  /// Takes operations in.
+  /// Adds operations to the group.
   func add(_ newcomers: Newcomers, to outer: GroupOperation) -> Admission {
     let (phase, isOver, isWindingDown) = state.withLock { state in
-      // Abandoned and released, it has nobody to see a newcomer to its end.
+      // A group that has been abandoned and released cannot finish a new member.
       let isOver = state.schedule.phase == .ended || (state.isAbandoned && state.group == nil)
       if !isOver { state.schedule.admit(0) }
       return (state.schedule.phase, isOver, state.schedule.isWindingDown)
     }
     let operations = newcomers.operations
     if isOver {
-      // One that was cancelled may have ended by itself before its members could be told of it.
+      // A cancelled group may have finished by itself before its members could be cancelled.
       let isWindingDown = isWindingDown || outer.isCancelled
       if isWindingDown { for operation in operations { finishUnexecuted(operation, of: newcomers) } }
       return isWindingDown ? .cancelled : .refused
     }
     let trace = outer.trace
     trace?.operationGains(operations)
-    // In batches that stay in the processor's cache: each operation is touched several times here.
+    // Adds batches that stay in the processor's cache, because each operation is accessed several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], of: newcomers, to: outer)
     }
-    // Whoever has begun to follow the group meanwhile may have come before its members.
+    // A trace that was attached meanwhile may have been attached before the members were added.
     if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
     if phase == .running, !isWindingDown {
       for operation in operations { searchForCycle(through: operation) }
@@ -80,7 +81,7 @@ extension GroupEngine {
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where newcomers.mayRepeat: skipped.insert(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
-      // Another thread may have taken it a moment ago: the operation that brought it along depends on it there.
+      // Another thread may have added it elsewhere a moment ago. The operation that depends on it waits for it there.
       case .refused where !newcomers.isNamed(operation): skipped.insert(index)
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
@@ -88,7 +89,8 @@ extension GroupEngine {
     let groups = parts.lazy.compactMap { $0.operation as? GroupOperation }
     for group in groups { group.refuse(enclosing: outer) }
     let hasGroups = !groups.isEmpty
-    // The flag of the group is set before its members are cancelled, and whoever has seen it expects as much here.
+    // The flag of the group is set before its members are cancelled. A thread that has read the flag expects new
+    // members to be cancelled.
     if isWindingDown || outer.isCancelled {
       for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) { operation.cancel() }
     }
@@ -123,7 +125,7 @@ extension GroupEngine {
     return claim(plain: operation, index: index)
   }
 
-  /// Ends an operation that was added to a group after its cancellation had ended it.
+  /// Finishes an operation that was added to a group after the group had finished because of its cancellation.
   private func finishUnexecuted(_ operation: Operation, of newcomers: Newcomers) {
     if let own = operation as? AsyncOperation {
       if newcomers.isNamed(operation) { own.claim(for: nil) } else if !own.claimIfFree() { return }
@@ -136,7 +138,7 @@ extension GroupEngine {
 }
 
 extension Operation {
-  /// Ends an operation that has been cancelled and is in no queue.
+  /// Finishes an operation that has been cancelled and is in no queue.
   func finishUnexecuted() {
     if let own = self as? AsyncOperation {
       _ = own.startAsMember(by: nil)
@@ -146,11 +148,14 @@ extension Operation {
     }
   }
 
-  /// A plain Foundation operation has finished before what it waits for, because it was cancelled: on Linux Foundation
-  /// would use a pointer to it when that finishes, whether it is still there or not.
+  /// Removes the dependencies of a plain Foundation operation that has finished.
   ///
-  /// All of them, for one that calls itself finished may not have told Foundation yet; and not before the end, or
-  /// Foundation would take a cancelled operation for one that waits for less than nothing, and is not ready.
+  /// A cancelled operation may finish before its dependencies. On Linux, Foundation then uses a pointer to the
+  /// operation when a dependency finishes, even if the operation has been released.
+  ///
+  /// All dependencies are removed, because a dependency whose `isFinished` is true may not have notified Foundation
+  /// yet. They must not be removed before the end, because Foundation would count fewer than zero dependencies for a
+  /// cancelled operation and not consider it ready.
   func forgetDependencies() {
     for operation in dependencies { removeDependency(operation) }
   }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// How members that wait for each other are found, and cancelled.
+/// Detecting and cancelling members that wait for each other.
 extension GroupEngine {
-  /// How far the search goes when a member is added to a running group.
+  /// The number of steps that a search takes when a member is added to a running group.
   private static let searchSteps = 64
-  /// How long a group in which nothing moves waits before it searches everything.
+  /// How long a group in which no member runs waits before it searches all members.
   private static let searchDelay = DispatchTimeInterval.milliseconds(20)
-  /// Gets a thread at once, even if other work blocks all that there are.
+  /// A queue that gets a thread at once, even if other work blocks all existing threads.
   private static let searchQueue = DispatchQueue(label: "Operations.cycles")
 
   private func searchForCycle() {
@@ -19,8 +19,8 @@ extension GroupEngine {
     }
   }
 
-  /// Whether every member waits for earlier members at most, as most groups are made: then there is no cycle, and one
-  /// look at each is enough to know.
+  /// Whether every member depends only on earlier members, as in most groups. Then there is no cycle, and one check
+  /// per member is enough.
   private var isInOrder: Bool {
     state.withLock { $0.members.operations }.allSatisfy { member in
       guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
@@ -33,7 +33,8 @@ extension GroupEngine {
     }
   }
 
-  /// Whether a cycle leads through members of this group, or through those of none. Another group finds its own.
+  /// Whether a cycle leads through members of this group, or through no group's members. Other groups detect their
+  /// own cycles.
   private func isConcern(of group: GroupOperation, _ waiters: [WaitSearch.Waiter]) -> Bool {
     var isOthers = false
     for (operation, enclosing) in waiters {
@@ -45,7 +46,7 @@ extension GroupEngine {
     return !isOthers
   }
 
-  /// Cancels the members among `doomed`, and members of nested groups whose group is not cancelled itself.
+  /// Cancels the members among `doomed`, and the members of nested groups unless their group is cancelled itself.
   private func cancel(
     _ doomed: [(operation: Operation, cycle: DependencyCycle)],
     enclosing: [ObjectIdentifier: Operation],
@@ -73,7 +74,9 @@ extension GroupEngine {
     AsyncOperation.cancel(own, plain: plain)
   }
 
-  /// A newcomer closes a cycle only if an operation waits for it. A search that gets long is left for when nothing moves.
+  /// Searches for a cycle through a new member.
+  ///
+  /// A new member closes a cycle only if an operation waits for it. A long search is postponed until no member runs.
   func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
     searchForCycle(from: own)
@@ -92,7 +95,7 @@ extension GroupEngine {
 
   func searchForSuspectedCycle(evenIfMoving: Bool = false) {
     let isDue = state.withLock { state in
-      // Members that are cancelled wait for nothing any more.
+      // Members that are cancelled no longer wait.
       guard state.schedule.isCycleSuspected, !state.schedule.isWindingDown else { return false }
       guard evenIfMoving || state.schedule.isStuck else { return false }
       state.schedule.isCycleSuspected = false
@@ -101,8 +104,10 @@ extension GroupEngine {
     if isDue { searchForCycle() }
   }
 
-  /// Searches after a moment if nothing moves, and once for everything that is added meanwhile: members may gain
-  /// dependencies one by one, and each search looks at all of them.
+  /// Schedules a search for when no member has run for a while.
+  ///
+  /// One search covers everything that is added meanwhile, because members may gain dependencies one by one, and each
+  /// search checks all of them.
   func searchForSuspectedCycleSoon() {
     let isDue = state.withLock { state in
       guard state.schedule.isCycleSuspected, state.schedule.isStuck, !state.isSearchDue else { return false }

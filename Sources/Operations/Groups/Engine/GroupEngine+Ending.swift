@@ -1,6 +1,6 @@
 import Foundation
 
-/// What becomes of members that have finished, and of the group when there are no more.
+/// Finishing members and the group.
 extension GroupEngine {
   func finished(_ member: FinishedMember, failed: Bool, takenNext: Bool) {
     var member = member
@@ -17,7 +17,7 @@ extension GroupEngine {
     if let group { account(for: member, in: group) } else { carryOut(step) }
   }
 
-  /// Lets the group look at results, one at a time, until there are none left.
+  /// Passes results to the group, one at a time, until there are none left.
   private func account(for first: FinishedMember, in group: GroupOperation) {
     var batch = [first]
     while !batch.isEmpty {
@@ -50,14 +50,14 @@ extension GroupEngine {
   }
 }
 
-/// A member that has finished, with the index that its list gave it.
+/// A member that has finished, with its index in the member list.
 struct FinishedMember {
   let operation: Operation
   let index: Int
-  /// It has a slot to give back.
+  /// Whether the member has a slot to release.
   var holdsSlot = true
-  /// The error of a plain Foundation operation, which cannot keep it itself.
+  /// The error of a plain Foundation operation, which cannot store it itself.
   var error: (any Error)?
-  /// No member starts until the group has seen the failure of this one.
+  /// Whether no member starts until the group has processed the failure of this one.
   var postponesStarts = false
 }

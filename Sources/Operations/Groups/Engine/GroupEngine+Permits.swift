@@ -4,7 +4,8 @@ import Foundation
 extension GroupEngine {
   /// Starts a member of a group in which some members need permits.
   ///
-  /// Permits are requested one at a time, in the order in which members are handed out, even if several runners are active.
+  /// Permits are requested one at a time, in the order in which members are handed out, even if several runners are
+  /// active.
   func startInOrder(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation, own.core.withLock({ $0.extras?.permit != nil }) else {
       handedOut()
@@ -24,7 +25,9 @@ extension GroupEngine {
     if state.withLock({ $0.schedule.handedOut() }) { addRunner() }
   }
 
-  /// Starts the member if its permit was granted. Otherwise releases its slot: the member becomes ready again with the permit.
+  /// Starts the member if its permit was granted.
+  ///
+  /// Otherwise releases its slot, and the member becomes ready again with the permit.
   func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
     // A member that was cancelled meanwhile has become ready, and another runner starts it.
     guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return slotIsFree() }

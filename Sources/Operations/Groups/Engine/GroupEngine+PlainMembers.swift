@@ -1,17 +1,17 @@
 import Foundation
 
-/// How plain Foundation operations run as members.
+/// Running plain Foundation operations as members.
 ///
-/// One that waits is in a private queue, so that Foundation itself notices when it is cancelled. A dependency on a
-/// *gate* keeps it from starting before the group has a slot for it.
+/// A plain member that waits is in a private queue, so that Foundation itself detects when it is cancelled. A
+/// dependency on a *gate* keeps it from starting before the group has a slot for it.
 extension GroupEngine {
   struct PlainMember {
     enum Stage {
-      /// The group has not begun, or the member is just being added.
+      /// The group has not started, or the member is being added.
       case added
-      /// Its dependencies are being watched.
+      /// The engine waits for the member's dependencies.
       case waiting
-      /// The schedule has it, or will get it back after a moment.
+      /// The member is in the schedule, or returns to it after a delay.
       case ready
       case started
     }
@@ -19,23 +19,23 @@ extension GroupEngine {
     let index: Int
     var stage = Stage.added
     var hold: Hold?
-    /// How often it was not ready although everything it depends on had finished.
+    /// How often the member was not ready although all of its dependencies had finished.
     var refusals = 0
-    /// Why it was cancelled.
+    /// The reason for the member's cancellation.
     var error: (any Error)?
   }
 
-  /// Where a plain member waits.
+  /// The place where a plain member waits.
   struct Hold {
-    /// Holds only this member. Suspended while the gate is open and the member has no slot.
+    /// A queue for this member only. Suspended while the gate is open and the member has no slot.
     let queue: OperationQueue
     var gate: Operation
     var relay: FinishRelay
     var dependencies: [Operation]
   }
 
-  /// How long a member that was not ready is left alone, at most. Its own `isReady` can say no at any time, and
-  /// Foundation tells no one but the queue.
+  /// The longest delay before a member that was not ready is checked again, as a power of two in milliseconds. A
+  /// member's own `isReady` can be false at any time, and Foundation notifies only the queue.
   private static let longestRefusal = 6
 
   func claim(plain member: Operation, index: Int) -> OperationCore.ClaimAction {
@@ -55,7 +55,8 @@ extension GroupEngine {
     return .claimed(isReady: isReady, hasExtras: false)
   }
 
-  /// The group begins: what has become ready since it was added is returned, the others are watched.
+  /// Returns the members that have become ready since they were added, and holds the others, because the group
+  /// starts.
   func beginPlainMembers() -> [Operation] {
     let members = state.withLock { state in
       state.plainMembers.values.filter { $0.stage == .added }.sorted { $0.index < $1.index }
@@ -71,12 +72,12 @@ extension GroupEngine {
     }
   }
 
-  /// Puts a member that is not ready where Foundation watches it.
+  /// Places a member that is not ready in a queue, where Foundation watches it.
   private func hold(_ member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
     let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
     let trace = trace(of: member)
-    // Keeps the member alive as long as Foundation, on Linux, may use a pointer to it that retains nothing.
+    // Keeps the member alive as long as Foundation on Linux may use an unretained pointer to it.
     let end = BlockOperation { [weak self] in
       if let self { plainMemberDidFinish(member, trace) } else { member.forgetDependencies() }
     }
@@ -91,7 +92,7 @@ extension GroupEngine {
     member.addDependency(gate)
     end.addDependency(member)
     queue.addOperations([member, end], waitUntilFinished: false)
-    // It may have been cancelled meanwhile.
+    // The member may have been cancelled meanwhile.
     queue.nudge()
     relay.wait(for: dependencies)
   }
@@ -127,7 +128,7 @@ extension GroupEngine {
     if isNews { becameReady(member) }
   }
 
-  /// A plain member has been given a slot.
+  /// Starts a plain member that has been given a slot.
   func start(plain member: Operation) {
     let id = ObjectIdentifier(member)
     if !member.isReady, !member.isFinished {
@@ -139,15 +140,15 @@ extension GroupEngine {
       state.plainMembers[id]?.stage = .started
       return state.plainMembers[id]?.hold
     }
-    // It was cancelled, and has finished, while it waited for the slot.
+    // The member was cancelled, and has finished, while it waited for the slot.
     guard let hold else { return slotIsFree() }
     let trace = trace(of: member)
-    // Foundation starts one that is cancelled only to finish it.
+    // Foundation starts a cancelled operation only to finish it.
     if !member.isFinished, !member.isCancelled { trace?.operationBegins() }
     if let hold {
       trace?.executionReturned()
       hold.queue.nudge()
-      // On Linux Foundation may need to look twice at one that has an `isReady` of its own.
+      // On Linux, Foundation may need to check an operation that overrides `isReady` twice.
       hold.queue.nudge()
       return
     }
@@ -157,7 +158,7 @@ extension GroupEngine {
     FinishRelay { self.plainMemberDidFinish(member, trace) }.wait(for: [member])
   }
 
-  /// A member is not ready when its turn comes: it has gained a dependency, or says so itself.
+  /// Waits again for a member that is not ready when it has a slot, because of a new dependency or its own `isReady`.
   private func wait(again member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
     if dependencies.isEmpty {
@@ -189,7 +190,9 @@ extension GroupEngine {
     state.withLock { $0.plainMembers[ObjectIdentifier(member)]?.error = error }
   }
 
-  /// - Parameter trace: The one that has seen it begin. Another may have come since.
+  /// Reports a plain member that has finished.
+  ///
+  /// - Parameter trace: The trace that recorded the member's start. Another trace may have been attached since.
   private func plainMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
     (trace ?? self.trace(of: member))?.operationEnds(member)
     guard let end = state.withLock({ $0.plainMembers.removeValue(forKey: ObjectIdentifier(member)) }) else { return }
@@ -200,22 +203,22 @@ extension GroupEngine {
     self.finished(finished, failed: end.error != nil, takenNext: hasSlot && GroupRunner.isAboutToTake(from: self))
   }
 
-  /// Of a plain Foundation operation, which cannot keep them itself.
+  /// Returns the trace of a plain Foundation operation, which cannot store it itself.
   private func trace(of member: Operation) -> OperationTrace? {
     state.withLock { $0.group }?.trace?.trace(of: member)
   }
 }
 
-/// A dependency by which a group keeps a plain member from starting before it has a slot for it.
+/// A dependency with which a group keeps a plain member from starting before it has a slot.
 ///
-/// The member is in a queue of its own meanwhile, so that Foundation notices when it is cancelled.
+/// Meanwhile the member is in a queue of its own, so that Foundation detects when it is cancelled.
 final class PlainMemberGate: Operation, @unchecked Sendable {
   override init() {
     super.init()
     name = "slot"
   }
 
-  /// Whether a group has put the operation into a queue.
+  /// Whether a group has placed the operation in a queue.
   static func holds(_ operation: Operation) -> Bool { operation.dependencies.contains { $0 is PlainMemberGate } }
 
   /// Whether a group keeps the operation from starting.
@@ -225,7 +228,7 @@ final class PlainMemberGate: Operation, @unchecked Sendable {
 }
 
 extension Operation {
-  /// What the operation still depends on, without what a group has added.
+  /// The unfinished dependencies of the operation, without those that a group has added.
   fileprivate var pendingDependencies: [Operation] {
     dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) }
   }

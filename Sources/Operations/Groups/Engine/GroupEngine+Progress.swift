@@ -1,6 +1,6 @@
 import Foundation
 
-/// How the members' ends, and what they report, become Foundation's Progress.
+/// Updating Foundation's `Progress` when members finish or report.
 extension GroupEngine {
   func sharedProgress(of group: GroupOperation) -> OperationProgress {
     ProgressLock.exclusively {
@@ -11,17 +11,17 @@ extension GroupEngine {
     }
   }
 
-  /// The group's progress, made if there is none: it is told of the past later.
+  /// Returns the group's progress, which is created if there is none. Past changes are applied later.
   private func follow(_ group: GroupOperation) -> OperationProgress {
     let new = OperationProgress(of: group)
     return state.withLock { $0.progress.follow(with: new) }
   }
 
-  /// Carries out what has been collected by now: all of it, also what another thread is about to carry out. So whoever
-  /// ends the group sees its progress complete.
+  /// Applies all changes that have been collected, including changes that another thread is about to apply. The
+  /// thread that ends the group therefore sees its progress complete.
   ///
-  /// Groups inside have their progress made, and are brought up to date, one after another: they may be nested to any
-  /// depth. Only within ``ProgressLock/exclusively(_:)``.
+  /// The progress of nested groups is created and updated one after another, because groups can be nested to any
+  /// depth. Must be called within ``ProgressLock/exclusively(_:)``.
   private func tellProgress() {
     var pending = [self]
     var inside: [OperationProgress] = []
@@ -40,7 +40,7 @@ extension GroupEngine {
         progress.addChild(child.makeCopy(), withPendingUnitCount: Int64(weight))
       }
     }
-    // Those further in first: each changes the one around it.
+    // Inner groups come first, because each of them changes its enclosing group.
     for progress in inside.reversed() { progress.updateCopies() }
   }
 
@@ -64,7 +64,7 @@ extension GroupEngine {
         let listener = self?.state.withLock { $0.progress.removeListener(number) }
         withExtendedLifetime(listener) {}
       }
-      // Once for all of them: most groups have none, and one that runs for long may have had many.
+      // Registers once for all listeners. Most groups have none, and a long-running group may have had many.
       if number == 1 { group.whenSettled { [weak self] in self?.endUpdates() } }
     } else {
       listener.yield(1)
@@ -80,9 +80,9 @@ extension GroupEngine {
     }
   }
 
-  // MARK: The end
+  // MARK: Ending
 
-  /// The group finishes, perhaps before its members have: then theirs is over, too.
+  /// Ends the progress of the group and of its members, because the group may finish before they do.
   func endProgress() {
     var engines = [self]
     var next = 0
@@ -92,7 +92,7 @@ extension GroupEngine {
       }
       next += 1
     }
-    // Those further in first: what is over does not change any more.
+    // Inner groups come first, because a progress that has ended does not change any more.
     for engine in engines.reversed() { engine.updateProgress() }
   }
 }

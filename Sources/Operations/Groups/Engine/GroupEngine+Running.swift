@@ -1,18 +1,19 @@
 import Foundation
 
-/// How members are run: by whom, on which thread, and what a slot is given to.
+/// Running members: runners, threads and slots.
 extension GroupEngine {
-  /// How many members a runner starts before it lets other work have the thread.
+  /// The number of members that a runner starts before it yields its thread to other work.
   private static let quantum = 256
-  /// How long a runner that is about to take the next member is trusted to do it.
+  /// How long the engine relies on a runner that is about to take the next member.
   private static let patience = DispatchTimeInterval.milliseconds(20)
 
-  /// Begins to run the members, once; all of them are finished in the end, also if none is to be executed.
+  /// Starts to run the members, once. All of them finish in the end, even if none executes.
   func begin(_ group: GroupOperation, windingDown: Bool) {
     let queue = GroupQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
-    // Its own, or what the group around it gave to who started it: not looked for all the way out.
+    // The group's own clock, or the clock that its starter has from the enclosing group, without a search through all
+    // enclosing groups.
     let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
     let isFirst = state.withLock { state in
       if state.schedule.phase != .gathering { return false }
@@ -25,12 +26,12 @@ extension GroupEngine {
       return true
     }
     if !isFirst { return }
-    // Whoever has cancelled the group may not have come to its members yet.
+    // The thread that cancelled the group may not have cancelled its members yet.
     if windingDown { cancelMembers() }
     searchForSuspectedCycle(evenIfMoving: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
-    // If there is nobody to be started the time begins all the same.
+    // If no member can be started, the time begins all the same.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     admitted()
   }
@@ -50,8 +51,8 @@ extension GroupEngine {
     case .none: return
     case .addRunner: addRunner()
     case .watch:
-      // The member may have finished in the middle of its `execute()`, and go on for long, or wait for one that this
-      // runner was to take.
+      // The member may have finished in the middle of its `execute()` and continue for long, or wait for a member
+      // that this runner was about to take.
       DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
         guard let self else { return }
         if state.withLock({ $0.schedule.endWatch() }) { addRunner() }
@@ -87,7 +88,8 @@ extension GroupEngine {
 
   private func makeRunner() -> GroupRunner { GroupRunner(for: self, clock: state.withLock { $0.clock }) }
 
-  /// A member with a quality of service of its own gets a work item of its own, so that the system sees it.
+  /// Starts a member that has its own quality of service in a separate work item, so that the system applies that
+  /// quality.
   private func start(_ member: Operation, at quality: QualityOfService) {
     let block = BlockOperation { [self] in start(member, by: makeRunner()) }
     block.qualityOfService = quality
@@ -110,7 +112,7 @@ extension GroupEngine {
     }
   }
 
-  /// A member gives its slot back without having finished just now.
+  /// Releases a slot although its member has not just finished.
   func slotIsFree() {
     let (help, step) = state.withLock { state -> (GroupSchedule.Help, Step) in
       if state.isDisbanded { return (.none, Step()) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the engine keeps under its lock.
+/// The state that the engine keeps under its lock.
 extension GroupEngine {
   struct State {
     var schedule = GroupSchedule()
@@ -8,29 +8,29 @@ extension GroupEngine {
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
-    /// Plain Foundation members, which cannot note their index themselves.
+    /// Plain Foundation members, which cannot store their index themselves.
     var plainMembers: [ObjectIdentifier: PlainMember] = [:]
-    /// A group has been a member, so that this one may be around others.
+    /// Whether a group has been a member, so that this group may enclose others.
     var hasHadGroups = false
-    /// The members have been cancelled, or are just being.
+    /// Whether the members have been cancelled, or are being cancelled.
     var hasCancelledMembers = false
-    /// A search for cycles will begin in a moment.
+    /// Whether a delayed search for cycles is pending.
     var isSearchDue = false
-    /// From the beginning to the end: a running group stays alive.
+    /// The group, from its start to its end, because a running group stays alive.
     var group: GroupOperation?
     var queue: OperationQueue?
-    /// The group's when it began. Nil if that is the system's.
+    /// The group's clock at its start. Nil for the system's clock.
     var clock: (any Clock<Duration>)?
-    /// No member has been started yet, and the time of the group has not begun.
+    /// Whether no member has been started yet, so that the time of the group has not begun.
     var isDeadlineDue = false
-    /// The group has finished before its members have: it timed out.
+    /// Whether the group timed out and finished before its members.
     var isAbandoned = false
-    /// The group has been released.
+    /// Whether the group has been deallocated.
     var isDisbanded = false
 
-    /// Nothing is left to do for a member.
+    /// Removes a member for which nothing is left to do.
     mutating func settle(_ member: FinishedMember) -> Step {
-      // Not its last reference: the caller has one, and nothing is released under the lock.
+      // This is not the last reference: the caller has one, so nothing is released under the lock.
       _ = members.remove(at: member.index)
       schedule.accounted()
       var step = nextStep()
@@ -42,7 +42,7 @@ extension GroupEngine {
 
     func hasRoom(below count: Int) -> Bool { members.count < count || roomWaiters.isOver }
 
-    /// The group whose time is to begin now, if it has not yet.
+    /// Returns the group if its time begins now, the first time.
     mutating func takeDueDeadline() -> GroupOperation? {
       defer { isDeadlineDue = false }
       return isDeadlineDue ? group : nil
@@ -61,8 +61,8 @@ extension GroupEngine {
       )
     }
 
-    /// Once all that is left is members that execute, perhaps for ever, a group that has finished without them need not
-    /// stay for them.
+    /// Returns the group, to be released, if it has finished and only executing members remain, because these may
+    /// never finish.
     mutating func releaseIfAbandoned() -> GroupOperation? {
       guard isAbandoned, schedule.hasOnlyExecutingMembers else { return nil }
       defer { group = nil }
@@ -70,14 +70,14 @@ extension GroupEngine {
     }
   }
 
-  /// What is to be done about a member having ended.
+  /// The actions that follow the end of a member.
   struct Step {
     var updatesProgress = false
     var isDone = false
     var isStuck = false
-    /// The tasks that have waited for this room.
+    /// The tasks that waited for this room.
     var roomWaiters = RoomWaiters.Batch()
-    /// To be let go of.
+    /// The group, if the caller must release it.
     var released: GroupOperation?
   }
 }

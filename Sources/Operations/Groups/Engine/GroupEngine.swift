@@ -1,16 +1,17 @@
 import Foundation
 import Synchronization
 
-/// Runs the members of a group.
+/// The engine that runs the members of a group.
 ///
-/// Members are not enqueued one by one: Foundation walks all the waiting operations of a queue at every finish. The
-/// engine has a list of the ready ones, fed by their ledgers, and a few runners on a private queue that take from it.
-/// No thread waits for anything here, so groups may be nested to any depth.
+/// Members are not enqueued one by one, because Foundation walks all the waiting operations of a queue at every
+/// finish. Instead, the engine has a list of the ready members, which their ledgers report, and a few runners on a
+/// private queue that take members from the list. No thread waits here, so groups can be nested to any depth.
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   let state = Locked(State())
-  /// A runner is releasing finished members at this moment.
+  /// Whether a runner is releasing finished members.
   let isReleasing = Atomic(false)
-  /// A subclass of the group may want to see every result; the group as it is only wants to see errors.
+  /// Whether every result is passed to the group. A subclass may need all results; `GroupOperation` itself needs only
+  /// errors.
   let accountsForAll: Bool
   private let owner = Locked(WeakOwner())
 
@@ -20,7 +21,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   init(accountsForAll: Bool) { self.accountsForAll = accountsForAll }
 
-  /// The group that this is the engine of.
+  /// The group that the engine belongs to.
   override var supervisedGroup: AsyncOperation? { owner.withLock { $0.group } }
 
   func belong(to group: GroupOperation) { owner.withLock { $0.group = group } }
@@ -46,7 +47,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     set { change { $0.staysOpen = newValue } }
   }
 
-  /// Whether the group does not finish even if all of its members have.
+  /// Whether the group does not finish even if all of its members have finished.
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
 
   var isWindingDown: Bool { state.withLock { $0.schedule.isWindingDown } }
@@ -67,7 +68,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if isDone { end() }
   }
 
-  /// The group is released. If it has not been started, its members are free again; they are returned to be let go of.
+  /// Removes all members because the group is being deallocated. If the group has not been started, its members are
+  /// free again.
+  ///
+  /// - Returns: The members, which the caller releases.
   func disband() -> [AnyObject] {
     let (members, schedule, plainMembers, listeners) = state.withLock { state in
       defer {
@@ -80,7 +84,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
     for listener in listeners { listener.finish() }
     for case let hold? in plainMembers.lazy.map(\.hold) { hold.relay.stop(waitingFor: hold.dependencies) }
-    // It holds the ready ones, too: not to the last.
+    // The schedule also holds the ready members. It must not hold their last references.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
     return members
@@ -96,7 +100,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     updateProgress()
   }
 
-  /// One at a time, so that the newest is the last.
+  /// Publishes the progress, one call at a time, so that the newest value is the last.
   override func publishProgress() -> Bool {
     ProgressLock.exclusively {
       let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.audience) }
@@ -114,21 +118,21 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       if state.schedule.phase == .gathering { state.schedule.isCycleSuspected = true }
       return state.schedule.phase == .running && !state.schedule.isWindingDown
     }
-    // A new cycle goes through the new dependency. If nothing moves, this is the last chance to find it.
+    // A new cycle leads through the new dependency. If no member runs, this is the last chance to detect it.
     if isRunning { searchForCycle(from: member) }
   }
 
   // MARK: Cancelling
 
-  /// Cancels every member, and those that come later, and sees to it that they all finish.
+  /// Cancels every member, including members that are added later, and ensures that all of them finish.
   func cancelMembers() {
     for member in takeMembersToCancel() { member.cancel() }
     membersWereCancelled()
   }
 
-  /// Members that come later are cancelled as they come.
+  /// Takes the members to cancel. Members that are added later are cancelled when they are added.
   ///
-  /// - Returns: Those to be cancelled now, once. The caller then calls ``membersWereCancelled()``.
+  /// - Returns: The members to cancel, on the first call only. The caller then calls ``membersWereCancelled()``.
   func takeMembersToCancel() -> [Operation] {
     state.withLock { state in
       state.schedule.isWindingDown = true
@@ -137,10 +141,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
-  /// Sees to it that they all finish.
+  /// Ensures that all cancelled members finish.
   func membersWereCancelled() { change { _ in } }
 
-  /// Cancels the members that have not started, and those that come later. The others run to their end.
+  /// Cancels the members that have not started, and members that are added later. The others run to their end.
   func stopStarting() {
     let members = state.withLock { state -> [Operation]? in
       if state.schedule.isWindingDown { return nil }
@@ -158,7 +162,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
-  /// The group finishes, perhaps before its members have.
+  /// Records that the group is about to finish, possibly before its members have finished.
   func groupWillFinish() {
     let group = state.withLock { state in
       state.isAbandoned = state.schedule.phase == .running
@@ -167,6 +171,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     withExtendedLifetime(group) { endProgress() }
   }
 
-  /// The group has been told to finish, which it does when its members have.
+  /// Makes the group finish when its members have finished.
   func finishWithMembers() { change { $0.isFinishing = true } }
 }

@@ -3,15 +3,15 @@ import Synchronization
 
 /// Takes members from a group's engine and starts them, one at a time, while there are ready members.
 ///
-/// A runner belongs to one thread. That lets the engine detect that a member became ready because the member of this
-/// runner finished: the runner takes it next, and no other runner is needed.
+/// A runner belongs to one thread. The engine can therefore detect that a member became ready because the member of
+/// this runner finished. The runner takes that member next, and no other runner is needed.
 final class GroupRunner: OperationStarter, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
-  /// How many finished members are released at once.
+  /// The number of finished members that are released at once.
   private static let batch = 64
 
   let engine: GroupEngine
-  // Only accessed on the runner's thread.
+  // Accessed only on the runner's thread.
   private var member: Operation?
   private var hasFinished = false
   private var finished: [Operation] = []
@@ -27,7 +27,8 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     return GroupRunner.current.withValue(self, body)
   }
 
-  /// Whether the current thread has a runner of `engine` whose member has finished, so that it is about to take the next.
+  /// Whether the current thread has a runner of `engine` that is about to take the next member, because its own has
+  /// finished.
   static func isAboutToTake(from engine: GroupEngine) -> Bool {
     guard let runner = current.current, runner.engine === engine, let member = runner.member else { return false }
     return member.isFinished
@@ -41,10 +42,11 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     if hasFinished { release(member) }
   }
 
-  /// Releases finished members in batches, and not while another runner does.
+  /// Releases finished members in batches, and not while another runner releases members.
   ///
-  /// An operation is a dozen allocations, and most were made by one thread. On Linux they return to the arena of that
-  /// thread, under its lock. Two threads that release at once contend for this lock, and the group takes twice the time.
+  /// An operation consists of a dozen allocations, most of which were made by one thread. On Linux they return to the
+  /// arena of that thread, under the arena's lock. Two threads that release at once contend for this lock, and the
+  /// group takes twice the time.
   private func release(_ member: Operation) {
     finished.append(member)
     guard finished.count >= GroupRunner.batch else { return }

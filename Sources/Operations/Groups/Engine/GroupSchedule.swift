@@ -1,73 +1,79 @@
 import Foundation
 
-/// Which member of a group may run next, and when the group is at its end: a value, without effects.
+/// A value that decides which member of a group runs next, and when the group finishes. It has no effects.
 ///
-/// The engine asks it under its lock and acts on the answer afterwards. A *slot* is taken by every member that has been
-/// handed out and has not finished. A *runner* is a piece of work on the engine's queue that takes members one by one.
+/// The engine calls it under its lock and acts on the answer after releasing the lock. A *slot* is in use by every
+/// member that has been handed out and has neither finished nor released its slot. A *runner* is a piece of work on
+/// the engine's queue that takes members one by one.
 struct GroupSchedule {
   enum Phase {
-    /// The group has not begun: members are only collected.
+    /// The group has not started, and members are only collected.
     case gathering
     case running
-    /// Every member has finished, and the right to end the group has been given away.
+    /// Every member has finished, and one caller has been given the right to finish the group.
     case ended
   }
 
-  /// What members that can be started need.
+  /// What the ready members need to be started.
   enum Help {
     case none
     case addRunner
-    /// A runner is about to take them, as soon as `execute()` returns. Look after a while whether it has.
+    /// A runner will take them as soon as `execute()` returns. The caller must check after a while whether it has.
     case watch
   }
 
   enum Take {
-    /// - Parameter cancelled: The member is only to be finished; whoever cancels them all may not have come to it yet.
+    /// A member to start. If `cancelled` is true, the member only needs to finish, and the thread that cancels all
+    /// members may not have cancelled it yet.
     case run(Operation, addingRunner: Bool, cancelled: Bool)
     case stop
   }
 
   private(set) var phase = Phase.gathering
-  /// Members, and admissions under way, that have not been accounted for. The group's beginning counts as one, too.
+  /// The number of members, and of additions in progress, that are not accounted for. The group's start also counts
+  /// as one.
   private(set) var unfinished = 1
   private(set) var slotsTaken = 0
   private(set) var isRunnerWaiting = false
   private(set) var ready = ReadyList()
 
-  /// Finished members whose result the group has not looked at. One thread looks at them, one at a time.
+  /// The finished members whose results the group has not processed. One thread processes them, one at a time.
   private(set) var unaccounted: [FinishedMember] = []
   private(set) var isAccounting = false
 
-  /// Members that failed, and whose failure the group has to see before another member starts.
+  /// The number of failed members whose failure the group must process before another member starts.
   private(set) var unseenFailures = 0
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
-  /// The members have been cancelled: they are only started to be finished, which neither limit nor suspension delays.
+  /// Whether the members have been cancelled. They are only started to finish, which neither limit nor suspension
+  /// delays.
   var isWindingDown = false
-  /// The group stays open for more members after its last one, until it is closed.
+  /// Whether the group stays open for more members after its last one, until it is closed.
   var staysOpen = false { didSet { if oldValue, !staysOpen { isWaitingForMembers = false } } }
-  /// The group has begun suspended and without members: it stays open until the first one, or until it is resumed.
+  /// Whether the group started suspended and without members. It stays open until its first member, or until it is
+  /// resumed.
   private(set) var isWaitingForMembers = false
-  /// The group has been told to finish: it waits for no members but those it has.
+  /// Whether the group has been requested to finish, so that it waits only for the members that it has.
   var isFinishing = false
-  /// A circle may have come about that has not been looked for.
+  /// Whether there may be a cycle that has not been searched for.
   var isCycleSuspected = false
   private(set) var isWatched = false
-  /// Some members need permits, which they request in the order in which they are handed out.
+  /// Whether some members need permits, which are requested in the order in which members are handed out.
   var handsOutInOrder = false
-  /// A runner has taken such a member, and has not requested its permit: the next one is not handed out before.
+  /// Whether a runner has taken such a member and not requested its permit. The next member is handed out after that.
   private(set) var isHandingOut = false
 
-  /// Nothing runs, nothing can run, and yet members are left: they wait for something outside, or for each other.
+  /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
   var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
-  /// Whoever is left has been started, and nobody else is to come.
+  /// Whether all remaining members have been started, and no others are being added.
   var hasOnlyExecutingMembers: Bool {
     phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
   }
 
-  /// Whether the group does not finish even if all of its members have. Winding down and being told to finish close it.
+  /// Whether the group does not finish even if all of its members have. Cancelling and requesting to finish close the
+  /// group.
   var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isWindingDown && !isFinishing }
 
   var mayHandOut: Bool {
@@ -75,35 +81,38 @@ struct GroupSchedule {
     return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
-  // MARK: Members come
+  // MARK: Adding members
 
-  /// Members come. The group cannot end before ``admitted()``, which says that all of them are enrolled.
+  /// Begins to add members. The group cannot finish before ``admitted(except:)``, which records that all of them are
+  /// enrolled.
   mutating func admit(_ count: Int) {
     unfinished += count + 1
     isWaitingForMembers = false
   }
 
-  /// The members that were coming have been enrolled, with these exceptions.
+  /// Records that the members have been enrolled, except for `skipped` of them.
   ///
-  /// - Returns: Whether a runner is to be added, and whether the group is at its end.
+  /// - Returns: Whether the caller must add a runner, and whether it must finish the group.
   mutating func admitted(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
     unfinished -= skipped + 1
     return (addRunnerIfUseful(), endIfDone())
   }
 
-  /// The group begins.
+  /// Starts the group.
   mutating func begin() {
     phase = .running
     isWaitingForMembers = isSuspended && unfinished == 1
   }
 
-  /// - Parameter takenNext: The runner whose member made this one ready is about to take the next.
+  /// Adds a member that has become ready.
+  ///
+  /// - Parameter takenNext: Whether the runner whose member made this one ready is about to take the next.
   mutating func becameReady(_ member: ReadyMember, takenNext: Bool) -> Help {
     ready.append(member.operation, member.priority)
     return help(takenNext: takenNext)
   }
 
-  /// Members that are ready already when they come.
+  /// Adds members that were ready when they were added to the group.
   mutating func append(_ members: [ReadyMember]) {
     for member in members { ready.append(member.operation, member.priority) }
   }
@@ -115,7 +124,8 @@ struct GroupSchedule {
     return .watch
   }
 
-  /// The time is up: whoever was about to take the next member may have had something else to do.
+  /// Ends the watch after its time. The runner that was about to take the next member may be occupied with other
+  /// work.
   mutating func endWatch() -> Bool {
     isWatched = false
     return addRunnerIfUseful()
@@ -127,7 +137,7 @@ struct GroupSchedule {
     return true
   }
 
-  // MARK: Runners take
+  // MARK: Taking members
 
   mutating func runnerBegan() { isRunnerWaiting = false }
 
@@ -138,24 +148,26 @@ struct GroupSchedule {
     return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isWindingDown)
   }
 
-  /// The permit of the member that was taken has been requested.
+  /// Records that the permit of the member that was taken has been requested.
   mutating func handedOut() -> Bool {
     isHandingOut = false
     return addRunnerIfUseful()
   }
 
-  // MARK: Members end
+  // MARK: Finishing members
 
-  /// A member failed: no other starts until the group has seen it.
+  /// Records that a member failed. No other member starts until the group has processed the failure.
   mutating func postponeStarts() { unseenFailures += 1 }
 
-  /// - Returns: Whether to add a runner.
+  /// Records that the group has processed the failure of a member.
+  ///
+  /// - Returns: Whether the caller must add a runner.
   mutating func resumeStarts() -> Bool {
     unseenFailures -= 1
     return addRunnerIfUseful()
   }
 
-  /// Gives the slot of a finished member back.
+  /// Releases the slot of a member.
   ///
   /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
   mutating func freeSlot(takenNext: Bool) -> Help {
@@ -163,9 +175,10 @@ struct GroupSchedule {
     return help(takenNext: takenNext)
   }
 
-  /// The group wants to look at the result of a member that has finished.
+  /// Begins to process the result of a member that has finished.
   ///
-  /// - Returns: Whether the caller is to do it. Otherwise somebody is at it, who will see to this one, too.
+  /// - Returns: Whether the caller must process it. Otherwise another thread is processing results, and processes
+  ///   this one too.
   mutating func beginAccounting(for member: FinishedMember) -> Bool {
     if isAccounting {
       unaccounted.append(member)
@@ -175,14 +188,16 @@ struct GroupSchedule {
     return true
   }
 
-  /// - Returns: The members whose results are to be looked at next. If there are none, the accounting is over.
+  /// Takes the results that have arrived since the last call.
+  ///
+  /// - Returns: The members whose results the caller must process next. If there are none, the processing has ended.
   mutating func nextToAccount() -> [FinishedMember] {
     defer { unaccounted = [] }
     isAccounting = !unaccounted.isEmpty
     return unaccounted
   }
 
-  /// Nothing is left to do for one member.
+  /// Records that nothing is left to do for one member.
   mutating func accounted() { unfinished -= 1 }
 
   mutating func endIfDone() -> Bool {

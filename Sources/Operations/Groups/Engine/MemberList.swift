@@ -2,22 +2,22 @@ import Foundation
 
 /// The unfinished members of a group, in the order they were added.
 ///
-/// Each has an index that never changes, so that removing one costs the same however many there are. The list takes up
-/// room for at most four times as many members as it has.
+/// Each member has an index that never changes, so a removal costs at most a binary search. A list of more than 64
+/// places has at most four times as many places as members.
 struct MemberList {
-  /// The members before ``firstIndex`` that were left when the list was last compacted, in the order of their indexes.
+  /// The members before ``firstIndex`` that remained when the list was last compacted, in the order of their indexes.
   private var early: [(index: Int, operation: Operation?)] = []
   private var slots: [Operation?] = []
   /// The index of the first slot.
   private var firstIndex = 0
   private(set) var count = 0
 
-  /// How many members the list takes up the room of.
+  /// The number of places that the list occupies, including vacant ones.
   var room: Int { early.count + slots.count }
 
   var operations: [Operation] { early.compactMap(\.operation) + slots.compactMap(\.self) }
 
-  /// Whether the member of this index has not been removed.
+  /// Whether the member with this index has not been removed.
   func contains(_ index: Int) -> Bool { self[index] != nil }
 
   subscript(index: Int) -> Operation? {
@@ -25,7 +25,9 @@ struct MemberList {
     return slots.indices.contains(index - firstIndex) ? slots[index - firstIndex] : nil
   }
 
-  /// - Returns: The index of the first; the others follow.
+  /// Adds members.
+  ///
+  /// - Returns: The index of the first member. The others follow.
   mutating func append(_ operations: ArraySlice<Operation>) -> Int {
     let index = firstIndex + slots.count
     for operation in operations { slots.append(operation) }
@@ -33,7 +35,9 @@ struct MemberList {
     return index
   }
 
-  /// - Returns: The member, which the caller releases.
+  /// Removes a member.
+  ///
+  /// - Returns: The member, which the caller releases. Nil if the member has been removed before.
   mutating func remove(at index: Int) -> Operation? {
     var operation: Operation?
     if index >= firstIndex {
@@ -47,7 +51,7 @@ struct MemberList {
     return operation
   }
 
-  /// Moves a quarter of the list at most, so that each removal pays for a fraction of a move.
+  /// Moves at most a quarter of the list, so each removal costs a fraction of a move.
   private mutating func compact() {
     early.removeAll { $0.operation == nil }
     for (position, operation) in slots.enumerated() where operation != nil {
@@ -57,7 +61,7 @@ struct MemberList {
     slots = []
   }
 
-  /// A binary search.
+  /// Finds the position of an index in the early members with a binary search.
   private func earlyPosition(of index: Int) -> Int? {
     var (low, high) = (0, early.count)
     while low < high {

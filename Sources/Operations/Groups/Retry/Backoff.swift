@@ -1,30 +1,35 @@
 import Foundation
 
-/// How long to wait before trying again.
+/// The delays between attempts.
 public struct Backoff: Sendable {
   private let delay: @Sendable (Int) -> Duration
 
-  /// - Parameter delay: The pause after an attempt has failed; the first is attempt 1. None if it is not positive.
+  /// Creates a backoff from a closure.
+  ///
+  /// - Parameter delay: Returns the delay after a failed attempt. The first attempt is 1. If the delay is not
+  ///   positive, there is none.
   public init(_ delay: @escaping @Sendable (_ attempt: Int) -> Duration) { self.delay = delay }
 
-  /// Tries again at once.
+  /// A backoff without delays.
   public static var immediate: Self { Self { _ in .zero } }
 
-  /// Waits equally long each time.
+  /// Returns a backoff whose delays are all equal.
   public static func constant(_ delay: Duration) -> Self {
     if delay < .zero { misuse("A backoff cannot wait \(delay): give it a duration from zero up.") }
     return Self { _ in delay }
   }
 
-  /// Waits longer each time: `initial` after the first attempt, then `multiplier` times what it was before, but never
-  /// longer than `cap`.
+  /// Returns a backoff whose delays grow exponentially.
+  ///
+  /// The delay after the first attempt is `initial`. Each further delay is `multiplier` times the one before, but
+  /// never longer than `cap`.
   ///
   /// - Parameters:
-  ///   - initial: The first pause.
-  ///   - multiplier: How much longer each pause is than the one before.
-  ///   - cap: The longest pause.
-  ///   - jitter: How much of each pause is left to chance, from 0 to 1, so that many who failed together do not come
-  ///     back together. With 0.5 a pause of 8 s takes from 4 s to 8 s, with 1 from none at all.
+  ///   - initial: The first delay.
+  ///   - multiplier: The ratio of each delay to the one before.
+  ///   - cap: The longest delay.
+  ///   - jitter: The random part of each delay, from 0 to 1, so that operations that fail together do not retry
+  ///     together. With 0.5, a delay of 8 s takes from 4 s to 8 s; with 1, from zero to 8 s.
   public static func exponential(
     initial: Duration,
     multiplier: Double = 2,
@@ -41,15 +46,15 @@ public struct Backoff: Sendable {
     return Self { attempt in
       if initial == .zero { return .zero }
       let growth = pow(multiplier, Double(attempt - 1))
-      // Compared as numbers: what is beyond the cap may be more than a Duration holds.
+      // Compares numbers, because a delay beyond the cap may be longer than the longest `Duration`.
       let pause = initial / .seconds(1) * growth < cap / .seconds(1) ? initial * growth : cap
       return jitter == 0 ? pause : pause * (1 - jitter * Double.random(in: 0...1))
     }
   }
 
-  /// The pause after an attempt has failed.
+  /// Returns the delay after a failed attempt.
   ///
-  /// - Precondition: `attempt` is 1, for the first, or more.
+  /// - Precondition: `attempt` is at least 1, which is the first attempt.
   public func delay(after attempt: Int) -> Duration {
     if attempt < 1 { misuse("A backoff has no pause after attempt \(attempt): the first attempt is 1.") }
     return delay(attempt)

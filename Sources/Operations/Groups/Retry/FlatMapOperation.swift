@@ -1,13 +1,13 @@
-/// Ends as the operation does that its input leads to.
+/// An operation that finishes with the result of the operation made from its input.
 final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOperation<Next.Output>, InputOperation,
   @unchecked Sendable
 {
-  /// Written before execution, on the thread that executes.
+  /// The input, written before execution on the thread that executes.
   var input: Input?
-  /// Taken by execution or, if that never comes, by the end.
+  /// The closure that makes the next operation. Released by execution or, without execution, at the end.
   private var next: (@Sendable (Input) throws -> Next)?
 
-  /// The operation of somebody else that it follows.
+  /// The operation that this one follows without running it.
   private let followed = Locked(Followed())
 
   private struct Followed {
@@ -33,28 +33,29 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     } catch { finish(with: error) }
   }
 
-  /// It is somebody else's: in a queue or group, or finished.
+  /// Follows an operation that is in a queue or group, or has finished.
   private func follow(_ work: AnyOutputOperation<Output>) {
     followed.withLock { $0 = Followed(isSome: true, operation: work.operation) }
     if isCancelled { return finish() }
     let output = work.output
     work.operation.whenSettled(for: self) { [unowned operation = work.operation] in
       let outcome = InnerOutcome(of: AnyOutputOperation(operation, output))
-      // Another flatMap may follow this one, and so on.
+      // Avoids recursion, because another `flatMap` may follow this one, and so on.
       Trampoline.run { self.end(with: outcome) }
     }
-    // If it has been ended meanwhile, that may have been too early to forget it.
+    // If this operation has finished meanwhile, `willFinish` may have run before there was a follower to remove.
     if !isExecuting { work.operation.forget(follower: self) }
   }
 
   override func willFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
 
-  /// A cancellation is no failure: around it a group would count it as one.
+  /// Finishes with an outcome. A cancellation adds no error, because an enclosing group would count the error as a
+  /// failure.
   private func end(with outcome: InnerOutcome<Output>) {
     switch outcome.result {
     case .success(let output): finish(returning: output)
     case .failure(is CancellationError):
-      // It may have been ended meanwhile.
+      // The operation may have finished meanwhile.
       if isExecuting { cancel() }
       finish()
     case .failure: carryOut(core.withLock { $0.finish(outcome.failures) })
@@ -69,16 +70,19 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
 }
 
 extension OutputOperation {
-  /// An operation that ends as the one does that this one's value leads to.
+  /// Returns an operation that finishes with the result of the operation made from this one's value.
   ///
   /// ```swift
   /// let firstPage = try await queue.run(graphEndingIn: index.flatMap { Download($0.pages[0]) })
   /// ```
   ///
-  /// What `next` returns runs inside it, together with what that waits for, as far as it is in no queue or group yet,
-  /// and is cancelled with it. One that is in a queue or a group, or has finished, is somebody else's: it is only
-  /// waited for. Returning the operation that `flatMap` has made is a mistake that ends the program; one that waits for
-  /// that operation, and runs inside it, ends it with ``OperationError/Code/dependencyCycle``.
+  /// The operation that `next` returns runs inside the new operation, together with its dependencies that are in no
+  /// queue or group, and is cancelled with it. If the returned operation is in a queue or group, or has finished, the
+  /// new operation only waits for it.
+  ///
+  /// Returning the operation that `flatMap` created is a programmer's error and traps. If the returned operation runs
+  /// inside the new operation and also waits for it, the new operation fails with
+  /// ``OperationError/Code/dependencyCycle``.
   public func flatMap<Next: OutputOperation>(
     _ next: @escaping @Sendable (Output) throws -> Next
   ) -> ResultOperation<Next.Output> {

@@ -1,16 +1,18 @@
 import Foundation
 
-/// An operation, with what it waits for, that runs inside another one, which is no group.
+/// One run of an operation, with its dependencies, inside another operation that is not a group.
 ///
-/// It runs as the only member of a group of its own, whose outer operation is the one it works for, so that what is
-/// asked of the operations around it finds the way.
+/// The operation runs in a private group. The enclosing operation of that group is the operation it runs for, so that
+/// lookups through the enclosing operations continue there.
 final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   private let work: AnyOutputOperation<Output>
   private let group: GroupOperation
   private let supervisor: InnerSupervisor
   private let whenFinished: @Sendable (InnerOutcome<Output>) -> Void
 
-  /// - Parameter group: One of its own, which has taken the operation.
+  /// Creates a run of `work` inside `outer`.
+  ///
+  /// - Parameter group: A private group that has added the operation.
   init(
     _ work: AnyOutputOperation<Output>,
     in group: GroupOperation,
@@ -20,17 +22,18 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     self.work = work
     self.whenFinished = whenFinished
     self.group = group
-    // The dependencies come second: they are taken only together with the operation.
+    // Adds the dependencies after the operation, because they are added only together with it.
     group.addGraph(endingIn: work.operation)
     group.qualityOfService = outer.qualityOfService
-    // Or everything that runs inside, which may be far in, would look for it all the way out.
+    // Otherwise everything that runs inside, possibly many levels deep, would search all enclosing operations for the
+    // clock.
     group.clock = outer.clock
     supervisor = InnerSupervisor(of: outer)
     super.init()
     _ = group.core.withLock { $0.claim(for: supervisor, index: 0) }
   }
 
-  /// Runs the operation, unless `outer` has been ended or cancelled.
+  /// Runs the operation, which is cancelled first if `outer` has finished or been cancelled.
   func start(for outer: AsyncOperation) {
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
       guard core.lifecycle.mayGoOn else { return (false, nil) }
@@ -46,13 +49,13 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     whenFinished(outcome)
   }
 
-  /// How the operation ended. If it had no input, the cause of that.
+  /// The outcome of the operation. If the operation had no input, this is the cause of that.
   private var outcome: InnerOutcome<Output> {
     let outcome = InnerOutcome(of: work)
     switch outcome.result {
     case .failure(OperationError.Code.inputUnavailable) where !group.failures.isEmpty:
       let primary = AggregateError(group.failures).primary
-      // The first name is the group's, which is that of the operation around it.
+      // The first name is the group's, which is the name of the enclosing operation.
       let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
       return InnerOutcome(.failure(primary.error), failures: FailureReport(failures: [failure]))
     case .success, .failure: return outcome
@@ -61,8 +64,9 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// Runs an operation, with its dependencies that are in no queue or group, inside this one. It is cancelled with this
-  /// one, and `body` is then still called.
+  /// Runs an operation, with its dependencies that are in no queue or group, inside this one.
+  ///
+  /// The operation is cancelled with this one, and `body` is called even then.
   func runInside<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
@@ -76,7 +80,7 @@ extension AsyncOperation {
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) -> Bool {
-    // Usually that is known before a group is created for it.
+    // In most cases this is known before a group is created.
     guard work.operation.isFree else { return false }
     let group = GroupOperation().named(displayName)
     guard group.addIfFree(work.operation) else { return false }
@@ -85,11 +89,11 @@ extension AsyncOperation {
   }
 }
 
-/// How an operation that another one ran, or followed, ended.
+/// The outcome of an operation that another operation ran or followed.
 struct InnerOutcome<Output: Sendable>: Sendable {
-  /// What awaiting the operation returns or throws.
+  /// The value that awaiting the operation returns, or the error that it throws.
   let result: Result<Output, any Error>
-  /// Its failures, with paths that begin with its name.
+  /// The operation's failures, with paths that begin with its name.
   let failures: FailureReport
 
   init(_ result: Result<Output, any Error>, failures: FailureReport) {
@@ -104,7 +108,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
 }
 
 extension AsyncOperation {
-  /// The failures of an operation that ended with `result`.
+  /// Returns the failures of an operation that finished with `result`.
   fileprivate func failureReport<Output>(for result: Result<Output, any Error>) -> FailureReport {
     let failures = ownFailures
     guard failures.isEmpty, case .failure(let error) = result else {
@@ -117,7 +121,7 @@ extension AsyncOperation {
   }
 }
 
-/// Says what an inner run runs inside of.
+/// The supervisor that connects an inner run to its enclosing operation.
 final class InnerSupervisor: OperationSupervisor, @unchecked Sendable {
   private struct Outer {
     weak var operation: AsyncOperation?

@@ -1,4 +1,5 @@
-/// Runs one operation after another until there is no next one, such as the requests that poll a server.
+/// An operation that runs one operation after another until there is no next one, such as requests that poll a
+/// server.
 ///
 /// ```swift
 /// let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
@@ -6,24 +7,34 @@
 /// }
 /// ```
 ///
-/// Each operation runs inside this one, together with the operations it waits for that are in no queue or group yet.
-/// The operation finishes when there is no next one, or with the first error of one.
+/// Each operation runs inside this one, together with its dependencies that are in no queue or group. This operation
+/// finishes when there is no next operation, or with the first error.
 ///
-/// - **Pauses** follow the operation's ``AsyncOperation/clock``, as those of a ``RetryOperation`` do: a pause holds no
-///   thread, and gives back the slot that the operation has in a group, unless the operation has keys. A slot of an
-///   `OperationQueue` cannot be given back.
-/// - **Cancelling** ends the pause, or cancels the operation that runs, and no further one is made. An operation that is
-///   cancelled by itself, without an error, cancels this operation.
-/// - **Its own timeout** counts over all operations and pauses.
+/// ## Backing off
+///
+/// The delays follow the operation's ``AsyncOperation/clock``, as those of a ``RetryOperation`` do. While the
+/// operation backs off, it holds no thread and releases its slot in a group, unless the operation has keys. A slot of
+/// an `OperationQueue` cannot be released.
+///
+/// ## Cancellation
+///
+/// Cancelling this operation ends the delay or cancels the running operation, and no further operation is made. If
+/// the running operation is cancelled by itself, without an error, this operation is cancelled as well.
+///
+/// ## Timeout
+///
+/// The operation's own timeout covers all operations and delays.
 public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let backoff: Backoff
-  /// Taken when the operation ends.
+  /// The closure that makes operations. Released when the operation finishes.
   private let make: Locked<(@Sendable (_ iteration: Int) -> AsyncOperation?)?>
 
+  /// Creates an operation that runs operations one after another.
+  ///
   /// - Parameters:
-  ///   - backoff: How long to wait after each operation.
-  ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The first
-  ///     is iteration 1. Called where the operation executes: in the queue of a scheduler, on the scheduler.
+  ///   - backoff: The delay after each operation.
+  ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The
+  ///     first iteration is 1. Called where the operation executes: in the queue of a scheduler, on the scheduler.
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
@@ -38,7 +49,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     run(iteration: 1)
   }
 
-  /// Finishes if the operation pauses. Otherwise the operation that runs is cancelled, and its end finishes this one.
+  /// Finishes if the operation backs off. Otherwise the running operation is cancelled, and this operation finishes
+  /// after it.
   public override func didCancel() {
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
@@ -55,7 +67,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func ended(iteration: Int, with outcome: InnerOutcome<Void>) {
-    // The operation may have been ended meanwhile, and its iteration because of that.
+    // The operation may have finished meanwhile, and its iteration because of that.
     guard isExecuting else { return }
     switch outcome.result {
     case .success: break

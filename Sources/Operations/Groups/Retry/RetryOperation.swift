@@ -1,4 +1,4 @@
-/// Tries until one attempt succeeds.
+/// An operation that makes attempts until one succeeds.
 ///
 /// ```swift
 /// let page = RetryOperation(attempts: 5, backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10))) { _ in
@@ -6,21 +6,29 @@
 /// }
 /// ```
 ///
-/// Each attempt is an operation of its own, which runs inside this one together with what it waits for, as far as that
-/// is in no queue or group yet. The value of the first that succeeds is the value; the error of the last one is the
-/// error, and ``attemptErrors`` are all of them.
+/// Each attempt is a separate operation, which runs inside this one together with its dependencies that are in no
+/// queue or group. The value of the first successful attempt is the operation's value. If no attempt succeeds, the
+/// error of the last one is the operation's error, and ``attemptErrors`` contains all errors.
 ///
-/// - **Pauses** follow the operation's ``AsyncOperation/clock``. They hold no thread, and give the slot back that the
-///   operation has in a group, so that other members run meanwhile. (A slot of an OperationQueue cannot be given back.
-///   One that has keys keeps its slot: who takes that might wait for them.)
-/// - **Cancelling** ends the pause, or cancels the attempt that runs, and there is no further one. An attempt that is
-///   cancelled by itself, without an error, cancels this operation: somebody does not want it done. One that timed out
-///   is tried again.
-/// - **Its own timeout** counts over all attempts and pauses.
+/// ## Backing off
+///
+/// The delays follow the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no thread and
+/// releases its slot in a group, so that other members can run. A slot of an `OperationQueue` cannot be released. An
+/// operation that has keys keeps its slot, because an operation that takes the slot might wait for the keys.
+///
+/// ## Cancellation
+///
+/// Cancelling this operation ends the delay or cancels the running attempt, and there is no further attempt. If an
+/// attempt is cancelled by itself, without an error, this operation is cancelled as well. An attempt that timed out
+/// is retried.
+///
+/// ## Timeout
+///
+/// The operation's own timeout covers all attempts and delays.
 public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let attempts: Int
   private let backoff: Backoff
-  /// Taken when the operation ends.
+  /// The closures. Released when the operation finishes.
   private let plan: Locked<Plan?>
   private let failed = Locked<[any Error]>([])
 
@@ -29,13 +37,15 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let make: @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
   }
 
+  /// Creates an operation that makes up to `attempts` attempts.
+  ///
   /// - Parameters:
-  ///   - attempts: How often to try in all, the first time included. From 1 up.
-  ///   - backoff: How long to wait between two attempts.
-  ///   - retryIf: Whether to try again after this error of this attempt; the first is attempt 1. Not asked after the
-  ///     last.
-  ///   - make: Makes the operation of an attempt, a new one each time; what it throws is the attempt's error.
-  ///     Called where the operation executes: in the queue of a scheduler, on the scheduler.
+  ///   - attempts: The maximum number of attempts, including the first. At least 1.
+  ///   - backoff: The delays between attempts.
+  ///   - retryIf: Returns whether to retry after this error of this attempt. The first attempt is 1. Not called after
+  ///     the last attempt.
+  ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. Called where
+  ///     the operation executes: in the queue of a scheduler, on the scheduler.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .immediate,
@@ -45,7 +55,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
   }
 
-  /// The same, where `retryIf` may also say how long to wait, as a server does with `Retry-After`.
+  /// Creates an operation whose `retryIf` can also set the delay, for example from a server's `Retry-After` header.
   ///
   /// ```swift
   /// let page = RetryOperation(
@@ -69,7 +79,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     super.init()
   }
 
-  /// Retries an operation of any kind, a group included.
+  /// Creates an operation that retries an operation of any kind, including a group.
   ///
   /// ```swift
   /// let sync = RetryOperation(attempts: 3) { _ in
@@ -86,7 +96,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
   }
 
-  /// Retries an operation of any kind, where `retryIf` may also say how long to wait.
+  /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
   @_disfavoredOverload
   public init(
     attempts: Int,
@@ -101,7 +111,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     super.init()
   }
 
-  /// What went wrong so far, an error for each attempt that failed, in order.
+  /// The errors so far, one for each failed attempt, in order.
   public var attemptErrors: [any Error] { failed.withLock { $0 } }
 
   override var runsOthersInside: Bool { true }
@@ -111,7 +121,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     attempt(1)
   }
 
-  /// A pause ends at once; an attempt is cancelled, and the operation finishes when that has.
+  /// Finishes if the operation backs off. Otherwise the attempt is cancelled, and the operation finishes after it.
   public override func didCancel() {
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
@@ -132,7 +142,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   private func ended(attempt number: Int, with result: Result<Output, any Error>) {
-    // It may have been ended meanwhile, and the attempt because of that.
+    // The operation may have finished meanwhile, and the attempt because of that.
     guard isExecuting else { return }
     switch result {
     case .success: finish(with: result)
@@ -155,23 +165,24 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     } else if keepPlace().isParticular {
       keepPlace().run { self.attempt(number + 1) }
     } else {
-      // An attempt that could not even be made has failed on top of this one.
+      // Avoids recursion, because an attempt whose operation cannot be made fails inside this call.
       Trampoline.run { self.attempt(number + 1) }
     }
   }
 }
 
-/// Whether a ``RetryOperation`` is to try again, and when.
+/// The decision whether a ``RetryOperation`` retries, and after which delay.
 public struct RetryDecision: Sendable {
   let isRetry: Bool
   let delay: Duration?
 
-  /// The error is final.
+  /// The decision not to retry, because the error is final.
   public static var stop: Self { Self(isRetry: false, delay: nil) }
 
-  /// Try again, after the pause that the backoff says.
+  /// The decision to retry after the delay of the backoff.
   public static var retry: Self { Self(isRetry: true, delay: nil) }
 
-  /// Try again after this pause, whatever the backoff says. At once if it is not positive.
+  /// Returns the decision to retry after this delay, whatever the backoff is. If the delay is not positive, there is
+  /// none.
   public static func retry(after delay: Duration) -> Self { Self(isRetry: true, delay: delay) }
 }

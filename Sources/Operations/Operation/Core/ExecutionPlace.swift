@@ -9,7 +9,7 @@ enum ExecutionPlace: Sendable {
   case queue(any ContinuingQueue)
   /// The main queue, or the underlying queue of an OperationQueue.
   case underlying(DispatchQueue)
-  /// A thread of the system's. Not the queue itself: the operation may occupy its only slot.
+  /// A thread of the system. Not the queue itself, because the operation may occupy the queue's only slot.
   case anyThread(QualityOfService)
 
   /// The place of the running code.
@@ -41,7 +41,8 @@ protocol ContinuingQueue: OperationQueue {
 extension AsyncOperation {
   /// Returns the place where the operation executes. The first call must be on the thread that started the operation.
   ///
-  /// The place is kept until the operation ends, because `OperationQueue.current` may be nil when the operation continues.
+  /// The place is kept until the operation ends, because `OperationQueue.current` may be nil when the operation
+  /// continues.
   @discardableResult
   final func keepPlace() -> ExecutionPlace {
     if let place = core.withLock({ $0.extras?.place }) { return place }

@@ -1,51 +1,53 @@
 import Foundation
 
-/// Everything an ``AsyncOperation`` keeps under its one lock.
+/// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
-  /// Through whom the operation runs. A second enqueueing is caught here, with a sentence, instead of in Foundation.
+  /// The place where the operation runs. Adding it a second time is refused here, with a message, instead of in
+  /// Foundation.
   enum Place {
     case none
-    /// Not kept when the operation has ended. Until then the queue stays alive anyway, for Foundation keeps it so.
+    /// The operation is in a queue. The queue is released when the operation has ended. Until then Foundation keeps it
+    /// alive in any case.
     case queue(OperationQueue?)
     case group
   }
 
-  /// Who starts the operation.
+  /// The caller that starts the operation.
   enum Starter {
     case anyone
-    /// A queue; ready or not, as Foundation does it.
+    /// A queue, which may start an operation that is not ready, as Foundation does.
     case queue
     case member(of: OperationStarter?, hasPermit: Bool)
   }
 
   enum StartAction {
     case execute(Execution)
-    /// There are inputs and conditions.
+    /// The operation has inputs, conditions or a permit.
     case prepare
-    /// It has a slot again.
+    /// A paused operation has a slot again.
     case resume(OperationPause)
     case skip
     case ignore
     case refuse
-    /// Something is still waited for.
+    /// There are unfinished dependencies.
     case notReady
-    /// Nothing is waited for any more, but another thread may be just about to tell Foundation.
+    /// All dependencies have finished, but another thread may be about to notify Foundation.
     case awaitGate
-    /// A group starts its members; nobody else does.
+    /// The operation is a member of a group, and only the group may start it.
     case isMember
-    /// It has been ended while it waited for a slot, which it has no use for any more.
+    /// The operation was ended while it waited for a slot, and does not need the slot any more.
     case isGone
     case needsPermit(StartPermit)
   }
 
-  /// What is needed to execute.
+  /// The values that the execution needs.
   struct Execution {
     var observers: [OperationObserver]
     var hasTimeout: Bool
     var trace: OperationTrace?
   }
 
-  /// What is to be done about a finish, and who follows it.
+  /// The action of a finish, and the trace.
   struct Finish {
     var action: OperationLifecycle.FinishAction
     var trace: OperationTrace?
@@ -54,11 +56,11 @@ import Foundation
   enum ClaimAction {
     case claimed(isReady: Bool, hasExtras: Bool)
     case refused(because: String)
-    /// The operation is in this very group already.
+    /// The operation is already in this group.
     case repeated
   }
 
-  /// What is left to tell and to let go when the operation has ended.
+  /// What the caller must notify and release when the operation has ended.
   struct End {
     var remains: DependencyLedger.Remains
     var waiters: [@Sendable () -> Void]
@@ -74,30 +76,32 @@ import Foundation
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   var waiters: [@Sendable () -> Void] = []
-  /// Those who start the operation by hand while another thread opens its gate.
+  /// Called when the gate is open, for threads that start the operation by hand while another thread opens its gate.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
   private(set) var extras: OperationExtras?
-  /// What the supervisor remembers the operation by.
+  /// The index by which the supervisor identifies the operation.
   private(set) var memberIndex = 0
-  /// The engine of the group the operation is in. Not counted: a group that is never started would hold its members,
-  /// and they its engine. It is valid while it is here, for a group that goes away takes it out, under this lock,
-  /// before.
+  /// The engine of the group that contains the operation.
+  ///
+  /// The reference is not counted, because a group that is never started would keep its members alive, and they its
+  /// engine. It is valid while it is stored, because a group that is released first removes it under this lock.
   private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
   private(set) var starter: OperationStarter?
   private(set) var place = Place.none
-  /// When it was started, and when its execution began if something came in between.
+  /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
-  /// The supervisor has not been told yet that the operation is ready.
+  /// Whether the supervisor has yet to be notified that the operation is ready.
   private var owesReadiness = false
-  /// The observers, the dependents and the waiters have been told of the end.
+  /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
   private(set) var isSettled = false
-  /// There is one to be cleared at the end: on Linux it stays, and what it captures with it.
+  /// Whether a completion block must be cleared at the end. On Linux it is otherwise kept, with everything that it
+  /// captures.
   var hasCompletionBlock = false
 
   var supervisor: OperationSupervisor? { unsafe unmanagedSupervisor?.takeUnretainedValue() }
 
-  /// For what is changed.
+  /// Returns the extras, creating them on first use.
   mutating func makeExtras() -> OperationExtras {
     if let extras { return extras }
     let new = OperationExtras()
@@ -105,7 +109,7 @@ import Foundation
     return new
   }
 
-  /// The clock of the group that the operation was in, if it has none of its own.
+  /// Stores the clock of the operation's former group, if the operation has no clock of its own.
   mutating func keep(_ clock: any Clock<Duration>) {
     if extras?.clock == nil { makeExtras().clock = clock }
   }
@@ -114,11 +118,12 @@ import Foundation
 
   mutating func claim(for queue: OperationQueue?) -> ClaimAction { claim(.queue(queue), supervisor: nil) }
 
-  /// Takes the operation for a group, whose engine is told when it is ready, unless it is so already.
+  /// Claims the operation for a group. Its engine is notified when the operation becomes ready, unless it is ready
+  /// already.
   mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
     if case .group = place, self.supervisor === supervisor { return .repeated }
     let action = claim(.group, supervisor: supervisor)
-    // One that is in another group keeps its index there.
+    // An operation in another group keeps its index there.
     if case .claimed = action { memberIndex = index }
     return action
   }
@@ -137,13 +142,13 @@ import Foundation
     return .claimed(isReady: isReady, hasExtras: extras != nil)
   }
 
-  /// The group has gone away, or has ended before the operation came.
+  /// Removes the reference to the group, which is being released or has ended before the operation was added.
   mutating func leaveGroup() {
     unsafe unmanagedSupervisor = nil
     owesReadiness = false
   }
 
-  /// The one that the operation was added to by the toolkit's verbs.
+  /// The queue that the operation was added to by the toolkit's methods.
   var queue: OperationQueue? {
     if case .queue(let queue) = place { return queue }
     return nil
@@ -154,16 +159,16 @@ import Foundation
     place = .none
   }
 
-  /// The supervisor to tell that the operation has become ready, if that has not been said yet.
+  /// Returns the supervisor to notify that the operation is ready, unless it has been notified.
   mutating func takeReadiness() -> OperationSupervisor? {
     guard owesReadiness else { return nil }
     owesReadiness = false
     return supervisor
   }
 
-  /// The supervisor that has to hear that the operation became ready, if that is what `action` means.
+  /// Returns the supervisor to notify that the operation is ready, if that is what `action` means.
   ///
-  /// Foundation hears of it first, and a member is started only after its gate, if it has one, is open.
+  /// Foundation is notified first. A member starts only after its gate, if it has one, is open.
   mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
     switch action {
     case .keepWaiting, .ignore, .ask, .becomeReady(gate: _?): nil
@@ -171,7 +176,9 @@ import Foundation
     }
   }
 
-  /// What is left to do by the one who has opened a gate.
+  /// Records that a gate has been opened.
+  ///
+  /// - Returns: What the caller must do after releasing the lock.
   mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], supervisor: OperationSupervisor?) {
     let nudges = ledger.gateDidOpen()
     if ledger.isOpeningGate { return (nudges, [], nil) }
@@ -216,7 +223,9 @@ import Foundation
     }
   }
 
-  /// The one who prepares the operation goes a step further.
+  /// Transitions an operation that is being prepared to `phase`.
+  ///
+  /// - Returns: Whether it may proceed. Otherwise the caller must finish it without executing it.
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
     guard lifecycle.proceed(to: phase) else { return false }
     startTime = .now
@@ -227,7 +236,7 @@ import Foundation
     Execution(observers: observers, hasTimeout: extras?.timeout != nil, trace: trace)
   }
 
-  /// Who follows the operation: mostly nobody.
+  /// The trace that receives the operation's lifecycle events. Nil for most operations.
   var trace: OperationTrace? { extras?.trace }
 
   mutating func finish(_ report: FailureReport? = nil) -> Finish {

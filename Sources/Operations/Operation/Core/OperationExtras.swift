@@ -1,40 +1,43 @@
 import Foundation
 
-/// What only some operations have. Apart from the core, so that the others do not pay for it; guarded by the same lock.
+/// The state that only some operations need.
+///
+/// It is separate from the core, so that other operations do not pay for it. Guarded by the same lock.
 final class OperationExtras {
   // MARK: Before execution
 
-  /// What the operation needs to execute when everything it waits for has finished.
+  /// The permit that the operation needs to execute once its dependencies have finished.
   var permit: StartPermit?
   var conditions: [OperationCondition] = []
-  /// The one that is being evaluated.
+  /// The name of the condition that is being evaluated, or was evaluated last.
   var condition: String?
-  /// In the order of the `pass` calls.
+  /// The values to pass to the operation, in the order of the `pass` calls.
   var handOvers: [HandOver] = []
 
   // MARK: Time
 
   var timeout: Duration?
   var clock: (any Clock<Duration>)?
-  /// For the timeout.
+  /// The timer of the timeout.
   var deadline: ClockTimer?
-  /// Set while the operation has given its slot back.
+  /// The current pause, until the operation continues.
   var pause: OperationPause?
 
-  // MARK: What runs inside
+  // MARK: Inner operations
 
-  /// Where the operation executes, if it may leave the thread that started it.
+  /// The place where the operation executes, if it may leave the thread that started it.
   var place: ExecutionPlace?
-  /// Cancelled with the operation, and at its end.
+  /// A task that works for the operation. It is cancelled when the operation is cancelled, and at its end.
   var task: Task<Void, Never>?
-  /// Cancelled with the operation. In the operation's name for whoever looks for circles.
+  /// An operation that runs inside this one. It is cancelled with this one, and the search for cycles treats it as a
+  /// member.
   var inner: AsyncOperation?
 
   // MARK: Following
 
-  /// Told, in any order, when the operation has settled, unless they do not want to know any more.
+  /// Closures to call when the operation has settled, in any order. A follower may remove its closure.
   var followers: [ObjectIdentifier: @Sendable () -> Void] = [:]
-  /// Kept beyond the end, so that others who are followed can say that they waited for this one.
+  /// The trace. It is kept after the end, so that traces of other operations can report that they waited for this one.
   var trace: OperationTrace?
   var progress: OperationProgress?
   var progressWeight = 1
@@ -43,10 +46,11 @@ final class OperationExtras {
     permit != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
   }
 
-  /// The timeout, if its time is over before it begins.
+  /// The timeout, if it is not positive and so is over before it starts.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
 
-  /// Changes a property, and returns what was there: the last reference to something is not let go of under the lock.
+  /// Changes a property and returns its old value, so that the last reference to an object is not released under the
+  /// lock.
   func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {
     defer { self[keyPath: property] = new }
     return self[keyPath: property]
@@ -57,7 +61,7 @@ final class OperationExtras {
     return handOvers.filter { $0.producer === producer }
   }
 
-  /// What an operation lets go of when it has ended, to be released when the lock is.
+  /// What an operation releases when it has ended, after the lock is released.
   struct Remains {
     var permit: StartPermit?
     var conditions: [OperationCondition]

@@ -1,25 +1,29 @@
-/// Where an operation is in its life, as a value: what happens, and what is to be done about it.
+/// The state machine of an operation, as a value.
 ///
-/// Every event is a mutating function that returns an action; whoever holds the value takes the action under its lock
-/// and carries it out when the lock is released. There is no effect in here, so a test can walk every sequence.
+/// Each event is a mutating function that returns an action. The owner of the value takes the action under its lock,
+/// and carries it out after the lock has been released. The value has no side effects, so a test can walk every
+/// sequence of events.
 ///
 /// ```
 /// pending ──start──▶ (preparing ◀──▶ evaluating) ──▶ executing ──finish──▶ ending ──settle──▶ finished
 ///    └─start, cancelled or finished before─▶ skipped ──end──▶ ending
 /// ```
 ///
-/// An operation prepares itself if it has inputs or conditions. While its conditions are evaluated it is on no thread.
+/// An operation with inputs, conditions or a permit prepares itself. While its conditions are evaluated, it is on no
+/// thread.
 struct OperationLifecycle {
   enum Phase: Hashable, Sendable {
     case pending
-    /// Started, and on its way to execute on the thread that started it, which sees to what comes in between.
+    /// Started, and being prepared for execution on the thread that started it. That thread handles a cancellation or
+    /// a finish.
     case preparing
-    /// Started; its conditions are being evaluated. Whoever cancels or finishes it sees to its end.
+    /// Started, and waiting for its conditions or its permit. The caller that cancels or finishes the operation
+    /// carries out its end.
     case evaluating
     case executing
-    /// Started, but not to execute: it was cancelled or finished before.
+    /// Started, but it will not execute, because it was cancelled or finished before.
     case skipped
-    /// One caller has the right, and the duty, to see the operation through to its end.
+    /// One caller is carrying out the end. No other caller may.
     case ending
     case finished
   }
@@ -29,34 +33,38 @@ struct OperationLifecycle {
     case prepare
     case skip
     case ignore
-    /// The second start of an executing operation: a programmer's error.
+    /// The operation has been started before, which is a programmer error.
     case refuse
   }
 
   enum FinishAction: Hashable {
-    /// It came before the start, which will honour it.
+    /// The finish came before the start, which will honor it.
     case keep
-    /// The caller sees the operation to its end.
+    /// The caller must carry out the end.
     case end
-    /// The same, for one that is not to execute.
+    /// The caller must carry out the end of an operation that does not execute.
     case skip
     case ignore
   }
 
   enum CancelAction: Hashable {
-    /// - Parameter skips: The caller sees the operation to its end without executing it.
+    /// The caller must notify the observers and the members.
+    ///
+    /// - Parameters:
+    ///   - whileExecuting: Whether the operation is executing.
+    ///   - skips: Whether the caller must carry out the end without executing the operation.
     case announce(whileExecuting: Bool, skips: Bool)
     case ignore
   }
 
-  /// Why an operation is cancelled.
+  /// The reason for a cancellation.
   enum CancelReason {
     case none
     case failure(FailureReport)
     case timeout(OperationError)
   }
 
-  /// What decided how the operation ends. The first event decides.
+  /// The event that decides how the operation ends. The first such event decides.
   enum Decision: Hashable, Sendable {
     case none
     case finish
@@ -67,8 +75,8 @@ struct OperationLifecycle {
   private(set) var phase: Phase = .pending
   private(set) var isCancelled = false
   private(set) var hasExecuted = false
-  /// What went wrong, in order, with paths relative to the operation. If a timeout decided, the first failure is the
-  /// timeout's, and the others are its causes: see ``AsyncOperation/failures(of:)``.
+  /// The failures in order, with paths relative to the operation. If a timeout decided, the first failure is that of
+  /// the timeout, and the others are its causes: see ``AsyncOperation/failures(of:)``.
   private(set) var failures: [OperationFailure] = []
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
@@ -94,18 +102,18 @@ struct OperationLifecycle {
     }
   }
 
-  /// It was cancelled or finished before it could execute.
+  /// Whether the operation was cancelled or finished before it could execute.
   private var isEnded: Bool { isCancelled || isFinishKept }
 
-  /// Nothing has come in between yet.
+  /// Whether the operation is being prepared and has been neither cancelled nor finished.
   var mayExecute: Bool { phase == .preparing && !isEnded }
 
-  /// There is something left to do, and nobody has asked to stop.
+  /// Whether the operation is executing and has not been cancelled.
   var mayGoOn: Bool { phase == .executing && !isCancelled }
 
-  /// The one who prepares the operation goes a step further.
+  /// Transitions an operation that is being prepared to `next`.
   ///
-  /// - Returns: Whether it may. Otherwise it sees the operation to its end.
+  /// - Returns: Whether it may proceed. Otherwise the caller must finish it without executing it.
   mutating func proceed(to next: Phase) -> Bool {
     guard phase == .preparing else { misuse("Only an operation that is being prepared can proceed; it was \(phase).") }
     phase = isEnded ? .skipped : next
@@ -113,16 +121,16 @@ struct OperationLifecycle {
     return phase == next
   }
 
-  /// The conditions are met.
+  /// Resumes the preparation, because the conditions are met or the permit was granted.
   ///
-  /// - Returns: Whether there is something left to prepare. Otherwise somebody has ended the operation meanwhile.
+  /// - Returns: Whether the preparation must continue. Otherwise another caller has ended the operation meanwhile.
   mutating func resume() -> Bool {
     guard phase == .evaluating else { return false }
     phase = .preparing
     return true
   }
 
-  /// The first finish counts, wherever it comes from; the errors of later ones are not recorded.
+  /// Finishes the operation. The first finish counts, on any thread. The errors of later ones are not recorded.
   mutating func finish(_ report: FailureReport? = nil) -> FinishAction {
     switch phase {
     case .pending, .preparing:
@@ -141,9 +149,9 @@ struct OperationLifecycle {
     }
   }
 
-  /// The first cancellation counts. Its reason is recorded unless a finish came before.
+  /// Cancels the operation. The first cancellation counts. Its reason is recorded unless a finish came before.
   ///
-  /// - Parameter unlessStarted: Leaves an executing operation alone.
+  /// - Parameter unlessStarted: Whether to leave an executing operation alone.
   mutating func cancel(_ reason: CancelReason = .none, unlessStarted: Bool = false) -> CancelAction {
     switch phase {
     case .executing where unlessStarted: return .ignore
@@ -160,7 +168,9 @@ struct OperationLifecycle {
     }
   }
 
-  /// Adds failures without ending anything: how a group collects what its members report. Too late once it is ending.
+  /// Adds failures without ending the operation. A group collects the failures of its members this way.
+  ///
+  /// - Returns: Whether the failures were recorded. An operation that is ending or finished records none.
   mutating func record(_ report: FailureReport) -> Bool {
     switch phase {
     case .pending, .preparing, .evaluating, .executing, .skipped:
@@ -170,7 +180,7 @@ struct OperationLifecycle {
     }
   }
 
-  /// Asks for the right to end the operation without recording anything more. Granted once.
+  /// Requests the right to end the operation without recording anything. It is granted once.
   mutating func end() -> Bool {
     switch phase {
     case .executing, .skipped:
@@ -180,7 +190,7 @@ struct OperationLifecycle {
     }
   }
 
-  /// The end has been carried out: Foundation calls the operation finished.
+  /// Records that the end has been carried out, and that Foundation considers the operation finished.
   mutating func settle() {
     switch phase {
     case .ending: phase = .finished

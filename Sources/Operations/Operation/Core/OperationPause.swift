@@ -1,20 +1,22 @@
-/// An executing operation has nothing to do for a while, and has given the slot of its group back, if it may.
+/// A pause of an executing operation, such as a back-off. It releases the slot in the group, unless ``keepsSlot`` is
+/// set.
 ///
-/// What changes is guarded by the lock of the operation.
+/// The mutable properties are guarded by the lock of the operation.
 final class OperationPause: @unchecked Sendable {
-  /// What it goes on with, as soon as it has a slot again.
+  /// The work that follows the pause, as soon as the operation has a slot again.
   let resume: @Sendable () -> Void
-  /// Where it continues, unless its group starts it again.
+  /// The place where the operation continues, unless its group starts it again.
   let place: ExecutionPlace
-  /// It has keys, too: whoever took the slot might want them.
+  /// Whether the operation keeps its slot, because it needs a permit, such as keys. An operation in the slot might
+  /// wait for those keys.
   let keepsSlot: Bool
   var timer: ClockTimer?
-  /// The time is over: it waits for a slot.
+  /// Whether the time is over. The operation then waits for a slot.
   var isOver = false
 
-  /// What begins after the pause.
+  /// The name of what starts after the pause, for a stall report.
   let next: String
-  /// How long the pause still lasts.
+  /// Returns the rest of the pause.
   let remaining: @Sendable () -> Duration
 
   init(

@@ -1,47 +1,48 @@
-/// Who runs an operation instead of an OperationQueue: a group's engine.
+/// The engine of a group, which runs operations instead of an `OperationQueue`.
 ///
-/// The calls come without a lock held, on the thread where it happened. A class rather than a protocol, so that the
-/// reference to it is one word without a count: see ``OperationCore/supervisor``.
+/// All calls are made without a lock held, on the thread where the event occurred. A class rather than a protocol, so
+/// that an uncounted reference to it takes one word: see ``OperationCore/supervisor``.
 class OperationSupervisor: @unchecked Sendable {
-  /// The operation may be started now. Said once, until a start is turned down because a dependency was added.
+  /// The member is ready to start. Called once, and again after a start was refused because of a new dependency.
   func memberIsReady(_ member: AsyncOperation) {}
 
-  /// The group whose members it supervises.
+  /// The group whose members this supervisor runs.
   var supervisedGroup: AsyncOperation? { nil }
 
-  /// The operation, not yet started, waits for one more.
+  /// The member, which has not been started, has a new dependency.
   func memberGainedDependency(_ member: AsyncOperation) {}
 
-  /// The operation reports its own progress, from now on.
+  /// The member reports its own progress from now on.
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
-  /// A member has got on: whoever follows the group's progress hears of it.
+  /// Publishes the progress of a member.
   ///
-  /// - Returns: Whether the group around that one is to hear of it, too.
+  /// - Returns: Whether the progress of the group around this one must be published as well.
   func publishProgress() -> Bool { false }
 }
 
-/// Who started an operation for its supervisor, and is told of its end.
+/// An object that starts operations for a supervisor, and is notified when they finish.
 ///
-/// Another object than the supervisor, one a thread: references to one that all threads share would be counted by all
-/// of them, and that is what they would spend their time on.
+/// It is separate from the supervisor, and there is one per thread. If all threads shared one object, they would spend
+/// most of their time on its reference count.
 class OperationStarter: @unchecked Sendable {
-  /// What those that it starts keep as their clock when they have left the group. Nil if that is the system's.
+  /// The clock that the started operations keep when they have left the group. Nil for the system's clock.
   let clock: (any Clock<Duration>)?
 
   init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
 
-  /// Whether it has to hear of an operation that failed before those do that waited for it.
+  /// Whether this starter must be notified of a failed operation before the operation's dependents are.
   var hearsOfFailuresFirst: Bool { false }
 
-  /// The operation has finished, and its observers have heard of it.
+  /// The operation has finished, and its observers have been notified.
   ///
   /// - Parameters:
-  ///   - index: What the supervisor gave the operation to remember.
-  ///   - failed: Whether it has errors.
-  ///   - holdsSlot: Whether it has a slot to give back. One that ends in a pause has not.
+  ///   - index: The index that the supervisor gave the operation.
+  ///   - failed: Whether the operation has errors.
+  ///   - holdsSlot: Whether the operation has a slot to release. An operation that finishes while it pauses without
+  ///     its slot has none.
   func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {}
 
-  /// An executing operation gives its slot back. It will become ready again, and be started a second time, to go on.
+  /// An executing operation releases its slot. It will become ready again, and be started a second time, to continue.
   func memberDidPause() {}
 }

@@ -1,33 +1,33 @@
 import Foundation
 
-/// Who follows an operation through its life from close by: what a tracer is to the layers below it.
+/// Receives the lifecycle events of an operation. It represents a tracer to the layers below the tracer.
 ///
-/// The calls come without a lock held, on the thread where it happens. Each passes them on to whoever follows the
-/// operation, too.
+/// All calls are made without a lock held, on the thread where the event occurred. Each method also notifies ``next``.
 class OperationTrace: @unchecked Sendable {
-  /// Who has begun to follow the operation before. Set once, before anybody else knows this one.
+  /// The trace that was attached earlier. Set once, before another thread can access this trace.
   var next: OperationTrace?
 
-  /// It has been taken for a queue.
+  /// The operation has been claimed for a queue.
   func operationIsEnqueued() { next?.operationIsEnqueued() }
 
-  /// Nothing is waited for any more, the permit included. Not said if that was so from the start.
+  /// The dependencies have finished and the permit was granted. Not called if the operation was ready from the start.
   func operationIsReady() { next?.operationIsReady() }
 
-  /// Execution begins, on this thread.
+  /// The operation starts to execute on this thread.
   func operationBegins() { next?.operationBegins() }
 
-  /// `execute()` has returned; the work may go on, or have ended.
+  /// `execute()` has returned. The work may continue, or have ended.
   func executionReturned() { next?.executionReturned() }
 
   func operationWasCancelled() { next?.operationWasCancelled() }
 
-  /// The work has ended, or there is to be none. Errors are complete, and nobody has been told yet.
+  /// The work has ended, or will not run. The errors are complete, and the end has not been announced yet.
   func operationEnds(_ operation: Operation) { next?.operationEnds(operation) }
 
-  /// The operation has others run inside it, from now on. May be said twice.
+  /// The operation runs `members` inside it from now on. May be called twice for the same members.
   func operationGains(_ members: [Operation]) { next?.operationGains(members) }
 
-  /// What follows a plain Foundation operation inside this one, which cannot tell by itself. Its end is told late.
+  /// Returns the trace of a plain Foundation operation inside this one, which sends no events itself. Its end is
+  /// reported late.
   func trace(of member: Operation) -> OperationTrace? { next?.trace(of: member) }
 }

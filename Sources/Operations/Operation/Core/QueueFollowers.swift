@@ -1,15 +1,16 @@
 import Foundation
 import Synchronization
 
-/// An object that is notified of the operations that are added to a queue: a tracer, to the layers below it.
+/// An object that is notified of the operations added to a queue. It represents a tracer to the layers below the
+/// tracer.
 protocol QueueFollower: AnyObject, Sendable {
   /// The queue has claimed the operation, and does not run it yet.
   func queueDidClaim(_ operation: AsyncOperation)
 }
 
-/// The followers of all queues, which an `OperationQueue` has no room for.
+/// The followers of all queues, because an `OperationQueue` cannot store them.
 ///
-/// Neither queues nor followers are kept alive. While no queue is followed, looking them up costs the load of a flag.
+/// Neither queues nor followers are kept alive. While no queue is followed, a lookup costs the load of a flag.
 enum QueueFollowers {
   private struct Entry {
     let id: Int
@@ -29,7 +30,8 @@ enum QueueFollowers {
     if of(queue).contains(where: { $0 === follower }) { return }
     entries.withLock { entries in
       entries.lastID += 1
-      // A new array, not a change in place: the thread sanitizer does not see that readers have let go of the old one.
+      // A new array instead of a change in place, because ThreadSanitizer does not see that readers have released the
+      // old one.
       entries.all = entries.all + [Entry(id: entries.lastID, queue: queue, follower: follower)]
       areThereAny.store(true, ordering: .releasing)
     }

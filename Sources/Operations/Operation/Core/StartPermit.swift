@@ -2,7 +2,8 @@ import Foundation
 
 /// The permission that an operation needs to execute once its dependencies have finished.
 ///
-/// The base class grants it at once. Mutual exclusion, a higher layer, overrides it. All calls are made without a lock held.
+/// The base class grants it at once. Mutual exclusion, a higher layer, overrides it. All calls are made without a lock
+/// held.
 class StartPermit: @unchecked Sendable {
   /// Requests the permit for an operation in a queue whose dependencies have finished.
   ///
@@ -33,8 +34,8 @@ class StartPermit: @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// Makes the operation wait for its permit, if it needs one, after its dependencies. Must be called before the operation is
-  /// enqueued. A cancelled operation does not execute, so it needs no permit.
+  /// Makes the operation wait for its permit, if it needs one, after its dependencies. A cancelled operation does not
+  /// execute, so it needs no permit. Must be called before the operation is enqueued.
   ///
   /// - Returns: Whether the operation must be enqueued. Otherwise it was refused, as under the policy `.drop`.
   func requestPermit() -> Bool {
@@ -67,7 +68,8 @@ extension AsyncOperation {
 
   private func grantPermit() { changeCount { $0.grantPermit() } }
 
-  /// Withdraws the request for the permit, because the operation has a new dependency. It is repeated when that has finished.
+  /// Withdraws the request for the permit, because the operation has a new dependency. The request is repeated when
+  /// that dependency has finished.
   func postponePermit() {
     let permit = core.withLock { $0.extras?.permit }
     if permit?.withdraw() == true { changeCount { $0.postponePermit() } }

@@ -1,6 +1,6 @@
-/// Events for a time to come, and the one timer that wakes for the first of them.
+/// The delayed events of a scheduler, and the timer that fires for the first of them.
 struct DelayedEvents {
-  /// What to do about the timer.
+  /// A replacement of the timer.
   struct Change {
     let outdated: ClockTimer?
     let deadline: Duration?
@@ -22,7 +22,9 @@ struct DelayedEvents {
 
   mutating func removeAll() -> [EventTicket] { events.removeAll() }
 
-  /// Those that are due, in order. The timer has gone off, unless it is one that was cancelled too late.
+  /// Removes the events that are due, in order of their deadlines, after the timer has fired.
+  ///
+  /// A timer that was cancelled too late has an outdated generation, and removes nothing.
   mutating func popAll(dueAt time: Duration, _ generation: Int) -> [EventTicket] {
     guard generation == self.generation else { return [] }
     timer = nil
@@ -31,7 +33,7 @@ struct DelayedEvents {
     return events.popAll(dueAt: time)
   }
 
-  /// Nil if the timer that there is will do.
+  /// Returns the required replacement of the timer, or nil if the current timer is right.
   mutating func timerChange() -> Change? {
     if events.earliest == timerDeadline { return nil }
     timerDeadline = events.earliest
@@ -39,7 +41,9 @@ struct DelayedEvents {
     return Change(outdated: timer.take(), deadline: timerDeadline, generation: generation)
   }
 
-  /// - Returns: Whether it is still the one that is wanted.
+  /// Records a timer that has been started.
+  ///
+  /// - Returns: False if the timer is outdated.
   mutating func noteTimer(_ timer: ClockTimer, _ generation: Int) -> Bool {
     guard generation == self.generation else { return false }
     self.timer = timer

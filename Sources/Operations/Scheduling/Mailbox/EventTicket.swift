@@ -5,7 +5,7 @@ final class EventTicket: @unchecked Sendable {
   /// Runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
 
-  /// Where the event is on its way through the mailbox.
+  /// The position of the event on its way through the mailbox.
   enum Place {
     case new
     /// Waits for its time.

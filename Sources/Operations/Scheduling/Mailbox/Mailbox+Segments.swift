@@ -38,7 +38,7 @@ extension Mailbox {
     }
   }
 
-  /// Entries that were taken out of the mailbox, to be run without holding its lock.
+  /// Entries that were taken out of the mailbox, so that they run without holding its lock.
   struct Batch {
     /// The largest capacity that is kept after a burst of events.
     private static let keptCapacity = 4096

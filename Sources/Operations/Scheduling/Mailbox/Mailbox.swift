@@ -81,6 +81,8 @@ struct Mailbox {
 
   // MARK: Accepting
 
+  /// Adds an event that cannot be withdrawn and that no capacity limits.
+  ///
   /// - Returns: Whether the event was accepted, or nil if a segment must be opened first.
   @inline(__always)
   mutating func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool? {
@@ -91,6 +93,8 @@ struct Mailbox {
     return true
   }
 
+  /// Adds a job.
+  ///
   /// - Returns: False if a segment must be opened first.
   @inline(__always)
   mutating func post(_ job: UnownedJob) -> Bool {

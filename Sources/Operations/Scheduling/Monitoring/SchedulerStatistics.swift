@@ -1,9 +1,9 @@
-/// What a ``SerialScheduler`` has done and has yet to do, at one moment.
+/// The work that a ``SerialScheduler`` has done and has yet to do, at one moment.
 public struct SchedulerStatistics: Sendable {
-  /// The number of events that have run to their end.
+  /// The number of events that have finished running.
   ///
-  /// The event of a `run` is counted a moment after its caller resumes. Await ``SerialScheduler/drained()`` before you
-  /// read an exact number.
+  /// The event of a `run` is counted a moment after its caller resumes. Await ``SerialScheduler/drained()`` before
+  /// you read an exact number.
   public let eventsRun: Int
   /// The number of accepted events that have not begun, excluding delayed events that are not due.
   public let eventsQueued: Int
@@ -27,7 +27,7 @@ public struct SchedulerStatistics: Sendable {
 }
 
 extension SerialScheduler {
-  /// What the scheduler has done and has yet to do.
+  /// The current statistics of the scheduler.
   public var statistics: SchedulerStatistics {
     // The counts are read before the mailbox, so that no event appears to have begun before it was accepted.
     let eventsRun = core.counts.eventsRun

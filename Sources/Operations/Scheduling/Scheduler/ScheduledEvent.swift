@@ -17,6 +17,6 @@ public final class ScheduledEvent: Sendable {
 
   /// Cancels the event if it has not begun, and releases its closure.
   ///
-  /// If it is called on the scheduler, an event that has not begun will never run.
+  /// After a call on the scheduler, an event that has not begun never runs.
   public func cancel() { (home.main ?? home.other)?.cancel(ticket) }
 }

@@ -83,7 +83,7 @@ extension SchedulerCore {
     }
   }
 
-  /// The flags that are checked for each event, read with one relaxed load.
+  /// The flags that a drain and `schedule` check for each event, with one relaxed load.
   struct Mode: ~Copyable, Sendable {
     struct Options: OptionSet {
       let rawValue: UInt8

@@ -35,8 +35,9 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   /// Adds the drain of a segment, without sealing the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
-  /// Runs `body` on the scheduler, though not as an operation. The operation to which it belongs occupies the only slot and
-  /// so keeps everything else off the scheduler.
+  /// Runs `body` on the scheduler, but not as an operation.
+  ///
+  /// The operation that `body` belongs to occupies the only slot, and so keeps everything else off the scheduler.
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
     dispatchQueue.async { [self] in
       guard let scheduler else { return body() }

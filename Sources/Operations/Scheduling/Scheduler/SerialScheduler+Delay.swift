@@ -1,11 +1,13 @@
 extension SerialScheduler {
-  /// Has an event run when `delay` is over, after everything that has been scheduled by then. Events of the same time
-  /// are run in the order in which they were scheduled.
+  /// Schedules an event to run after a delay.
   ///
-  /// A delay of nothing, or less, is over at once. The scheduler lives until the event has been run. A shutdown drops
-  /// it, and a scheduler that has been shut down does so at once: ``SchedulerStatistics/eventsDropped`` has it.
+  /// When the delay is over, the event runs after everything that has been scheduled by then. Events that are due at
+  /// the same time run in the order in which they were scheduled. A delay of zero or less is over immediately.
   ///
-  /// - Returns: What cancels the event, and need not be kept.
+  /// The scheduler stays alive until the event has run. A shutdown drops the event, and a scheduler that has been
+  /// shut down drops it immediately. Both are counted by ``SchedulerStatistics/eventsDropped``.
+  ///
+  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public func schedule(
     after delay: Duration,
@@ -25,9 +27,9 @@ extension SerialScheduler {
     return ScheduledEvent(ticket, self)
   }
 
-  /// Has an event run when `delay` is over that may touch what belongs to the main actor.
+  /// Schedules an event on the main actor, whose state it may access, to run after a delay.
   ///
-  /// - Returns: What cancels the event, and need not be kept.
+  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public static func scheduleOnMain(
     after delay: Duration,
@@ -43,7 +45,7 @@ extension SerialScheduler {
     updateTimer()
   }
 
-  /// Has the timer go off when the first event is due, if there is one.
+  /// Replaces the timer if it does not fire at the first deadline.
   func updateTimer() {
     guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
     change.outdated?.cancel()
@@ -55,7 +57,8 @@ extension SerialScheduler {
     if !isWanted { timer.cancel() }
   }
 
-  /// At once, or another timer could come in between with later ones.
+  /// Accepts the events that are due. This takes a single step, so that no other timer accepts later events in
+  /// between.
   private func postDue(_ generation: Int) {
     let now = core.time.now
     core.post(enqueue: enqueue) { $0.acceptDue(at: now, generation) }

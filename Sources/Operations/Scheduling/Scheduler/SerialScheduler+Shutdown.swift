@@ -38,7 +38,8 @@ extension SerialScheduler {
 
   /// Suspends until all events and jobs accepted so far have run.
   ///
-  /// Delayed events that are not due are not waited for. The method works after a shutdown, too, and holds no thread.
+  /// The method does not wait for delayed events that are not due. It works after a shutdown, too, and holds no
+  /// thread.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }

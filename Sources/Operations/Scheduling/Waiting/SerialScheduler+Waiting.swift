@@ -1,30 +1,40 @@
 import Foundation
 
 extension SerialScheduler {
-  /// Runs `body` on the scheduler and blocks the thread until it has been run. On the scheduler itself `body` is run at
-  /// once.
+  /// Runs `body` on the scheduler and blocks the thread until it has run.
   ///
-  /// For code that cannot be asynchronous; `await` ``run(_:file:line:)`` where it can. Two schedulers may wait for each
-  /// other: while one is blocked here, it runs what is waited for on its behalf, so that A, which waits for B, which
-  /// waits for A, goes on. Other events of A stay in line until the end of the one that waits, or they would change A's
-  /// objects in the middle of it.
+  /// Use this method in code that cannot be asynchronous. Everywhere else, `await` ``run(_:file:line:)``. On the
+  /// scheduler itself, `body` runs immediately.
   ///
-  /// A blocked scheduler keeps its thread, and the system has a limited number of them (on Linux 255 for each quality of
-  /// service). While 200 schedulers are blocked, a further one cannot wait for a scheduler that would need a thread of
-  /// its own: that throws ``OperationError/Code/overflow`` instead of hanging silently. Blocked threads that belong to
-  /// no scheduler are not counted.
+  /// No ``EventCapacity`` applies to it. A producer whose event is refused can wait instead, and continue when the
+  /// scheduler has less to do.
   ///
-  /// No ``EventCapacity`` counts it: a producer that is refused may wait instead, and go on when there is less to do.
+  /// ## Deadlocks
+  ///
+  /// Two schedulers can wait for each other. If A waits for a body on B, that body can wait for A. Both continue,
+  /// because a blocked scheduler runs the bodies that are waited for on its behalf. Other events of A run after the
+  /// event that waits. Otherwise they would change A's objects in the middle of that event.
+  ///
+  /// A wait that could never end throws ``OperationError/Code/waitCycle``, whose message names the schedulers. Of two
+  /// unrelated waits that cross, the later one throws, whatever their timeouts. A wait that returns to an actor in
+  /// the middle of its job throws, too, because nothing else may run there.
+  ///
+  /// ## Threads
+  ///
+  /// A blocked scheduler keeps its thread, and the system has a limited number of them (on Linux 255 for each quality
+  /// of service). While 200 schedulers are blocked, a further one cannot wait for a scheduler that would need a
+  /// thread of its own. Such a wait throws ``OperationError/Code/overflow`` instead of hanging silently. Blocked
+  /// threads that belong to no scheduler are not counted.
   ///
   /// - Parameters:
-  ///   - timeout: How long to wait for the end of `body`. One that has not begun by then is not run.
-  ///   - body: What to run.
-  ///   - file: Where this is, for the watchdog.
-  ///   - line: Where this is, for the watchdog.
-  /// - Throws: What `body` throws; ``OperationError/Code/timedOut``; ``OperationError/Code/shutDown``;
-  ///   ``OperationError/Code/overflow``, if too many schedulers are blocked; ``OperationError/Code/waitCycle``, with the
-  ///   names, for a wait that could never end: the later of two that cross, whatever their timeouts, and one that comes
-  ///   back to an actor in the middle of its job, where nothing else may run.
+  ///   - timeout: How long to wait for `body` to finish, or nil to wait without a limit. If `body` has not begun by
+  ///     then, it does not run.
+  ///   - body: The closure to run on the scheduler.
+  ///   - file: The location that a watchdog reports.
+  ///   - line: The location that a watchdog reports.
+  /// - Throws: The error of `body`, ``OperationError/Code/timedOut``, ``OperationError/Code/shutDown``,
+  ///   ``OperationError/Code/overflow`` if too many schedulers are blocked, or ``OperationError/Code/waitCycle`` if
+  ///   the wait could never end.
   @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,
@@ -45,12 +55,13 @@ extension SerialScheduler {
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
-    // It may have come to its end while we turned away.
+    // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     throw OperationError.waitTimedOut(name, after: timeout ?? .zero, hasBegun: hasBegun)
   }
 
-  /// Has the event of a wait queued, or handed over to a thread of this scheduler that waits for us.
+  /// Adds the event of a wait to the mailbox, or hands it over to a blocked thread of this scheduler that waits for
+  /// the caller.
   private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
     let decision = WaitGraph.shared.withLock { $0.begin(link) }
     switch decision {
@@ -66,7 +77,7 @@ extension SerialScheduler {
     if isHandedOver { deliver(ticket) }
   }
 
-  /// Hands an event over, which may be too late.
+  /// Hands the event of a wait over to a blocked thread. If that thread no longer waits, the decision is made again.
   private func deliver(_ ticket: EventTicket) {
     guard let link = ticket.link else { return }
     switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
@@ -77,7 +88,8 @@ extension SerialScheduler {
     }
   }
 
-  /// Returns when the wait has ended, or its time is over. Serves meanwhile.
+  /// Blocks the thread until the wait ends or the timeout expires, and meanwhile runs the events that are handed over
+  /// to it.
   private func block(_ link: WaitLink, _ timeout: Duration?) {
     let deadline = timeout.map(DispatchTime.after) ?? .distantFuture
     waiting: while link.sleep(until: deadline) {
@@ -98,7 +110,7 @@ extension SerialScheduler {
 extension DispatchTime {
   fileprivate static func after(_ duration: Duration) -> DispatchTime {
     let seconds = duration / .seconds(1)
-    // Dispatch cannot count further than its clock, some centuries.
+    // Dispatch cannot represent a deadline beyond the range of its clock, which is some centuries.
     return seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
   }
 }

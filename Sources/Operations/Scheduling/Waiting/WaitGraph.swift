@@ -1,39 +1,42 @@
-/// Which schedulers are blocked, waiting for which.
+/// The waits of blocked schedulers for each other.
 ///
-/// Every thread that runs something for a scheduler is a stack: an event, which may have come to wait; a body that is
-/// being served meanwhile, which may have come to wait; and so on. A wait ends when its body has been run. A body in
-/// the mailbox has to wait until the whole stack of its scheduler is gone; one that is handed over to a wait, for what
-/// is above that.
+/// Every thread that runs code for a scheduler has a stack. At the bottom is an event. If the event waits, the thread
+/// may meanwhile run a body that is handed over to it. That body may wait, too, and so on.
+///
+/// A wait ends when its body has run. A body in the mailbox runs after the whole stack of its scheduler has finished.
+/// A body that is handed over to a wait runs after everything above that wait has finished.
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
   enum Decision {
+    /// The event is added to the mailbox.
     case post
-    /// To a thread that waits for us, through whomever, and belongs to the scheduler that is wanted.
+    /// The event is handed over to a blocked thread of the target, which waits for the caller directly or indirectly.
     case handOver(WaitLink)
-    /// It would wait for ever: the schedulers on the way, from the one that waits back to it.
+    /// The wait could never end. The value is the cycle of schedulers, from the waiting one back to it.
     case circle([SerialScheduler])
     /// So many schedulers are blocked that the target might never get a thread.
     case refuse(blockedCount: Int)
   }
 
-  /// How many schedulers may be blocked at once, each with its thread.
+  /// The number of schedulers that may be blocked at once, each with its thread.
   ///
-  /// Dispatch gives serial queues of one quality of service 255 threads on Linux, and 512 to the whole process on Apple's
-  /// platforms. Beyond that a queue waits, silently, until a thread returns. The rest is for what the program does besides.
+  /// Dispatch gives serial queues of one quality of service 255 threads on Linux, and 512 to the whole process on
+  /// Apple's platforms. Beyond that a queue waits silently until a thread returns. The remaining threads are for the
+  /// rest of the program.
   static let threadLimit = 200
 
-  /// What a blocked thread has to do.
+  /// The next step of a blocked thread.
   enum Step {
     case sleep
     case serve(EventTicket)
     case end
   }
 
-  /// Innermost last: a thread that serves while it waits may come to wait again.
+  /// The waits of each scheduler, innermost last. A thread that runs a body while it waits can wait again.
   private var blocked: [ObjectIdentifier: [WaitLink]] = [:]
 
-  /// Decides about a wait, and has it on record unless it closes a circle.
+  /// Decides about a wait, and records it unless it is refused or closes a cycle.
   mutating func begin(_ link: WaitLink) -> Decision {
     if let waiter = link.waiter {
       link.depth = blocked[ObjectIdentifier(waiter)]?.count ?? 0
@@ -52,15 +55,17 @@ struct WaitGraph {
     }
   }
 
-  /// Whom it is handed over to. An actor that is in the middle of its job does not serve: what is for its scheduler
-  /// waits for the end of the job, which mostly is a circle.
+  /// Finds the wait to which the body is handed over, and checks for a cycle.
+  ///
+  /// An actor in the middle of its job runs no other body. A body for its scheduler must wait for the end of the job,
+  /// which usually is a cycle.
   private func decide(about link: WaitLink) -> Decision {
     link.server = server(for: link).flatMap { $0.canServe ? $0 : nil }
     if let circle = circle(through: link) { return .circle(circle) }
     return link.server.map(Decision.handOver) ?? .post
   }
 
-  /// Gives the event of a wait to the one that is to serve it. If its time is over by now, that is decided anew.
+  /// Hands the event of a wait over to the chosen thread. If that thread no longer waits, the decision is made again.
   mutating func deliver(_ ticket: EventTicket, of link: WaitLink) -> Decision {
     var decision = link.server.map(Decision.handOver) ?? .post
     if link.server?.isOpen == false { decision = decide(about: link) }
@@ -73,13 +78,14 @@ struct WaitGraph {
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
   }
 
-  /// The body has been run, and nobody has to wait for it any more. It stays on the stack of its thread, which may take
-  /// a while to hear of it, or be serving somebody.
+  /// Records that the body of a wait has run.
+  ///
+  /// The wait stays on the stack of its thread. The thread may wake up later, or may be running another body.
   func finish(_ link: WaitLink) { link.isOpen = false }
 
-  /// The thread goes on.
+  /// Removes a wait whose thread continues.
   ///
-  /// - Returns: What it was to serve and has not.
+  /// - Returns: The events that were handed over to the thread and have not run.
   mutating func end(_ link: WaitLink) -> [EventTicket] {
     remove(link)
     var left: [EventTicket] = []
@@ -92,7 +98,7 @@ struct WaitGraph {
     guard let waiter = link.waiter.map(ObjectIdentifier.init), var waits = blocked.removeValue(forKey: waiter) else {
       return
     }
-    // Nearly always the innermost.
+    // The wait is nearly always the innermost one.
     if let index = waits.lastIndex(where: { $0 === link }) { waits.remove(at: index) }
     for index in waits.indices.dropFirst(link.depth) { waits[index].depth = index }
     if !waits.isEmpty { blocked[waiter] = waits }
@@ -102,19 +108,20 @@ struct WaitGraph {
 
   private func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
 
-  /// The innermost wait of the target that cannot end before this one: its body is below it on the stack, or on the
-  /// stack of one that waits for that, and so on. A body that nobody waits for any more is no such, but what is below
-  /// it may be.
+  /// Returns the innermost wait of the target that cannot end before this one.
   ///
-  /// In a nest of waits that is the target's innermost wait, and as many steps away as there are schedulers in the nest.
-  /// Only if that wait has nothing to do with this one are all waits below visited, each once.
+  /// The body of such a wait is below this wait on the stack, or on the stack of a wait for a body that is, and so
+  /// on. A body whose wait has ended does not count, but the bodies below it may.
+  ///
+  /// In a nest of waits the result is the target's innermost wait. It is as many steps away as there are schedulers
+  /// in the nest. Only if that wait is unrelated to this one are all waits below visited, each once.
   private func server(for link: WaitLink) -> WaitLink? {
     let candidates = waits(of: link.target)
     guard let innermost = candidates.last(where: \.isOpen) else { return nil }
     let chain = sequence(first: link) { $0.previous.flatMap { $0.isOpen ? $0 : nil } }
     if chain.dropFirst().contains(where: { $0 === innermost }) { return innermost }
     var found: Set<ObjectIdentifier> = []
-    /// How many waits of a scheduler, the outermost first, have been visited.
+    /// The number of waits of each scheduler that have been visited, outermost first.
     var visited: [ObjectIdentifier: Int] = [:]
     var pending = [link]
     while let next = pending.popLast() {
@@ -134,18 +141,20 @@ struct WaitGraph {
     return candidates.last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// A way from the wait back to it: by what has to end before its body can be run to the end, the waits of its target
-  /// that are within the one that serves it.
+  /// Returns the schedulers of a cycle through a wait, or nil if there is none.
+  ///
+  /// The search follows the waits that must end before the body of a wait can finish. These are the open waits of its
+  /// target that are above the wait that serves it.
   private func circle(through link: WaitLink) -> [SerialScheduler]? {
     guard let waiter = link.waiter else { return nil }
     var origins: [ObjectIdentifier: WaitLink] = [:]
-    /// How many waits of a scheduler have not been visited, the outermost first.
+    /// The number of waits of each scheduler that have not been visited, outermost first.
     var unvisited: [ObjectIdentifier: Int] = [:]
     var pending = [link]
     while let next = pending.popLast() {
       let waits = waits(of: next.target)
       let end = unvisited[ObjectIdentifier(next.target)] ?? waits.count
-      // One that has ended serves no more.
+      // A wait that is no longer on the stack does not serve.
       let start = next.server.flatMap { $0.depth < waits.count && waits[$0.depth] === $0 ? $0.depth + 1 : nil } ?? 0
       if start >= end { continue }
       unvisited[ObjectIdentifier(next.target)] = start

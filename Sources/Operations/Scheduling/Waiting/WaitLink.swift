@@ -1,28 +1,28 @@
 import Foundation
 
-/// A thread that is blocked in ``SerialScheduler/wait(timeout:_:file:line:)``, and through whom it came to that.
+/// A thread that is blocked in ``SerialScheduler/wait(timeout:_:file:line:)``.
 ///
-/// What waits is the logical thread of control: `previous` leads to the wait within whose body this one was called, on
-/// another thread. Its state belongs to the ``WaitGraph``.
+/// Links form a logical thread of control across threads. If a wait is called in the body of another wait, `previous`
+/// leads to the other wait. The mutable state belongs to the ``WaitGraph``.
 final class WaitLink: @unchecked Sendable {
   /// The innermost wait whose body the current thread is running.
   private static let innermost = ThreadLocal<WaitLink>()
 
-  /// Whose thread it is; none if it is nobody's.
+  /// The scheduler that the thread runs for, or nil.
   let waiter: SerialScheduler?
   let target: SerialScheduler
   let previous: WaitLink?
-  /// Whether the blocked thread may run something for its scheduler meanwhile. Not in the middle of an actor's job:
-  /// nothing else may run there before it suspends itself.
+  /// Whether the blocked thread may run other bodies for its scheduler. It may not in the middle of an actor's job,
+  /// because nothing else may run there until the job suspends.
   let canServe: Bool
 
-  /// Until its body has been run, or its time is over.
+  /// Whether the wait goes on. It ends when its body has run or its timeout has expired.
   var isOpen = true
-  /// How many waits of its scheduler are around it.
+  /// The number of waits of the same scheduler that enclose this one.
   var depth = 0
-  /// Whose thread is to run the body.
+  /// The wait whose thread runs the body, or nil if the body goes to the mailbox.
   var server: WaitLink?
-  /// What this one's thread is to run.
+  /// The events that the blocked thread must run.
   var inbox = ArrayDeque<EventTicket>()
 
   private let signal = DispatchSemaphore(value: 0)
@@ -34,7 +34,7 @@ final class WaitLink: @unchecked Sendable {
     self.canServe = canServe
   }
 
-  /// The wait of the current thread.
+  /// Creates a wait of the current thread.
   convenience init(to target: SerialScheduler) {
     let isJob = unsafe withUnsafeCurrentTask { task in unsafe task != nil }
     self.init(from: .current, to: target, after: Self.innermost.current, canServe: !isJob)
@@ -42,7 +42,9 @@ final class WaitLink: @unchecked Sendable {
 
   func wake() { signal.signal() }
 
-  /// - Returns: False if the time is over.
+  /// Blocks the thread until ``wake()`` is called or the deadline has passed.
+  ///
+  /// - Returns: False if the deadline has passed.
   func sleep(until deadline: DispatchTime) -> Bool { signal.wait(timeout: deadline) == .success }
 
   /// Runs the body of the wait.
