@@ -40,7 +40,10 @@ let package = Package(
     ),
     .testTarget(
       name: "ExamplesTests",
-      dependencies: ["HelloWorld", "WordCount", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"],
+      dependencies: [
+        "OperationsTestSupport", "HelloWorld", "WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed",
+        "PhotoUpload",
+      ],
       swiftSettings: settings
     ),
     .testTarget(
@@ -65,6 +68,12 @@ let package = Package(
       name: "WordCount",
       dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/WordCount",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "LinkCheck",
+      dependencies: ["Operations", "ExampleSupport"],
+      path: "Examples/LinkCheck",
       swiftSettings: settings
     ),
     .executableTarget(

@@ -39,6 +39,11 @@ package enum Command {
     try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
   }
 
+  /// Returns the text, escaped if it contains control characters, such as line breaks and commands to the terminal.
+  package static func printable(_ text: String) -> String {
+    text.unicodeScalars.contains { $0.properties.generalCategory == .control } ? text.debugDescription : text
+  }
+
   /// The number of columns of the terminal, or 80 if standard output is not a terminal.
   package static var width: Int {
     var size = winsize()

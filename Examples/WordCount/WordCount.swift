@@ -28,7 +28,6 @@ struct WordCount {
     static let success: Int32 = 0
     static let incomplete: Int32 = 1
     static let timedOut: Int32 = 124
-    static let interrupted: Int32 = 130
   }
 
   static func main() async {
@@ -36,38 +35,27 @@ struct WordCount {
   }
 
   private static func count(with options: Options) async throws -> Int32 {
-    let trace = options.trace.map(TraceFile.init)
+    let trace = options.trace.map { TraceFile($0) }
+    let tracer = trace.map { _ in OperationTracer() }
     let counting: CountOperation
     do {
-      counting = try CountOperation(path: options.path, limit: options.limit, tracer: trace?.tracer)
+      counting = try CountOperation(path: options.path, limit: options.limit, tracer: tracer)
     } catch { throw UsageError("The path “\(options.path)” cannot be counted: \(error.localizedDescription).") }
     counting.timeout = options.timeout
     // Detects a path that cannot be written before the count.
     do { try trace?.create() } catch { throw UsageError(error.localizedDescription) }
-    let interrupts = handleInterrupts(of: counting)
-    defer { interrupts.cancel() }
-    let bar = isatty(STDERR_FILENO) == 1 ? Task { await ProgressBar.follow(counting.progressUpdates) } : nil
+    let interrupts = Interrupts { counting.cancel(with: Interruption()) }
+    defer { interrupts.stop() }
+    let bar = ProgressBar.start(following: counting.progressUpdates)
     // The report prints the failures.
     try? await OperationQueue().run(counting)
     await bar?.value
     let status = report(on: counting)
-    if let trace {
-      Command.complain("\(trace.tracer.summary)")
-      try trace.write()
+    if let trace, let tracer {
+      Command.complain("\(tracer.summary)")
+      try trace.write(tracer.chromeTrace())
     }
     return status
-  }
-
-  /// Cancels the count at the first Ctrl-C, and exits at the second.
-  private static func handleInterrupts(of counting: CountOperation) -> any DispatchSourceSignal {
-    signal(SIGINT, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-    source.setEventHandler {
-      if counting.isCancelled { exit(ExitStatus.interrupted) }
-      counting.cancel(with: Interruption())
-    }
-    source.activate()
-    return source
   }
 
   /// Prints the result and the failures, and returns the exit status.
@@ -79,11 +67,11 @@ struct WordCount {
     let numbers = counting.tally.numbers
     let unreadable = failures.filter { $0.error is Unreadable }.map { ($0.path.last ?? "", $0.error) }
     for (path, error) in unreadable.sorted(by: { $0.0 < $1.0 }) {
-      Command.complain("\(printable(path)): \(error.localizedDescription)")
+      Command.complain("\(Command.printable(path)): \(error.localizedDescription)")
     }
     if failures.contains(where: { $0.error is Interruption }) {
       Command.complain("Interrupted after \(numbers).")
-      return ExitStatus.interrupted
+      return Interrupts.exitStatus
     }
     if let timeout = counting.timeout, failures.contains(where: { OperationError.Code.timedOut ~= $0.error }) {
       Command.complain("Timed out after \(timeout): \(numbers).")
@@ -91,11 +79,6 @@ struct WordCount {
     }
     print(numbers)
     return unreadable.isEmpty ? ExitStatus.success : ExitStatus.incomplete
-  }
-
-  /// Escapes the path if it contains control characters, such as line breaks and commands to the terminal.
-  private static func printable(_ path: String) -> String {
-    path.unicodeScalars.contains { $0.properties.generalCategory == .control } ? path.debugDescription : path
   }
 }
 
@@ -136,50 +119,5 @@ private struct Options {
       throw UsageError("“\(text)” is not a valid value of --timeout: give a positive number of seconds.")
     }
     return .seconds(seconds)
-  }
-}
-
-/// A progress bar on the terminal.
-private struct ProgressBar {
-  private static let width = 40
-  private var shown = ""
-
-  /// Draws the updates until they end, and then erases the bar.
-  static func follow(_ updates: AsyncStream<Double>) async {
-    var bar = ProgressBar()
-    for await fraction in updates { bar.show(fraction) }
-    Command.write("\r\u{1B}[K")
-  }
-
-  private mutating func show(_ fraction: Double) {
-    let fraction = min(max(fraction, 0), 1)
-    let filled = Int(fraction * Double(ProgressBar.width))
-    let bar = String(repeating: "#", count: filled) + String(repeating: "·", count: ProgressBar.width - filled)
-    let line = "\(bar) \(Int(fraction * 100)) %"
-    if line == shown { return }
-    Command.write("\r" + line + "\u{1B}[K")
-    shown = line
-  }
-}
-
-/// A trace and the file for it.
-private struct TraceFile {
-  /// The file cannot be written.
-  private struct Unwritable: LocalizedError {
-    let errorDescription: String?
-  }
-
-  let tracer = OperationTracer()
-  let path: String
-
-  /// Creates the file, which shows whether it can be written.
-  func create() throws { try write(Data()) }
-
-  func write() throws { try write(tracer.chromeTrace()) }
-
-  private func write(_ data: Data) throws {
-    do { try data.write(to: URL(filePath: path)) } catch {
-      throw Unwritable(errorDescription: "The file “\(path)” cannot be written: \(error.localizedDescription)")
-    }
   }
 }

@@ -7,7 +7,10 @@ struct UsageTests {
     arguments: [
       "WordCount", "WordCount nowhere", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
       "WordCount --trace nowhere/trace.json .", "WordCount . .", "WordCount --draw .",
-      "Dialogs push", "EchoPrinter loudly", "Feed --frames none", "Feed --frames", "Feed --draw",
+      "LinkCheck", "LinkCheck ftp://x/", "LinkCheck x", "LinkCheck --limit 0 http://x/",
+      "LinkCheck http://x/ http://y/",
+      "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "Dialogs push", "EchoPrinter loudly",
+      "Feed --frames none", "Feed --frames", "Feed --draw",
       "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --svg nowhere/photos.svg",
       "PhotoUpload --photos 20",
     ]
@@ -28,7 +31,7 @@ struct UsageTests {
     }
   }
 
-  private static let names = ["WordCount", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"]
+  private static let names = ["WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"]
 
   @Test(arguments: names)
   func help_printsTheUsage(_ name: String) async throws {

@@ -1,0 +1,21 @@
+package import Foundation
+
+/// The file that a trace is written to.
+package struct TraceFile {
+  private struct Unwritable: LocalizedError {
+    let errorDescription: String?
+  }
+
+  private let path: String
+
+  package init(_ path: String) { self.path = path }
+
+  /// Creates the file, which shows whether it can be written.
+  package func create() throws { try write(Data()) }
+
+  package func write(_ data: Data) throws {
+    do { try data.write(to: URL(filePath: path)) } catch {
+      throw Unwritable(errorDescription: "The file “\(path)” cannot be written: \(error.localizedDescription)")
+    }
+  }
+}

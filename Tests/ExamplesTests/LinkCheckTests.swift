@@ -1,0 +1,123 @@
+#if os(Linux)
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct LinkCheckTests {
+  /// A page with links to these paths.
+  private static func links(_ paths: String...) -> LocalServer.Response {
+    .page(paths.map { "<a href=\"\($0)\">\($0)</a>" }.joined(separator: "\n"))
+  }
+
+  @Test func brokenLinks_areListedWithTheirPages() async throws {
+    let server = try LocalServer { path, visit in
+      switch path {
+      case "/": Self.links("/a", "/missing", "/loop", "/failing", "/recovering#part", "mailto:a@b")
+      case "/a": Self.links("/", "/missing", "a?x=1&amp;y=2")
+      case "/recovering": visit < 3 ? .status(503) : .page("")
+      case "/failing": .status(500)
+      case "/loop": .status(302, location: "/loop2")
+      case "/loop2": .status(302, location: "/loop")
+      case "/a?x=1&y=2": .page("")
+      default: .status(404)
+      }
+    }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      let outcome = try await shell.run("LinkCheck \(server.address)")
+      let expected = """
+        /failing: 500 Internal Server Error
+          on /
+        /loop: endless redirection
+          on /
+        /missing: 404 Not Found
+          on /
+          on /a
+        4 pages, 3 broken links
+
+        """
+      #expect(outcome.output.replacing(server.address, with: "") == expected)
+      #expect(outcome.status == 1)
+    }
+    let counts = server.counts
+    #expect(counts["/"] == 1 && counts["/a"] == 1 && counts["/missing"] == 1 && counts["/robots.txt"] == 1)
+    #expect(counts["/recovering"] == 3 && counts["/failing"] == 3)
+  }
+
+  @Test func json_hasTheSame() async throws {
+    let server = try LocalServer { path, _ in path == "/" ? Self.links("/missing") : .status(404) }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      let outcome = try await shell.run("LinkCheck --json --trace trace.json \(server.address)")
+      let report = try #require(try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
+      let broken = try #require((report["broken"] as? [[String: Any]])?.first)
+      #expect(report["visited"] as? Int == 1)
+      #expect(broken["reason"] as? String == "404 Not Found" && broken["pages"] as? [String] == ["\(server.address)/"])
+      let trace = try await shell.run("cat trace.json").output
+      #expect(trace.contains("\"name\":\"\(server.address)/missing\""))
+      #expect(outcome.status == 1)
+    }
+  }
+
+  @Test func thousandPages_areEachVisitedOnce_fewAtATime() async throws {
+    let server = try LocalServer { path, _ in
+      guard let number = Int(path.dropFirst()) else { return path == "/" ? Self.links("/1") : .status(404) }
+      let next = [number * 2, number * 2 + 1, number / 2].filter { (1..<1000).contains($0) }
+      return .page(next.map { "<a href='/\($0)'>" }.joined())
+    }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      let outcome = try await shell.run("LinkCheck --limit 3 --rate 100000 \(server.address)")
+      #expect(outcome.output == "1000 pages, 0 broken links\n")
+      #expect(outcome.status == 0)
+    }
+    #expect(server.counts.count == 1001 && server.counts.values.allSatisfy { $0 == 1 })
+    #expect(server.mostOpen <= 3)
+  }
+
+  @Test func pagesThatRobotsMustNotVisit_areNotRequested() async throws {
+    let server = try LocalServer { path, _ in
+      switch path {
+      case "/robots.txt": .page("User-agent: *\nDisallow: /private")
+      case "/": Self.links("/private/page", "/public")
+      default: .page("")
+      }
+    }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      #expect(try await shell.run("LinkCheck \(server.address)").status == 0)
+    }
+    #expect(server.counts["/private/page"] == nil && server.counts["/public"] == 1)
+  }
+
+  @Test func pageThatNeverEnds_timesOut() async throws {
+    let server = try LocalServer { path, _ in path == "/" ? Self.links("/endless") : .endless }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      let outcome = try await shell.run("LinkCheck --timeout 1 \(server.address)")
+      #expect(outcome.output.contains("/endless: ") && outcome.output.hasSuffix("1 page, 1 broken link\n"))
+      #expect(outcome.status == 1)
+    }
+  }
+
+  @Test func interrupt_printsWhatWasFound() async throws {
+    let server = try LocalServer { path, _ in
+      switch path {
+      case "/": Self.links("/missing", "/endless")
+      case "/endless": .endless
+      default: .status(404)
+      }
+    }
+    defer { server.stop() }
+    try await Shell.open { shell in
+      async let outcome = shell.run("LinkCheck --timeout 600 \(server.address) & echo $! > pid; wait $!")
+      await server.requestsEndless.opened()
+      _ = try await shell.run("until kill -INT $(cat pid); do :; done")
+      let ended = try await outcome
+      #expect(ended.status == 130)
+      #expect(ended.output.hasSuffix("\n1 page, 1 broken link\n"))
+    }
+  }
+}
+#endif
