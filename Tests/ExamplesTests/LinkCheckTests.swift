@@ -86,13 +86,20 @@ struct LinkCheckTests {
     }
     defer { server.stop() }
     try await Shell.open { shell in
-      #expect(try await shell.run("LinkCheck \(server.address)").status == 0)
+      let outcome = try await shell.run("LinkCheck \(server.address)")
+      #expect(outcome.status == 0)
     }
     #expect(server.counts["/private/page"] == nil && server.counts["/public"] == 1)
   }
 
   @Test func pageThatNeverEnds_timesOut() async throws {
-    let server = try LocalServer { path, _ in path == "/" ? Self.links("/endless") : .endless }
+    let server = try LocalServer { path, _ in
+      switch path {
+      case "/": Self.links("/endless")
+      case "/endless": .endless
+      default: .status(404)
+      }
+    }
     defer { server.stop() }
     try await Shell.open { shell in
       let outcome = try await shell.run("LinkCheck --timeout 1 \(server.address)")
@@ -111,9 +118,9 @@ struct LinkCheckTests {
     }
     defer { server.stop() }
     try await Shell.open { shell in
-      async let outcome = shell.run("LinkCheck --timeout 600 \(server.address) & echo $! > pid; wait $!")
+      async let outcome = shell.run("sh -c 'echo $$ > pid; exec LinkCheck --timeout 60 \(server.address)'")
       await server.requestsEndless.opened()
-      _ = try await shell.run("until kill -INT $(cat pid); do :; done")
+      _ = try await shell.run("kill -INT $(cat pid)")
       let ended = try await outcome
       #expect(ended.status == 130)
       #expect(ended.output.hasSuffix("\n1 page, 1 broken link\n"))

@@ -85,9 +85,8 @@ struct WordCountTests {
       let outcome = try await shell.run(
         """
         truncate -s 100G zeros
-        WordCount --timeout 60 --trace trace.json zeros & pid=$!
-        until [ -e trace.json ] || ! kill -0 $pid; do sleep 0.1; done
-        sleep 1; kill -INT $pid; wait $pid
+        { for i in $(seq 300); do [ -e trace.json ] && break; sleep 0.1; done; sleep 1; kill -INT $(cat pid); } &
+        sh -c 'echo $$ > pid; exec WordCount --timeout 60 --trace trace.json zeros'
         """
       )
       #expect(outcome.status == 130)
