@@ -41,7 +41,7 @@ final class Browser: Sendable {
   }
 
   /// Whether another attempt may succeed.
-  static func isTemporary(_ error: any Error) -> Bool {
+  static func isTemporary(_ error: any Error, attempt: Int) -> Bool {
     switch error {
     case let error as BadStatus: error.code >= 500 || error.code == 429
     case OperationError.Code.timedOut: true

@@ -57,8 +57,8 @@ final class CrawlOperation: GroupOperation, @unchecked Sendable {
     }
     guard isNew else { return }
     let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(2), jitter: 0.1)
-    let visit = RetryOperation(attempts: 3, backoff: backoff, retryIf: { error, _ in Browser.isTemporary(error) }) {
-      [unowned self] _ in load(url)
+    let visit = RetryOperation(attempts: 3, backoff: backoff, retryIf: Browser.isTemporary) { [unowned self] _ in
+      load(url)
     }
     visit.named(url.absoluteString)
     findings.withLock { $0.pages[ObjectIdentifier(visit)] = url }
