@@ -47,10 +47,3 @@ enum OperationWalk {
     return operation.isFreePlainOperation
   }
 }
-
-extension Operation {
-  /// Whether a plain Foundation operation may still be outside of any queue or group, as far as the toolkit can know.
-  var isFreePlainOperation: Bool {
-    !isExecuting && !isFinished && !(self is PlainMemberGate) && !PlainMemberGate.holds(self)
-  }
-}

@@ -105,7 +105,9 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     var answer = Answer()
     let replacing = zip(claims, demands).filter { $0.0.policy == .replace }.map(\.1.queue)
     if !replacing.isEmpty {
-      answer.replaced = table.tickets(in: replacing).reversed().compactMap { table.entries[$0]?.claimant }
+      let replaced = table.tickets(in: replacing)
+      table.replace(replaced)
+      answer.replaced = replaced.reversed().compactMap { table.entries[$0]?.claimant }
     }
     let claimant = KeyRegistry.WeakRequest(self)
     let applicant = KeyRegistry.Table.Applicant(claimant: claimant, demands: demands, enclosing: enclosing, host: host)

@@ -62,7 +62,7 @@ extension KeyTable {
     while let ticket = pending.popLast() {
       guard let entry = entries[ticket], memberCounts[ticket] ?? 0 == 0 else { continue }
       // A deferred entry waits for a slot, not for a key.
-      guard entry.state != .waiting || entry.isDeferred else { continue }
+      guard entry.state != .waiting || entry.isDeferred || isReplaced(entry) else { continue }
       var effects = Effects()
       leave(ticket, &effects)
       pending += effects.grants.map(\.ticket)
@@ -71,6 +71,15 @@ extension KeyTable {
         pending.append(enclosing)
       }
     }
+  }
+
+  /// Records that entries are about to be cancelled, with their members, so they do not wait for keys.
+  mutating func replace(_ tickets: [Ticket]) {
+    for ticket in tickets { entries[ticket]?.isReplaced = true }
+  }
+
+  private func isReplaced(_ entry: Entry) -> Bool {
+    entry.isReplaced || entry.enclosing.contains { entries[$0]?.isReplaced == true }
   }
 
   /// Whether the keys of a waiting entry are free, and only other waiters are before it.

@@ -54,6 +54,8 @@ struct KeyTable<Claimant> {
     var isStarted: Bool
     var isPreferred = false
     var isDeferred = false
+    /// Whether a newer operation replaces this one, which will be cancelled.
+    var isReplaced = false
     /// The tick in which the entry was permitted.
     var epoch = 0
     /// Holders that the entry waits for. Their members go before it.

@@ -113,6 +113,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var runsOthersInside: Bool { true }
 
+  final override var isGroup: Bool { true }
+
   final override var members: [Operation] { engine.members }
 
   final override var memberCount: Int { engine.memberCount }

@@ -136,13 +136,3 @@ struct MemberPart {
     isReporting = reports || operation is GroupOperation
   }
 }
-
-/// A change to a group's progress, which is applied without the engine's lock held.
-struct ProgressChange {
-  var total = 0
-  var completed = 0
-  /// The members that report their own units, and their weights.
-  var children: [(operation: AsyncOperation, weight: Int)] = []
-  /// Whether the group has finished.
-  var isOver = false
-}

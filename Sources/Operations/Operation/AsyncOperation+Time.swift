@@ -70,7 +70,7 @@ extension AsyncOperation {
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {
-    let executing = self is GroupOperation ? members.filter(\.isExecuting) : []
+    let executing = isGroup ? members.filter(\.isExecuting) : []
     return OperationError(
       .timedOut,
       "\(quotedName) was cancelled because it took longer than \(timeout)."

@@ -188,7 +188,16 @@ struct KeyTableTests {
     _ = waiting
   }
 
-  // MARK: Called operations
+  @Test mutating func replacedEntriesAndTheirMembersAreInNoDeadlock() {
+    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
+    _ = enter("in A", ["b": 1], inside: [groups[0]])
+    _ = enter("in B", ["a": 1], inside: [groups[1]])
+    #expect(table.remedy().refused != nil)
+    table.replace([groups[0]])
+    #expect(table.remedy().refused == nil)
+  }
+
+  // MARK: Permitted operations
 
   @Test mutating func aPermittedOperationIsWaitedForUntilItIsOverdue() {
     let (queue, other) = (Host(), Host())

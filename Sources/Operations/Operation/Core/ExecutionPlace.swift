@@ -32,12 +32,6 @@ enum ExecutionPlace: Sendable {
   var isParticular: Bool { if case .anyThread = self { false } else { true } }
 }
 
-/// An OperationQueue that can run a part of an operation while that operation occupies a slot.
-protocol ContinuingQueue: OperationQueue {
-  /// Runs `body` later, where `execute()` of the queue's operations runs.
-  func continueOperation(_ body: @escaping @Sendable () -> Void)
-}
-
 extension AsyncOperation {
   /// Returns the place where the operation executes. The first call must be on the thread that started the operation.
   ///
