@@ -22,7 +22,9 @@ struct LayerTests {
     let declaration = #/^(?:[a-z@]\S* )*(?:class|struct|enum|protocol|actor|typealias) ([A-Z]\w*)/#
     var homes: [Substring: String] = [:]
     for file in files {
-      for line in file.lines { if let match = line.firstMatch(of: declaration) { homes[match.1] = Self.folder(of: file) } }
+      for line in file.lines {
+        if let match = line.firstMatch(of: declaration) { homes[match.1] = Self.folder(of: file) }
+      }
     }
     #expect(homes.count > 100)
     for file in files {

@@ -1,10 +1,10 @@
 /// Makes plans in which everything can come to its end, whatever the threads do.
 ///
 /// - What waits for something waits for earlier items only, where a group's end comes after its members: so there are
-///   no circles.
+///   no cycles.
 /// - An *open* group's members may wait for what is outside of it. It takes no limited slot, and no key; or what is
 ///   outside might wait for those. A *closed* one may take both.
-/// - Keys of more than one domain are taken by single operations only, as circles through two domains are not noticed.
+/// - Keys of more than one domain are taken by single operations only, as cycles through two domains are not noticed.
 /// - Plain operations take no keys.
 struct SoakPlanMaker {
   /// Where an item comes to be.

@@ -148,7 +148,7 @@ final class SoakProducer: Sendable {
         if let next = others.first { wait(next, nil, others.dropFirst()) }
       }
     } catch OperationError.Code.waitCycle {
-      if number != nil { events.report("a thread that is on no scheduler waits in a circle") }
+      if number != nil { events.report("a thread that is on no scheduler waits in a cycle") }
       home.account.withLock { $0.attempts -= 1 }
     } catch OperationError.Code.shutDown {
       if home.plan.shutdown == nil { events.report("\(home.scheduler.name) is not shut down") }

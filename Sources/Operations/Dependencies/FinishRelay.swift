@@ -35,7 +35,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
       state.isWaiting = true
       return state.isStopped
     }
-    if isStopped { letGo(of: operations) }
+    if isStopped { release(operations) }
   }
 
   /// Stops waiting, and releases the operations.
@@ -49,13 +49,13 @@ final class FinishRelay: Operation, @unchecked Sendable {
     }
     // A relay that has called its action waits for nothing. A relay that is about to start waiting on another thread
     // releases the operations there.
-    if isWaiting, action != nil { letGo(of: operations) }
+    if isWaiting, action != nil { release(operations) }
     return action != nil
   }
 
   /// Releases the operations. The dependencies must be removed before the relay is cancelled. Otherwise Foundation
   /// would keep an unretained pointer to an operation that is about to be released.
-  private func letGo(of operations: [Operation]) {
+  private func release(_ operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()
   }

@@ -62,7 +62,7 @@ extension OperationQueue {
   ) {
     let (operation, output) = (work.operation, work.output)
     if !run.begin(operation) { operation.cancel() }
-    operation.whenSettled { [unowned operation] in
+    operation.whenFinished { [unowned operation] in
       domain.endRun(run, sharing: key)
       run.end(with: Result { try output(operation) })
     }

@@ -205,7 +205,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   /// Whether members are started only to finish, which neither a limit nor suspension delays.
-  final var isWindingDown: Bool { engine.isWindingDown }
+  final var isDraining: Bool { engine.isDraining }
 
   /// Whether the group waits for more members when its last one has finished. False by default.
   ///
@@ -340,20 +340,20 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   ///
   /// A group has no other work. To run code at its start or end, add an observer or override
   /// ``AsyncOperation/didFinish()``.
-  public final override func execute() { engine.begin(self, windingDown: false) }
+  public final override func execute() { engine.begin(self, draining: false) }
 
-  final override func skipExecution() { engine.begin(self, windingDown: true) }
+  final override func finishUnexecuted() { engine.begin(self, draining: true) }
 
   /// Starts the members of a group that its timeout finished when it was about to start, because they must finish as
   /// well.
-  final override func dropWork() { engine.begin(self, windingDown: true) }
+  final override func releaseWork() { engine.begin(self, draining: true) }
 
   /// Always true, because the time of a group begins when its first member starts.
   final override var startsDeadlineItself: Bool { true }
 
-  final override var isToldToFinish: Bool { engine.isFinishing }
+  final override var isFinishRequested: Bool { engine.isFinishing }
 
-  final override func willFinish() { engine.groupWillFinish() }
+  final override func prepareToFinish() { engine.groupWillFinish() }
 
   final override func takeMembersToCancel() -> [Operation] { engine.takeMembersToCancel() }
 

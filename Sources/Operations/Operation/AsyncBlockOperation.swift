@@ -24,7 +24,7 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() { takeBlock()?(self) }
 
-  override func dropWork() { _ = takeBlock() }
+  override func releaseWork() { _ = takeBlock() }
 
   private func takeBlock() -> (@Sendable (AsyncBlockOperation) -> Void)? {
     defer { block = nil }

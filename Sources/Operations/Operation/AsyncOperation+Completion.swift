@@ -49,7 +49,7 @@ extension Operation {
   public func finished() async {
     await withCheckedContinuation { continuation in
       if let operation = self as? AsyncOperation {
-        operation.whenSettled { continuation.resume() }
+        operation.whenFinished { continuation.resume() }
       } else if isFinished {
         continuation.resume()
       } else {

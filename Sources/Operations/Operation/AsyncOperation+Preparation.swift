@@ -43,8 +43,9 @@ extension AsyncOperation {
     guard let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isStarted: true) else {
       return prepareInputs()
     }
-    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
     let place = keepPlace()
+    noteWaitForPermit()
     permit.whenGranted { [weak self] in
       guard let self else { return }
       place.run { self.resume { self.prepareInputs() } }
@@ -59,7 +60,7 @@ extension AsyncOperation {
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(because: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
-    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return skipExecution() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
     evaluate(conditions)
   }
 
@@ -103,7 +104,7 @@ extension AsyncOperation {
     // The ledger still holds the producers, so this does not release the last reference to them.
     _ = consume handOvers
     let execution = core.withLock { $0.proceed(to: .executing) ? $0.execution : nil }
-    if let execution { carryOut(execution) } else { skipExecution() }
+    if let execution { carryOut(execution) } else { finishUnexecuted() }
   }
 
   // MARK: Tasks
@@ -124,7 +125,7 @@ extension AsyncOperation {
   // MARK: The end
 
   /// Stops the work that still runs, and releases the producers of hand-overs without recursion.
-  static func letGo(of extras: consuming OperationExtras.Remains) {
+  static func release(_ extras: consuming OperationExtras.Remains) {
     extras.deadline?.cancel()
     extras.pause?.timer?.cancel()
     extras.task?.cancel()
@@ -133,7 +134,7 @@ extension AsyncOperation {
     if let inner = extras.inner {
       Trampoline.run {
         inner.cancel()
-        inner.endIfNotEnded()
+        inner.finishNow()
       }
     }
     var operations: [AnyObject] = []

@@ -66,7 +66,7 @@ extension AsyncOperation {
 
   private func timeOut(after timeout: Duration) {
     cancel(.timeout(timeoutError(timeout)))
-    endIfNotEnded()
+    finishNow()
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {
@@ -91,7 +91,7 @@ extension AsyncOperation {
     let place = keepPlace()
     let remaining = clock.remaining(of: duration)
     let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
-      guard core.lifecycle.mayGoOn else { return (nil, nil) }
+      guard core.lifecycle.canContinue else { return (nil, nil) }
       let pause = OperationPause(
         keepingSlot: core.extras?.permit != nil,
         at: place,

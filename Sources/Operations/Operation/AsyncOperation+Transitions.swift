@@ -25,7 +25,7 @@ extension AsyncOperation {
     case .execute(let execution): carryOut(execution)
     case .prepare: prepare()
     case .resume(let pause): pause.resume()
-    case .skip: skipExecution()
+    case .skip: finishUnexecuted()
     case .ignore: break
     case .notReady: return .notReady
     case .awaitGate: return .awaitGate
@@ -66,12 +66,12 @@ extension AsyncOperation {
 
   func carryOut(_ execution: OperationCore.Execution) {
     execution.trace?.operationBegins()
-    if !execution.observers.isEmpty, !letExecute(execution.observers) {
-      dropWork()
-      return skipExecution()
+    if !execution.observers.isEmpty, !notifyOfStart(execution.observers) {
+      releaseWork()
+      return finishUnexecuted()
     }
     // An observer may have set another timeout.
-    if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return dropWork() }
+    if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return releaseWork() }
     execute()
     execution.trace?.executionReturned()
   }
@@ -80,61 +80,61 @@ extension AsyncOperation {
 
   func carryOut(_ finish: OperationCore.Finish) {
     switch finish.action {
-    case .end: conclude(afterExecution: true, finish.trace)
-    case .skip: skipExecution()
+    case .end: completeFinish(afterExecution: true, finish.trace)
+    case .skip: finishUnexecuted()
     case .keep, .ignore: break
     }
   }
 
   /// Carries out the end. Only one caller ever gets here, and only after the operation's own `start()` has begun.
-  func conclude(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
+  func completeFinish(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
     trace?.operationEnds(self)
     // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready
     // only after its own cancel(), which another thread may not have called yet. It considers the operation waiting
     // again if a third thread added the gate before that.
     if !hasExecuted, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
-    willFinish()
+    prepareToFinish()
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
     // waiters.
     super.start()
     didFinish()
     let (observers, hasCompletionBlock, end) = core.withLock { core in
-      core.lifecycle.settle()
+      core.lifecycle.complete()
       defer { core.observers = [] }
-      return (core.observers, core.hasCompletionBlock, core.observers.isEmpty ? core.takeEnd() : nil)
+      return (core.observers, core.hasCompletionBlock, core.observers.isEmpty ? core.takeFinish() : nil)
     }
     if hasCompletionBlock { super.completionBlock = nil }
-    if !hasExecuted { dropWork() }
+    if !hasExecuted { releaseWork() }
     for observer in observers { observer.didFinish?(self) }
-    settle(end ?? core.withLock { $0.takeEnd() })
+    notifyOfFinish(end ?? core.withLock { $0.takeFinish() })
   }
 
-  private func settle(_ end: OperationCore.End) {
+  private func notifyOfFinish(_ end: OperationCore.End) {
     end.extras?.progress?.end()
     end.extras?.permit?.operationDidFinish()
     if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
     // A group that cancels its other members after a failure must do so before the dependents of the failed member can
     // start.
-    let isFailureFirst = end.failed && end.starter?.hearsOfFailuresFirst == true
-    if isFailureFirst { tellStarter(of: end) }
+    let isFailureFirst = end.failed && end.starter?.isNotifiedOfFailuresFirst == true
+    if isFailureFirst { notifyStarter(of: end) }
     for dependent in end.remains.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
     if let extras = end.extras { for follower in extras.followers.values { follower() } }
-    if !isFailureFirst { tellStarter(of: end) }
-    if let extras = end.extras { AsyncOperation.letGo(of: extras) }
+    if !isFailureFirst { notifyStarter(of: end) }
+    if let extras = end.extras { AsyncOperation.release(extras) }
     for case .foreign(let operation, let relay)? in end.remains.dependencies { relay.stop(waitingFor: [operation]) }
   }
 
-  private func tellStarter(of end: OperationCore.End) {
+  private func notifyStarter(of end: OperationCore.End) {
     end.starter?.memberDidFinish(self, index: end.memberIndex, failed: end.failed, holdsSlot: end.holdsSlot)
   }
 
   /// Notifies the observers of the start.
   ///
   /// - Returns: Whether none of them has cancelled or finished the operation.
-  private func letExecute(_ observers: [OperationObserver]) -> Bool {
-    let wasToldToFinish = isToldToFinish
-    var mayExecute: Bool { core.withLock { $0.lifecycle.mayGoOn } && isToldToFinish == wasToldToFinish }
+  private func notifyOfStart(_ observers: [OperationObserver]) -> Bool {
+    let wasFinishRequested = isFinishRequested
+    var mayExecute: Bool { core.withLock { $0.lifecycle.canContinue } && isFinishRequested == wasFinishRequested }
     for observer in observers where mayExecute { observer.didStart?(self) }
     return mayExecute
   }
@@ -214,6 +214,6 @@ extension AsyncOperation {
     if cancellation.whileExecuting { didCancel() }
     super.cancel()
     cancellation.supervisor?.memberIsReady(self)
-    if cancellation.skips { skipExecution() }
+    if cancellation.skips { finishUnexecuted() }
   }
 }

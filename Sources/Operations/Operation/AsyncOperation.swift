@@ -69,7 +69,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         return core.ledger.close().dependencies
       }
     )
-    if let extras = extras.take() { AsyncOperation.letGo(of: consume extras) }
+    if let extras = extras.take() { AsyncOperation.release(consume extras) }
   }
 
   // MARK: State
@@ -165,7 +165,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   /// Finishes the operation without executing it. A group first drains its members.
-  func skipExecution() { endIfNotEnded() }
+  func finishUnexecuted() { finishNow() }
 
   // MARK: Finishing
 
@@ -190,17 +190,17 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     carryOut(core.withLock { $0.finish(report) })
   }
 
-  final func endIfNotEnded() {
+  final func finishNow() {
     let (hasExecuted, trace) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.trace) }
-    if let hasExecuted { conclude(afterExecution: hasExecuted, trace) }
+    if let hasExecuted { completeFinish(afterExecution: hasExecuted, trace) }
   }
 
   /// Releases a closure that will not be called any more.
-  func dropWork() {}
+  func releaseWork() {}
 
   /// Prepares the end, just before `isFinished` turns true. Override it for what must be true before other threads can
   /// see the end.
-  func willFinish() {}
+  func prepareToFinish() {}
 
   /// A block that Foundation calls, on a thread of its own, when the operation has finished.
   ///
@@ -239,7 +239,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   var startsDeadlineItself: Bool { false }
 
   /// Whether the operation was requested to finish and is still executing. Only a group can be.
-  var isToldToFinish: Bool { false }
+  var isFinishRequested: Bool { false }
 
   /// Whether operations of this type always call `finish`.
   var finishesByItself: Bool { false }

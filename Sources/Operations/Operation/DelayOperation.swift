@@ -31,5 +31,5 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   override var finishesByItself: Bool { true }
 
-  override func willFinish() { timer.withLock { $0 }?.cancel() }
+  override func prepareToFinish() { timer.withLock { $0 }?.cancel() }
 }

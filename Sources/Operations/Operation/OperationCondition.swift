@@ -80,7 +80,7 @@ public struct OperationCondition: Sendable {
   /// Returns the error of an operation that did not execute because of this condition.
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
-    let message = "\(operation.quotedName) was not executed, for its condition “\(name)” is not met"
+    let message = "\(operation.quotedName) did not run because its condition “\(name)” was not met"
     return OperationError(
       .conditionFailed,
       "\(message): \(unmet.reason).",

@@ -51,7 +51,7 @@ extension AsyncOperation {
 
   /// Calls `waiter` when the operation has finished and its observers have been notified, or at once if that has
   /// happened.
-  final func whenSettled(_ waiter: @escaping @Sendable () -> Void) {
+  final func whenFinished(_ waiter: @escaping @Sendable () -> Void) {
     let isSettled = core.withLock { core in
       if !core.isSettled { core.waiters.append(waiter) }
       return core.isSettled
@@ -59,9 +59,9 @@ extension AsyncOperation {
     if isSettled { waiter() }
   }
 
-  /// Calls `waiter` as ``whenSettled(_:)`` does, but after all other waiters and only if `follower` has not been
+  /// Calls `waiter` as ``whenFinished(_:)`` does, but after all other waiters and only if `follower` has not been
   /// removed.
-  final func whenSettled(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
+  final func whenFinished(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
     let isSettled = core.withLock { core in
       if !core.isSettled { core.makeExtras().followers[ObjectIdentifier(follower)] = waiter }
       return core.isSettled

@@ -15,7 +15,7 @@ extension OperationQueue {
 
   func addClaimed(_ operation: AsyncOperation) {
     // An operation that is rejected at once does not wait for a slot, which the holder of its key may occupy.
-    guard operation.requestPermit() else { return operation.finishUnexecuted() }
+    guard operation.requestPermit() else { return operation.startCancelled() }
     operation.prepareForQueue()
     addOperation(operation as Operation)
     operation.lookAgain()
@@ -46,7 +46,7 @@ extension OperationQueue {
   func addClaimed(_ operations: [Operation]) {
     let operations = operations.filter { operation in
       guard let own = operation as? AsyncOperation, !own.requestPermit() else { return true }
-      own.finishUnexecuted()
+      own.startCancelled()
       return false
     }
     let own = operations.compactMap { $0 as? AsyncOperation }

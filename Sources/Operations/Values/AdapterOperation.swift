@@ -77,7 +77,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.policy = policy
     job = Locked(Job(transfer: transfer, plainTarget: target is AsyncOperation ? nil : target))
     super.init()
-    whenSettled { [job] in
+    whenFinished { [job] in
       let target = job.withLock { job in
         defer { job.plainTarget = nil }
         return job.plainTarget
@@ -116,7 +116,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   }
 
   /// Cancels the target if nothing was transferred, before the target can see that the adapter has finished.
-  override func willFinish() {
+  override func prepareToFinish() {
     let job = job.withLock { job in
       defer { (job.transfer, job.missing) = (nil, nil) }
       return job

@@ -25,7 +25,7 @@ final class ClosureOperation<Output: Sendable>: ResultOperation<Output>, @unchec
 
   override var finishesByItself: Bool { true }
 
-  override func dropWork() { _ = takeBody() }
+  override func releaseWork() { _ = takeBody() }
 
   private func takeBody() -> ((@Sendable () throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
 }

@@ -59,7 +59,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// A subclass may not always call `finish`.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
-  override func dropWork() { _ = takeWork() }
+  override func releaseWork() { _ = takeWork() }
 
   private func takeWork() -> (@Sendable () throws -> Output)? {
     defer { work = nil }

@@ -61,7 +61,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   final override var finishesByItself: Bool { true }
 
-  final override func dropWork() { _ = takeWork() }
+  final override func releaseWork() { _ = takeWork() }
 
   private func takeWork() -> ((@Sendable () async throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
 }

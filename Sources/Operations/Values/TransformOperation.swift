@@ -78,7 +78,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
-  final override func dropWork() { _ = takeWork() }
+  final override func releaseWork() { _ = takeWork() }
 
   private func takeWork() -> Work? {
     defer { work = nil }

@@ -64,7 +64,7 @@ struct ConditionsAndTime {
     }
     do { try await queue.run(upload()) } catch { print(error) }
     #expect(
-      printed.entries == ["“upload” was not executed, for its condition “signed in” is not met: signed out."]
+      printed.entries == ["“upload” did not run because its condition “signed in” was not met: signed out."]
     )
     await session.signIn()
     try await queue.run(upload())
@@ -180,7 +180,7 @@ struct ConditionsAndTime {
     let clock = ManualClock()
     importer.clock = clock
     queue.addOperation(importer)
-    await clock.waitForSleepers(1)  // somebody waits for a time to come
+    await clock.waitForSleepers(1)  // a sleeper has begun to wait
     clock.advance(by: .seconds(30))  // and here it has come: what was due has been done
     #expect(importer.isFinished)
     #expect(importer.errors.count == 1)

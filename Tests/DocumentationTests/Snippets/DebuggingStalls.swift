@@ -35,7 +35,7 @@ struct DebuggingStallsSnippets {
   final class Load: AsyncOperation, @unchecked Sendable {
     override func execute() {
       read { [self] text in
-        guard let text else { return }  // here nobody calls finish()
+        guard let text else { return }  // finish() is not called here
         show(text)
         finish()
       }
@@ -117,7 +117,7 @@ struct DebuggingStallsSnippets {
         kill(getpid(), SIGUSR1)
         try await Task.sleep(for: .milliseconds(20))
       }
-      #expect(reports.entries[0].contains("“upload” cannot start, for the queue “sync” is suspended."))
+      #expect(reports.entries[0].contains("“upload” cannot start because the queue “sync” is suspended."))
       source.cancel()
     }
   }
@@ -185,7 +185,7 @@ struct DebuggingStallsSnippets {
     await queue.finished()
   }
 
-  @Test func aCircle() async throws {
+  @Test func aCycle() async throws {
     let (first, second, third) = (operation("first"), operation("second"), operation("third"))
 
     first ==> second ==> third
@@ -200,7 +200,7 @@ struct DebuggingStallsSnippets {
     await queue.finished()
   }
 
-  @Test func aCircleOverASlot() async throws {
+  @Test func aCycleOverASlot() async throws {
     let (later, member) = (operation("later"), operation("member"))
 
     queue.maxConcurrentOperationCount = 1
@@ -236,7 +236,7 @@ struct DebuggingStallsSnippets {
     let load = operation("load")
     network.addOperation(load)
     let sentence = network.stallReport().entries[0].description
-    #expect(sentence == "“load” cannot start, for maxConcurrentOperationCount of the queue “network” is 0.")
+    #expect(sentence == "“load” cannot start because maxConcurrentOperationCount of the queue “network” is 0.")
     try expectOnPage("for maxConcurrentOperationCount of the queue “network” is 0")
     network.maxConcurrentOperationCount = 1
     await load.finished()

@@ -109,7 +109,7 @@ struct Dependencies {
     do { try await queue.run(graphEndingIn: upload) } catch { print(error) }
     #expect(
       printed.entries == [
-        "“upload” was not executed, for its condition “no failed dependencies” is not met: “load” failed. "
+        "“upload” did not run because its condition “no failed dependencies” was not met: “load” failed. "
           + "Cause: no network"
       ]
     )
@@ -159,7 +159,7 @@ struct Dependencies {
     #expect(printed.entries == ["not waiting any more", "0"])
   }
 
-  @Test func aCircleInAGroup() async {
+  @Test func aCycleInAGroup() async {
     let (a, b, c) = (AsyncOperation().named("a"), AsyncOperation().named("b"), AsyncOperation().named("c"))
     a ==> b ==> c ==> a
     let group = GroupOperation([a, b, c]).named("Import")
@@ -169,7 +169,7 @@ struct Dependencies {
     #expect(printed.entries == ["Dependency cycle in “Import”: a → c → b → a."])
   }
 
-  @Test func aCircleInAQueue() async {
+  @Test func aCycleInAQueue() async {
     let (d, e) = (AsyncOperation().named("d"), AsyncOperation().named("e"))
     d ==> e ==> d
     queue.addOperations([d, e])

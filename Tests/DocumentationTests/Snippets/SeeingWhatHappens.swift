@@ -37,11 +37,11 @@ struct SeeingWhatHappensSnippets {
     print(queue.stallReport())
 
     for entry in queue.stallReport().roots where entry.cause == .notEnqueued {
-      print("Has somebody forgotten to add “\(entry.operation)”?")
+      print("Was “\(entry.operation)” never added?")
     }
 
     #expect(printed.entries.contains { $0.hasPrefix("2 operations have not finished, in the queue “sync”") })
-    #expect(printed.entries.contains("Has somebody forgotten to add “login”?"))
+    #expect(printed.entries.contains("Was “login” never added?"))
     queue.addOperation(login)
     await queue.finished()
   }

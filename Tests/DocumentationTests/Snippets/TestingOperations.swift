@@ -211,7 +211,7 @@ struct TestingOperationsSnippets {
     let released = Gate()
     do {
       let operation = Watched(released)
-      operation.completionBlock = { _ = operation.isFinished }  // a circle, until it has finished
+      operation.completionBlock = { _ = operation.isFinished }  // a retain cycle until it has finished
       queue.addOperation(operation)
     }
     await released.opened()

@@ -30,7 +30,7 @@ struct DiagnosticsEdgeTests {
     await queue.finished()
   }
 
-  @Test func aCircleBesideAFreeHolder() async {
+  @Test func aCycleBesideAFreeHolder() async {
     let queue = OperationQueue.limited(to: 2)
     let held = HeldOperation().named("held")
     let waiting = AsyncBlockOperation { $0.finish() }.named("waiting")
@@ -75,7 +75,7 @@ struct DiagnosticsEdgeTests {
     missing.start()
   }
 
-  @Test func aLoweredLimitCanCloseACircle() async {
+  @Test func aLoweredLimitCanCloseACycle() async {
     let queue = OperationQueue.limited(to: 2)
     let held = HeldOperation().named("held")
     let inner = HeldOperation().named("inner")
@@ -97,7 +97,7 @@ struct DiagnosticsEdgeTests {
     await queue.finished()
   }
 
-  @Test func whoWaitsForASlotThatIsPartOfACircleIsToldOfIt() async {
+  @Test func whoWaitsForASlotThatIsPartOfACycleIsToldOfIt() async {
     let queue = OperationQueue.limited(to: 1)
     let first = AsyncBlockOperation { $0.finish() }.named("first")
     let member = AsyncBlockOperation { $0.finish() }.named("member")
@@ -160,7 +160,7 @@ struct DiagnosticsEdgeTests {
     }
   }
 
-  @Test func manyWhoWaitForACircleThroughManyMembers() async {
+  @Test func manyWhoWaitForACycleThroughManyMembers() async {
     let queue = OperationQueue.limited(to: 1)
     let waiters = OperationQueue()
     let (wanted, last) = (AsyncBlockOperation { $0.finish() }.named("wanted"), AsyncBlockOperation { $0.finish() })

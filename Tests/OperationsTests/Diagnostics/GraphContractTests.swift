@@ -22,7 +22,7 @@ struct GraphContractTests {
 
   private func chain(_ operations: [Operation]) { for (a, b) in zip(operations, operations.dropFirst()) { a ==> b } }
 
-  /// So that no circle keeps itself alive.
+  /// So that no cycle keeps itself alive.
   private func untie(_ operations: [Operation]) {
     for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
   }
@@ -113,9 +113,9 @@ struct GraphContractTests {
     await held.finished()
   }
 
-  // MARK: Circles
+  // MARK: Cycles
 
-  @Test func aCircleNamesThoseInItInOrderAndNobodyElse() throws {
+  @Test func aCycleNamesThoseInItInOrderAndNobodyElse() throws {
     let names = ["a", "b", "c", "d", "e"]
     let ring: [Operation] = names.map { $0 == "b" ? Operation().named($0) : AsyncOperation().named($0) }
     chain(ring)
@@ -148,7 +148,7 @@ struct GraphContractTests {
     #expect(OperationGraph([group, outside]).cycle == nil)
   }
 
-  @Test func membersThatWaitForSiblingsOrCousinsAreNoCircle() {
+  @Test func membersThatWaitForSiblingsOrCousinsAreNoCycle() {
     let (a, b, c) = (Operation().named("a"), Operation().named("b"), Operation().named("c"))
     let (first, second) = (GroupOperation([a, b]), GroupOperation([c]))
     a ==> b ==> c

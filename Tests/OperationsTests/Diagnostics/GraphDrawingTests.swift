@@ -54,7 +54,7 @@ import Testing
     #expect(text.contains("n2 -> n3\n"))
   }
 
-  @Test func aCircleIsRed() {
+  @Test func aCycleIsRed() {
     let journal = Journal<String>()
     let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
     c ==> a ==> b ==> a

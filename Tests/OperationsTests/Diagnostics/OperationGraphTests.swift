@@ -97,9 +97,9 @@ import Testing
     try await retry.completed()
   }
 
-  // MARK: Circles
+  // MARK: Cycles
 
-  @Test func aCircleIsNamedInTheOrderOfWaiting() {
+  @Test func aCycleIsNamedInTheOrderOfWaiting() {
     let (a, b, c) = (note("a"), note("b"), note("c"))
     a ==> b ==> c ==> a
     #expect(OperationGraph([a]).cycle == ["a", "c", "b"])
@@ -107,7 +107,7 @@ import Testing
     #expect(OperationGraph([a, b, c]).cycle == nil)
   }
 
-  @Test func aMemberThatWaitsForItsGroupIsACircle() {
+  @Test func aMemberThatWaitsForItsGroupIsACycle() {
     let member = note("member")
     let group = GroupOperation([member]).named("group")
     group ==> member
@@ -116,7 +116,7 @@ import Testing
     member.removeDependency(group)
   }
 
-  @Test func aGroupThatWaitsForItsMemberIsACircle() {
+  @Test func aGroupThatWaitsForItsMemberIsACycle() {
     let member = note("member")
     let group = GroupOperation([member]).named("group")
     member ==> group
@@ -124,7 +124,7 @@ import Testing
     group.removeDependency(member)
   }
 
-  @Test func aCircleOfAGroupIsToldWithoutItsMembers() {
+  @Test func aCycleOfAGroupIsToldWithoutItsMembers() {
     let (member, other) = (note("member"), note("other"))
     let group = GroupOperation([member]).named("group")
     group ==> other ==> group
@@ -132,7 +132,7 @@ import Testing
     group.removeDependency(other)
   }
 
-  @Test func groupsThatWaitForEachOthersMembersAreACircle() {
+  @Test func groupsThatWaitForEachOthersMembersAreACycle() {
     let (a, b) = (note("a"), note("b"))
     let (first, second) = (GroupOperation([a]).named("first"), GroupOperation([b]).named("second"))
     second ==> a
@@ -141,7 +141,7 @@ import Testing
     a.removeDependency(second)
   }
 
-  @Test func aSharedDependencyIsNoCircle() {
+  @Test func aSharedDependencyIsNoCycle() {
     let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
     a ==> [b, c] ==> d
     #expect(OperationGraph([d]).cycle == nil)
@@ -180,7 +180,7 @@ import Testing
     #expect(path?.description == "100 s: 1 → 2 → 3 → 4 → 5 → 6 → … 92 more … → 99 → 100")
   }
 
-  @Test func aCircleHasNoCriticalPath() {
+  @Test func aCycleHasNoCriticalPath() {
     let (a, b) = (note("a"), note("b"))
     a ==> b ==> a
     #expect(OperationGraph([a]).withDurations { _ in .seconds(1) }.criticalPath == nil)

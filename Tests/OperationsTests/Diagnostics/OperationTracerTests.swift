@@ -418,6 +418,27 @@ import Testing
     #expect(tracer.summary.longestWait == nil)
   }
 
+  @Test(arguments: [false, true]) func waitingForAKeyIsShownAsSuch(inAGroup: Bool) async throws {
+    let (domain, queue) = (ExclusivityDomain(), OperationQueue())
+    let holder = HeldOperation().exclusive("key", in: domain)
+    tracer.trace(holder)
+    queue.addOperation(holder)
+    await holder.begun.opened()
+    let waiting = delay("a", 10).exclusive("key", in: domain)
+    tracer.trace(waiting)
+    queue.addOperation(inAGroup ? GroupOperation([waiting]) : waiting)
+    while tracer.records[1].requestedKeys == nil { await Task.yield() }
+    clock.advance(by: .milliseconds(10))
+    holder.gate.open()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .milliseconds(10))
+    await waiting.finished()
+    let record = tracer.records[1]
+    #expect(record.requestedKeys == .zero && record.ready == .milliseconds(10))
+    #expect(tracer.timeline().contains("::") && tracer.timeline().contains("█"))
+    #expect(String(decoding: tracer.chromeTrace(), as: UTF8.self).contains(#""waited_for_keys":"10 ms""#))
+  }
+
   @Test func namesAreCutInTheMiddleAndReckonedInColumns() async {
     let names = ["/home/somebody/Documents/letters/1.txt", "日本語", "e\u{301}🍏", "esc\u{1B}[31m\nline"]
     tracer.trace(names.map { note($0) })

@@ -297,7 +297,7 @@ struct StallReportContractTests {
   }
   #endif
 
-  @Test func ifBothSlotsAreInCirclesNobodyIsAboutToFinish() async throws {
+  @Test func ifBothSlotsAreInCyclesNobodyIsAboutToFinish() async throws {
     let narrow = OperationQueue.limited(to: 2)
     let (behind, members) = ([operation("b1"), operation("b2")], [operation("m1"), operation("m2")])
     for (one, member) in zip(behind, members) { one ==> member }
@@ -315,9 +315,9 @@ struct StallReportContractTests {
     await narrow.finished()
   }
 
-  // MARK: Circles
+  // MARK: Cycles
 
-  @Test(arguments: [false, true]) func aCircleIsSpelledOut(isPlain: Bool) async throws {
+  @Test(arguments: [false, true]) func aCycleIsSpelledOut(isPlain: Bool) async throws {
     let other = OperationQueue().named("B")
     let ring = ["x", "y", "z"].map { isPlain ? Operation().named($0) : operation($0) }
     ring[0] ==> ring[1] ==> ring[2] ==> ring[0]

@@ -80,7 +80,7 @@ import Testing
     #expect(report["show"]?.cause == .suspended)
     #expect(
       report["show"]?.description
-        == "“show” waits for “load”, which cannot start, for the queue “network” is suspended."
+        == "“show” waits for “load”, which cannot start because the queue “network” is suspended."
     )
     #expect(report["load"]?.place == "network")
     network.isSuspended = false
@@ -159,7 +159,7 @@ import Testing
     queue.addOperation(note("a"))
     let entry = queue.stallReport()["a"]
     #expect(entry?.cause == .suspended)
-    #expect(entry?.description == "“a” cannot start, for maxConcurrentOperationCount of the queue “closed” is 0.")
+    #expect(entry?.description == "“a” cannot start because maxConcurrentOperationCount of the queue “closed” is 0.")
     queue.maxConcurrentOperationCount = 1
     await queue.finished()
   }
@@ -167,15 +167,15 @@ import Testing
   @Test func aQueueWithoutANameIsNotCalledByItsAddress() async {
     let queue = OperationQueue.suspended()
     queue.addOperation(note("a"))
-    #expect(queue.stallReport()["a"]?.description == "“a” cannot start, for its queue is suspended.")
+    #expect(queue.stallReport()["a"]?.description == "“a” cannot start because its queue is suspended.")
     #expect(queue.stallReport()["a"]?.place == nil)
     queue.isSuspended = false
     await queue.finished()
   }
 
-  // MARK: Circles
+  // MARK: Cycles
 
-  @Test func aCircleIsSpelledOut() async {
+  @Test func aCycleIsSpelledOut() async {
     let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
     a ==> b ==> c ==> a
     c ==> d
@@ -195,7 +195,7 @@ import Testing
     await queue.finished()
   }
 
-  @Test func aCircleThroughASlotIsSpelledOut() async {
+  @Test func aCycleThroughASlotIsSpelledOut() async {
     let (member, later) = (note("member"), note("later"))
     later ==> member
     let group = GroupOperation([member]).named("group")
@@ -213,7 +213,7 @@ import Testing
     await queue.finished()
   }
 
-  @Test func aCircleThroughAKeyIsSpelledOut() async {
+  @Test func aCycleThroughAKeyIsSpelledOut() async {
     let (member, wanting) = (note("member"), note("wanting"))
     wanting ==> member
     let group = GroupOperation([member]).named("group")
@@ -347,7 +347,7 @@ import Testing
     #expect(report["upload"]?.elapsed != nil)
     #expect(
       report["upload"]?.description.hasPrefix(
-        "“upload” has not begun, for its condition “signed in” is being evaluated"
+        "“upload” has not started because its condition “signed in” is being evaluated"
       )
         == true
     )
@@ -503,7 +503,7 @@ import Testing
     await held.begun.opened()
     #expect(group.stallReport()["next"]?.cause == .saturated)
     group.isSuspended = true
-    #expect(group.stallReport()["next"]?.description == "“next” cannot start, for the group “group” is suspended.")
+    #expect(group.stallReport()["next"]?.description == "“next” cannot start because the group “group” is suspended.")
     group.isSuspended = false
     held.gate.open()
     await queue.finished()
@@ -536,7 +536,7 @@ import Testing
     await begun.opened()
     let report = queue.stallReport()
     #expect(
-      report["held"]?.description == "“held” is executing; since when, a plain Foundation operation does not tell."
+      report["held"]?.description == "“held” is executing (Foundation does not record since when)."
     )
     #expect(report["next"]?.description == "“next” waits for the slot of the queue “plain”, taken by “held”.")
     #expect(report["after"]?.root == "held")
@@ -554,7 +554,7 @@ import Testing
     queue.addOperation(show)
     let guess = queue.stallReport()["load"]
     #expect(guess?.cause == .notEnqueued)
-    #expect(guess?.description.contains("none of the queues that were looked into") == true)
+    #expect(guess?.description.contains("none of the searched queues") == true)
     #expect(queue.stallReport(alsoIn: [elsewhere])["show"]?.cause == .suspended)
     // One of ours that is there leads to the queue.
     let lead = note("lead")
@@ -627,7 +627,7 @@ import Testing
     queue.addOperation(b)
     let entry = queue.stallReport()["a"]
     #expect(entry?.cause == .notEnqueued)
-    #expect(entry?.description.contains("if nobody has added it by Foundation's") == true)
+    #expect(entry?.description.contains("unless it was added by Foundation's") == true)
     elsewhere.isSuspended = false
     await queue.finished()
   }
@@ -746,7 +746,7 @@ import Testing
     #expect(report.description.hasSuffix("… and 2901 more."))
   }
 
-  @Test func aLongCircleIsCutShort() async {
+  @Test func aLongCycleIsCutShort() async {
     let operations = (0..<1000).map { note("\($0)") }
     for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
     operations[999] ==> operations[0]

@@ -13,12 +13,12 @@ import Testing
     }
   }
 
-  @Test func aCircleIsInTheOrderOfWaiting() {
+  @Test func aCycleIsInTheOrderOfWaiting() {
     #expect(WaitOrder([[1], [2], [0]]).cycles == [[0, 1, 2]])
     #expect(WaitOrder([[0]]).cycles == [[0]])
   }
 
-  @Test func whoWaitsForACircleIsNotInIt() {
+  @Test func whoWaitsForACycleIsNotInIt() {
     let order = WaitOrder([[1], [2], [3], [1], []])
     #expect(order.cycles == [[1, 2, 3]])
     #expect(order.order == [4])
@@ -54,7 +54,7 @@ import Testing
     #expect(WaitOrder(waits, needed: { $0 == 0 ? 1 : nil }, rank: { $0 == 4 ? 1 : 0 }).order == [3, 1, 0, 4, 2])
   }
 
-  @Test func longChainsAndCirclesTakeNoStack() {
+  @Test func longChainsAndCyclesTakeNoStack() {
     let count = 50_000
     let chain = (0..<count).map { $0 + 1 < count ? [$0 + 1] : [] }
     #expect(WaitOrder(chain).order.count == count)

@@ -49,7 +49,7 @@ enum LifecycleStep: InterleavedStep {
       }
     case .observe:
       // An observer that cancels the operation keeps it from executing.
-      guard world.lifecycle.mayGoOn else { return actor.go(on: .end) }
+      guard world.lifecycle.canContinue else { return actor.go(on: .end) }
       goOn(&world, &actor)
     case .startDeadline:
       guard world.lifecycle.phase == .executing else { return }
@@ -116,7 +116,7 @@ enum LifecycleStep: InterleavedStep {
       world.deeds.isFinished = true
     default:
       guard world.lifecycle.phase == .ending else { return world.promise(false, "it settles \(world.lifecycle.phase)") }
-      world.lifecycle.settle()
+      world.lifecycle.complete()
       world.deeds.settlements += 1
       world.promise(world.lifecycle.phase == .finished, "it settled, and is not finished")
     }

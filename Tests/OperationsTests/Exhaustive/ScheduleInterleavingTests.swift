@@ -11,7 +11,9 @@ struct ScheduleInterleavingTests {
     ("pauser", [.suspend, .resume]), ("canceller", [.windDown]),
   ]
 
-  private func begun(_ members: [Int]) -> [ScheduleStep] { [.admit(members), .append(members), .admitted, .begin] }
+  private func begun(_ members: [Int]) -> [ScheduleStep] {
+    [.beginAdding(members), .append(members), .membersWereAdded, .begin]
+  }
 
   @Test func everyMemberIsHandedOutOnceAndTheGroupEndsOnce() {
     var walk = Walk()
@@ -35,14 +37,14 @@ struct ScheduleInterleavingTests {
       for isAsynchronous in [false, true] {
         let first = Member(isAsynchronous: isAsynchronous, dependent: 1)
         let members = [first, Member(isFailing: true)]
-        let beginning: [ScheduleStep] = [.admit([0, 1]), .append([0]), .admitted, .begin]
+        let beginning: [ScheduleStep] = [.beginAdding([0, 1]), .append([0]), .membersWereAdded, .begin]
         for change in changes { walk.walk(ScheduleWorld(members, limit: limit), [("engine", beginning), change]) }
       }
     }
     // With three there is somebody else for a runner to take.
     walk.walk(
       ScheduleWorld([Member(dependent: 1), Member(), Member(isFailing: true)], limit: 2),
-      [("engine", [.admit([0, 1, 2]), .append([0, 2]), .admitted, .begin])]
+      [("engine", [.beginAdding([0, 1, 2]), .append([0, 2]), .membersWereAdded, .begin])]
     )
     walk.expectSuccess(states: 4_000, schedules: 300_000_000)
   }
@@ -50,11 +52,13 @@ struct ScheduleInterleavingTests {
   @Test func aGroupDoesNotEndWhileMembersCome() {
     var walk = Walk()
     let members = [Member(isAsynchronous: true), Member(isFailing: true)]
-    let adder: [ScheduleStep] = [.becomeReady(1, takenNext: false), .admitted]
+    let adder: [ScheduleStep] = [.becomeReady(1, takenNext: false), .membersWereAdded]
     for limit in [-1, 1] {
       for change in changes {
         // Whoever adds to a group that has ended is refused: so the first step is the same thread's.
-        let engine: [ScheduleStep] = [.admit([0]), .append([0]), .admitted, .admit([1]), .split(adder), .begin]
+        let engine: [ScheduleStep] = [
+          .beginAdding([0]), .append([0]), .membersWereAdded, .beginAdding([1]), .split(adder), .begin,
+        ]
         walk.walk(ScheduleWorld(members, limit: limit), [("engine", engine), change])
       }
     }

@@ -4,10 +4,10 @@ import Foundation
 
 /// What the engine of a group does: each step is one critical section.
 enum ScheduleStep: InterleavedStep {
-  case admit([Int])
+  case beginAdding([Int])
   case append([Int])
   case becomeReady(Int, takenNext: Bool)
-  case admitted
+  case membersWereAdded
   case begin, suspend, resume, windDown
   /// The group is closed in one of these ways.
   case stopStayingOpen, finishGroup
@@ -22,8 +22,8 @@ enum ScheduleStep: InterleavedStep {
 
   func perform(in world: inout ScheduleWorld, by actor: inout InterleavedActor<Self>) {
     switch self {
-    case .admit(let members):
-      world.schedule.admit(members.count)
+    case .beginAdding(let members):
+      world.schedule.beginAdding(members.count)
       world.deeds.coming += 1
     case .append(let members):
       world.schedule.append(members.map { ReadyMember(ScheduleWorld.operations[$0]) })
@@ -35,20 +35,20 @@ enum ScheduleStep: InterleavedStep {
         &world,
         &actor
       )
-    case .admitted:
+    case .membersWereAdded:
       world.deeds.coming = max(0, world.deeds.coming - 1)
-      let (addsRunner, isDone) = world.schedule.admitted()
+      let (addsRunner, isDone) = world.schedule.membersWereAdded()
       carryOut(addsRunner, isDone, &world, &actor)
     case .split(let steps): actor.spawn(steps)
     case .begin:
       world.schedule.begin()
-      actor.go(on: .admitted)
+      actor.go(on: .membersWereAdded)
       world.deeds.coming += 1
     case .suspend: change(&world, &actor) { $0.isSuspended = true }
     case .resume: change(&world, &actor) { $0.isSuspended = false }
     case .windDown:
       world.deeds.isOpen = false
-      change(&world, &actor) { $0.isWindingDown = true }
+      change(&world, &actor) { $0.isDraining = true }
     case .stopStayingOpen:
       world.deeds.isOpen = false
       change(&world, &actor) { $0.staysOpen = false }
@@ -59,9 +59,9 @@ enum ScheduleStep: InterleavedStep {
       if world.schedule.phase == .ended {
         world.deeds.refused += members.count
       } else {
-        world.schedule.admit(members.count)
+        world.schedule.beginAdding(members.count)
         world.deeds.coming += 1
-        actor.go(on: .append(members), .admitted)
+        actor.go(on: .append(members), .membersWereAdded)
       }
     case .runnerBegins:
       world.deeds.runners -= 1

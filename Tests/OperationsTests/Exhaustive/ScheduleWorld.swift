@@ -57,7 +57,7 @@ struct ScheduleWorld: InterleavedWorld {
       counts: [schedule.unfinished, schedule.slotsTaken, schedule.unaccounted.count, schedule.ready.count],
       flags: [
         schedule.isRunnerWaiting, schedule.isAccounting, schedule.isWaitingForMembers, schedule.isWatched,
-        schedule.isSuspended, schedule.isWindingDown, schedule.isFinishing, schedule.staysOpen,
+        schedule.isSuspended, schedule.isDraining, schedule.isFinishing, schedule.staysOpen,
       ],
       deeds: deeds
     )

@@ -54,7 +54,7 @@ struct GroupCycleTests {
     )
   }
 
-  @Test func aCircleThatIsAddedWhileTheGroupRuns() async {
+  @Test func aCycleThatIsAddedWhileTheGroupRuns() async {
     let held = HeldOperation()
     let operations = named("a", "b")
     operations[0] ==> operations[1] ==> operations[0]
@@ -68,7 +68,7 @@ struct GroupCycleTests {
     #expect(operations.filter(\.isFinished).count == 2)
   }
 
-  @Test func aCircleThatIsClosedWhileTheGroupRuns() async {
+  @Test func aCycleThatIsClosedWhileTheGroupRuns() async {
     let held = HeldOperation()
     let operations = named("a", "b")
     held ==> operations[0] ==> operations[1]
@@ -104,7 +104,7 @@ struct GroupCycleTests {
     _ = await cycleMessage(of: GroupOperation([first, second]))
   }
 
-  @Test func aCircleThroughANestedGroupThatIsClosedWhileItRuns() async {
+  @Test func aCycleThroughANestedGroupThatIsClosedWhileItRuns() async {
     let (member, x) = (AsyncOperation().named("member"), AsyncOperation().named("x"))
     let held = HeldOperation()
     let nested = GroupOperation([member]).named("nested")
@@ -119,14 +119,14 @@ struct GroupCycleTests {
     #expect(Set(group.errors.compactMap { ($0 as? OperationError)?.code }) == [.dependencyCycle])
   }
 
-  @Test func aCircleThatHasBeenBrokenByCancellingIsNone() async throws {
+  @Test func aCycleThatHasBeenBrokenByCancellingIsNone() async throws {
     let (a, b) = (AsyncOperation(), AsyncOperation())
     a ==> b ==> a
     a.cancel()
     try await queue.run(GroupOperation([a, b]))
   }
 
-  @Test func aLongCircleThatIsAddedOneByOne() async {
+  @Test func aLongCycleThatIsAddedOneByOne() async {
     let operations = (0..<3000).map { AsyncOperation().named("\($0)") }
     for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
     operations[2999] ==> operations[0]
@@ -164,7 +164,7 @@ struct GroupCycleTests {
     #expect(group.isSuccessful)
   }
 
-  @Test func aLongChainIsNoCircleAndItsSearchDoesNotRecurse() async throws {
+  @Test func aLongChainIsNoCycleAndItsSearchDoesNotRecurse() async throws {
     let operations = (0..<50_000).map { _ in AsyncOperation() }
     for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
     try await queue.run(GroupOperation(operations.reversed()))

@@ -49,7 +49,7 @@ struct GroupPartsTests {
   @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
     var schedule = GroupSchedule()
     schedule.limit = 1
-    schedule.admit(2)
+    schedule.beginAdding(2)
     let early = schedule.becameReady(ReadyMember(named("a")), takenNext: false)
     #expect(early == .none, "the group has not begun")
     schedule.begin()
@@ -72,7 +72,7 @@ struct GroupPartsTests {
 
   @Test func whoIsAboutToTakeTheNextIsTrustedForAWhile() {
     var schedule = GroupSchedule()
-    schedule.admit(2)
+    schedule.beginAdding(2)
     schedule.begin()
     let help = [
       schedule.becameReady(ReadyMember(named("a")), takenNext: true),
@@ -85,10 +85,10 @@ struct GroupPartsTests {
 
   @Test func theGroupEndsOnceWhenAllAreAccountedFor() {
     var schedule = GroupSchedule()
-    schedule.admit(1)
-    var ends = [schedule.admitted().isDone]
+    schedule.beginAdding(1)
+    var ends = [schedule.membersWereAdded().isDone]
     schedule.begin()
-    ends.append(schedule.admitted().isDone)
+    ends.append(schedule.membersWereAdded().isDone)
     schedule.accounted()
     ends.append(schedule.endIfDone())
     ends.append(schedule.endIfDone())

@@ -60,7 +60,7 @@ struct HostileErrorTests {
     },
     HostileCase(
       "one that says nothing, in a condition",
-      gets: "“x” was not executed, for its condition “c” is not met: SilentError."
+      gets: "“x” did not run because its condition “c” was not met: SilentError."
     ) {
       let operation = AsyncOperation().named("x")
       operation.addCondition(OperationCondition(name: "c") { _ in throw SilentError() })

@@ -34,7 +34,7 @@ struct HostileNameTests {
 
     let conditional = AsyncOperation().named(name)
     conditional.addCondition(OperationCondition(name: name) { _ in throw TestError("boom") })
-    let unmet = "“\(spoken(name, "AsyncOperation"))” was not executed, for its condition “\(name)” is not met: boom."
+    let unmet = "“\(spoken(name, "AsyncOperation"))” did not run because its condition “\(name)” was not met: boom."
     let thrown = await #expect(throws: OperationError.self) { try await OperationQueue().run(conditional) }
     #expect(thrown?.message == unmet)
   }

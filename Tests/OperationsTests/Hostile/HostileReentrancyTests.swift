@@ -285,7 +285,7 @@ struct HostileReentrancyTests {
     let (ends, calls) = (Journal<Bool>(), Journal<Void>())
     let body = action.body
     let operation = callback.make { operation in
-      // A member that adds a member that adds a member is the user's own circle.
+      // A member that adds a member that adds a member is the user's own cycle.
       calls.write(())
       if calls.count <= 8 { body(operation) }
     }

@@ -185,7 +185,7 @@ struct HostileShapeTests {
     },
   ]
 
-  static let circles = [
+  static let cycles = [
     HostileCase("a member that waits for its group", gets: "dependencyCycle") {
       let member = AsyncOperation().named("m")
       let group = GroupOperation([member])
@@ -330,6 +330,6 @@ struct HostileShapeTests {
 
   @Test(arguments: sizes) func aSize(_ line: HostileCase) async { await line.check() }
   @Test(arguments: depths) func aDepth(_ line: HostileCase) async { await line.check() }
-  @Test(arguments: circles) func aCircle(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: cycles) func aCycle(_ line: HostileCase) async { await line.check() }
   @Test(arguments: oddities) func anOddity(_ line: HostileCase) async { await line.check() }
 }

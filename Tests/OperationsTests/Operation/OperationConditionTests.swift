@@ -36,7 +36,7 @@ struct OperationConditionTests {
     let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }
     #expect(error?.code == .conditionFailed && error?.underlyingErrors as? [TestError] == [TestError("signed out")])
     #expect(
-      error?.description == "“upload” was not executed, for its condition “signed in” is not met: signed out."
+      error?.description == "“upload” did not run because its condition “signed in” was not met: signed out."
     )
     #expect(operation.isFinished && !operation.isCancelled && operation.errors.count == 1)
     #expect(journal.entries == ["signed in"])

@@ -97,7 +97,7 @@ struct OperationLifecycleTests {
       #expect(next.failures.count == before.failures.count + (recorded ? 1 : 0))
     case .end:
       if next.end() { watch.ends += 1 }
-    case .settle: next.settle()
+    case .settle: next.complete()
     }
   }
 

@@ -142,7 +142,7 @@ struct RandomDiagnosticsTests {
         let other = Int.random(in: 0..<index, using: &generator)
         if item.dependencies.contains(other) || contains(other, index) { continue }
         item.dependencies.append(other)
-        if hasFixedCircle { item.dependencies.removeLast() } else { operation.waits(for: items[other].operation) }
+        if hasFixedCycle { item.dependencies.removeLast() } else { operation.waits(for: items[other].operation) }
       }
     }
 
@@ -156,7 +156,7 @@ struct RandomDiagnosticsTests {
     }
 
     /// Whether ends, members and beginnings wait for each other, whoever has slots.
-    private var hasFixedCircle: Bool {
+    private var hasFixedCycle: Bool {
       var waits: [[Int]] = items.map { $0.members }
       waits += items.map { _ in [] }
       for item in items {
@@ -390,7 +390,7 @@ struct RandomDiagnosticsTests {
     let (queues, tracer, otherTracer) = (world.queues, world.tracer, world.otherTracer)
     let groups = world.items.compactMap(\.group)
     let all = world.items.map(\.operation)
-    let mayCircle =
+    let mayCycle =
       !world.ring.isEmpty || queues.contains { $0.maxConcurrentOperationCount >= 0 }
       || groups.contains { $0.maxConcurrentOperationCount >= 0 }
     let own = Set(world.items.filter { $0.own != nil }.map(\.name))
@@ -400,7 +400,7 @@ struct RandomDiagnosticsTests {
         turn += 1
         let report = queues[turn % queues.count].stallReport(alsoIn: queues)
         for entry in report.entries {
-          if entry.cause == .cycle, !mayCircle { complaints.write("circle: \(entry)") }
+          if entry.cause == .cycle, !mayCycle { complaints.write("cycle: \(entry)") }
           // Foundation's books are settled a moment late for plain ones, which nobody can see.
           if entry.cause == .notReady, entry.root == nil, own.contains(entry.operation) {
             complaints.write("notReady: \(entry)")
@@ -469,8 +469,8 @@ struct RandomDiagnosticsTests {
         if world.isKeptBack(item), item.isWaiting, world.unfinishedDependencies(item).isEmpty {
           #expect(entry.cause == .exclusivity, "seed \(seed): \(entry)")
         }
-        let hasCircle = entry.description.contains("in a cycle") || entry.description.contains("back to")
-        #expect(hasCircle == (entry.cause == .cycle), "seed \(seed): \(entry)")
+        let hasCycle = entry.description.contains("in a cycle") || entry.description.contains("back to")
+        #expect(hasCycle == (entry.cause == .cycle), "seed \(seed): \(entry)")
         #expect(!entry.description.contains("“”") && !entry.description.contains("for ,"), "seed \(seed): \(entry)")
       }
       _ = try JSONEncoder().encode(report)

@@ -204,7 +204,7 @@ struct MapTests {
     #expect(page.isCancelled && page.errors.isEmpty)
   }
 
-  @Test func aCircleOfWhatRunsInsideIsTheError() async {
+  @Test func aCycleOfWhatRunsInsideIsTheError() async {
     let page = ResultOperation { 1 }.flatMap { _ in
       let (x, y) = (ResultOperation { 2 }.named("x"), ResultOperation { 3 }.named("y"))
       x ==> y ==> x

@@ -34,7 +34,7 @@ enum StallPlace {
   var isSuspended: Bool {
     switch self {
     case .queue(let queue): queue.isSuspended
-    case .group(let group): group.isSuspended && !group.isWindingDown
+    case .group(let group): group.isSuspended && !group.isDraining
     }
   }
 
@@ -43,7 +43,7 @@ enum StallPlace {
     switch self {
     case .queue(let queue): queue.maxConcurrentOperationCount < 0 ? nil : queue.maxConcurrentOperationCount
     case .group(let group):
-      group.maxConcurrentOperationCount < 0 || group.isWindingDown ? nil : group.maxConcurrentOperationCount
+      group.maxConcurrentOperationCount < 0 || group.isDraining ? nil : group.maxConcurrentOperationCount
     }
   }
 

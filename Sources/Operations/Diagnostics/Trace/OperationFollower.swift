@@ -20,6 +20,11 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     super.operationIsEnqueued()
   }
 
+  override func operationWaitsForPermit() {
+    note { record, now in record.requestedKeys = record.requestedKeys ?? now }
+    super.operationWaitsForPermit()
+  }
+
   override func operationIsReady() {
     note { record, now in if record.started == nil { record.ready = now } }
     super.operationIsReady()

@@ -43,11 +43,14 @@ private struct ChromeTrace: Encodable {
     var queue: String?
     /// How long the operation was ready before it started.
     var waited: String?
+    /// How long the operation waited for its keys.
+    var waitedForKeys: String?
     var error: String?
 
     private enum CodingKeys: String, CodingKey {
       case name, state, group, queue, waited, error
       case sortIndex = "sort_index"
+      case waitedForKeys = "waited_for_keys"
     }
   }
 
@@ -133,6 +136,9 @@ extension ChromeTrace.Arguments {
     error = record.error?.forPerfetto
     if let started = record.started, let ready = record.wasReady(in: records), started > ready {
       waited = (started - ready).reading
+    }
+    if let requested = record.requestedKeys, let granted = record.ready ?? record.started, granted > requested {
+      waitedForKeys = (granted - requested).reading
     }
   }
 }

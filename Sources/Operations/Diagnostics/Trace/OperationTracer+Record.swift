@@ -15,6 +15,8 @@ extension OperationTracer {
     public let created: Duration
     /// When a method of this package added the operation to a queue, or nil if that was before tracing began.
     public internal(set) var enqueued: Duration?
+    /// When the operation began to wait for its keys, or nil if it did not wait for keys.
+    public internal(set) var requestedKeys: Duration?
     /// When the operation became ready, including its keys.
     ///
     /// For a plain Foundation operation this is recorded only if it was ready when tracing began.

@@ -1,8 +1,8 @@
 extension OperationTracer {
   /// Returns a drawing of the recorded operations for a terminal, with a line for each operation.
   ///
-  /// Groups are brackets with their members below. A `·` shows that an operation was ready and waited for its turn, a
-  /// `█` that it executed, and a `×` that it was cancelled without executing. Lines have no trailing spaces.
+  /// Groups are brackets with their members below. A `:` shows that an operation waited for its keys, a `·` that it
+  /// was ready and waited for a slot, a `█` that it executed, and a `×` that it was cancelled without executing. Lines have no trailing spaces.
   ///
   /// ```
   ///             0 s                           62 ms
@@ -124,7 +124,9 @@ private struct TraceTimeline {
       return String(repeating: " ", count: from) + "├" + String(repeating: "─", count: length - 2) + "┤"
     }
     let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
-    return String(repeating: " ", count: ready) + String(repeating: "·", count: from - ready)
+    let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)
+    return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
+      + String(repeating: "·", count: from - ready)
       + String(repeating: "█", count: to - from + 1)
   }
 

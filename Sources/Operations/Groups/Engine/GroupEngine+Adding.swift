@@ -7,7 +7,7 @@ extension GroupEngine {
 
   enum Admission {
     /// The operations will run, or finish without executing if the members have been cancelled.
-    case admitted
+    case added
     /// The group has finished because its members were cancelled. The operations have been cancelled and have
     /// finished.
     case cancelled
@@ -28,18 +28,18 @@ extension GroupEngine {
 
   /// Adds operations to the group.
   func add(_ newcomers: Newcomers, to outer: GroupOperation) -> Admission {
-    let (phase, isOver, isWindingDown) = state.withLock { state in
+    let (phase, isOver, isDraining) = state.withLock { state in
       // A group that has been abandoned and released cannot finish a new member.
       let isOver = state.schedule.phase == .ended || (state.isAbandoned && state.group == nil)
-      if !isOver { state.schedule.admit(0) }
-      return (state.schedule.phase, isOver, state.schedule.isWindingDown)
+      if !isOver { state.schedule.beginAdding(0) }
+      return (state.schedule.phase, isOver, state.schedule.isDraining)
     }
     let operations = newcomers.operations
     if isOver {
       // A cancelled group may have finished by itself before its members could be cancelled.
-      let isWindingDown = isWindingDown || outer.isCancelled
-      if isWindingDown { for operation in operations { finishUnexecuted(operation, of: newcomers) } }
-      return isWindingDown ? .cancelled : .refused
+      let isDraining = isDraining || outer.isCancelled
+      if isDraining { for operation in operations { finishUnexecuted(operation, of: newcomers) } }
+      return isDraining ? .cancelled : .refused
     }
     let trace = outer.trace
     trace?.operationGains(operations)
@@ -50,19 +50,19 @@ extension GroupEngine {
     }
     // A trace that was attached meanwhile may have been attached before the members were added.
     if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
-    if phase == .running, !isWindingDown {
+    if phase == .running, !isDraining {
       for operation in operations { searchForCycle(through: operation) }
       searchForSuspectedCycleSoon()
     }
-    admitted()
-    return .admitted
+    membersWereAdded()
+    return .added
   }
 
   private func add(_ operations: ArraySlice<Operation>, of newcomers: Newcomers, to outer: GroupOperation) {
-    let (firstIndex, isWindingDown) = state.withLock { state in
-      state.schedule.admit(operations.count)
+    let (firstIndex, isDraining) = state.withLock { state in
+      state.schedule.beginAdding(operations.count)
       state.progress.add(operations.count)
-      return (state.members.append(operations), state.schedule.isWindingDown)
+      return (state.members.append(operations), state.schedule.isDraining)
     }
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
@@ -91,7 +91,7 @@ extension GroupEngine {
     let hasGroups = !groups.isEmpty
     // The flag of the group is set before its members are cancelled. A thread that has read the flag expects new
     // members to be cancelled.
-    if isWindingDown || outer.isCancelled {
+    if isDraining || outer.isCancelled {
       for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) { operation.cancel() }
     }
     let roomWaiters = state.withLock { state in
@@ -109,11 +109,11 @@ extension GroupEngine {
     }
     for waiters in roomWaiters { waiters.resume() }
     updateProgress()
-    admitted(except: skipped.count)
+    membersWereAdded(except: skipped.count)
   }
 
-  func admitted(except skipped: Int = 0) {
-    let (addsRunner, isDone) = state.withLock { $0.schedule.admitted(except: skipped) }
+  func membersWereAdded(except skipped: Int = 0) {
+    let (addsRunner, isDone) = state.withLock { $0.schedule.membersWereAdded(except: skipped) }
     if addsRunner { addRunner() }
     if isDone { end() }
   }
@@ -133,13 +133,13 @@ extension GroupEngine {
       return
     }
     operation.cancel()
-    operation.finishUnexecuted()
+    operation.startCancelled()
   }
 }
 
 extension Operation {
-  /// Finishes an operation that has been cancelled and is in no queue.
-  func finishUnexecuted() {
+  /// Starts a cancelled operation that is in no queue, so that it finishes without executing.
+  func startCancelled() {
     if let own = self as? AsyncOperation {
       _ = own.startAsMember(by: nil)
     } else {

@@ -96,7 +96,7 @@ extension GroupEngine {
   func searchForSuspectedCycle(evenIfMoving: Bool = false) {
     let isDue = state.withLock { state in
       // Members that are cancelled no longer wait.
-      guard state.schedule.isCycleSuspected, !state.schedule.isWindingDown else { return false }
+      guard state.schedule.isCycleSuspected, !state.schedule.isDraining else { return false }
       guard evenIfMoving || state.schedule.isStuck else { return false }
       state.schedule.isCycleSuspected = false
       return true

@@ -46,7 +46,7 @@ extension GroupEngine {
       return state.group
     }
     endProgress()
-    Trampoline.run { group?.endIfNotEnded() }
+    Trampoline.run { group?.finishNow() }
   }
 }
 

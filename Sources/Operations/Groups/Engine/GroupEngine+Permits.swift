@@ -29,6 +29,7 @@ extension GroupEngine {
   ///
   /// Otherwise releases its slot, and the member becomes ready again with the permit.
   func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
+    if !isGranted { member.noteWaitForPermit() }
     // A member that was cancelled meanwhile has become ready, and another runner starts it.
     guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return slotIsFree() }
     carryOut(member.startAsMember(by: runner, hasPermit: true), member, by: runner)

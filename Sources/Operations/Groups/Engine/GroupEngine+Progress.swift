@@ -65,7 +65,7 @@ extension GroupEngine {
         withExtendedLifetime(listener) {}
       }
       // Registers once for all listeners. Most groups have none, and a long-running group may have had many.
-      if number == 1 { group.whenSettled { [weak self] in self?.endUpdates() } }
+      if number == 1 { group.whenFinished { [weak self] in self?.endUpdates() } }
     } else {
       listener.yield(1)
       listener.finish()

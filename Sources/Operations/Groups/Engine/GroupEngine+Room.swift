@@ -3,7 +3,7 @@ extension GroupEngine {
   func waitForRoom(below count: Int, in group: GroupOperation) async {
     guard let ticket = state.withLock({ $0.hasRoom(below: count) ? nil : $0.roomWaiters.makeTicket() }) else { return }
     // Once for all waits. A group that times out finishes while members are left, and then there may never be room.
-    if ticket == 1 { group.whenSettled { [weak self] in self?.endRoomWaits() } }
+    if ticket == 1 { group.whenFinished { [weak self] in self?.endRoomWaits() } }
     if group.isFinished { return }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

@@ -8,7 +8,7 @@ extension GroupEngine {
   private static let patience = DispatchTimeInterval.milliseconds(20)
 
   /// Starts to run the members, once. All of them finish in the end, even if none executes.
-  func begin(_ group: GroupOperation, windingDown: Bool) {
+  func begin(_ group: GroupOperation, draining: Bool) {
     let queue = GroupQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
@@ -20,20 +20,20 @@ extension GroupEngine {
       state.group = group
       state.clock = clock
       state.queue = queue
-      state.isDeadlineDue = !windingDown
-      if windingDown { state.schedule.isWindingDown = true }
+      state.isDeadlineDue = !draining
+      if draining { state.schedule.isDraining = true }
       state.schedule.begin()
       return true
     }
     if !isFirst { return }
     // The thread that cancelled the group may not have cancelled its members yet.
-    if windingDown { cancelMembers() }
+    if draining { cancelMembers() }
     searchForSuspectedCycle(evenIfMoving: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
     // If no member can be started, the time begins all the same.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
-    admitted()
+    membersWereAdded()
   }
 
   func becameReady(_ member: Operation) {

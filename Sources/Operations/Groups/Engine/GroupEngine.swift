@@ -50,7 +50,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Whether the group does not finish even if all of its members have finished.
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
 
-  var isWindingDown: Bool { state.withLock { $0.schedule.isWindingDown } }
+  var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
   var isFinishing: Bool { state.withLock { $0.schedule.isFinishing } }
 
@@ -116,7 +116,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func memberGainedDependency(_ member: AsyncOperation) {
     let isRunning = state.withLock { state in
       if state.schedule.phase == .gathering { state.schedule.isCycleSuspected = true }
-      return state.schedule.phase == .running && !state.schedule.isWindingDown
+      return state.schedule.phase == .running && !state.schedule.isDraining
     }
     // A new cycle leads through the new dependency. If no member runs, this is the last chance to detect it.
     if isRunning { searchForCycle(from: member) }
@@ -135,7 +135,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// - Returns: The members to cancel, on the first call only. The caller then calls ``membersWereCancelled()``.
   func takeMembersToCancel() -> [Operation] {
     state.withLock { state in
-      state.schedule.isWindingDown = true
+      state.schedule.isDraining = true
       defer { state.hasCancelledMembers = true }
       return state.hasCancelledMembers ? [] : state.members.operations
     }
@@ -147,8 +147,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Cancels the members that have not started, and members that are added later. The others run to their end.
   func stopStarting() {
     let members = state.withLock { state -> [Operation]? in
-      if state.schedule.isWindingDown { return nil }
-      state.schedule.isWindingDown = true
+      if state.schedule.isDraining { return nil }
+      state.schedule.isDraining = true
       return state.members.operations
     }
     for member in members ?? [] { cancelUnlessStarted(member) }

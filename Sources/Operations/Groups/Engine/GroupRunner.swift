@@ -62,7 +62,7 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   /// Whether this runner is running `member` on the current thread.
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
-  override var hearsOfFailuresFirst: Bool { true }
+  override var isNotifiedOfFailuresFirst: Bool { true }
 
   override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
     let isHere = isRunning(member)

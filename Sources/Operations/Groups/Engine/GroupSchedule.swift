@@ -48,7 +48,7 @@ struct GroupSchedule {
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
   /// Whether the members have been cancelled. They are only started to finish, which neither limit nor suspension
   /// delays.
-  var isWindingDown = false
+  var isDraining = false
   /// Whether the group stays open for more members after its last one, until it is closed.
   var staysOpen = false { didSet { if oldValue, !staysOpen { isWaitingForMembers = false } } }
   /// Whether the group started suspended and without members. It stays open until its first member, or until it is
@@ -74,18 +74,18 @@ struct GroupSchedule {
 
   /// Whether the group does not finish even if all of its members have. Cancelling and requesting to finish close the
   /// group.
-  var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isWindingDown && !isFinishing }
+  var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isDraining && !isFinishing }
 
   var mayHandOut: Bool {
     if ready.isEmpty || unseenFailures > 0 || isHandingOut { return false }
-    return isWindingDown || (!isSuspended && (limit < 0 || slotsTaken < limit))
+    return isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
   // MARK: Adding members
 
-  /// Begins to add members. The group cannot finish before ``admitted(except:)``, which records that all of them are
+  /// Begins to add members. The group cannot finish before ``membersWereAdded(except:)``, which records that all of them are
   /// enrolled.
-  mutating func admit(_ count: Int) {
+  mutating func beginAdding(_ count: Int) {
     unfinished += count + 1
     isWaitingForMembers = false
   }
@@ -93,7 +93,7 @@ struct GroupSchedule {
   /// Records that the members have been enrolled, except for `skipped` of them.
   ///
   /// - Returns: Whether the caller must add a runner, and whether it must finish the group.
-  mutating func admitted(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
+  mutating func membersWereAdded(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
     unfinished -= skipped + 1
     return (addRunnerIfUseful(), endIfDone())
   }
@@ -145,7 +145,7 @@ struct GroupSchedule {
     guard mayHandOut, let member = ready.popFirst() else { return .stop }
     slotsTaken += 1
     isHandingOut = handsOutInOrder
-    return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isWindingDown)
+    return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isDraining)
   }
 
   /// Records that the permit of the member that was taken has been requested.

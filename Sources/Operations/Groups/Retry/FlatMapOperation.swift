@@ -38,16 +38,16 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     followed.withLock { $0 = Followed(isSome: true, operation: work.operation) }
     if isCancelled { return finish() }
     let output = work.output
-    work.operation.whenSettled(for: self) { [unowned operation = work.operation] in
+    work.operation.whenFinished(for: self) { [unowned operation = work.operation] in
       let outcome = InnerOutcome(of: AnyOutputOperation(operation, output))
       // Avoids recursion, because another `flatMap` may follow this one, and so on.
       Trampoline.run { self.end(with: outcome) }
     }
-    // If this operation has finished meanwhile, `willFinish` may have run before there was a follower to remove.
+    // If this operation has finished meanwhile, `prepareToFinish` may have run before there was a follower to remove.
     if !isExecuting { work.operation.forget(follower: self) }
   }
 
-  override func willFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
+  override func prepareToFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
 
   /// Finishes with an outcome. A cancellation adds no error, because an enclosing group would count the error as a
   /// failure.
@@ -66,7 +66,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     if followed.withLock({ $0.isSome }) { finish() }
   }
 
-  override func dropWork() { next = nil }
+  override func releaseWork() { next = nil }
 }
 
 extension OutputOperation {

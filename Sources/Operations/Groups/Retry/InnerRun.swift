@@ -36,7 +36,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   /// Runs the operation, which is cancelled first if `outer` has finished or been cancelled.
   func start(for outer: AsyncOperation) {
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
-      guard core.lifecycle.mayGoOn else { return (false, nil) }
+      guard core.lifecycle.canContinue else { return (false, nil) }
       return (true, core.makeExtras().exchange(\.inner, group))
     }
     withExtendedLifetime(previous) {}

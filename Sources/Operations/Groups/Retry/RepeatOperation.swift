@@ -55,7 +55,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
 
-  override func willFinish() {
+  override func prepareToFinish() {
     let make = make.withLock { $0.take() }
     _ = consume make
   }

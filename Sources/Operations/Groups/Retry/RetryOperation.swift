@@ -126,7 +126,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
 
-  override func willFinish() {
+  override func prepareToFinish() {
     let plan = plan.withLock { plan in
       defer { plan = nil }
       return plan

@@ -243,7 +243,7 @@ import Foundation
     Finish(action: lifecycle.finish(report), trace: trace)
   }
 
-  mutating func takeEnd() -> End {
+  mutating func takeFinish() -> End {
     defer {
       isSettled = true
       waiters = []

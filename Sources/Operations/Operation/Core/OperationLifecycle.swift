@@ -5,7 +5,7 @@
 /// sequence of events.
 ///
 /// ```
-/// pending ──start──▶ (preparing ◀──▶ evaluating) ──▶ executing ──finish──▶ ending ──settle──▶ finished
+/// pending ──start──▶ (preparing ◀──▶ evaluating) ──▶ executing ──finish──▶ ending ──complete──▶ finished
 ///    └─start, cancelled or finished before─▶ skipped ──end──▶ ending
 /// ```
 ///
@@ -109,7 +109,7 @@ struct OperationLifecycle {
   var mayExecute: Bool { phase == .preparing && !isEnded }
 
   /// Whether the operation is executing and has not been cancelled.
-  var mayGoOn: Bool { phase == .executing && !isCancelled }
+  var canContinue: Bool { phase == .executing && !isCancelled }
 
   /// Transitions an operation that is being prepared to `next`.
   ///
@@ -191,7 +191,7 @@ struct OperationLifecycle {
   }
 
   /// Records that the end has been carried out, and that Foundation considers the operation finished.
-  mutating func settle() {
+  mutating func complete() {
     switch phase {
     case .ending: phase = .finished
     case .pending, .preparing, .evaluating, .executing, .skipped, .finished:

@@ -32,7 +32,7 @@ class OperationStarter: @unchecked Sendable {
   init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
 
   /// Whether this starter must be notified of a failed operation before the operation's dependents are.
-  var hearsOfFailuresFirst: Bool { false }
+  var isNotifiedOfFailuresFirst: Bool { false }
 
   /// The operation has finished, and its observers have been notified.
   ///

@@ -10,6 +10,9 @@ class OperationTrace: @unchecked Sendable {
   /// The operation has been claimed for a queue.
   func operationIsEnqueued() { next?.operationIsEnqueued() }
 
+  /// The dependencies have finished, and the operation waits for its permit.
+  func operationWaitsForPermit() { next?.operationWaitsForPermit() }
+
   /// The dependencies have finished and the permit was granted. Not called if the operation was ready from the start.
   func operationIsReady() { next?.operationIsReady() }
 

@@ -52,6 +52,7 @@ extension AsyncOperation {
   func askForPermit() {
     guard let permit = core.withLock({ $0.extras?.permit }) else { return }
     if permit.request() { return grantPermit() }
+    noteWaitForPermit()
     // A dependency added before the request was sent could not withdraw it.
     if core.withLock({ $0.ledger.permit == .requested && $0.ledger.remaining > 1 }) { postponePermit() }
   }
@@ -64,6 +65,11 @@ extension AsyncOperation {
     guard let supervisor else { return grantPermit() }
     trace?.operationIsReady()
     supervisor.memberIsReady(self)
+  }
+
+  func noteWaitForPermit() {
+    let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
+    trace?.operationWaitsForPermit()
   }
 
   private func grantPermit() { changeCount { $0.grantPermit() } }

@@ -66,7 +66,7 @@ extension SerialScheduler {
     let decision = WaitGraph.shared.withLock { $0.begin(link) }
     switch decision {
     case .post, .handOver: break
-    case .circle(let circle): throw OperationError.waitCycle(circle)
+    case .cycle(let cycle): throw OperationError.waitCycle(cycle)
     case .refuse(let count): throw OperationError.tooManyWaits(from: link.waiter?.name, for: name, count)
     }
     let isHandedOver = if case .handOver = decision { true } else { false }
@@ -83,8 +83,8 @@ extension SerialScheduler {
     switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
     case .handOver(let server): server.wake()
     case .post, .refuse: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
-    case .circle(let circle):
-      core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(circle))
+    case .cycle(let cycle):
+      core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(cycle))
     }
   }
 

@@ -14,7 +14,7 @@ struct WaitGraph {
     /// The event is handed over to a blocked thread of the target, which waits for the caller directly or indirectly.
     case handOver(WaitLink)
     /// The wait could never end. The value is the cycle of schedulers, from the waiting one back to it.
-    case circle([SerialScheduler])
+    case cycle([SerialScheduler])
     /// So many schedulers are blocked that the target might never get a thread.
     case refuse(blockedCount: Int)
   }
@@ -49,7 +49,7 @@ struct WaitGraph {
     case .post, .refuse:
       remove(link)
       return .refuse(blockedCount: blocked.count)
-    case .circle:
+    case .cycle:
       remove(link)
       return decision
     }
@@ -61,7 +61,7 @@ struct WaitGraph {
   /// which usually is a cycle.
   private func decide(about link: WaitLink) -> Decision {
     link.server = server(for: link).flatMap { $0.canServe ? $0 : nil }
-    if let circle = circle(through: link) { return .circle(circle) }
+    if let cycle = cycle(through: link) { return .cycle(cycle) }
     return link.server.map(Decision.handOver) ?? .post
   }
 
@@ -145,7 +145,7 @@ struct WaitGraph {
   ///
   /// The search follows the waits that must end before the body of a wait can finish. These are the open waits of its
   /// target that are above the wait that serves it.
-  private func circle(through link: WaitLink) -> [SerialScheduler]? {
+  private func cycle(through link: WaitLink) -> [SerialScheduler]? {
     guard let waiter = link.waiter else { return nil }
     var origins: [ObjectIdentifier: WaitLink] = [:]
     /// The number of waits of each scheduler that have not been visited, outermost first.

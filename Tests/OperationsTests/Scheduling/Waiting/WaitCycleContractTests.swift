@@ -41,7 +41,7 @@ struct WaitCycleContractTests {
     #expect(try await a.run { 1 } + b.run { 2 } == 3)
   }
 
-  @Test func ofThreeWaitsInACircleExactlyOneIsRefused() async throws {
+  @Test func ofThreeWaitsInACycleExactlyOneIsRefused() async throws {
     for _ in 0..<50 {
       let results = await cross([a, b, c])
       let refused = results.filter { $0.code == .waitCycle }

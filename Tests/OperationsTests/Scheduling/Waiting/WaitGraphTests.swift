@@ -24,7 +24,7 @@ import Testing
     /// Who has it, and those who come next.
     var owners = [Int?](repeating: nil, count: 5)
     var lines = [[Int]](repeating: [], count: 5)
-    var circles = 0
+    var cycles = 0
 
     mutating func step() throws {
       let idle = chains.indices.filter { chains[$0].wanted == nil }
@@ -60,14 +60,14 @@ import Testing
         #expect(server === chain.links.last { $0.waiter === schedulers[target] })
         chains[number].links.append(link)
         chains[number].places.append(target)
-      case .circle(let circle):
-        #expect(closesCircle(number, target), "there is no circle")
-        #expect(circle.first === circle.last)
-        #expect(circle.contains { $0 === schedulers[target] })
-        circles += 1
+      case .cycle(let cycle):
+        #expect(closesCycle(number, target), "there is no cycle")
+        #expect(cycle.first === cycle.last)
+        #expect(cycle.contains { $0 === schedulers[target] })
+        cycles += 1
       case .post:
         #expect(owners[target] != number)
-        #expect(!closesCircle(number, target), "it would wait for ever")
+        #expect(!closesCycle(number, target), "it would wait for ever")
         chains[number].links.append(link)
         lines[target].append(number)
         chains[number].wanted = target
@@ -96,7 +96,7 @@ import Testing
       chains[next].places.append(place)
     }
 
-    private func closesCircle(_ number: Int, _ target: Int) -> Bool {
+    private func closesCycle(_ number: Int, _ target: Int) -> Bool {
       var wanted: Int? = target
       while let place = wanted, let owner = owners[place] {
         if owner == number { return chains[number].places.contains(place) && place != target }
@@ -115,7 +115,7 @@ import Testing
   @Test func circlesComeUpInThoseWorlds() throws {
     var world = World(generator: SeededGenerator(seed: 1))
     for _ in 0..<2000 { try world.step() }
-    #expect(world.circles > 10)
+    #expect(world.cycles > 10)
   }
 
   private let a = SerialScheduler(name: "a")
@@ -126,11 +126,11 @@ import Testing
     var graph = WaitGraph()
     _ = graph.begin(WaitLink(from: a, to: b, after: nil, canServe: true))
     _ = graph.begin(WaitLink(from: b, to: c, after: nil, canServe: true))
-    guard case .circle(let circle) = graph.begin(WaitLink(from: c, to: a, after: nil, canServe: true)) else {
-      Issue.record("no circle")
+    guard case .cycle(let cycle) = graph.begin(WaitLink(from: c, to: a, after: nil, canServe: true)) else {
+      Issue.record("no cycle")
       return
     }
-    #expect(circle.map(\.name) == ["c", "a", "b", "c"])
+    #expect(cycle.map(\.name) == ["c", "a", "b", "c"])
   }
 
   @Test func waitWhoseTimeIsOverNoLongerServes() {
@@ -159,11 +159,11 @@ import Testing
     var graph = WaitGraph()
     let first = WaitLink(from: a, to: b, after: nil, canServe: false)
     _ = graph.begin(first)
-    guard case .circle(let circle) = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
-      Issue.record("no circle")
+    guard case .cycle(let cycle) = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
+      Issue.record("no cycle")
       return
     }
-    #expect(circle.map(\.name) == ["b", "a", "b"])
+    #expect(cycle.map(\.name) == ["b", "a", "b"])
   }
 
   /// A step a level: a search of all that is below would take minutes here.
@@ -176,7 +176,7 @@ import Testing
       switch graph.begin(link) {
       case .post: #expect(level == 0)
       case .handOver(let server): #expect(server === links.last)
-      case .circle, .refuse: Issue.record("refused")
+      case .cycle, .refuse: Issue.record("refused")
       }
       links.append(link)
     }

@@ -17,7 +17,7 @@ struct WaitTests {
       try body()
       results.write(name)
     } catch OperationError.Code.waitCycle {
-      results.write("\(name): circle")
+      results.write("\(name): cycle")
     } catch OperationError.Code.timedOut {
       results.write("\(name): timed out")
     } catch {
@@ -56,7 +56,7 @@ struct WaitTests {
 
   /// A waits for B, which waits for A for a short time. What A runs for that goes on when the time is over, and waits
   /// for B, which waits for A again: one of the two has to give way.
-  @Test func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACircle() async {
+  @Test func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACycle() async {
     let (a, b) = (a, b)
     let left = Gate()
     let waiting = Gate()
@@ -78,7 +78,7 @@ struct WaitTests {
     await results.reaches(5)
     let entries = results.entries
     #expect(Set(entries).isSuperset(of: ["short: timed out", "outer", "end"]), "\(entries)")
-    #expect(entries.count { $0.hasSuffix(": circle") } <= 1, "\(entries)")
+    #expect(entries.count { $0.hasSuffix(": cycle") } <= 1, "\(entries)")
   }
 
   @Test func whatIsBelowAnAbandonedBodyIsStillServed() async {

@@ -14,14 +14,14 @@ extension StallNode {
     case .notEnqueued(isCertain: true): return "was never added to a queue or a group"
     case .notEnqueued where isPlain:
       return
-        "is a plain Foundation operation, and in none of the queues that were looked into: if nobody has added it to "
+        "is a plain Foundation operation in none of the searched queues: unless it was added to "
         + "another one, it never starts"
     case .notEnqueued:
       return
-        "was added to no queue or group by the toolkit's own verbs: if nobody has added it by Foundation's, it never "
+        "was added to no queue or group by the package's methods: unless it was added by Foundation's, it never "
         + "starts"
-    case .suspended(let place): return "cannot start, for \(place.description) is suspended"
-    case .hasNoSlots(let place): return "cannot start, for maxConcurrentOperationCount of \(place.description) is 0"
+    case .suspended(let place): return "cannot start because \(place.description) is suspended"
+    case .hasNoSlots(let place): return "cannot start because maxConcurrentOperationCount of \(place.description) is 0"
     case .waitsForMembers(let isSuspended):
       return "\(isSuspended ? "is suspended" : "stays open"), and waits for members"
     case .notReady where isPlain:
@@ -29,7 +29,7 @@ extension StallNode {
         "is not ready, though all it depends on has finished: its isReady is overridden, or a barrier block is before it"
     case .notReady: return "is not ready, though all it depends on has finished: perhaps a barrier block is before it"
     case .condition(let name):
-      return "has not begun, for its condition “\(name.inOneLine)” is being evaluated"
+      return "has not started because its condition “\(name.inOneLine)” is being evaluated"
         + (elapsed.map { ", for \($0.reading) so far" } ?? "")
     case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
     case .throttled(let key): return "waits for its turn under the throttled key \(key.quoted)"
@@ -43,7 +43,7 @@ extension StallNode {
   }
 
   private func executing(_ own: AsyncOperation?) -> String {
-    guard let elapsed else { return "is executing; since when, a plain Foundation operation does not tell" }
+    guard let elapsed else { return "is executing (Foundation does not record since when)" }
     if elapsed < Self.shortExecution { return "has just begun to execute" }
     let mayHaveForgotten = elapsed >= Self.longExecution && own?.finishesByItself == false
     let guess = mayHaveForgotten ? ": perhaps it never calls finish()" : ""

@@ -1,7 +1,7 @@
 import Foundation
 
 /// Describes findings in sentences.
-struct StallWords {
+struct StallDescription {
   /// The largest number of names, or of steps of a cycle, in a sentence.
   private static let namesAtMost = 8
 
@@ -19,9 +19,9 @@ struct StallWords {
     others = findings.nodes.indices.map { node in
       findings.nodes[node].waits.count { !findings.isOwnBeginning($0, of: node) } - 1
     }
-    for circle in findings.cycles {
-      for (position, node) in circle.enumerated() {
-        let next = circle[(position + 1) % circle.count]
+    for cycle in findings.cycles {
+      for (position, node) in cycle.enumerated() {
+        let next = cycle[(position + 1) % cycle.count]
         positions[node] = position
         steps[node] = findings.nodes[node].waits.first { $0.node == next }
       }
@@ -84,7 +84,7 @@ struct StallWords {
   /// Returns the predicate of the sentence about a node.
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
-    if finding.cycle != nil { return "\(circle(from: node)), in a cycle" }
+    if finding.cycle != nil { return "\(cycle(from: node)), in a cycle" }
     guard let wait = finding.wait else { return findings.nodes[node].ownPredicate }
     let next = findings.nodes[wait.node]
     guard next.operation == nil else {
@@ -167,14 +167,14 @@ struct StallWords {
   }
 
   /// Returns the waits of a cycle, from a node back to itself.
-  private func circle(from start: Int) -> String {
+  private func cycle(from start: Int) -> String {
     guard let index = findings[start].cycle, let position = positions[start] else { return "" }
-    let circle = findings.cycles[index]
+    let cycle = findings.cycles[index]
     var steps: [String] = []
     var slots = ""
-    for step in circle.indices {
-      let node = circle[(position + step) % circle.count]
-      let next = circle[(position + step + 1) % circle.count]
+    for step in cycle.indices {
+      let node = cycle[(position + step) % cycle.count]
+      let next = cycle[(position + step + 1) % cycle.count]
       guard let wait = self.steps[node] else { continue }
       if findings.nodes[next].operation == nil {
         slots = phrase(forSlots: findings.nodes[next]) + ", taken by "
@@ -184,7 +184,7 @@ struct StallWords {
       } else if !findings.isOwnBeginning(wait, of: node) {
         steps.append(phrase(wait, of: node))
       }
-      if steps.count == Self.namesAtMost, step + 2 < circle.count {
+      if steps.count == Self.namesAtMost, step + 2 < cycle.count {
         return steps.joined(separator: ", which ") + ", and so on, back to \(name(start))"
       }
     }

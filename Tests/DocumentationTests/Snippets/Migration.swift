@@ -50,7 +50,7 @@ extension OperationCondition {
 }
 
 @Suite(.timeLimit(.minutes(5)))
-struct ComingFromOtherToolkitsSnippets {
+struct MigrationSnippets {
   private let queue = OperationQueue()
 
   struct File: Sendable {}

@@ -55,17 +55,17 @@ extension StallReport {
 
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
     var findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
-    for _ in 1..<Self.attempts where !findings.movedCircles.isEmpty {
+    for _ in 1..<Self.attempts where !findings.movedCycles.isEmpty {
       findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
     }
     while true {
-      let moved = findings.movedCircles
+      let moved = findings.movedCycles
       if moved.isEmpty { break }
       var nodes = findings.nodes
       for node in moved.joined() { (nodes[node].waits, nodes[node].obstacle) = ([], .starting(nil)) }
       findings = StallFindings(nodes)
     }
-    self.init(subject: subject, entries: StallWords(findings).entries)
+    self.init(subject: subject, entries: StallDescription(findings).entries)
   }
 }
 
@@ -74,7 +74,7 @@ extension StallFindings {
   ///
   /// Each operation is read at a different moment, so a cycle is real only if all of its operations still wait as
   /// before.
-  fileprivate var movedCircles: [[Int]] {
+  fileprivate var movedCycles: [[Int]] {
     cycles.filter { cycle in
       cycle.contains { node in
         guard let operation = nodes[node].operation else { return false }
