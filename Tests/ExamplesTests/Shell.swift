@@ -43,7 +43,7 @@ struct Shell {
     try FileManager.default.createDirectory(at: results, withIntermediateDirectories: true)
     let (output, errors) = (results.appending(path: "output"), results.appending(path: "errors"))
     let script = """
-      PATH='\(Self.products.path)':"$PATH"; cd '\(folder.path)'; { \(command)
+      export no_proxy='*'; PATH='\(Self.products.path)':"$PATH"; cd '\(folder.path)'; { \(command)
       } > '\(output.path)' 2> '\(errors.path)'
       """
     let status = await withCheckedContinuation { continuation in
