@@ -1,8 +1,8 @@
 import Foundation
 import Operations
 
-/// Two groups that run for as long as the round does and are fed by a thread each: with operations that pass through,
-/// plain ones that are cancelled while they wait, and graphs that share operations with those of the other group.
+/// Two groups that run for as long as the round does, each fed by a thread: with operations and repetitions, some under a
+/// key, plain operations that are cancelled while they wait, and graphs that share operations with the other group.
 final class SoakFeed: Sendable {
   private static let steps = 80
   private static let logins = 5
@@ -10,6 +10,7 @@ final class SoakFeed: Sendable {
   private let seed: UInt64
   private let live: LiveCount
   private let groups = [GroupOperation().named("feed 0"), GroupOperation().named("feed 1")]
+  private let domain = ExclusivityDomain()
   private let log = SoakLog()
 
   init(seed: UInt64, _ live: LiveCount) {
@@ -61,7 +62,10 @@ final class SoakFeed: Sendable {
       let operation: Operation =
         isPlain
         ? BlockOperation { withExtendedLifetime(token) {} }
-        : AsyncBlockOperation { operation in withExtendedLifetime(token) { operation.finish() } }
+        : generator.one(of: 4)
+          ? RepeatOperation { iteration in iteration > 3 ? nil : Self.block(token) }
+          : Self.block(token)
+      if generator.one(of: 4) { (operation as? AsyncOperation)?.limited("feed", to: 2, in: domain) }
       operation.name = "\(index).\(step)"
       for earlier in made.suffix(8) where generator.one(of: 4) { earlier ==> operation }
       if !isPlain, generator.one(of: 4), let login = logins.randomElement(using: &generator) {
@@ -79,5 +83,9 @@ final class SoakFeed: Sendable {
     }
     group.isSuspended = false
     return made
+  }
+
+  private static func block(_ token: LiveCount.Token) -> AsyncOperation {
+    AsyncBlockOperation { operation in withExtendedLifetime(token) { operation.finish() } }
   }
 }

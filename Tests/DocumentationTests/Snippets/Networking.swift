@@ -1,0 +1,241 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The page Networking. No test uses a network.
+@Suite(.timeLimit(.minutes(5)))
+struct NetworkingSnippets {
+  struct Client: Sendable {
+    let load: @Sendable (URL) async throws -> Data
+
+    func data(from url: URL) async throws -> Data { try await load(url) }
+  }
+
+  struct BadStatus: Error {
+    let code: Int
+
+    /// Whether another attempt may succeed.
+    static func isTemporary(_ error: any Error, attempt: Int) -> Bool {
+      switch error {
+      case let error as BadStatus: error.code == 429 || error.code >= 500
+      case OperationError.Code.timedOut: true
+      default: false
+      }
+    }
+  }
+
+  func makePage(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> RetryOperation<Data> {
+    let backoff = Backoff.exponential(initial: .milliseconds(200), cap: .seconds(10), jitter: 0.5)
+    let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { _ in
+      makeRequest(url, from: client, in: domain)
+    }
+    return page.named(url.absoluteString)
+  }
+
+  func makeRequest(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> ResultOperation<Data> {
+    let request = TaskOperation { try await client.data(from: url) }
+    request.timeout = .seconds(10)
+    let host = ExclusivityKey("host \(url.host() ?? "")")
+    request.limited(host, to: 4, in: domain).throttled("requests", to: 10, per: .seconds(1), in: domain)
+    return request
+  }
+
+  func waitUntilCancelled() async throws {
+    let cancelled = Gate()
+    await withTaskCancellationHandler {
+      await cancelled.opened()
+    } onCancel: {
+      cancelled.open()
+    }
+    throw CancellationError()
+  }
+
+  private let printed = Journal<String>()
+  private let loaded = Journal<Data>()
+
+  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+  private func show(_ data: Data) { loaded.write(data) }
+  private func store(_ data: Data) { loaded.write(data) }
+
+  @Test(arguments: [false, true])
+  func aRequest(timesOut: Bool) async throws {
+    let (queue, clock) = (OperationQueue(), ManualClock())
+    let url = try #require(URL(string: "https://a.example/page"))
+    let client = Client { _ in
+      if timesOut { try await waitUntilCancelled() }
+      return Data("text".utf8)
+    }
+
+    let page = TaskOperation { try await client.data(from: url) }.named("page")
+    page.timeout = .seconds(10)
+
+    page.clock = clock
+    if timesOut {
+      Task {
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+      }
+    }
+
+    do {
+      show(try await queue.run(page))
+    } catch OperationError.Code.timedOut {
+      print("The server did not answer in time.")
+    }
+
+    #expect(loaded.count == (timesOut ? 0 : 1))
+    #expect(printed.entries == (timesOut ? ["The server did not answer in time."] : []))
+  }
+
+  @Test func aCancelledRequest() async throws {
+    let queue = OperationQueue()
+    let page = TaskOperation {
+      try await waitUntilCancelled()
+      return Data()
+    }
+
+    let loading = Task { try await queue.run(page) }
+    loading.cancel()
+    do {
+      show(try await loading.value)
+    } catch is CancellationError {
+      print("cancelled")
+    }
+
+    #expect(printed.entries == ["cancelled"] && loaded.count == 0)
+    #expect(page.isCancelled && page.isFinished)
+  }
+
+  @Test func aRequestThatIsCancelledWhileItExecutes() async {
+    let (queue, begun) = (OperationQueue(), Gate())
+    let page = TaskOperation {
+      begun.open()
+      try await waitUntilCancelled()
+    }
+    queue.addOperation(page)
+    await begun.opened()
+    page.cancel()
+    await #expect(throws: CancellationError.self) { try await page.completed() }
+  }
+
+  @Test func aFinalFailure() async throws {
+    let (queue, requests) = (OperationQueue(), Journal<URL>())
+    let url = try #require(URL(string: "https://a.example/gone"))
+    let client = Client { url in
+      requests.write(url)
+      throw BadStatus(code: 404)
+    }
+    let page = makePage(url, from: client, in: ExclusivityDomain())
+    await #expect(throws: BadStatus.self) { try await queue.run(page) }
+    #expect(requests.count == 1 && page.attemptErrors.count == 1)
+  }
+
+  @Test func whatIsTemporary() {
+    #expect(BadStatus.isTemporary(BadStatus(code: 429), attempt: 1))
+    #expect(BadStatus.isTemporary(BadStatus(code: 503), attempt: 1))
+    #expect(BadStatus.isTemporary(OperationError(.timedOut, "It took too long."), attempt: 1))
+    #expect(!BadStatus.isTemporary(BadStatus(code: 404), attempt: 1))
+    #expect(!BadStatus.isTemporary(CancellationError(), attempt: 1))
+  }
+
+  @Test func theLimitOfAHost() async throws {
+    let (queue, domain) = (OperationQueue(), ExclusivityDomain())
+    let (requests, gate) = (Journal<URL>(), Gate())
+    let urls = (1...5).compactMap { URL(string: "https://a.example/\($0)") }
+    let client = Client { url in
+      requests.write(url)
+      await gate.opened()
+      return Data()
+    }
+    let operations = urls.map { makeRequest($0, from: client, in: domain) }
+    let clock = ManualClock()  // never advanced, so that no request times out
+    for operation in operations { operation.clock = clock }
+    queue.addOperations(operations)
+    await requests.reaches(4)
+    #expect(requests.count == 4 && domain.holders(of: "host a.example").count == 4)
+    gate.open()
+    await requests.reaches(5)
+    await queue.finished()
+  }
+
+  @Test func theRateOfRequests() async throws {
+    let (queue, domain, clock) = (OperationQueue(), ExclusivityDomain(), ManualClock())
+    let requests = Journal<Int>()
+    // Without a timeout, whose timer is a sleeper as well.
+    let operations = (1...11).map { number in
+      let request = TaskOperation { requests.write(number) }
+      request.clock = clock
+      return request.throttled("requests", to: 10, per: .seconds(1), in: domain)
+    }
+    queue.addOperations(operations)
+    for operation in operations.prefix(10) { await operation.finished() }
+    await clock.waitForSleepers(1)
+    #expect(requests.count == 10)
+    clock.advance(by: .seconds(1))
+    try await operations[10].completed()
+    #expect(requests.count == 11)
+  }
+
+  @Test func aToken() async throws {
+    let (queue, domain, requests) = (OperationQueue(), ExclusivityDomain(), Journal<URL>())
+    let tokenURL = try #require(URL(string: "https://a.example/token"))
+    let client = Client { url in
+      requests.write(url)
+      return Data("secret".utf8)
+    }
+
+    let token = try await queue.run(sharing: "token", in: domain) {
+      TaskOperation { String(decoding: try await client.data(from: tokenURL), as: UTF8.self) }
+    }
+
+    #expect(token == "secret" && requests.entries == [tokenURL])
+  }
+
+  @Test func manyPages() async throws {
+    let (queue, domain) = (OperationQueue(), ExclusivityDomain())
+    let urls = ["https://a.example/1", "https://a.example/gone", "https://b.example/2"].compactMap { URL(string: $0) }
+    let client = Client { url in
+      if url.lastPathComponent == "gone" { throw BadStatus(code: 404) }
+      return Data(url.lastPathComponent.utf8)
+    }
+
+    let pages = urls.map { makePage($0, from: client, in: domain) }
+    let downloads = GroupOperation(pages).named("Downloads")
+    downloads.maxConcurrentOperationCount = 20
+    downloads.errorPolicy = .collect  // the default
+    do {
+      try await queue.run(downloads)
+    } catch let error as AggregateError {
+      for failure in error.failures { print(failure.path, failure.error) }
+    }
+    for page in pages {
+      if case .success(let data)? = page.result { store(data) }
+    }
+
+    #expect(printed.entries == [#"["Downloads", "https://a.example/gone"] BadStatus(code: 404)"#])
+    #expect(loaded.entries == [Data("1".utf8), Data("2".utf8)])
+  }
+
+  @Test func aTimeoutAndARetry() async throws {
+    let queue = OperationQueue()
+    let url = try #require(URL(string: "https://a.example/page"))
+
+    let (clock, requests) = (ManualClock(), Journal<URL>())
+    let client = Client { url in
+      requests.write(url)
+      if requests.count == 1 { try await waitUntilCancelled() }
+      return Data("text".utf8)
+    }
+    let page = makePage(url, from: client, in: ExclusivityDomain())
+    page.clock = clock
+    queue.addOperation(page)
+    await requests.reaches(1)
+    await clock.waitForSleepers(1)  // the timeout of the first attempt
+    clock.advance(by: .seconds(10))
+    await clock.waitForSleepers(1)  // the delay before the second attempt
+    clock.advance(by: .milliseconds(200))
+    #expect(try await page.value == Data("text".utf8))
+    #expect(requests.count == 2 && OperationError.Code.timedOut ~= page.attemptErrors[0])
+  }
+}
