@@ -282,6 +282,44 @@ struct GroupCycleTests {
     #expect(group.errors.count == 2)
   }
 
+  /// Calls a closure when it is asked whether it is ready.
+  private final class ProbedOperation: Operation, @unchecked Sendable {
+    private let probe: @Sendable () -> Void
+
+    init(_ probe: @escaping @Sendable () -> Void) { self.probe = probe }
+
+    override var isReady: Bool {
+      probe()
+      return super.isReady
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func membersOnACycleThatAreAddedWhileTheGroupStarts(arePlain: Bool) async {
+    let journal = Journal<String>()
+    let (outside, starting, started) = (AsyncOperation(), Gate(), Gate())
+    let waiting = ProbedOperation { if starting.isOpen { started.open() } }
+    outside ==> waiting
+    let group = GroupOperation([waiting])
+    let cycle: [Operation] = arePlain ? [plain("a", journal), plain("b", journal)] : named("a", "b")
+    cycle[0] ==> cycle[1] ==> cycle[0]
+    let queue = queue
+    // The group asks it while it adds the members, and `waiting` when it starts, after its search for cycles.
+    let last = ProbedOperation {
+      if starting.isOpen { return }
+      starting.open()
+      queue.addOperation(group)
+      started.pass()
+    }
+    outside ==> last
+    _ = await onThread { group.addOperations(cycle + [last]) }
+    for operation in cycle { await operation.finished() }
+    #expect(!waiting.isFinished)
+    queue.addOperation(outside)
+    await group.finished()
+    #expect(group.errors.count == 2 && journal.entries.isEmpty)
+  }
+
   @Test func groupsInQueuesThatWaitForEachOthersMembers() async {
     let (a, b) = (AsyncOperation().named("a"), AsyncOperation().named("b"))
     a ==> b ==> a

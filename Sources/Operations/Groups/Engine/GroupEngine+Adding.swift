@@ -28,11 +28,11 @@ extension GroupEngine {
 
   /// Adds operations to the group.
   func add(_ newcomers: Newcomers, to outer: GroupOperation) -> Admission {
-    let (phase, isOver, isDraining) = state.withLock { state in
+    let (isOver, isDraining) = state.withLock { state in
       // A group that has been abandoned and released cannot finish a new member.
       let isOver = state.schedule.phase == .ended || (state.isAbandoned && state.group == nil)
       if !isOver { state.schedule.beginAdding(0) }
-      return (state.schedule.phase, isOver, state.schedule.isDraining)
+      return (isOver, state.schedule.isDraining)
     }
     let operations = newcomers.operations
     if isOver {
@@ -50,7 +50,8 @@ extension GroupEngine {
     }
     // A trace that was attached meanwhile may have been attached before the members were added.
     if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
-    if phase == .running, !isDraining {
+    // Read only now, because the group may have started meanwhile, and its own search may have missed these members.
+    if state.withLock({ $0.schedule.phase == .running && !$0.schedule.isDraining }) {
       for operation in operations { searchForCycle(through: operation) }
       searchForSuspectedCycleSoon()
     }

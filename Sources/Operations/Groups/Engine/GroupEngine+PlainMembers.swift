@@ -21,8 +21,6 @@ extension GroupEngine {
     var hold: Hold?
     /// How often the member was not ready although all of its dependencies had finished.
     var refusals = 0
-    /// The reason for the member's cancellation.
-    var error: (any Error)?
   }
 
   /// The place where a plain member waits.
@@ -186,8 +184,9 @@ extension GroupEngine {
     relay.wait(for: dependencies)
   }
 
+  /// Stores the reason for the cancellation of a plain member, which may be in the middle of being added.
   func note(_ error: any Error, ofPlain member: Operation) {
-    state.withLock { $0.plainMembers[ObjectIdentifier(member)]?.error = error }
+    state.withLock { $0.plainErrors[ObjectIdentifier(member)] = error }
   }
 
   /// Reports a plain member that has finished.
@@ -195,12 +194,16 @@ extension GroupEngine {
   /// - Parameter trace: The trace that recorded the member's start. Another trace may have been attached since.
   private func plainMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
     (trace ?? self.trace(of: member))?.operationEnds(member)
-    guard let end = state.withLock({ $0.plainMembers.removeValue(forKey: ObjectIdentifier(member)) }) else { return }
+    let id = ObjectIdentifier(member)
+    let (end, error) = state.withLock { state in
+      (state.plainMembers.removeValue(forKey: id), state.plainErrors.removeValue(forKey: id))
+    }
+    guard let end else { return }
     if let hold = end.hold { hold.relay.stop(waitingFor: hold.dependencies) }
     member.forgetDependencies()
     let hasSlot = end.stage == .started
-    let finished = FinishedMember(operation: member, index: end.index, holdsSlot: hasSlot, error: end.error)
-    self.finished(finished, failed: end.error != nil, takenNext: hasSlot && GroupRunner.isAboutToTake(from: self))
+    let finished = FinishedMember(operation: member, index: end.index, holdsSlot: hasSlot, error: error)
+    self.finished(finished, failed: error != nil, takenNext: hasSlot && GroupRunner.isAboutToTake(from: self))
   }
 
   /// Returns the trace of a plain Foundation operation, which cannot store it itself.

@@ -10,6 +10,8 @@ extension GroupEngine {
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Plain Foundation members, which cannot store their index themselves.
     var plainMembers: [ObjectIdentifier: PlainMember] = [:]
+    /// Why plain members were cancelled.
+    var plainErrors: [ObjectIdentifier: any Error] = [:]
     /// Whether a group has been a member, so that this group may enclose others.
     var hasHadGroups = false
     /// Whether the members have been cancelled, or are being cancelled.
