@@ -31,7 +31,7 @@ struct LinkCheck {
 
   private static func check(with options: Options) async throws -> Int32 {
     let trace = options.trace.map { TraceFile($0) }
-    do { try trace?.create() } catch { throw UsageError(error.localizedDescription) }
+    try trace?.create()
     let crawl = CrawlOperation(from: options.url, settings: options.settings)
     let tracer = OperationTracer()
     if trace != nil { tracer.trace(crawl) }

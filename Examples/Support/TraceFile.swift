@@ -10,8 +10,10 @@ package struct TraceFile {
 
   package init(_ path: String) { self.path = path }
 
-  /// Creates the file, which shows whether it can be written.
-  package func create() throws { try write(Data()) }
+  /// Creates the file. A file that cannot be written is a usage error.
+  package func create() throws {
+    do { try write(Data()) } catch { throw UsageError(error.localizedDescription) }
+  }
 
   package func write(_ data: Data) throws {
     do { try data.write(to: URL(filePath: path)) } catch {

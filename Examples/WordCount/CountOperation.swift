@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 import Operations
 
@@ -104,11 +105,9 @@ final class Tally: @unchecked Sendable {
     }
   }
 
-  // Unlike `Mutex` on Linux, the thread sanitizer knows this lock.
-  private let lock = NSLock()
-  private var storage = Numbers()
+  private let storage = Protected(Numbers())
 
-  var numbers: Numbers { lock.withLock { storage } }
+  var numbers: Numbers { storage.withLock { $0 } }
 
-  func change(_ body: (inout Numbers) -> Void) { lock.withLock { body(&storage) } }
+  func change(_ body: (inout Numbers) -> Void) { storage.withLock(body) }
 }

@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 
 /// A file that is open for reading, one chunk of whole characters at a time.
@@ -64,16 +65,15 @@ final class TextFile: @unchecked Sendable {
 /// Finished operations keep their values, and a group keeps finished members for a while. So the consumer takes the
 /// text out, and only the chunks in progress occupy memory.
 final class TextChunk: @unchecked Sendable {
-  private let lock = NSLock()
-  private var bytes: [UInt8]
+  private let bytes: Protected<[UInt8]>
 
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ bytes: [UInt8]) { self.bytes = Protected(bytes) }
 
   /// Returns the text, and leaves the chunk empty.
   func take() throws -> String {
-    let bytes = lock.withLock {
-      defer { self.bytes = [] }
-      return self.bytes
+    let bytes = self.bytes.withLock { bytes in
+      defer { bytes = [] }
+      return bytes
     }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw Unreadable("is not valid UTF-8") }
     return text

@@ -43,7 +43,7 @@ struct WordCount {
     } catch { throw UsageError("The path “\(options.path)” cannot be counted: \(error.localizedDescription).") }
     counting.timeout = options.timeout
     // Detects a path that cannot be written before the count.
-    do { try trace?.create() } catch { throw UsageError(error.localizedDescription) }
+    try trace?.create()
     let interrupts = Interrupts { counting.cancel(with: Interruption()) }
     defer { interrupts.stop() }
     let bar = ProgressBar.start(following: counting.progressUpdates)

@@ -60,11 +60,13 @@ final class SoakFeed: Sendable {
       let token = LiveCount.Token(live)
       let isPlain = generator.one(of: 2)
       let operation: Operation =
-        isPlain
-        ? BlockOperation { withExtendedLifetime(token) {} }
-        : generator.one(of: 4)
-          ? RepeatOperation { iteration in iteration > 3 ? nil : Self.block(token) }
-          : Self.block(token)
+        if isPlain {
+          BlockOperation { withExtendedLifetime(token) {} }
+        } else if generator.one(of: 4) {
+          RepeatOperation { iteration in iteration > 3 ? nil : Self.block(token) }
+        } else {
+          Self.block(token)
+        }
       if generator.one(of: 4) { (operation as? AsyncOperation)?.limited("feed", to: 2, in: domain) }
       operation.name = "\(index).\(step)"
       for earlier in made.suffix(8) where generator.one(of: 4) { earlier ==> operation }

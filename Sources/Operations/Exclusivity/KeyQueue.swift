@@ -27,8 +27,8 @@ struct KeyQueue {
   /// The entries that hold the key and those for which it is reserved, in no order.
   private(set) var holders: [Int] = []
   /// Members of holders that go first, because the other waiters wait for those holders.
-  var preferred = TicketQueue()
-  var waiting = TicketQueue()
+  var preferred = ArrayDeque<Int>()
+  var waiting = ArrayDeque<Int>()
   /// Permitted entries that were not started in time, by their queue or group.
   var overdue: [ObjectIdentifier: [Int]] = [:]
   /// Waiters behind an overdue entry of the same queue or group.
@@ -42,6 +42,9 @@ struct KeyQueue {
   init(_ id: ID) { self.id = id }
 
   var hasNoWaiters: Bool { preferred.isEmpty && waiting.isEmpty && overdue.isEmpty }
+
+  /// The tickets in both wait queues, in the order in which they are served.
+  var waiters: [Int] { Array(preferred.all) + Array(waiting.all) }
 
   /// Whether the number of holders would stay within the smallest limit among them and a newcomer with this limit.
   func admits(_ limit: Int) -> Bool { holders.count < min(limit, smallestLimit) }
@@ -73,27 +76,5 @@ struct KeyQueue {
     guard position < holders.count else { return nil }
     holders[position] = last
     return last
-  }
-}
-
-/// Tickets, first in, first out.
-struct TicketQueue {
-  private var tickets: [Int] = []
-  private var head = 0
-
-  var isEmpty: Bool { head == tickets.count }
-  var count: Int { tickets.count - head }
-  var first: Int? { isEmpty ? nil : tickets[head] }
-  var all: ArraySlice<Int> { tickets[head...] }
-
-  init(_ tickets: [Int] = []) { self.tickets = tickets }
-
-  mutating func append(_ ticket: Int) { tickets.append(ticket) }
-
-  mutating func removeFirst() {
-    head += 1
-    guard head == tickets.count || (head >= 64 && head * 2 >= tickets.count) else { return }
-    tickets.removeFirst(head)
-    head = 0
   }
 }

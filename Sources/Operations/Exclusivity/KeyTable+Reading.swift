@@ -2,11 +2,7 @@
 extension KeyTable {
   /// The entries of a key, in the order of arrival.
   func tickets(of key: ExclusivityKey, in domain: ExclusivityDomain) -> [Ticket] {
-    entries.filter { _, entry in
-      entry.claims.contains { claim in
-        queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
-      }
-    }.keys.sorted()
+    entries.filter { claims($1, key, in: domain) }.keys.sorted()
   }
 
   /// The holders and waiters of these queues, in the order of arrival.
@@ -15,7 +11,7 @@ extension KeyTable {
     for id in ids {
       guard let index = queueIndices[id], let queue = queues[index] else { continue }
       result.formUnion(queue.holders)
-      result.formUnion((queue.preferred.all + queue.waiting.all).filter { entries[$0] != nil })
+      result.formUnion(queue.waiters.filter { entries[$0] != nil })
       for overdue in queue.overdue.values { result.formUnion(overdue) }
       for deferred in queue.deferred.values { result.formUnion(deferred.filter { entries[$0] != nil }) }
     }
@@ -48,7 +44,7 @@ extension KeyTable {
           Obstacle(key: key, limit: limit, ticket: $0, isHolder: entries[$0]?.state == .holding)
         }
       }
-      let first = (queue.preferred.all + queue.waiting.all).first {
+      let first = queue.waiters.first {
         isWaiting($0, preferred: true) || isWaiting($0, preferred: false)
       }
       guard let first, first != ticket else { return [] }

@@ -9,8 +9,7 @@ extension KeyTable {
     switch entry.state {
     case .holding: return true
     case .permitted:
-      permitted.remove(ticket)
-      entries[ticket]?.state = .holding
+      hold(ticket)
       return true
     case .waiting:
       if waits {
@@ -33,11 +32,14 @@ extension KeyTable {
       endOverdue(entry, requeueing: ticket)
     }
     grantAll(startingWith: entry.claims, &effects, newcomer: ticket)
-    if entries[ticket]?.state == .permitted {
-      permitted.remove(ticket)
-      entries[ticket]?.state = .holding
-    }
+    if entries[ticket]?.state == .permitted { hold(ticket) }
     return entries[ticket]?.state == .holding
+  }
+
+  /// Gives a permitted entry the keys that are reserved for it.
+  private mutating func hold(_ ticket: Ticket) {
+    permitted.remove(ticket)
+    entries[ticket]?.state = .holding
   }
 
   /// Removes an entry from the overdue ones, and requeues the waiters deferred because of it.
@@ -71,8 +73,8 @@ extension KeyTable {
   /// Inserts waiters in the order of their arrival.
   private mutating func requeue(_ tickets: [Ticket], in queue: Int) {
     guard let waiting = queues[queue]?.waiting else { return }
-    let all = Set(tickets + waiting.all).filter { isWaiting($0, preferred: false) }
-    queues[queue]?.waiting = TicketQueue(all.sorted())
+    let all = Set(tickets).union(waiting.all).filter { isWaiting($0, preferred: false) }
+    queues[queue]?.waiting = ArrayDeque(all.sorted())
     queues[queue]?.staleCount = 0
     mayDeadlock = true
   }

@@ -124,12 +124,16 @@ struct KeyTable<Claimant> {
   func queueID(of key: ExclusivityKey, in domain: ExclusivityDomain, inside enclosing: [Ticket]) -> QueueID {
     for ticket in enclosing {
       guard let entry = entries[ticket], entry.state == .holding else { continue }
-      let holds = entry.claims.contains { claim in
-        queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
-      }
-      if holds { return QueueID(domain: domain, key: key, holder: ticket) }
+      if claims(entry, key, in: domain) { return QueueID(domain: domain, key: key, holder: ticket) }
     }
     return QueueID(domain: domain, key: key)
+  }
+
+  /// Whether an entry claims a key, outside of all holders or inside one.
+  func claims(_ entry: Entry, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
+    entry.claims.contains { claim in
+      queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
+    }
   }
 
   /// Enters all queues of an operation. Afterwards the entry holds its keys, is permitted, or waits.
@@ -207,7 +211,7 @@ struct KeyTable<Claimant> {
         continue
       }
       guard let host = entry.host, !entry.isStarted, queues[queue]?.overdue[host] != nil else { return ticket }
-      queues[queue]?.waiting.removeFirst()
+      queues[queue]?.waiting.popFirst()
       queues[queue]?.deferred[host, default: []].append(ticket)
       entries[ticket]?.isDeferred = true
       for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
@@ -215,8 +219,8 @@ struct KeyTable<Claimant> {
     return nil
   }
 
-  private mutating func removeFirst(of queue: Int, _ list: WritableKeyPath<KeyQueue, TicketQueue>) {
-    queues[queue]?[keyPath: list].removeFirst()
+  private mutating func removeFirst(of queue: Int, _ list: WritableKeyPath<KeyQueue, ArrayDeque<Ticket>>) {
+    queues[queue]?[keyPath: list].popFirst()
     if let count = queues[queue]?.staleCount, count > 0 { queues[queue]?.staleCount = count - 1 }
   }
 
@@ -276,7 +280,7 @@ struct KeyTable<Claimant> {
     for index in entry.claims.indices {
       let claim = entry.claims[index]
       entry.claims[index].position = queues[claim.queue]?.add(holder: ticket, limit: claim.limit) ?? 0
-      if queues[claim.queue]?.waiting.first == ticket { queues[claim.queue]?.waiting.removeFirst() }
+      if queues[claim.queue]?.waiting.first == ticket { queues[claim.queue]?.waiting.popFirst() }
     }
     entries[ticket] = entry
     noteStart(of: ticket)
@@ -321,14 +325,13 @@ struct KeyTable<Claimant> {
 
   /// Counts a ticket that stays in a wait queue after its entry has left, and removes such tickets when they are the majority.
   private mutating func noteStaleTicket(in index: Int) {
-    guard let queue = queues[index] else { return }
+    guard var queue = queues[index] else { return }
     queues[index]?.staleCount += 1
     guard queue.staleCount >= 32, queue.staleCount * 2 > queue.preferred.count + queue.waiting.count else { return }
-    let preferred = queue.preferred.all.filter { isWaiting($0, preferred: true) }
-    let waiting = queue.waiting.all.filter { isWaiting($0, preferred: false) }
-    queues[index]?.preferred = TicketQueue(preferred)
-    queues[index]?.waiting = TicketQueue(waiting)
-    queues[index]?.staleCount = 0
+    queue.preferred.removeAll { !isWaiting($0, preferred: true) }
+    queue.waiting.removeAll { !isWaiting($0, preferred: false) }
+    queue.staleCount = 0
+    queues[index] = queue
   }
 
   private mutating func removeClaim(from index: Int) {

@@ -41,13 +41,13 @@ struct KeyThrottle: Hashable {
 
 /// The time at which an operation started, on the operation's clock.
 final class StartTime: Sendable {
-  private let reading = Locked<(@Sendable () -> Duration)?>(nil)
+  private let time = Locked<ElapsedTime?>(nil)
 
   /// The time since the start. Nil if the operation is permitted and has not started.
-  var elapsed: Duration? { reading.withLock { $0 }?() }
+  var elapsed: Duration? { time.withLock { $0 }?.now }
 
-  func set(on clock: some Clock<Duration>) {
-    let now = clock.now
-    reading.withLock { $0 = { now.duration(to: clock.now) } }
+  func set(on clock: any Clock<Duration>) {
+    let now = ElapsedTime(clock)
+    time.withLock { $0 = now }
   }
 }

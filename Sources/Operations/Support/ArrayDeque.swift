@@ -7,9 +7,14 @@ struct ArrayDeque<Element> {
 
   var count: Int { elements.count - head }
   var isEmpty: Bool { head == elements.count }
+  var first: Element? { isEmpty ? nil : elements[head] }
+  var all: some Sequence<Element> { elements[head...].lazy.compactMap(\.self) }
+
+  init(_ elements: [Element] = []) { self.elements = elements }
 
   mutating func append(_ element: Element) { elements.append(element) }
 
+  @discardableResult
   mutating func popFirst() -> Element? {
     guard head < elements.count else { return nil }
     // Moves the element out. A copy would retain the object and load it into the cache, usually while a lock is held.

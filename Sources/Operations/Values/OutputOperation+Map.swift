@@ -73,9 +73,7 @@ public func collect<T>(
   _ operations: [some OutputOperation<T>],
   input policy: InputPolicy
 ) -> ResultOperation<[T]> {
-  let all = CollectOperation<T>(capacity: operations.count)
-  for operation in operations { all.collect(operation, policy) }
-  return all
+  collect(operations as [any OutputOperation<T>], input: policy)
 }
 
 /// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order

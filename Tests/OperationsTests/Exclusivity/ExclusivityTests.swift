@@ -166,12 +166,11 @@ struct ExclusivityTests {
     #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
   }
 
-  @Test func theyExecuteInTheOrderTheyWereAddedToASuspendedQueue() async throws {
+  @Test func theyExecuteInTheOrderTheyWereAddedToASuspendedQueue() async {
     queue.isSuspended = true
     let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
     queue.addOperations(operations)
-    // Long enough for the first to be late.
-    try await Task.sleep(for: .milliseconds(100))
+    while KeyRegistry.read({ table in table.entries.values.allSatisfy { $0.state != .overdue } }) { await Task.yield() }
     queue.isSuspended = false
     for operation in operations { await operation.finished() }
     #expect(journal.entries == (0..<20).map(String.init))

@@ -112,7 +112,7 @@ struct KeyTableInterleavingTests {
       if !isTrue { Issue.record("\(comment()), among \(actors)") }
     }
 
-    /// Carries out a change, and checks that every entry that goes on because of it is told, once.
+    /// Makes a change, and checks that it grants every entry that can proceed, once.
     private mutating func change(except actor: Int?, _ body: (inout KeyTable<Int>, inout KeyTable<Int>.Effects) -> Void)
     {
       let before = table

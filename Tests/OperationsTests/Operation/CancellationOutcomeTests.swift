@@ -37,23 +37,9 @@ struct CancellationOutcomeTests {
     #expect(!Self.others.contains { meansCancelled($0) })
   }
 
-  /// Reports an error when it is cancelled.
-  private final class Reporting: AsyncOperation, @unchecked Sendable {
-    let begun = Gate()
-    private let error: any Error
-
-    init(_ error: any Error) {
-      self.error = error
-      super.init()
-    }
-
-    override func execute() { begun.open() }
-    override func didCancel() { finish(with: error) }
-  }
-
   @Test func afterACancellationAnErrorThatMeansCancelledIsNoFailure() async {
     for error in Self.cancellations {
-      let operation = Reporting(error)
+      let operation = StoppedOperation(reporting: error)
       queue.addOperation(operation)
       await operation.begun.opened()
       operation.cancel()
@@ -72,7 +58,7 @@ struct CancellationOutcomeTests {
 
   @Test func anyOtherErrorIsKeptAfterTheReason() async {
     for error in Self.others {
-      let operation = Reporting(error)
+      let operation = StoppedOperation(reporting: error)
       queue.addOperation(operation)
       await operation.begun.opened()
       operation.cancel(with: TestError("reason"))

@@ -65,23 +65,9 @@ struct TimeoutTests {
     #expect(operation.isFinished)
   }
 
-  /// An operation that reports an error while it is being stopped.
-  private final class Obedient: AsyncOperation, @unchecked Sendable {
-    let begun = Gate()
-    private let error: any Error
-
-    init(_ error: any Error) {
-      self.error = error
-      super.init()
-    }
-
-    override func execute() { begun.open() }
-    override func didCancel() { finish(with: error) }
-  }
-
   @Test func whatTheWorkReportsWhileItIsBeingStoppedIsACauseOfTheTimeout() async {
     for _ in 0..<200 {
-      let operation = Obedient(TestError("stopped"))
+      let operation = StoppedOperation(reporting: TestError("stopped"))
       operation.clock = clock
       operation.timeout = .seconds(1)
       let run = Task { try await queue.run(operation) }
@@ -109,7 +95,7 @@ struct TimeoutTests {
   }
 
   @Test func anErrorThatOnlySaysCancelledIsNoCauseOfATimeout() async {
-    let operation = Obedient(POSIXError(.ECANCELED))
+    let operation = StoppedOperation(reporting: POSIXError(.ECANCELED))
     operation.clock = clock
     operation.timeout = .seconds(1)
     queue.addOperation(operation)
@@ -134,7 +120,7 @@ struct TimeoutTests {
 
   @Test func retryIfSeesTheTimeout() async {
     for _ in 0..<200 {
-      let attempt = Obedient(TestError("stopped"))
+      let attempt = StoppedOperation(reporting: TestError("stopped"))
       let seen = Journal<Bool>()
       let retry = RetryOperation(
         attempts: 2,
@@ -160,7 +146,7 @@ struct TimeoutTests {
     let failing = AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page 10")
     let waiting = AsyncOperation().named("index")
     held ==> waiting
-    let stubborn = Obedient(TestError("stopped"))
+    let stubborn = StoppedOperation(reporting: TestError("stopped"))
     let group = GroupOperation(held + [failing, stubborn.named("page 11"), waiting]).named("Import")
     group.clock = clock
     group.timeout = .seconds(5)

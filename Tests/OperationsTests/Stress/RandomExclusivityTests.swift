@@ -43,7 +43,7 @@ struct RandomExclusivityTests {
             .append(Holder(operation: operation, limit: want.limit))
           return holders[Level(key: want.key, number: want.level)] ?? []
         }
-        // One that has finished is told so a moment later; one that has been ended may still be at work.
+        // A finished operation leaves the list a moment later, and an operation that was ended may still be working.
         let present = all.filter { $0.operation === operation || !$0.operation.isFinished }
         if !operation.isFinished, present.count > present.map(\.limit).min() ?? .max {
           found.withLock { $0.append("\(present.map { "\($0.operation.displayName) \($0.limit)" }) under \(want.key)") }

@@ -34,6 +34,20 @@ final class HeldOperation: AsyncOperation, @unchecked Sendable {
   }
 }
 
+/// Executes until it is cancelled, and then finishes with an error.
+final class StoppedOperation: AsyncOperation, @unchecked Sendable {
+  let begun = Gate()
+  private let error: any Error
+
+  init(reporting error: any Error) {
+    self.error = error
+    super.init()
+  }
+
+  override func execute() { begun.open() }
+  override func didCancel() { finish(with: error) }
+}
+
 /// A group whose end of life is seen.
 final class CountedGroup: GroupOperation, @unchecked Sendable {
   private let token: LiveCount.Token
