@@ -118,17 +118,18 @@ struct SharedRunTests {
 
   @Test(arguments: [true, false])
   func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
-    let holding = HeldOperation()
+    let (begun, holding) = (Gate(), HeldOperation())
     let first = Task { [queue, domain] in
       try await queue.run(sharing: "login", in: domain) {
         TaskOperation {
+          begun.open()
           await holding.finished()
           return 1
         }
       }
     }
-    await callers(1)
-    while queue.operations.isEmpty { await Task.yield() }
+    // Cancelled before it starts, it would end at once.
+    await begun.opened()
     if byCaller { first.cancel() } else { queue.cancelAllOperations() }
     while queue.operations.first?.isCancelled != true { await Task.yield() }
     let second = Task { try await login() }
