@@ -30,7 +30,8 @@ struct LedgerList<Entry: LedgerEntry> {
 
   var count: Int { slots.count - (index.isEmpty ? 0 : index[0].holes) }
   var isEmpty: Bool { count == 0 }
-  var entries: [Entry] { slots.compactMap(\.self) }
+  // A closure, because a generic key path is created anew at each use.
+  var entries: [Entry] { slots.compactMap { $0 } }
 
   /// Whether appending an entry makes a long list allocate.
   var willGrow: Bool { slots.count >= 64 && slots.count == slots.capacity }

@@ -30,7 +30,7 @@ public final class ExclusivityDomain: Sendable {
     let claimants = KeyRegistry.read { table in
       table.tickets(of: key, in: self).compactMap { table.entries[$0] }.filter { isIncluded($0.state) }.map(\.claimant)
     }
-    return claimants.compactMap { $0.request?.operation }.filter { !$0.isFinished }.map(\.displayName)
+    return claimants.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
   }
 
   /// Whether the domain retains nothing.

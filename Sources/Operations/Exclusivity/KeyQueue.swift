@@ -39,9 +39,17 @@ struct KeyQueue {
   private var limitCount = 0
   private var otherLimits: [Int: Int] = [:]
 
+  /// The content of an index that no key uses.
+  static var vacant: Self { Self(ID(domain: .shared, key: "")) }
+
   init(_ id: ID) { self.id = id }
 
-  var hasNoWaiters: Bool { preferred.isEmpty && waiting.isEmpty && overdue.isEmpty }
+  var hasWaiters: Bool { !preferred.isEmpty || !waiting.isEmpty }
+
+  /// Whether no operation comes before a newcomer.
+  var isUndisputed: Bool { !hasWaiters && overdue.isEmpty }
+
+  var isMostlyStale: Bool { staleCount * 2 > preferred.count + waiting.count }
 
   /// The tickets in both wait queues, in the order in which they are served.
   var waiters: [Int] { Array(preferred.all) + Array(waiting.all) }
@@ -53,6 +61,16 @@ struct KeyQueue {
   var smallestLimit: Int {
     let first = limitCount > 0 ? limit : .max
     return otherLimits.isEmpty ? first : min(first, otherLimits.keys.min() ?? .max)
+  }
+
+  mutating func removeFirstPreferred() {
+    preferred.popFirst()
+    staleCount = max(staleCount - 1, 0)
+  }
+
+  mutating func removeFirstWaiting() {
+    waiting.popFirst()
+    staleCount = max(staleCount - 1, 0)
   }
 
   /// - Returns: The position of the new holder.

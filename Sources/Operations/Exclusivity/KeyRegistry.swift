@@ -2,14 +2,7 @@ import Dispatch
 
 /// The table of all keys in the program. There is one, so that keys of several domains can be acquired together.
 enum KeyRegistry {
-  typealias Table = KeyTable<WeakRequest>
-
-  /// A class, because a table that is copied copies its entries, and copying a weak reference is slow.
-  final class WeakRequest: @unchecked Sendable {
-    private(set) weak var request: KeyRequest?
-
-    init(_ request: KeyRequest) { self.request = request }
-  }
+  typealias Table = KeyTable<KeyRequest>
 
   private struct State {
     var table = Table()
@@ -45,9 +38,9 @@ enum KeyRegistry {
     }
     if startsTicking { scheduleTick() }
     if sweeps { sweep() }
-    for grant in effects.grants { grant.claimant.request?.proceed(isPermit: grant.isPermit) }
-    for delay in effects.delayed { delay.claimant.request?.wait(for: delay) }
-    for refusal in effects.refused { refusal.claimant.request?.refuse(refusal) }
+    for grant in effects.grants { grant.claimant.proceed(isPermit: grant.isPermit) }
+    for delay in effects.delayed { delay.claimant.wait(for: delay) }
+    for refusal in effects.refused { refusal.claimant.refuse(refusal) }
     return result
   }
 

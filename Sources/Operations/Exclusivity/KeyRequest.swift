@@ -2,7 +2,7 @@ import Foundation
 
 /// An operation's request for its keys.
 ///
-/// The operation owns its request. A request that is released gives back what it holds.
+/// The table retains the request, but not the operation. An operation that is released withdraws its request.
 final class KeyRequest: StartPermit, @unchecked Sendable {
   /// One key that the operation needs.
   struct Claim {
@@ -34,10 +34,6 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   init(of operation: AsyncOperation) { self.operation = operation }
 
-  deinit {
-    if case .entered = phase { leave() }
-  }
-
   /// Adds a claim. A key that is claimed twice counts once, with the smaller limit and the stronger policy.
   func add(_ claim: Claim) {
     guard let index = claims.firstIndex(where: { $0.domain === claim.domain && $0.key == claim.key }) else {
@@ -56,8 +52,8 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
   private struct Answer {
     var isGranted = false
     var startTime: StartTime?
-    var replaced: [KeyRegistry.WeakRequest] = []
-    var taken: (key: ExclusivityKey, by: KeyRegistry.WeakRequest?)?
+    var replaced: [KeyRequest] = []
+    var taken: (key: ExclusivityKey, by: KeyRequest?)?
   }
 
   override func request() -> Bool { request(isStarted: false, startsNow: false) }
@@ -79,9 +75,9 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
       }
     }
     answer.startTime?.set(on: operation.clock)
-    for other in answer.replaced { other.request?.operation?.cancel() }
+    for other in answer.replaced { other.operation?.cancel() }
     if let (key, holder) = answer.taken {
-      operation.cancel(with: OperationError.excluded(operation, from: key, by: holder?.request?.operation))
+      operation.cancel(with: OperationError.excluded(operation, from: key, by: holder?.operation))
     }
     return answer.isGranted
   }
@@ -109,8 +105,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
       table.replace(replaced)
       answer.replaced = replaced.reversed().compactMap { table.entries[$0]?.claimant }
     }
-    let claimant = KeyRegistry.WeakRequest(self)
-    let applicant = KeyRegistry.Table.Applicant(claimant: claimant, demands: demands, enclosing: enclosing, host: host)
+    let applicant = KeyRegistry.Table.Applicant(claimant: self, demands: demands, enclosing: enclosing, host: host)
     let ticket = table.enter(applicant, &effects)
     phase = .entered(ticket)
     let state = table.entries[ticket]?.state
@@ -139,7 +134,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
       return claims.flatMap { table.holders(in: table.queueID(of: $0.key, in: $0.domain, inside: tickets)) }
         .compactMap { table.entries[$0]?.claimant }
     }
-    for case let request? in holders.map(\.request) where request.operation?.isFinished == true { request.leave() }
+    for request in holders where request.operation?.isFinished == true { request.leave() }
   }
 
   /// Read under the lock of the registry.
@@ -196,7 +191,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   func refuse(_ refusal: KeyRegistry.Table.Refusal) {
     guard let operation else { return }
-    let holder = refusal.holder?.request?.operation
+    let holder = refusal.holder?.operation
     operation.cancel(with: OperationError.deadlock(of: operation, waitingFor: refusal.key, heldBy: holder))
   }
 
@@ -213,7 +208,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   override func operationWasCancelled() { leave(unlessHolding: true) }
 
-  override func operationDidFinish() { leave() }
+  override func operationIsOver() { leave() }
 
   private func leave(unlessHolding: Bool = false) {
     let (timer, resumption) = KeyRegistry.change { table, effects in
@@ -250,7 +245,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
       Obstacle(
         key: obstacle.key,
         limit: obstacle.limit,
-        operation: claimant?.request?.operation,
+        operation: claimant?.operation,
         isHolder: obstacle.isHolder
       )
     }

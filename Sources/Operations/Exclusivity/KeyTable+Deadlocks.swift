@@ -37,10 +37,9 @@ extension KeyTable {
     prefer(remedy.preferred, &effects)
     guard let ticket = remedy.refused, let entry = entries[ticket], entry.state == .waiting else { return }
     for claim in entry.claims {
-      guard let queue = queues[claim.queue], !queue.admits(claim.limit), let holder = queue.holders.first else {
-        continue
-      }
-      effects.refused.append(Refusal(claimant: entry.claimant, key: queue.id.key, holder: entries[holder]?.claimant))
+      guard !admits(claim), let holder = queues[claim.queue].holders.first else { continue }
+      let key = queues[claim.queue].id.key
+      effects.refused.append(Refusal(claimant: entry.claimant, key: key, holder: entries[holder]?.claimant))
       return
     }
   }
@@ -65,7 +64,7 @@ extension KeyTable {
       guard entry.state != .waiting || entry.isDeferred || isReplaced(entry) else { continue }
       var effects = Effects()
       leave(ticket, &effects)
-      pending += effects.grants.map(\.ticket)
+      pending += effects.grants.map { $0.ticket }
       for enclosing in entry.enclosing {
         memberCounts[enclosing]? -= 1
         pending.append(enclosing)
@@ -85,7 +84,7 @@ extension KeyTable {
   /// Whether the keys of a waiting entry are free, and only other waiters are before it.
   private func waitsForOrderOnly(_ ticket: Ticket) -> Bool {
     guard let entry = entries[ticket], !entry.isPreferred else { return false }
-    return entry.claims.allSatisfy { queues[$0.queue]?.admits($0.limit) == true }
+    return entry.claims.allSatisfy(admits)
   }
 
   /// Whether a waiting entry waits, over any number of others, for an operation that encloses it.
@@ -101,10 +100,7 @@ extension KeyTable {
       guard let entry = entries[next] else { continue }
       var following = entry.state == .waiting ? [] : members[next] ?? []
       if entry.state == .waiting {
-        for claim in entry.claims {
-          guard let queue = queues[claim.queue], !queue.admits(claim.limit) else { continue }
-          following += queue.holders
-        }
+        for claim in entry.claims where !admits(claim) { following += queues[claim.queue].holders }
       }
       for other in following where seen.insert(other).inserted {
         if start.enclosing.contains(other) { return true }

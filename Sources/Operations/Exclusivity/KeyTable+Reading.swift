@@ -9,7 +9,7 @@ extension KeyTable {
   func tickets(in ids: [QueueID]) -> [Ticket] {
     var result: Set<Ticket> = []
     for id in ids {
-      guard let index = queueIndices[id], let queue = queues[index] else { continue }
+      guard let queue = queueIndices[id].map({ queues[$0] }) else { continue }
       result.formUnion(queue.holders)
       result.formUnion(queue.waiters.filter { entries[$0] != nil })
       for overdue in queue.overdue.values { result.formUnion(overdue) }
@@ -21,7 +21,7 @@ extension KeyTable {
   /// The first holder of the queue, or else its first waiter.
   func first(in id: QueueID) -> Ticket? { holders(in: id).first ?? tickets(in: [id]).first }
 
-  func holders(in id: QueueID) -> [Ticket] { queueIndices[id].flatMap { queues[$0]?.holders } ?? [] }
+  func holders(in id: QueueID) -> [Ticket] { queueIndices[id].map { queues[$0].holders } ?? [] }
 
   /// An operation that keeps another from its key.
   struct Obstacle {
@@ -36,7 +36,7 @@ extension KeyTable {
   func obstacles(of ticket: Ticket) -> [Obstacle] {
     guard let entry = entries[ticket], entry.state == .waiting else { return [] }
     return entry.claims.flatMap { claim -> [Obstacle] in
-      guard let queue = queues[claim.queue] else { return [] }
+      let queue = queues[claim.queue]
       let key = queue.id.key
       if !queue.admits(claim.limit) {
         let limit = min(claim.limit, queue.smallestLimit)

@@ -22,7 +22,7 @@ extension KeyTable {
       waitingCount += 1
       mayDeadlock = true
       // It was permitted before all current waiters.
-      let isFree = entry.claims.allSatisfy { queues[$0.queue]?.admits($0.limit) == true }
+      let isFree = entry.claims.allSatisfy(admits)
       if isFree, isOpen(ticket, &effects) {
         entries[ticket]?.isStarted = true
         grant(ticket)
@@ -48,8 +48,8 @@ extension KeyTable {
   mutating func endOverdue(_ entry: Entry, requeueing ticket: Ticket?) {
     guard let host = entry.host else { return }
     for claim in entry.claims {
-      let others = (queues[claim.queue]?.overdue[host] ?? []).filter { $0 != ticket && entries[$0]?.state == .overdue }
-      queues[claim.queue]?.overdue[host] = others.isEmpty ? nil : others
+      let others = (queues[claim.queue].overdue[host] ?? []).filter { $0 != ticket && entries[$0]?.state == .overdue }
+      queues[claim.queue].overdue[host] = others.isEmpty ? nil : others
     }
     requeueDeferred(of: entry)
     guard let ticket else { return }
@@ -61,7 +61,7 @@ extension KeyTable {
     guard let host = entry.host else { return }
     var requeued: [Int: [Ticket]] = [:]
     for claim in entry.claims {
-      for ticket in queues[claim.queue]?.deferred.removeValue(forKey: host) ?? []
+      for ticket in queues[claim.queue].deferred.removeValue(forKey: host) ?? []
       where entries[ticket]?.isDeferred == true {
         entries[ticket]?.isDeferred = false
         for claim in entries[ticket]?.claims ?? [] { requeued[claim.queue, default: []].append(ticket) }
@@ -72,10 +72,9 @@ extension KeyTable {
 
   /// Inserts waiters in the order of their arrival.
   private mutating func requeue(_ tickets: [Ticket], in queue: Int) {
-    guard let waiting = queues[queue]?.waiting else { return }
-    let all = Set(tickets).union(waiting.all).filter { isWaiting($0, preferred: false) }
-    queues[queue]?.waiting = ArrayDeque(all.sorted())
-    queues[queue]?.staleCount = 0
+    let all = Set(tickets).union(queues[queue].waiting.all).filter { isWaiting($0, preferred: false) }
+    queues[queue].waiting = ArrayDeque(all.sorted())
+    queues[queue].staleCount = 0
     mayDeadlock = true
   }
 
@@ -97,7 +96,7 @@ extension KeyTable {
       releaseKeys(of: entry)
       entries[ticket]?.state = .overdue
       entries[ticket]?.startSerial = nil
-      for claim in entry.claims { queues[claim.queue]?.overdue[host, default: []].append(ticket) }
+      for claim in entry.claims { queues[claim.queue].overdue[host, default: []].append(ticket) }
     }
     for entry in overdue { grantAll(startingWith: entry.claims, &effects) }
   }

@@ -2,14 +2,12 @@
 extension KeyTable {
   /// Whether the windows of all throttles of an entry have room. Otherwise adds the `Delay` until one has.
   func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
-    guard !ignoresThrottles, let entry = entries[ticket] else { return true }
+    guard !ignoresThrottles, !logs.isEmpty, let entry = entries[ticket] else { return true }
     for claim in entry.claims {
       for throttle in claim.throttles {
-        guard let id = queues[claim.queue]?.id, let start = logs[id.outermost]?.start(thatFills: throttle) else {
-          continue
-        }
+        guard let start = logs[queues[claim.queue].id.outermost]?.start(thatFills: throttle) else { continue }
         let window = Window(queue: claim.queue, throttle: throttle)
-        if start.serial <= entry.passedStarts[window] ?? -1 { continue }
+        if start.serial <= passedStarts[ticket]?[window] ?? -1 { continue }
         effects.delayed.append(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start))
         return false
       }
@@ -20,7 +18,7 @@ extension KeyTable {
   /// Records that the start of a delay has left the window.
   mutating func endDelay(_ delay: Delay, _ effects: inout Effects) {
     guard let entry = entries[delay.ticket], entry.state == .waiting else { return }
-    entries[delay.ticket]?.passedStarts[delay.window] = delay.start.serial
+    passedStarts[delay.ticket, default: [:]][delay.window] = delay.start.serial
     grantAll(startingWith: entry.claims, &effects)
   }
 
@@ -28,7 +26,7 @@ extension KeyTable {
     guard !ignoresThrottles, let entry = entries[ticket], entry.startSerial == nil else { return }
     var start: StartLog.Start?
     for claim in entry.claims where !claim.throttles.isEmpty {
-      guard let id = queues[claim.queue]?.id.outermost else { continue }
+      let id = queues[claim.queue].id.outermost
       let new = start ?? StartLog.Start(serial: nextSerial, time: StartTime())
       start = new
       for throttle in claim.throttles { logs[id, default: StartLog()].makeRoom(for: throttle) }
@@ -44,8 +42,8 @@ extension KeyTable {
   func startTime(of ticket: Ticket) -> StartTime? {
     guard let entry = entries[ticket], let serial = entry.startSerial else { return nil }
     for claim in entry.claims where !claim.throttles.isEmpty {
-      guard let id = queues[claim.queue]?.id.outermost else { continue }
-      if let start = logs[id]?.starts.last(where: { $0.serial == serial }) { return start.time }
+      let log = logs[queues[claim.queue].id.outermost]
+      if let start = log?.starts.last(where: { $0.serial == serial }) { return start.time }
     }
     return nil
   }
@@ -53,7 +51,7 @@ extension KeyTable {
   mutating func forgetStart(of entry: Entry) {
     guard let serial = entry.startSerial else { return }
     for claim in entry.claims where !claim.throttles.isEmpty {
-      if let id = queues[claim.queue]?.id.outermost { logs[id]?.remove(serial) }
+      logs[queues[claim.queue].id.outermost]?.remove(serial)
     }
   }
 

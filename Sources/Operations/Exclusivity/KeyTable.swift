@@ -60,8 +60,6 @@ struct KeyTable<Claimant> {
     var epoch = 0
     /// Holders that the entry waits for. Their members go before it.
     var yieldsTo: Set<Ticket> = []
-    /// The latest start known to have left each window.
-    var passedStarts: [Window: Int] = [:]
     var startSerial: Int?
   }
 
@@ -100,10 +98,13 @@ struct KeyTable<Claimant> {
   }
 
   var entries: [Ticket: Entry] = [:]
-  var queues: [KeyQueue?] = []
+  /// The queues in use, at their indices, and vacant ones.
+  var queues: [KeyQueue] = []
   var freeIndices: [Int] = []
   var queueIndices: [QueueID: Int] = [:]
   var logs: [QueueID: StartLog] = [:]
+  /// The latest start known to have left each window, for each entry that waits for one.
+  var passedStarts: [Ticket: [Window: Int]] = [:]
   var nextTicket = 0
   var nextSerial = 0
   var epoch = 0
@@ -132,7 +133,7 @@ struct KeyTable<Claimant> {
   /// Whether an entry claims a key, outside of all holders or inside one.
   func claims(_ entry: Entry, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
     entry.claims.contains { claim in
-      queues[claim.queue].map { $0.id.key == key && $0.id.domain === domain } ?? false
+      queues[claim.queue].id.key == key && queues[claim.queue].id.domain === domain
     }
   }
 
@@ -151,10 +152,8 @@ struct KeyTable<Claimant> {
       isStarted: applicant.host == nil
     )
     waitingCount += 1
-    for claim in claims { queues[claim.queue]?.claimCount += 1 }
-    let isFree = claims.allSatisfy { claim in
-      queues[claim.queue].map { $0.hasNoWaiters && $0.admits(claim.limit) } ?? false
-    }
+    for claim in claims { queues[claim.queue].claimCount += 1 }
+    let isFree = claims.allSatisfy { queues[$0.queue].isUndisputed && admits($0) }
     if isFree, isOpen(ticket, &effects) {
       grant(ticket)
       return ticket
@@ -180,9 +179,9 @@ struct KeyTable<Claimant> {
     entries[ticket]?.isPreferred = isPreferred
     for claim in claims {
       if isPreferred {
-        queues[claim.queue]?.preferred.append(ticket)
+        queues[claim.queue].preferred.append(ticket)
       } else {
-        queues[claim.queue]?.waiting.append(ticket)
+        queues[claim.queue].waiting.append(ticket)
       }
     }
   }
@@ -205,30 +204,25 @@ struct KeyTable<Claimant> {
 
   /// Returns the first waiter of a queue. Defers waiters whose queue or group has an overdue entry before them.
   mutating func firstWaiter(of queue: Int) -> Ticket? {
-    while let ticket = queues[queue]?.waiting.first {
+    while let ticket = queues[queue].waiting.first {
       guard isWaiting(ticket, preferred: false), let entry = entries[ticket] else {
-        removeFirst(of: queue, \.waiting)
+        queues[queue].removeFirstWaiting()
         continue
       }
-      guard let host = entry.host, !entry.isStarted, queues[queue]?.overdue[host] != nil else { return ticket }
-      queues[queue]?.waiting.popFirst()
-      queues[queue]?.deferred[host, default: []].append(ticket)
+      guard let host = entry.host, !entry.isStarted, queues[queue].overdue[host] != nil else { return ticket }
+      queues[queue].waiting.popFirst()
+      queues[queue].deferred[host, default: []].append(ticket)
       entries[ticket]?.isDeferred = true
       for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
     }
     return nil
   }
 
-  private mutating func removeFirst(of queue: Int, _ list: WritableKeyPath<KeyQueue, ArrayDeque<Ticket>>) {
-    queues[queue]?[keyPath: list].popFirst()
-    if let count = queues[queue]?.staleCount, count > 0 { queues[queue]?.staleCount = count - 1 }
-  }
-
   /// Grants every entry that can proceed, starting with the queues of these claims.
   ///
   /// - Parameter newcomer: An entry that gets no `Grant`, because the caller of ``enter(_:_:)`` reads its state.
   mutating func grantAll(startingWith claims: [Claim], _ effects: inout Effects, newcomer: Ticket? = nil) {
-    queuesToServe += claims.map(\.queue)
+    for claim in claims { queuesToServe.append(claim.queue) }
     while let queue = queuesToServe.popLast() {
       while let ticket = nextGrantable(in: queue, &effects) {
         grant(ticket)
@@ -242,32 +236,37 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func nextGrantable(in queue: Int, _ effects: inout Effects) -> Ticket? {
+    guard queues[queue].hasWaiters, queues[queue].admits(.max) else { return nil }
     trimPreferred(of: queue)
-    guard let present = queues[queue], present.admits(.max) else { return nil }
-    // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
-    for ticket in present.preferred.all where isWaiting(ticket, preferred: true) && isGrantable(ticket, &effects) {
-      return ticket
+    if !queues[queue].preferred.isEmpty {
+      // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
+      for ticket in queues[queue].preferred.all where isWaiting(ticket, preferred: true) {
+        if isGrantable(ticket, &effects) { return ticket }
+      }
     }
     guard let ticket = firstWaiter(of: queue), isGrantable(ticket, &effects) else { return nil }
     return ticket
   }
 
   private mutating func trimPreferred(of queue: Int) {
-    while let ticket = queues[queue]?.preferred.first, !isWaiting(ticket, preferred: true) {
-      removeFirst(of: queue, \.preferred)
+    while let ticket = queues[queue].preferred.first, !isWaiting(ticket, preferred: true) {
+      queues[queue].removeFirstPreferred()
     }
   }
 
   private mutating func isGrantable(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
     guard let entry = entries[ticket], !entry.isDeferred else { return false }
     for claim in entry.claims {
-      guard queues[claim.queue]?.admits(claim.limit) == true else { return false }
+      guard admits(claim) else { return false }
       if entry.isPreferred { continue }
       trimPreferred(of: claim.queue)
-      guard queues[claim.queue]?.preferred.isEmpty == true, firstWaiter(of: claim.queue) == ticket else { return false }
+      guard queues[claim.queue].preferred.isEmpty, firstWaiter(of: claim.queue) == ticket else { return false }
     }
     return isOpen(ticket, &effects)
   }
+
+  /// Whether a key has room for another holder.
+  func admits(_ claim: Claim) -> Bool { queues[claim.queue].admits(claim.limit) }
 
   /// Gives an entry its keys, or reserves them if the entry has not been started.
   mutating func grant(_ ticket: Ticket) {
@@ -279,8 +278,8 @@ struct KeyTable<Claimant> {
     if !entry.isStarted { permitted.insert(ticket) }
     for index in entry.claims.indices {
       let claim = entry.claims[index]
-      entry.claims[index].position = queues[claim.queue]?.add(holder: ticket, limit: claim.limit) ?? 0
-      if queues[claim.queue]?.waiting.first == ticket { queues[claim.queue]?.waiting.popFirst() }
+      entry.claims[index].position = queues[claim.queue].add(holder: ticket, limit: claim.limit)
+      if queues[claim.queue].waiting.first == ticket { queues[claim.queue].waiting.popFirst() }
     }
     entries[ticket] = entry
     noteStart(of: ticket)
@@ -296,6 +295,7 @@ struct KeyTable<Claimant> {
   /// Releases the keys of an entry, or removes it from the wait queues.
   mutating func leave(_ ticket: Ticket, _ effects: inout Effects) {
     guard let entry = entries.removeValue(forKey: ticket) else { return }
+    if !passedStarts.isEmpty { passedStarts[ticket] = nil }
     switch entry.state {
     case .waiting:
       waitingCount -= 1
@@ -316,7 +316,7 @@ struct KeyTable<Claimant> {
   mutating func releaseKeys(of entry: Entry) {
     for claim in entry.claims {
       // The last holder moves to the position that becomes free.
-      guard let moved = queues[claim.queue]?.removeHolder(at: claim.position, limit: claim.limit) else { continue }
+      guard let moved = queues[claim.queue].removeHolder(at: claim.position, limit: claim.limit) else { continue }
       if let index = entries[moved]?.claims.firstIndex(where: { $0.queue == claim.queue }) {
         entries[moved]?.claims[index].position = claim.position
       }
@@ -325,9 +325,9 @@ struct KeyTable<Claimant> {
 
   /// Counts a ticket that stays in a wait queue after its entry has left, and removes such tickets when they are the majority.
   private mutating func noteStaleTicket(in index: Int) {
-    guard var queue = queues[index] else { return }
-    queues[index]?.staleCount += 1
-    guard queue.staleCount >= 32, queue.staleCount * 2 > queue.preferred.count + queue.waiting.count else { return }
+    queues[index].staleCount += 1
+    guard queues[index].staleCount >= 32, queues[index].isMostlyStale else { return }
+    var queue = queues[index]
     queue.preferred.removeAll { !isWaiting($0, preferred: true) }
     queue.waiting.removeAll { !isWaiting($0, preferred: false) }
     queue.staleCount = 0
@@ -335,10 +335,10 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func removeClaim(from index: Int) {
-    queues[index]?.claimCount -= 1
-    guard let queue = queues[index], queue.claimCount == 0 else { return }
-    queueIndices[queue.id] = nil
-    queues[index] = nil
+    queues[index].claimCount -= 1
+    guard queues[index].claimCount == 0 else { return }
+    queueIndices[queues[index].id] = nil
+    queues[index] = .vacant
     freeIndices.append(index)
     if queueIndices.isEmpty { (queues, freeIndices) = ([], []) }
   }

@@ -111,7 +111,7 @@ extension AsyncOperation {
 
   private func notifyOfFinish(_ end: OperationCore.End) {
     end.extras?.progress?.end()
-    end.extras?.permit?.operationDidFinish()
+    end.extras?.permit?.operationIsOver()
     if let clock = end.starter?.clock { core.withLock { $0.keep(clock) } }
     // A group that cancels its other members after a failure must do so before the dependents of the failed member can
     // start.

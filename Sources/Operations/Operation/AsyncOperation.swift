@@ -69,6 +69,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         return core.ledger.close().dependencies
       }
     )
+    extras?.permit?.operationIsOver()
     if let extras = extras.take() { AsyncOperation.release(consume extras) }
   }
 

@@ -8,7 +8,8 @@ struct ArrayDeque<Element> {
   var count: Int { elements.count - head }
   var isEmpty: Bool { head == elements.count }
   var first: Element? { isEmpty ? nil : elements[head] }
-  var all: some Sequence<Element> { elements[head...].lazy.compactMap(\.self) }
+  // A closure, because a generic key path is created anew at each use.
+  var all: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
 
   init(_ elements: [Element] = []) { self.elements = elements }
 

@@ -27,7 +27,8 @@ class StartPermit: @unchecked Sendable {
 
   func operationWasCancelled() {}
 
-  func operationDidFinish() {}
+  /// Gives back the permit, because the operation has finished, or has been released without finishing.
+  func operationIsOver() {}
 
   /// What the operation waits for, as part of a message.
   var goal: String { "its permit" }
