@@ -54,3 +54,64 @@ extension OperationFailure: LocalizedError, CustomStringConvertible {
 
   public var description: String { (path.isEmpty ? "" : path.joined(separator: " › ") + ": ") + describe(error) }
 }
+
+/// The errors that an operation reports to its lifecycle.
+///
+/// An operation creates the report before it takes its lock, because inspecting an error can run the caller's code.
+struct FailureReport: Sendable {
+  /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.
+  private(set) var failures: [OperationFailure] = []
+  /// The failures that count even if the operation was cancelled before they were reported.
+  private(set) var failuresAfterCancellation: [OperationFailure] = []
+  /// Whether one of the errors was an `AggregateError`, whose paths must be kept.
+  private(set) var hasPaths = false
+
+  init(_ errors: [any Error]) { self.init(failures: errors.map { OperationFailure(path: [], error: $0) }) }
+
+  init(failures: [OperationFailure], hasPaths: Bool = false) {
+    self.hasPaths = hasPaths
+    for failure in failures { append(failure) }
+  }
+
+  /// Creates a report of a failure that only counts if the operation has not been cancelled.
+  init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
+
+  private mutating func append(_ failure: OperationFailure) {
+    if let aggregate = failure.error as? AggregateError {
+      hasPaths = true
+      for inner in aggregate.failures {
+        append(OperationFailure(path: failure.path + inner.path, error: inner.error))
+      }
+    } else {
+      failures.append(failure)
+      if !meansCancelled(failure.error) { failuresAfterCancellation.append(failure) }
+    }
+  }
+
+  /// Returns the report for the enclosing operation, with `name` in front of all paths.
+  func below(_ name: String) -> FailureReport {
+    var report = self
+    report.failures = failures.map { $0.below(name) }
+    report.failuresAfterCancellation = failuresAfterCancellation.map { $0.below(name) }
+    return report
+  }
+}
+
+/// Returns whether an error only reports that its work was cancelled.
+///
+/// The check compares domains and codes, because `URLError` would link FoundationNetworking on Linux.
+func meansCancelled(_ error: any Error) -> Bool {
+  switch error {
+  case is CancellationError: return true
+  case is OperationError: return false
+  case let error as AggregateError: return error.failures.allSatisfy { meansCancelled($0.error) }
+  default:
+    let error = error as NSError
+    switch error.code {
+    case NSURLErrorCancelled: return error.domain == NSURLErrorDomain
+    case CocoaError.userCancelled.rawValue: return error.domain == NSCocoaErrorDomain
+    case Int(POSIXErrorCode.ECANCELED.rawValue): return error.domain == NSPOSIXErrorDomain
+    default: return false
+    }
+  }
+}

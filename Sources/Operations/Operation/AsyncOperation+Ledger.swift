@@ -99,7 +99,7 @@ extension AsyncOperation {
     case .keepWaiting, .ignore: return
     case .ask: askForPermit()
     case .becomeReady(let gate):
-      trace?.operationIsReady()
+      trace?.send(.ready)
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
     }
   }

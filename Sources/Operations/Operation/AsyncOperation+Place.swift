@@ -23,7 +23,7 @@ extension AsyncOperation {
     guard case .claimed = action else { return action }
     let followers = queue.map { QueueFollowers.of($0) } ?? []
     for follower in followers { follower.queueDidClaim(self) }
-    (followers.isEmpty ? trace : self.trace)?.operationIsEnqueued()
+    (followers.isEmpty ? trace : self.trace)?.send(.enqueued)
     return action
   }
 

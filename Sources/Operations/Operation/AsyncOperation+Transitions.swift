@@ -65,7 +65,7 @@ extension AsyncOperation {
   }
 
   func carryOut(_ execution: OperationCore.Execution) {
-    execution.trace?.operationBegins()
+    execution.trace?.send(.started)
     if !execution.observers.isEmpty, !notifyOfStart(execution.observers) {
       releaseWork()
       return finishUnexecuted()
@@ -73,7 +73,7 @@ extension AsyncOperation {
     // An observer may have set another timeout.
     if execution.hasTimeout, !startsDeadlineItself, !startDeadline() { return releaseWork() }
     execute()
-    execution.trace?.executionReturned()
+    execution.trace?.send(.executionReturned)
   }
 
   // MARK: Finishing
@@ -88,7 +88,7 @@ extension AsyncOperation {
 
   /// Carries out the end. Only one caller ever gets here, and only after the operation's own `start()` has begun.
   func completeFinish(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
-    trace?.operationEnds(self)
+    trace?.send(.ended(self))
     // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready
     // only after its own cancel(), which another thread may not have called yet. It considers the operation waiting
     // again if a third thread added the gate before that.
@@ -195,7 +195,7 @@ extension AsyncOperation {
       return (action, core.observers, supervisor, extras?.permit, extras?.task, extras?.inner, core.trace)
     }
     guard case .announce(let whileExecuting, let skips) = action else { return nil }
-    trace?.operationWasCancelled()
+    trace?.send(.cancelled)
     for observer in observers { observer.didCancel?(self) }
     permit?.operationWasCancelled()
     return Cancellation(

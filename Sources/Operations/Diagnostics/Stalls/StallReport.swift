@@ -36,3 +36,124 @@ extension StallReport: CustomStringConvertible {
       + (rest > 0 ? "\n… and \(rest) more." : "")
   }
 }
+
+extension StallReport {
+  /// The reason why one operation has not finished.
+  public struct Entry: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The name of the operation.
+    public let operation: String
+    /// The name of the operation's queue or group, if known.
+    public let place: String?
+    /// What keeps the operation from finishing.
+    public let cause: Cause
+    /// The names of the operations that this one waits for directly, such as dependencies, members, operations that
+    /// hold its keys, and operations that use the slots.
+    public let waitsFor: [String]
+    /// The name of the operation at the end of the chain of waits, or nil if that is this operation.
+    public let root: String?
+    /// How long the operation has been executing or evaluating its conditions.
+    ///
+    /// The time is read from the system's clock, to within a few milliseconds. It is nil for an operation that has
+    /// not started, and for a plain Foundation operation.
+    public let elapsed: Duration?
+    /// A sentence that contains all of this.
+    public let description: String
+
+    init(
+      operation: String,
+      place: String?,
+      cause: Cause,
+      waitsFor: [String],
+      root: String?,
+      elapsed: Duration?,
+      description: String
+    ) {
+      self.operation = operation
+      self.place = place
+      self.cause = cause
+      self.waitsFor = waitsFor
+      self.root = root
+      self.elapsed = elapsed
+      self.description = description
+    }
+
+    /// Whether the operation waits for no other operation, or for itself in a cycle.
+    var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
+  }
+}
+
+/// The elapsed time is encoded in seconds.
+extension StallReport.Entry {
+  /// The longest time that can be decoded. It exceeds the time in any report, and can be counted in nanoseconds.
+  private static let mostSeconds = 1e9
+
+  private enum CodingKeys: CodingKey {
+    case operation, place, cause, waitsFor, root, elapsed, description
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    let seconds = try container.decodeIfPresent(Double.self, forKey: .elapsed)
+    if let seconds, !(seconds.magnitude <= Self.mostSeconds) {
+      throw DecodingError.dataCorruptedError(
+        forKey: .elapsed,
+        in: container,
+        debugDescription: "\(seconds) s is too long."
+      )
+    }
+    self.init(
+      operation: try container.decode(String.self, forKey: .operation),
+      place: try container.decodeIfPresent(String.self, forKey: .place),
+      cause: try container.decode(StallReport.Cause.self, forKey: .cause),
+      waitsFor: try container.decode([String].self, forKey: .waitsFor),
+      root: try container.decodeIfPresent(String.self, forKey: .root),
+      // The time was measured in whole nanoseconds.
+      elapsed: seconds.map { Duration.nanoseconds(Int64(($0 * 1e9).rounded())) },
+      description: try container.decode(String.self, forKey: .description)
+    )
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(operation, forKey: .operation)
+    try container.encodeIfPresent(place, forKey: .place)
+    try container.encode(cause, forKey: .cause)
+    try container.encode(waitsFor, forKey: .waitsFor)
+    try container.encodeIfPresent(root, forKey: .root)
+    try container.encodeIfPresent(elapsed.map { $0 / .seconds(1) }, forKey: .elapsed)
+    try container.encode(description, forKey: .description)
+  }
+}
+
+extension StallReport {
+  /// What keeps an operation from finishing. A structure, so that causes can be added without breaking a `switch`.
+  public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    /// Operations wait for each other in a cycle of dependencies, members, keys, slots, or the start of a group.
+    public static let cycle = Cause(rawValue: "cycle")
+    /// The operation was never added to a queue or a group, as far as the report can see.
+    public static let notEnqueued = Cause(rawValue: "notEnqueued")
+    /// The queue or the group is suspended, or its `maxConcurrentOperationCount` is 0.
+    public static let suspended = Cause(rawValue: "suspended")
+    /// Foundation does not consider the operation ready, although all of its dependencies have finished.
+    public static let notReady = Cause(rawValue: "notReady")
+    /// Another operation holds the key, or comes first in the wait queue of the key.
+    public static let exclusivity = Cause(rawValue: "exclusivity")
+    /// All slots of the queue or the group are in use.
+    public static let saturated = Cause(rawValue: "saturated")
+    /// The operation evaluates a condition.
+    public static let condition = Cause(rawValue: "condition")
+    /// The operation is executing.
+    public static let executing = Cause(rawValue: "executing")
+    /// The operation waits for its next attempt or iteration.
+    public static let backingOff = Cause(rawValue: "backingOff")
+    /// The operation is about to start or to finish.
+    public static let transitioning = Cause(rawValue: "transitioning")
+
+    /// The name of the cause, which is also its JSON encoding.
+    public let rawValue: String
+    public var description: String { rawValue }
+
+    /// Creates a cause from its name, which may be a name of a later version.
+    public init(rawValue: String) { self.rawValue = rawValue }
+  }
+}

@@ -15,22 +15,20 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     return tracer.log.withLock { change(&$0[index], now) }
   }
 
-  override func operationIsEnqueued() {
-    note { record, now in record.enqueued = now }
-    super.operationIsEnqueued()
+  override func handle(_ event: Event) {
+    switch event {
+    case .enqueued: note { record, now in record.enqueued = now }
+    case .waitsForPermit: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
+    case .ready: note { record, now in if record.started == nil { record.ready = now } }
+    case .started: noteStart()
+    case .executionReturned: note { record, now in if record.finished == nil { record.returned = now } }
+    case .cancelled: note { record, now in (record.cancelled, record.state) = (now, .cancelled) }
+    case .ended(let operation): noteEnd(of: operation)
+    case .gained(let members): tracer.trace(members, inside: index)
+    }
   }
 
-  override func operationWaitsForPermit() {
-    note { record, now in record.requestedKeys = record.requestedKeys ?? now }
-    super.operationWaitsForPermit()
-  }
-
-  override func operationIsReady() {
-    note { record, now in if record.started == nil { record.ready = now } }
-    super.operationIsReady()
-  }
-
-  override func operationBegins() {
+  private func noteStart() {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), MainQueue.isCurrent, tracer.now)
     let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
     let (name, hasEnded) = tracer.log.withLock { log in
@@ -42,25 +40,6 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     }
     // Another thread may have finished the operation at the moment of its start.
     if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
-    super.operationBegins()
-  }
-
-  override func executionReturned() {
-    note { record, now in if record.finished == nil { record.returned = now } }
-    super.executionReturned()
-  }
-
-  override func operationWasCancelled() {
-    note { record, now in
-      record.cancelled = now
-      record.state = .cancelled
-    }
-    super.operationWasCancelled()
-  }
-
-  override func operationEnds(_ operation: Operation) {
-    noteEnd(of: operation)
-    super.operationEnds(operation)
   }
 
   /// Records the finish in this tracer only.
@@ -76,11 +55,6 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       return record.started != nil
     }
     if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
-  }
-
-  override func operationGains(_ members: [Operation]) {
-    tracer.trace(members, inside: index)
-    super.operationGains(members)
   }
 
   override func trace(of member: Operation) -> OperationTrace? {

@@ -42,14 +42,14 @@ extension GroupEngine {
       return isDraining ? .cancelled : .refused
     }
     let trace = outer.trace
-    trace?.operationGains(operations)
+    trace?.send(.gained(operations))
     // Adds batches that stay in the processor's cache, because each operation is accessed several times here.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], of: newcomers, to: outer)
     }
     // A trace that was attached meanwhile may have been attached before the members were added.
-    if let newest = outer.trace, newest !== trace { newest.operationGains(operations) }
+    if let newest = outer.trace, newest !== trace { newest.send(.gained(operations)) }
     // Read only now, because the group may have started meanwhile, and its own search may have missed these members.
     if state.withLock({ $0.schedule.phase == .running && !$0.schedule.isDraining }) {
       for operation in operations { searchForCycle(through: operation) }

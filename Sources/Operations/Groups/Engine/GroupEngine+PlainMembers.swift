@@ -142,9 +142,9 @@ extension GroupEngine {
     guard let hold else { return slotIsFree() }
     let trace = trace(of: member)
     // Foundation starts a cancelled operation only to finish it.
-    if !member.isFinished, !member.isCancelled { trace?.operationBegins() }
+    if !member.isFinished, !member.isCancelled { trace?.send(.started) }
     if let hold {
-      trace?.executionReturned()
+      trace?.send(.executionReturned)
       hold.queue.nudge()
       // On Linux, Foundation may need to check an operation that overrides `isReady` twice.
       hold.queue.nudge()
@@ -152,7 +152,7 @@ extension GroupEngine {
     }
     if !member.isFinished { member.start() }
     if member.isFinished { return plainMemberDidFinish(member, trace) }
-    trace?.executionReturned()
+    trace?.send(.executionReturned)
     FinishRelay { self.plainMemberDidFinish(member, trace) }.wait(for: [member])
   }
 
@@ -193,7 +193,7 @@ extension GroupEngine {
   ///
   /// - Parameter trace: The trace that recorded the member's start. Another trace may have been attached since.
   private func plainMemberDidFinish(_ member: Operation, _ trace: OperationTrace?) {
-    (trace ?? self.trace(of: member))?.operationEnds(member)
+    (trace ?? self.trace(of: member))?.send(.ended(member))
     let id = ObjectIdentifier(member)
     let (end, error) = state.withLock { state in
       (state.plainMembers.removeValue(forKey: id), state.plainErrors.removeValue(forKey: id))

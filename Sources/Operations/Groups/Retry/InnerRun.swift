@@ -41,7 +41,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     }
     withExtendedLifetime(previous) {}
     if !isNeeded { group.cancel() }
-    outer.trace?.operationGains(group.operations)
+    outer.trace?.send(.gained(group.operations))
     _ = group.startAsMember(by: self)
   }
 

@@ -64,13 +64,13 @@ extension AsyncOperation {
       (core.ledger.permit == .notNeeded && core.ledger.isSatisfied ? core.takeReadiness() : nil, core.trace)
     }
     guard let supervisor else { return grantPermit() }
-    trace?.operationIsReady()
+    trace?.send(.ready)
     supervisor.memberIsReady(self)
   }
 
   func noteWaitForPermit() {
     let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
-    trace?.operationWaitsForPermit()
+    trace?.send(.waitsForPermit)
   }
 
   private func grantPermit() { changeCount { $0.grantPermit() } }

@@ -22,3 +22,37 @@ extension ScheduledActor {
   /// The scheduler as the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
 }
+
+extension SerialScheduler {
+  /// Enqueues a job of an actor on this scheduler, or of a task that prefers it.
+  ///
+  /// Jobs run in order with the events. They run even after a shutdown, and no capacity limits them.
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isPosted = core.mailbox.withLock { $0.post(job) }
+    if !isPosted { core.post(always: true, enqueue: enqueue) { _ = $0.post(job) } }
+  }
+
+  /// Returns a reference to the scheduler for an actor's `unownedExecutor` (SE-0392).
+  ///
+  /// A ``ScheduledActor`` does not need it.
+  public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
+
+  /// Traps if the code does not run on the scheduler.
+  ///
+  /// The runtime calls this for `assumeIsolated` and similar checks when it cannot tell by itself (SE-0424).
+  public func checkIsolated() {
+    if isCurrent { return }
+    misuse(
+      "An actor on the scheduler “\(name)” was expected to be isolated, but the code runs "
+        + SchedulerViolation.place(Self.current?.name) + ". Await the actor, or schedule an event on “\(name)”."
+    )
+  }
+
+  /// Returns true if the code runs on the scheduler, and nil otherwise (SE-0471).
+  ///
+  /// Nil makes the runtime call ``checkIsolated()``, whose message names the schedulers. After false it would trap with
+  /// a message that does not.
+  @available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *)
+  public func isIsolatingCurrentContext() -> Bool? { isCurrent ? true : nil }
+}
