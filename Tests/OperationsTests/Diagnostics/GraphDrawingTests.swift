@@ -1,31 +1,35 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
-@Suite struct GraphDrawingTests {
-  private static let hostile = [
-    #"a "quoted" name"#, #"back\slash \n \N \G"#, "<b>bold</b> &amp; & &lt;", "#35; #quot;", "two\nlines", "end",
-    "%%{init: {}}%%",
-    "[x] {y} (z) | ; : `code`", "1. first", "🍏 日本語 مرحبا", "subgraph x", "classDef a fill:red;", " ", "\u{1}\u{7F}\t",
+@Suite(.timeLimit(.minutes(5)))
+struct GraphDrawingTests {
+  /// Names that mean something to Mermaid, Markdown, HTML, Graphviz or nobody.
+  private static let names = [
+    "\"quoted\"", "'single'", "`code`", "<b>bold</b>", "&amp;", "&", "#35;", "#quot;", "#", "a\\nb", "\\", "trail\\",
+    "end", "END", "subgraph", "subgraph x", "graph TD", "click", "default", "style", "%%{init}%%",
+    "%%{init: {'theme':'dark'}}%%", "classDef x fill:red;", "a --> b", "a-->|x|b", "a;b", "a{b}", "a[b]", "a(b)",
+    "(((x)))", "1. item", "- item", "* item", "# heading", "> quote", "**bold**", "_em_", "![x](y)",
+    "[a](javascript:alert(1))", "<script>alert(1)</script>", "http://example.com", "$$x^2$$", "---", "|",
+    "a@{shape: cloud}", "fa:fa-car", ":::x", "漢字", "한국어", "שלום", "👩‍👩‍👧‍👦", "e\u{301}", "%s", "\\N \\G \\L",
+    "{a|b|<p>c}", "&lt;", "&bogus;", "digraph{}", "0", "-1", "“”", "<!-- c -->", "]]>", " ", "🍏 日本語 مرحبا",
   ]
 
-  private func graph(_ names: [String]) -> OperationGraph {
-    let journal = Journal<String>()
-    let members = names.map { NoteOperation($0, journal) }
-    for (before, after) in zip(members, members.dropFirst()) { before ==> after }
-    let groups = names.map { GroupOperation([NoteOperation($0, journal)]).named($0) }
-    return OperationGraph(members + groups)
+  /// A group of a and b, and c, which waits for it.
+  private func importer() -> OperationGraph {
+    let (a, b, c) = (operation("a"), operation("b"), operation("c"))
+    c.cancel()
+    GroupOperation("Import") { a ==> b } ==> c
+    return OperationGraph([c])
   }
 
+  // MARK: Shapes
+
   @Test func mermaidDrawsGroupsAsSubgraphsAndStatesAsColours() {
-    let journal = Journal<String>()
-    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
-    c.cancel()
-    let group = GroupOperation("Import") { a ==> b }
-    group ==> c
     #expect(
-      OperationGraph([c]).mermaid() == """
+      importer().mermaid() == """
         flowchart LR
           n0["c"]:::cancelled
           subgraph n1["Import"]
@@ -44,19 +48,13 @@ import Testing
   }
 
   @Test func dotDrawsGroupsAsClustersAndArrowsUpToThem() {
-    let journal = Journal<String>()
-    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
-    let group = GroupOperation("Import") { a ==> b }
-    group ==> c
-    let text = OperationGraph([c]).dot()
+    let text = importer().dot()
     #expect(text.contains("subgraph cluster_1 {\n    label=\"Import\""))
-    #expect(text.contains("n3 -> n0 [ltail=cluster_1]"))
-    #expect(text.contains("n2 -> n3\n"))
+    #expect(text.contains("n3 -> n0 [ltail=cluster_1]") && text.contains("n2 -> n3\n"))
   }
 
   @Test func aCycleIsRed() {
-    let journal = Journal<String>()
-    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
+    let (a, b, c) = (operation("a"), operation("b"), operation("c"))
     c ==> a ==> b ==> a
     let graph = OperationGraph([a])
     #expect(graph.mermaid().contains("linkStyle 1,2 stroke:#dc2626"))
@@ -65,77 +63,122 @@ import Testing
   }
 
   @Test func anArrowBetweenAGroupAndItsMemberHasAnEndBesideTheGroup() {
-    let member = NoteOperation("member", Journal())
+    let member = operation("member")
     let group = GroupOperation([member]).named("group")
     group ==> member
     let graph = OperationGraph([group])
-    #expect(graph.mermaid().contains(#"s0(["group"]):::pending"#))
-    #expect(graph.mermaid().contains("s0 --> n1"))
+    #expect(graph.mermaid().contains(#"s0(["group"]):::pending"#) && graph.mermaid().contains("s0 --> n1"))
     #expect(graph.dot().contains("s0 -> n1"))
     member.removeDependency(group)
   }
 
+  @Test(arguments: 1...20) func everyArrowIsDrawnOnce(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var all: [Operation] = []
+    var free: [Operation] = []
+    for _ in 0..<15 {
+      var operation = Bool.random(using: &random) ? AsyncOperation() : Operation()
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        free.shuffle(using: &random)
+        operation = GroupOperation(Array(free.prefix(3)))
+        free.removeFirst(min(3, free.count))
+      }
+      all.append(operation)
+      free.append(operation)
+    }
+    for _ in 0..<20 {
+      let (a, b) = (all.randomElement(using: &random)!, all.randomElement(using: &random)!)
+      if a !== b { a ==> b }
+    }
+    let graph = OperationGraph(all)
+    let arrows = graph.nodes.reduce(0) { $0 + $1.dependencies.count }
+    #expect(graph.mermaid().matches(of: /(?m)^ *[ns][0-9]+ --> [ns][0-9]+$/).count == arrows)
+    #expect(graph.dot().matches(of: /(?m)^ *[ns][0-9]+ -> [ns][0-9]+/).count == arrows)
+    // So that no cycle keeps itself alive.
+    for operation in all { for other in operation.dependencies { operation.removeDependency(other) } }
+  }
+
+  // MARK: Labels
+
   @Test func durationsAreBelowTheName() {
-    let graph = graph(["a"]).withDurations { _ in .milliseconds(1500) }
-    #expect(graph.mermaid().contains(#"subgraph n1["a, 1#46;5 s"]"#))
+    let group = GroupOperation([operation("a")]).named("group")
+    let graph = OperationGraph([group]).withDurations { _ in .milliseconds(1500) }
+    #expect(graph.mermaid().contains(#"subgraph n0["group, 1#46;5 s"]"#))
     #expect(graph.mermaid().contains(#"["a<br/>1#46;5 s"]:::pending"#))
     #expect(graph.dot().contains(#"label="a\n1.5 s""#))
   }
 
-  @Test func mermaidSeesNothingInANameThatMeansSomethingToIt() {
-    for name in Self.hostile {
-      for line in graph([name]).mermaid().split(separator: "\n") where line.contains("[\"") {
-        let label = line.split(separator: "[\"", maxSplits: 1)[1].split(separator: "\"]", maxSplits: 1)[0]
-        let bare = label.replacing("<br/>", with: "").replacing(/#[0-9]+;/, with: "")
-        #expect(!bare.contains { $0.isASCII && !$0.isLetter && !$0.isNumber && $0 != " " && $0 != "," }, "\(line)")
-      }
+  @Test func mermaidShowsEveryNameAsItIsAndSeesNothingInItThatMeansSomethingToIt() {
+    let labels = OperationGraph(Self.names.map(operation)).mermaid().matches(of: /(?m)^ *n[0-9]+\["(.*)"\]/)
+    #expect(labels.count == Self.names.count)
+    for (label, name) in zip(labels.map { String($0.1) }, Self.names) {
+      let bare = label.replacing(/#[0-9]+;/, with: "")
+      #expect(!bare.contains { $0.isASCII && !$0.isLetter && !$0.isNumber && $0 != " " && $0 != "," }, "\(label)")
+      #expect(label.replacing(/#([0-9]+);/) { String(Character(Unicode.Scalar(UInt32($0.1)!)!)) } == name)
     }
+  }
+
+  @Test func dotShowsEveryNameAsItIs() {
+    let dot = OperationGraph(Self.names.map(operation)).dot()
+    let labels = dot.matches(of: /(?m)^ *n[0-9]+ \[label="((?:[^"\\]|\\.)*)"/).map { String($0.1) }
+    #expect(labels.count == Self.names.count)
+    for (label, name) in zip(labels, Self.names) {
+      #expect(label.replacing(/\\(.)/) { String($0.1) }.replacing("&amp;", with: "&") == name)
+    }
+  }
+
+  /// They may be in no XML, and Graphviz writes SVG.
+  @Test(arguments: ["\u{FFFE}", "\u{FFFF}", "\u{1}", "\u{1B}[31m"]) func whatXMLForbidsIsInNoDrawing(name: String) {
+    let graph = OperationGraph([operation("a" + name)])
+    #expect(!graph.dot().unicodeScalars.contains(name.unicodeScalars.first!))
+    #expect(!graph.mermaid().unicodeScalars.contains(name.unicodeScalars.first!))
+  }
+
+  // MARK: Graphviz
+
+  /// Graphviz reads no string of more than 16,384 bytes, unless it is made of several, joined by `+`.
+  @Test(arguments: ["x", "漢", "&", "\"", "👩‍👩‍👧‍👦"]) func graphvizTakesALongName(character: String) {
+    let dot = OperationGraph([operation(String(repeating: character, count: 10_000))]).dot()
+    let literals = dot.matches(of: /"((?:[^"\\]|\\.)*)"/).map { $0.1.replacing(/\\(.)/, with: "x").utf8.count }
+    #expect(literals.max()! < 16_384)
   }
 
   @Test(.enabled(if: Tool.dot != nil, "Graphviz is not installed"))
   func graphvizReadsEveryNameAsItIs() async throws {
-    let graph = graph(Self.hostile)
-    let drawn = try await Tool.dot?.run(["-Tjson0"], graph.dot())
-    #expect(drawn?.errors == "")
-    let json = try #require(
-      try JSONSerialization.jsonObject(with: Data(drawn?.output.utf8 ?? "".utf8)) as? [String: Any]
-    )
-    let objects = try #require(json["objects"] as? [[String: Any]])
-    let labels = objects.compactMap { $0["label"] as? String }
+    let names = [
+      #"a "quoted" name"#, "<b>bold</b> &amp; & &lt;", "#35; #quot;", "two\nlines", "end", "%%{init: {}}%%",
+      "[x] {y} (z) | ; : `code`", "1. first", "🍏 日本語 مرحبا", "subgraph x", "classDef a fill:red;", " ",
+    ]
+    let members = names.map(operation)
+    chain(members)
+    let graph = OperationGraph(members + names.map { GroupOperation([operation($0)]).named($0) })
+    let drawn = try #require(try await Tool.dot?.run(["-Tjson0"], graph.dot()))
+    #expect(drawn.errors == "")
+    let json = try #require(try JSONSerialization.jsonObject(with: Data(drawn.output.utf8)) as? [String: Any])
     // As Graphviz keeps them: escapes and entities are resolved when it draws.
-    func resolved(_ label: String) -> String {
-      label.replacing("\\n", with: "\u{0}").replacing("\\\\", with: "\\").replacing("\u{0}", with: "\n")
-        .replacing("&amp;", with: "&")
-    }
-    func expected(_ name: String) -> String { name == "\u{1}\u{7F}\t" ? "␁␡ " : name }
-    let simple = Self.hostile.filter { !$0.contains("\\") }
-    for name in simple.map(expected) {
-      #expect(labels.filter { resolved($0) == name }.count == 3, "\(name): \(labels)")
-    }
-    #expect((json["edges"] as? [Any])?.count == Self.hostile.count - 1)
+    let labels = try #require(json["objects"] as? [[String: Any]]).compactMap { $0["label"] as? String }
+      .map { $0.replacing("\\n", with: "\n").replacing("&amp;", with: "&") }
+    for name in names { #expect(labels.count { $0 == name } == 3, "\(name): \(labels)") }
+    #expect((json["edges"] as? [Any])?.count == names.count - 1)
   }
 
   @Test(.enabled(if: Tool.dot != nil, "Graphviz is not installed"))
   func graphvizDrawsEveryNameAsItIs() async throws {
-    let drawn = try await Tool.dot?.run(["-Tsvg"], graph([#"back\slash \n \N \G "q" & <b>"#]).dot())
-    #expect(drawn?.errors == "")
-    #expect(
-      drawn?.output.contains(#">back\slash \n \N \G &quot;q&quot; &amp; &lt;b&gt;<"#) == true,
-      "\(drawn?.output ?? "")"
-    )
+    let graph = OperationGraph([operation(#"back\slash \n \N \G "q" & <b>"#)])
+    let drawn = try #require(try await Tool.dot?.run(["-Tsvg"], graph.dot()))
+    #expect(drawn.errors == "")
+    #expect(drawn.output.contains(#">back\slash \n \N \G &quot;q&quot; &amp; &lt;b&gt;<"#), "\(drawn.output)")
   }
 
   @Test(.enabled(if: Tool.dot != nil, "Graphviz is not installed"))
   func graphvizAcceptsArrowsBetweenAGroupAndWhatIsInsideIt() async throws {
-    let journal = Journal<String>()
-    let (member, other) = (NoteOperation("member", journal), NoteOperation("other", journal))
-    let inner = GroupOperation([member]).named("inner")
-    let outer = GroupOperation([inner, other]).named("outer")
+    let (member, other) = (operation("member"), operation("other"))
+    let outer = GroupOperation([GroupOperation([member]).named("inner"), other]).named("outer")
     outer ==> member
     other ==> outer
-    let drawn = try await Tool.dot?.run(["-Tsvg"], OperationGraph([outer]).dot())
-    #expect(drawn?.errors == "")
-    #expect(drawn?.output.components(separatedBy: "class=\"edge\"").count == 3)
+    let drawn = try #require(try await Tool.dot?.run(["-Tsvg"], OperationGraph([outer]).dot()))
+    #expect(drawn.errors == "")
+    #expect(drawn.output.components(separatedBy: "class=\"edge\"").count == 3)
     member.removeDependency(outer)
     outer.removeDependency(other)
   }

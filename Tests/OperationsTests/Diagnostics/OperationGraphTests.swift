@@ -1,98 +1,95 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
-@Suite struct OperationGraphTests {
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+@Suite(.timeLimit(.minutes(5)))
+struct OperationGraphTests {
+  /// So that no cycle keeps itself alive.
+  private func untie(_ operations: [Operation]) {
+    for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
+  }
 
   // MARK: What is in it
 
-  @Test func whatOperationsDependOnComesAlong() {
-    let (a, b, c) = (note("a"), note("b"), note("c"))
+  @Test func plainOperationsAreAsGoodAsOurs() {
+    // An empty name is no name.
+    let (a, b, c) = (BlockOperation {}.named("a"), operation(""), Operation())
     a ==> b ==> c
     let graph = OperationGraph([c])
+    #expect(graph.nodes.map(\.name) == ["Operation", "AsyncOperation", "a"])
+    #expect(graph.nodes.map(\.dependencies) == [[1], [2], []] && graph.cycle == nil)
+    // What waits for it is not taken in.
+    #expect(OperationGraph([a]).nodes.map(\.name) == ["a"])
+    #expect(graph.nodes.map(\.id) == [0, 1, 2] && graph.nodes.allSatisfy { $0.state == .pending && !$0.isGroup })
+  }
+
+  @Test func givenOnesComeFirstAndEachOnceHoweverOftenTheyAreNamed() {
+    let (a, b, c) = (operation("a"), operation("b"), operation("c"))
+    [a, b, a] ==> c
+    let graph = OperationGraph([c, b, c, a, b])
     #expect(graph.nodes.map(\.name) == ["c", "b", "a"])
-    #expect(graph.nodes.map(\.dependencies) == [[1], [2], []])
-    #expect(graph.cycle == nil)
+    #expect(graph.nodes.map { $0.dependencies.sorted() } == [[1, 2], [], []])
   }
 
   @Test func membersAreInTheirGroup() {
-    let (a, b, after) = (note("a"), note("b"), note("after"))
+    let (a, b, after) = (operation("a"), operation("b"), operation("after"))
     let inner = GroupOperation("inner") { a ==> b }
-    let outer = GroupOperation("outer") { inner }
+    let outer = GroupOperation([inner, GroupOperation().named("empty")]).named("outer")
     outer ==> after
     let graph = OperationGraph([after])
     let ids = Dictionary(uniqueKeysWithValues: graph.nodes.map { ($0.name, $0.id) })
-    #expect(graph.nodes.count == 5)
-    #expect(graph.nodes.filter(\.isGroup).map(\.name).sorted() == ["inner", "outer"])
     let groups = Dictionary(uniqueKeysWithValues: graph.nodes.map { ($0.name, $0.group) })
-    #expect(groups == ["after": nil, "outer": nil, "inner": ids["outer"], "a": ids["inner"], "b": ids["inner"]])
-  }
-
-  @Test func aDependencyThatIsNamedTwiceShowsOnce() {
-    let (a, b) = (note("a"), note("b"))
-    b.addDependency(a)
-    b.addDependency(a)
-    #expect(OperationGraph([b, b, a]).nodes.map(\.dependencies) == [[1], []])
+    #expect(
+      groups == [
+        "after": nil, "outer": nil, "inner": ids["outer"], "empty": ids["outer"], "a": ids["inner"], "b": ids["inner"],
+      ]
+    )
+    #expect(graph.nodes.filter(\.isGroup).map(\.name).sorted() == ["empty", "inner", "outer"])
   }
 
   @Test func aMemberBringsTheGroupItWaitsForButNotItsSiblings() {
-    let (member, sibling, outside) = (note("member"), note("sibling"), note("outside"))
-    let group = GroupOperation([member, sibling]).named("group")
+    let (member, outside) = (operation("member"), operation("outside"))
+    let group = GroupOperation([member, operation("sibling")]).named("group")
     member ==> outside
     let graph = OperationGraph([outside])
-    #expect(graph.nodes.map(\.name) == ["outside", "member", "group"])
-    #expect(graph.nodes[1].group == 2)
+    #expect(graph.nodes.map(\.name) == ["outside", "member", "group"] && graph.nodes[1].group == 2)
     #expect(OperationGraph([outside, group]).nodes.map(\.name).sorted() == ["group", "member", "outside", "sibling"])
   }
 
   @Test func aGroupThatIsFoundByItsMemberFirstComesWithAllOfThem() {
-    let (member, sibling, outside) = (note("member"), note("sibling"), note("outside"))
-    let group = GroupOperation([member, sibling]).named("group")
+    let (member, outside, last) = (operation("member"), operation("outside"), operation("last"))
+    let group = GroupOperation([member, operation("sibling")])
     member ==> outside
-    let (a, b, c) = (note("a"), note("b"), note("c"))
-    group ==> a ==> b ==> c
-    #expect(OperationGraph([outside, c]).nodes.contains { $0.name == "sibling" })
+    group ==> operation("a") ==> operation("b") ==> last
+    #expect(OperationGraph([outside, last]).nodes.contains { $0.name == "sibling" })
   }
 
-  @Test func plainOperationsAreAsGoodAsOurs() {
-    let (a, b) = (plain("a", journal), plain("b", journal))
-    b.addDependency(a)
-    let graph = OperationGraph([b])
-    #expect(graph.nodes.map(\.name) == ["b", "a"])
-    #expect(graph.nodes[0].dependencies == [1])
-  }
-
-  @Test func statesAreThoseOfTheMoment() async throws {
-    let held = HeldOperation().named("executing")
-    let (failed, cancelled, pending) = (
-      NoteOperation("failed", journal, failing: TestError("no")), note("cancelled"), note("pending")
-    )
-    let finished = plain("finished", journal)
-    let queue = OperationQueue()
+  @Test func statesAreThoseOfTheMoment() async {
+    let (held, queue) = (HeldOperation().named("executing"), OperationQueue())
+    let failed = NoteOperation("failed", Journal(), failing: TestError("no"))
+    let (cancelled, finished) = (operation("cancelled"), BlockOperation {}.named("finished"))
     cancelled.cancel()
-    queue.addOperations([held, failed, finished] as [Operation])
+    queue.addOperations([held, failed, finished])
     await held.begun.opened()
     await failed.finished()
     await finished.finished()
-    let graph = OperationGraph([held, failed, cancelled, pending, finished])
+    let graph = OperationGraph([held, failed, cancelled, operation("pending"), finished])
     #expect(graph.nodes.map(\.state.rawValue) == graph.nodes.map(\.name))
+    for state in OperationGraph.Node.State.allCases { #expect(graph.mermaid().contains("classDef \(state.rawValue) ")) }
+    #expect(Set(graph.dot().matches(of: /fillcolor="(#[0-9a-f]+)"/).map(\.1)).count == 5)
     held.gate.open()
     await queue.finished()
   }
 
   @Test func whatARetryTriesIsInsideIt() async throws {
-    let attempt = HeldResult().named("attempt")
+    let attempt = HeldAttempt().named("attempt")
     let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
-    let queue = OperationQueue()
-    queue.addOperation(retry)
+    OperationQueue().addOperation(retry)
     await attempt.begun.opened()
     let graph = OperationGraph([retry])
-    #expect(graph.nodes.map(\.name) == ["retry", "attempt"])
-    #expect(graph.nodes[1].group == 0)
+    #expect(graph.nodes.map(\.name) == ["retry", "attempt"] && graph.nodes[1].group == 0)
     attempt.finish(returning: 1)
     try await retry.completed()
   }
@@ -100,97 +97,96 @@ import Testing
   // MARK: Cycles
 
   @Test func aCycleIsNamedInTheOrderOfWaiting() {
-    let (a, b, c) = (note("a"), note("b"), note("c"))
+    let (a, b, c) = (operation("a"), Operation().named("b"), operation("c"))
+    let (before, after) = (operation("before"), operation("after"))
     a ==> b ==> c ==> a
+    before ==> c ==> after
     #expect(OperationGraph([a]).cycle == ["a", "c", "b"])
+    let graph = OperationGraph([after])
+    #expect(graph.cycle?.sorted() == ["a", "b", "c"])
+    #expect(graph.withDurations { _ in .seconds(1) }.criticalPath == nil)
     a.removeDependency(c)
-    #expect(OperationGraph([a, b, c]).cycle == nil)
+    #expect(OperationGraph([after]).cycle == nil)
   }
 
-  @Test func aMemberThatWaitsForItsGroupIsACycle() {
-    let member = note("member")
-    let group = GroupOperation([member]).named("group")
-    group ==> member
-    #expect(OperationGraph([group]).cycle.map(Set.init) == ["group", "member"])
-    #expect(OperationGraph([group]).cycle?.count == 2)
-    member.removeDependency(group)
-  }
+  static let groupedCycles: [(waits: String, cycle: [String]?)] = [
+    ("", nil),
+    ("m1>m2 m2>n", nil),
+    ("M>m1", ["M", "m1"]),
+    ("m1>M", ["M", "m1"]),
+    // Of a group, which waits for its beginning, and not of its members.
+    ("M>o o>M", ["M", "o"]),
+    ("m1>o o>M", ["M", "m1", "o"]),
+    ("N>m1 M>n", ["M", "N", "m1", "n"]),
+    ("m1>n n>M", ["M", "m1", "n"]),
+  ]
 
-  @Test func aGroupThatWaitsForItsMemberIsACycle() {
-    let member = note("member")
-    let group = GroupOperation([member]).named("group")
-    member ==> group
-    #expect(OperationGraph([group]).cycle.map(Set.init) == ["group", "member"])
-    group.removeDependency(member)
-  }
-
-  @Test func aCycleOfAGroupIsToldWithoutItsMembers() {
-    let (member, other) = (note("member"), note("other"))
-    let group = GroupOperation([member]).named("group")
-    group ==> other ==> group
-    #expect(OperationGraph([group]).cycle?.sorted() == ["group", "other"])
-    group.removeDependency(other)
-  }
-
-  @Test func groupsThatWaitForEachOthersMembersAreACycle() {
-    let (a, b) = (note("a"), note("b"))
-    let (first, second) = (GroupOperation([a]).named("first"), GroupOperation([b]).named("second"))
-    second ==> a
-    first ==> b
-    #expect(OperationGraph([first]).cycle.map(Set.init) == ["first", "a", "second", "b"])
-    a.removeDependency(second)
-  }
-
-  @Test func aSharedDependencyIsNoCycle() {
-    let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
-    a ==> [b, c] ==> d
-    #expect(OperationGraph([d]).cycle == nil)
+  /// A group M of m1 and m2, a group N of n, and an operation o; "x>y" means that y waits for x.
+  @Test(arguments: groupedCycles)
+  func aGroupWaitsForItsMembersAndTheyForItsBeginning(waits: String, cycle: [String]?) throws {
+    var operations: [String: Operation] = [:]
+    for name in ["m1", "m2", "n", "o"] { operations[name] = name == "n" ? Operation() : AsyncOperation() }
+    operations["M"] = GroupOperation([try #require(operations["m1"]), try #require(operations["m2"])])
+    operations["N"] = GroupOperation([try #require(operations["n"])])
+    for (name, operation) in operations { operation.name = name }
+    for wait in waits.split(separator: " ") {
+      let ends = wait.split(separator: ">").map(String.init)
+      operations[ends[1]]?.waits(for: try #require(operations[ends[0]]))
+    }
+    let roots = ["M", "N", "o"].compactMap { operations[$0] }
+    #expect(OperationGraph(roots).cycle?.sorted() == cycle)
+    untie(Array(operations.values))
   }
 
   // MARK: The critical path
 
   @Test func theCriticalPathIsTheLongestWayThrough() {
-    let (load, parse, index, store) = (note("load"), note("parse"), note("index"), note("store"))
+    let (load, parse, index, store) = (operation("load"), operation("parse"), operation("index"), operation("store"))
     load ==> [parse, index] ==> store
-    let durations: [String: Duration] = [
-      "load": .seconds(3), "parse": .seconds(1), "index": .seconds(4), "store": .seconds(2),
-    ]
+    let seconds = ["load": 3, "parse": 1, "index": 4, "store": 2]
     let graph = OperationGraph([store])
     #expect(graph.criticalPath == nil)
-    let path = graph.withDurations { durations[$0.name] }.criticalPath
-    #expect(path?.names == ["load", "index", "store"])
-    #expect(path?.duration == .seconds(9))
+    let path = graph.withDurations { .seconds(seconds[$0.name] ?? 0) }.criticalPath
+    #expect(path?.names == ["load", "index", "store"] && path?.duration == .seconds(9))
     #expect(path?.description == "9 s: load → index → store")
+    // Those that are not known count as nothing.
+    let partial = graph.withDurations { $0.name == "parse" ? .seconds(2) : nil }.criticalPath
+    #expect(partial?.duration == .seconds(2) && partial?.names.contains("parse") == true)
+    #expect(graph.withDurations { _ in nil }.criticalPath == nil)
   }
 
   @Test func aGroupTakesAsLongAsItsMembers() {
-    let (before, a, b, after) = (note("before"), note("a"), note("b"), note("after"))
-    let group = GroupOperation("group") { a ==> b }
+    let (before, after) = (operation("before"), operation("after"))
+    let group = GroupOperation("group") { operation("a") ==> operation("b") }
     before ==> group ==> after
-    let graph = OperationGraph([after]).withDurations { $0.isGroup ? .seconds(100) : .seconds(1) }
-    #expect(graph.criticalPath?.names == ["before", "a", "b", "after"])
-    #expect(graph.criticalPath?.duration == .seconds(4))
+    let path = OperationGraph([after]).withDurations { $0.isGroup ? .seconds(100) : .seconds(1) }.criticalPath
+    #expect(path?.names == ["before", "a", "b", "after"] && path?.duration == .seconds(4))
+    let empty = OperationGraph([GroupOperation().named("empty")]).withDurations { _ in .seconds(3) }.criticalPath
+    #expect(empty?.names == ["empty"] && empty?.duration == .seconds(3))
+  }
+
+  @Test(arguments: 1...30) func ofRandomGraphsItIsTheLongest(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    let operations = (0..<40).map { operation("\($0)") }
+    let seconds = operations.map { _ in Int.random(in: 0...9, using: &random) }
+    var ends: [Int] = []
+    for (index, operation) in operations.enumerated() {
+      var start = 0
+      for other in 0..<index where Int.random(in: 0..<8, using: &random) == 0 {
+        operations[other] ==> operation
+        start = max(start, ends[other])
+      }
+      ends.append(start + seconds[index])
+    }
+    let graph = OperationGraph(operations.shuffled(using: &random)).withDurations { .seconds(seconds[Int($0.name)!]) }
+    #expect(graph.criticalPath?.duration == .seconds(ends.max()!))
+    #expect(graph.criticalPath?.names.reduce(0) { $0 + seconds[Int($1)!] } == ends.max()!)
   }
 
   @Test func aLongCriticalPathIsToldInFewNames() {
-    let operations = (1...100).map { note("\($0)") }
-    for (before, after) in zip(operations, operations.dropFirst()) { before ==> after }
+    let operations = chain((1...100).map { operation("\($0)") })
     let path = OperationGraph([operations[99]]).withDurations { _ in .seconds(1) }.criticalPath
     #expect(path?.names.count == 100)
     #expect(path?.description == "100 s: 1 → 2 → 3 → 4 → 5 → 6 → … 92 more … → 99 → 100")
   }
-
-  @Test func aCycleHasNoCriticalPath() {
-    let (a, b) = (note("a"), note("b"))
-    a ==> b ==> a
-    #expect(OperationGraph([a]).withDurations { _ in .seconds(1) }.criticalPath == nil)
-    a.removeDependency(b)
-  }
-}
-
-/// Tells when it has begun, and finishes when it is told to.
-private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
-  let begun = Gate()
-
-  override func execute() { begun.open() }
 }

@@ -5,324 +5,283 @@ import Testing
 
 @testable import Operations
 
-@Suite struct OperationTracerTests {
-  private let journal = Journal<String>()
+@Suite(.timeLimit(.minutes(5)))
+struct OperationTracerTests {
   private let clock = ManualClock()
   private let tracer: OperationTracer
+  private let queue = OperationQueue()
 
   init() { tracer = OperationTracer(clock: clock) }
 
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
-
-  /// An operation that executes for a time of the clock.
-  private func delay(_ name: String, _ milliseconds: Int) -> DelayOperation {
-    let operation = DelayOperation(.milliseconds(milliseconds)).named(name)
-    operation.clock = clock
-    return operation
-  }
-
-  private func record(_ name: String) throws -> OperationTracer.Record {
-    try #require(tracer.records.first { $0.name == name })
-  }
-
-  /// Moves the clock on by 10 ms each time when there are as many delays under way as expected.
-  private func run(_ operation: AsyncOperation, delays: [Int], in queue: OperationQueue = OperationQueue()) async {
-    queue.addOperation(operation)
-    for count in delays {
-      await clock.waitForSleepers(count)
-      clock.advance(by: .milliseconds(10))
-    }
-    await operation.finished()
-  }
+  private func plain(_ name: String) -> Operation { BlockOperation {}.named(name) }
 
   // MARK: Stations
 
+  @Test func nothingWasTraced() throws {
+    #expect(tracer.records.isEmpty && tracer.graph.nodes.isEmpty && tracer.summary.operations == 0)
+    #expect(tracer.summary.criticalPath == nil && tracer.summary.parallelism == 0)
+    #expect(tracer.timeline() == "Nothing has been recorded.\n")
+    #expect(try tracer.events().allSatisfy { $0.phase == "M" })
+  }
+
   @Test func stationsHaveTheTimesOfTheClock() async throws {
-    let (first, second) = (delay("first", 10), delay("second", 10))
-    first ==> second
-    tracer.trace([first, second])
+    let delays = ["first", "second"].map { DelayOperation(.milliseconds(10)).named($0) }
+    for delay in delays { delay.clock = clock }
+    delays[0] ==> delays[1]
+    tracer.trace(delays)
     clock.advance(by: .milliseconds(5))
-    let queue = OperationQueue()
     queue.name = "work"
-    queue.addOperation(first)
-    await run(second, delays: [1, 1], in: queue)
-    let (one, two) = (try record("first"), try record("second"))
-    #expect(one.created == .zero)
-    #expect(one.ready == .zero)
-    #expect(one.started == .milliseconds(5))
-    #expect(one.finished == .milliseconds(15))
-    #expect(one.duration == .milliseconds(10))
-    #expect(two.ready == .milliseconds(15))
-    #expect(two.started == .milliseconds(15))
-    #expect(two.finished == .milliseconds(25))
-    #expect(two.dependencies == [one.id])
-    #expect(two.queue == "work")
-    #expect(two.worker != nil)
-    #expect(two.state == .finished)
-    #expect(two.cancelled == nil)
+    queue.addOperations(delays)
+    for _ in delays {
+      await clock.waitForSleepers(1)
+      clock.advance(by: .milliseconds(10))
+    }
+    await queue.finished()
+    let (one, two) = (try tracer.record("first"), try tracer.record("second"))
+    #expect(one.created == .zero && one.ready == .zero && one.duration == .milliseconds(10))
+    #expect(one.started == .milliseconds(5) && one.finished == .milliseconds(15))
+    #expect(two.ready == .milliseconds(15) && two.started == .milliseconds(15) && two.finished == .milliseconds(25))
+    #expect(two.dependencies == [one.id] && two.queue == "work" && two.worker != nil)
+    #expect(two.state == .finished && two.cancelled == nil)
   }
 
   @Test func cancelledBeforeItBeganHasNoExecution() async throws {
-    let operation = note("a")
+    let operation = operation("a")
     tracer.trace(operation)
     clock.advance(by: .milliseconds(5))
     operation.cancel()
     clock.advance(by: .milliseconds(5))
-    OperationQueue().addOperation(operation)
+    queue.addOperation(operation)
     await operation.finished()
-    let record = try record("a")
-    #expect(record.started == nil)
-    #expect(record.duration == nil)
-    #expect(record.cancelled == .milliseconds(5))
-    #expect(record.finished == .milliseconds(10))
-    #expect(record.state == .cancelled)
+    let record = try tracer.record("a")
+    #expect(record.started == nil && record.duration == nil && record.state == .cancelled)
+    #expect(record.cancelled == .milliseconds(5) && record.finished == .milliseconds(10))
   }
 
-  @Test func failedHasTheErrorInWords() async throws {
-    let operation = NoteOperation("a", journal, failing: TestError("no network"))
-    tracer.trace(operation)
-    OperationQueue().addOperation(operation)
-    await operation.finished()
-    #expect(try record("a").state == .failed)
-    #expect(try record("a").error == "no network")
+  @Test func cancelledWhileItExecutesHasAMarkAndAnEnd() async throws {
+    let held = await queue.holding()
+    tracer.trace(held)
+    clock.advance(by: .seconds(2))
+    held.cancel()
+    #expect(try tracer.record("held").cancelled == .seconds(2) && tracer.record("held").finished == nil)
+    #expect(try tracer.events("i").count == 1)
+    held.gate.open()
+    await held.finished()
+    #expect(try tracer.record("held").state == .cancelled && tracer.record("held").duration == .seconds(2))
   }
 
   @Test func theDependenciesAreKnownAlsoWhenFinishedOperationsHaveForgottenThem() async throws {
-    let (a, b) = (note("a"), note("b"))
+    let (a, b) = (operation("a"), operation("b"))
     tracer.trace(b)
     a ==> b
     tracer.trace(a)
-    let queue = OperationQueue()
     queue.addOperations([a, b])
     await queue.finished()
     #expect(b.dependencies.isEmpty)
-    #expect(try record("b").dependencies == [record("a").id])
+    #expect(try tracer.record("b").dependencies == [tracer.record("a").id])
   }
 
-  @Test func tracedTwiceIsRecordedOnce() async {
-    let operation = note("a")
-    tracer.trace(operation)
-    tracer.trace([operation, operation])
-    #expect(tracer.records.count == 1)
-  }
-
-  @Test func twoTracersDoNotKnowOfEachOther() async throws {
-    let other = OperationTracer(clock: clock)
-    let (a, b) = (note("a"), note("b"))
+  @Test func tracedTwiceIsRecordedOnceAndTwoTracersDoNotKnowOfEachOther() async {
+    let (other, a, b) = (OperationTracer(clock: clock), operation("a"), operation("b"))
     a ==> b
     other.trace(b)
-    tracer.trace([a, b])
-    let queue = OperationQueue()
+    for _ in 0..<2 { tracer.trace([a, b, a]) }
     queue.addOperations([a, b])
     await queue.finished()
-    #expect(tracer.records.map(\.name) == ["a", "b"])
-    #expect(tracer.records[1].dependencies == [0])
-    #expect(other.records.map(\.name) == ["b"])
-    #expect(other.records[0].dependencies.isEmpty)
-    #expect(other.records[0].state == .finished)
+    #expect(tracer.records.map(\.name) == ["a", "b"] && tracer.records[1].dependencies == [0])
+    #expect(other.records.map(\.name) == ["b"] && other.records[0].dependencies.isEmpty)
+    #expect((tracer.records + other.records).allSatisfy { $0.state == .finished })
   }
 
-  @Test func whatIsTracedWhileItExecutesBeginsThen() async throws {
-    let held = HeldOperation().named("held")
-    let queue = OperationQueue()
-    queue.addOperation(held)
-    await held.begun.opened()
+  @Test func whatIsTracedWhileItExecutesBeginsThen() async {
+    let (held, late, cancelled) = (await queue.holding(), OperationTracer(clock: clock), operation("cancelled"))
     clock.advance(by: .milliseconds(5))
     tracer.trace(held)
-    #expect(tracer.records[0].started == .milliseconds(5))
+    #expect(tracer.records[0].started == .milliseconds(5) && tracer.records[0].state == .executing)
     clock.advance(by: .milliseconds(5))
     held.gate.open()
     await queue.finished()
-    #expect(tracer.records[0].duration == .milliseconds(5))
-    let late = OperationTracer(clock: clock)
+    #expect(tracer.records[0].duration == .milliseconds(5) && tracer.records[0].state == .finished)
     late.trace(held)
-    #expect(late.records[0].state == .finished)
-    #expect(late.records[0].started == nil)
+    cancelled.cancel()
+    late.trace(cancelled)
+    #expect(late.records.map(\.state) == [.finished, .cancelled] && late.records[0].started == nil)
+  }
+
+  /// A clock that ends an operation when it is looked at.
+  private final class TrickClock: Clock, @unchecked Sendable {
+    typealias Instant = ContinuousClock.Instant
+    let trick = Locked<(@Sendable () -> Void)?>(nil)
+    var minimumResolution: Duration { .zero }
+    var now: Instant {
+      let body = trick.withLock { trick in
+        defer { trick = nil }
+        return trick
+      }
+      body?()
+      return ContinuousClock.now
+    }
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {}
+  }
+
+  @Test func endedInTheInstantInWhichItBeginsItHasEnded() async throws {
+    let (clock, operation) = (TrickClock(), AsyncBlockOperation { _ in })
+    let tracer = OperationTracer(clock: clock)
+    tracer.trace(operation)
+    clock.trick.withLock { $0 = { operation.finish() } }
+    await start(operation)
+    let record = try #require(tracer.records.first)
+    #expect(operation.isFinished && record.state == .finished)
+    #expect(try #require(record.started) <= (try #require(record.finished)))
+  }
+
+  @Test(arguments: [false, true]) func waitingForAKeyIsShownAsSuch(inAGroup: Bool) async {
+    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
+    tracer.trace(holder)
+    queue.addOperation(holder.exclusive("key", in: domain))
+    await holder.begun.opened()
+    let waiting = HeldOperation().exclusive("key", in: domain)
+    tracer.trace(waiting)
+    queue.addOperation(inAGroup ? GroupOperation([waiting]) : waiting)
+    while tracer.records[1].requestedKeys == nil { await Task.yield() }
+    clock.advance(by: .milliseconds(10))
+    holder.gate.open()
+    await waiting.begun.opened()
+    clock.advance(by: .milliseconds(10))
+    waiting.gate.open()
+    await waiting.finished()
+    #expect(tracer.records[1].requestedKeys == .zero && tracer.records[1].ready == .milliseconds(10))
+    #expect(tracer.timeline().contains("::") && tracer.timeline().contains("█"))
+    #expect(String(decoding: tracer.chromeTrace(), as: UTF8.self).contains(#""waited_for_keys":"10 ms""#))
   }
 
   // MARK: Groups
 
   @Test func membersAreFollowedAlsoThoseThatAreAddedLater() async throws {
-    let (first, added) = (note("first"), note("added"))
-    let inner = GroupOperation([note("inside")]).named("inner")
-    let outer = GroupOperation([inner, first]).named("outer")
-    first ==> added
+    let (held, early, late) = (HeldOperation().named("held"), operation("early"), operation("late"))
+    let inner = GroupOperation([operation("inside")]).named("inner")
+    let (outer, nested) = (GroupOperation([inner, held]).named("outer"), GroupOperation().named("nested"))
     tracer.trace(outer)
-    outer.addOperation(added)
-    OperationQueue().addOperation(outer)
+    outer.addOperation(held ==> early)
+    queue.addOperation(outer)
+    await held.begun.opened()
+    clock.advance(by: .seconds(2))
+    // Without a member the nested group would be over at once.
+    outer.addOperations(held ==> [late, nested])
+    nested.addOperation(operation("inside later"))
+    held.gate.open()
     await outer.finished()
-    #expect(tracer.records.map(\.name).sorted() == ["added", "first", "inner", "inside", "outer"])
-    let (outerID, innerID) = (try record("outer").id, try record("inner").id)
-    #expect(try record("outer").group == nil)
-    for name in ["first", "added", "inner"] { #expect(try record(name).group == outerID) }
-    #expect(try record("inside").group == innerID)
-    #expect(try record("added").dependencies == [record("first").id])
-    #expect(tracer.records.allSatisfy { $0.state == .finished })
-    #expect(tracer.records.allSatisfy { $0.isGroup == ["outer", "inner"].contains($0.name) })
+    let (outerID, heldID) = (try tracer.record("outer").id, try tracer.record("held").id)
+    for name in ["held", "inner", "early", "late", "nested"] { #expect(try tracer.record(name).group == outerID) }
+    #expect(try tracer.record("inside").group == tracer.record("inner").id)
+    #expect(try tracer.record("inside later").group == tracer.record("nested").id)
+    for (operation, created) in [(early, Duration.zero), (late, .seconds(2))] {
+      let record = try tracer.record(operation.name ?? "")
+      #expect(record.created == created && record.dependencies == [heldID])
+    }
+    #expect(tracer.records.filter(\.isGroup).map(\.name).sorted() == ["inner", "nested", "outer"])
+    #expect(tracer.records.map(\.id) == Array(0..<8) && tracer.records.allSatisfy { $0.state == .finished })
   }
 
-  @Test func aMemberThatAddsAnotherIsFollowedByIt() async throws {
-    let (group, added) = (GroupOperation().named("group"), note("added"))
-    let adding = AsyncBlockOperation { [unowned group] operation in
-      group.addOperation(added)
-      operation.finish()
-    }
-    group.addOperation(adding.named("adding"))
-    tracer.trace(group)
-    OperationQueue().addOperation(group)
+  @Test func followedBeforeItWasPutIntoAGroupItIsInside() async throws {
+    let (member, group) = (operation("member"), GroupOperation().named("group"))
+    tracer.trace([member, group])
+    group.addOperation(member)
+    queue.addOperation(group)
     await group.finished()
-    #expect(tracer.records.map(\.name) == ["group", "adding", "added"])
-    #expect(try record("added").finished != nil)
+    #expect(try tracer.record("member").group == tracer.record("group").id)
   }
+
+  @Test func aGroupThatAnOperationStartsItselfIsInsideIt() async {
+    let group = GroupOperation([operation("member")]).named("group")
+    let outer = AsyncBlockOperation { operation in
+      group.addObserver(OperationObserver(didFinish: { _ in operation.finish() }))
+      group.start()
+    }.named("outer")
+    tracer.trace(group, inside: outer)
+    queue.addOperation(outer)
+    await outer.finished()
+    #expect(tracer.records.map(\.name) == ["outer", "group", "member"])
+    #expect(tracer.records.map(\.group) == [nil, 0, 1] && tracer.summary.operations == 1)
+  }
+
+  @Test func theAttemptsOfARetryAreInsideIt() async {
+    let retry = RetryOperation(attempts: 3) { attempt in
+      ResultOperation { if attempt < 3 { throw TestError("not yet") } }.named("attempt \(attempt)")
+    }.named("retry")
+    tracer.trace(retry)
+    queue.addOperation(retry)
+    await retry.finished()
+    #expect(tracer.records.map(\.name) == ["retry", "attempt 1", "attempt 2", "attempt 3"])
+    #expect(tracer.records.map(\.group) == [nil, 0, 0, 0] && tracer.records[1].error == "not yet")
+    #expect(tracer.records.map(\.state) == [.finished, .failed, .failed, .finished])
+  }
+
+  // MARK: Plain members
 
   @Test func plainMembersAreFollowedToo() async throws {
-    let (first, second) = (plain("first", journal), plain("second", journal))
-    let (classic, after) = (ClassicOperation().named("classic"), note("after"))
-    second.addDependency(first)
+    let (first, second, after) = (plain("first"), plain("second"), operation("after"))
+    let classic = ClassicOperation().named("classic")
+    first ==> second
     classic ==> after
-    let group = GroupOperation([first, second, classic, after]).named("group")
+    let group = GroupOperation([first, second, classic, after])
     tracer.trace(group)
-    OperationQueue().addOperation(group)
+    queue.addOperation(group)
     await classic.begun.opened()
     await second.finished()
     clock.advance(by: .milliseconds(5))
     classic.gate.open()
     await group.finished()
     for name in ["first", "second", "classic"] {
-      let record = try record(name)
-      #expect(record.started == .zero)
-      #expect(record.state == .finished)
-      #expect(record.group == 0)
+      let record = try tracer.record(name)
+      #expect(record.started == .zero && record.state == .finished && record.group == 0)
     }
-    #expect(try record("second").dependencies == [record("first").id])
-    #expect(try record("classic").finished == .milliseconds(5))
-    #expect(try record("after").dependencies == [record("classic").id])
+    #expect(try tracer.record("second").dependencies == [tracer.record("first").id])
+    #expect(try tracer.record("classic").finished == .milliseconds(5))
+    #expect(try tracer.record("after").dependencies == [tracer.record("classic").id])
   }
 
-  @Test func theAttemptsOfARetryAreInsideIt() async throws {
-    let retry = RetryOperation(attempts: 3) { attempt in
-      ResultOperation { if attempt < 3 { throw TestError("not yet") } }.named("attempt \(attempt)")
-    }.named("retry")
-    tracer.trace(retry)
-    OperationQueue().addOperation(retry)
-    await retry.finished()
-    #expect(tracer.records.map(\.name) == ["retry", "attempt 1", "attempt 2", "attempt 3"])
-    #expect(tracer.records.dropFirst().allSatisfy { $0.group == 0 })
-    #expect(tracer.records.map(\.state) == [.finished, .failed, .failed, .finished])
+  @Test func aPlainMemberThatIsCancelledHasNotExecuted() async throws {
+    let group = GroupOperation([plain("plain")])
+    tracer.trace(group)
+    group.cancel()
+    queue.addOperation(group)
+    await group.finished()
+    let record = try tracer.record("plain")
+    #expect(record.started == nil && record.state == .cancelled && record.finished != nil)
   }
 
-  // MARK: Lifetime
-
-  @Test func itKeepsNoOperationAlive() async {
-    let live = LiveCount()
-    do {
-      let group = CountedGroup(live, [note("ours"), plain("plain", journal)])
-      let forgotten = CountedGroup(live, [note("never run"), plain("never run either", journal)])
-      tracer.trace([group, forgotten])
-      let queue = OperationQueue()
-      queue.addOperation(group)
-      await queue.finished()
-    }
-    await live.none()
-    #expect(tracer.records.count == 6)
+  @Test func aPlainMemberThatIsTracedWhileItExecutesEnds() async throws {
+    let classic = ClassicOperation().named("classic")
+    let group = GroupOperation([classic])
+    queue.addOperation(group)
+    await classic.begun.opened()
+    tracer.trace(group)
+    classic.gate.open()
+    await group.finished()
+    #expect(try tracer.record("classic").finished != nil && tracer.record("classic").state == .finished)
   }
 
   @Test func aPastOperationsAddressIsNobodysIndex() {
-    for round in 0..<100 {
-      tracer.trace(GroupOperation([plain("\(round)", journal)]))
-    }
+    for round in 0..<100 { tracer.trace(GroupOperation([plain("\(round)")])) }
     #expect(tracer.records.filter { !$0.isGroup }.map(\.name) == (0..<100).map(String.init))
-  }
-
-  // MARK: Pictures
-
-  /// A group in which one waits for another, and one beside it that fails.
-  private func importer() -> GroupOperation {
-    let (download, parse) = (delay("Download", 20), delay("Parse", 10))
-    let check = NoteOperation("Check", journal, failing: TestError("not signed"))
-    let group = GroupOperation("Import") {
-      download ==> parse
-      check
-    }
-    let skipped = note("Skipped")
-    skipped.cancel()
-    group.addOperation(skipped)
-    return group
-  }
-
-  @Test func theTimelineIsDrawnToScale() async {
-    let group = importer()
-    tracer.trace(group)
-    await run(group, delays: [1, 1, 1])
-    #expect(
-      tracer.timeline(width: 60) == """
-                    0 s                         30 ms
-        Import      ├───────────────────────────────┤  30 ms, failed
-          Download  ██████████████████████             20 ms
-          Parse                           ███████████  10 ms
-          Check     █                                  0 s, failed
-          Skipped   ×                                  cancelled
-
-        """
-    )
-  }
-
-  @Test func theTimelineIsAsLongAndAsWideAsAsked() async {
-    let group = GroupOperation((0..<50).map { note("an operation with quite a long name, number \($0)") })
-    tracer.trace(group)
-    OperationQueue().addOperation(group)
-    await group.finished()
-    let lines = tracer.timeline(width: 70, lines: 10).split(separator: "\n")
-    #expect(lines.count == 12)
-    #expect(lines.last == "… and 41 more.")
-    #expect(lines.allSatisfy { $0.count <= 70 })
-    #expect(OperationTracer().timeline() == "Nothing has been recorded.\n")
-  }
-
-  @Test func theTimelineKeepsItsWidthWithLongNamesDeepInside() async {
-    var group = GroupOperation("a group with quite a long name, number 0") { note("a member with quite a long name") }
-    for number in 1...12 { group = GroupOperation([group]).named("a group with quite a long name, number \(number)") }
-    let cancelled = note("an operation that will be cancelled")
-    cancelled.cancel()
-    tracer.trace([group, cancelled])
-    OperationQueue().addOperation(group)
-    await group.finished()
-    for width in [40, 50, 60, 80] {
-      let lines = tracer.timeline(width: width).split(separator: "\n")
-      #expect(lines.count == 16)
-      for line in lines { #expect(line.count <= width && line.last != " ", "\(width): “\(line)”") }
-      #expect(lines.dropFirst().allSatisfy { $0.contains("…") })
-    }
-    #expect(tracer.timeline() == tracer.timeline(width: 80))
-  }
-
-  @Test func theTimelineHasNoTrailingBlanks() async {
-    let operations = [note("a"), note("b")]
-    tracer.trace(operations)
-    // Finished without having executed: there is nothing to draw, and nothing to say.
-    for operation in operations { operation.finish() }
-    OperationQueue().addOperations(operations)
-    for operation in operations { await operation.finished() }
-    let lines = tracer.timeline().split(separator: "\n")
-    #expect(lines.count == 3 && lines.allSatisfy { $0.last != " " }, "\(lines)")
   }
 
   // MARK: Queues
 
   @Test func aTracedQueueTracesWhatThePackageAddsToIt() async throws {
-    let queue = OperationQueue()
-    queue.addOperation(note("before"))
+    queue.addOperation(operation("before"))
     tracer.trace(queue)
     tracer.trace(queue)
-    queue.addOperation(note("one"))
-    queue.addOperations([note("two"), plain("plain", journal), note("three")])
-    queue.addOperation(note("exclusive").exclusive("key", in: ExclusivityDomain()))
-    queue.addGraph(endingIn: note("first") ==> note("last"))
-    try await queue.run(GroupOperation("group") { note("member") })
-    try await queue.run { [journal] in journal.write("closure") }
+    queue.addOperation(operation("one"))
+    queue.addOperations([operation("two"), BlockOperation {}.named("plain"), operation("three")])
+    queue.addOperation(operation("exclusive").exclusive("key", in: ExclusivityDomain()))
+    queue.addGraph(endingIn: operation("first") ==> operation("last"))
+    try await queue.run(GroupOperation("group") { operation("member") })
+    try await queue.run {}
     try await queue.addTask("task") { await Task.yield() }.completed()
-    OperationQueue().addOperation(note("elsewhere"))
-    queue.addOperation(note("by Foundation") as Operation)
+    OperationQueue().addOperation(operation("elsewhere"))
+    queue.addByFoundation(operation("by Foundation"))
     await queue.finished()
     #expect(
       tracer.records.map(\.name) == [
@@ -334,12 +293,11 @@ import Testing
   }
 
   @Test func severalTracersMayFollowAQueue() async {
-    let (queue, other) = (OperationQueue(), OperationTracer())
-    tracer.trace(queue)
-    other.trace(queue)
-    queue.addOperation(note("a"))
+    let tracers = [tracer, OperationTracer()]
+    for tracer in tracers { tracer.trace(queue) }
+    queue.addOperation(operation("a"))
     await queue.finished()
-    for tracer in [tracer, other] {
+    for tracer in tracers {
       #expect(tracer.records.map(\.name) == ["a"] && tracer.records.allSatisfy { $0.enqueued != nil })
     }
   }
@@ -357,9 +315,8 @@ import Testing
       queue = nil
       _ = weakQueue
     }
-    let queue = OperationQueue()
     // What is gone has been forgotten.
-    #expect(QueueFollowers.of(queue).isEmpty)
+    #expect(QueueFollowers.of(OperationQueue()).isEmpty)
   }
 
   @Test func queuesAreTracedWhileOthersAddOperations() async {
@@ -374,111 +331,17 @@ import Testing
     }
   }
 
-  @Test func theSummaryAddsUp() async {
-    let (a, b, c) = (delay("a", 20), delay("b", 10), delay("c", 10))
-    let group = GroupOperation("group") {
-      b ==> c
-      a
+  // MARK: Being there
+
+  @Test func itKeepsNoOperationAlive() async {
+    let live = LiveCount()
+    do {
+      let group = CountedGroup(live, [operation("ours"), plain("plain")])
+      tracer.trace([group, CountedGroup(live, [operation("never run"), plain("never run either")])])
+      queue.addOperation(group)
+      await queue.finished()
     }
-    tracer.trace(group)
-    await run(group, delays: [2, 2])
-    let summary = tracer.summary
-    #expect(summary.operations == 3)
-    #expect(summary.elapsed == .milliseconds(20))
-    #expect(summary.busy == .milliseconds(40))
-    #expect(summary.parallelism == 2)
-    #expect(summary.peak == 2)
-    #expect(summary.longestWait == nil)
-    #expect(summary.criticalPath?.duration == .milliseconds(20))
-    #expect(
-      summary.description.hasPrefix(
-        "3 operations in 20 ms, 2.0 at once on average, 2 at most.\nCritical path by dependencies, 20 ms: "
-      )
-    )
-  }
-
-  @Test func theLongestWaitIsForATurn() async {
-    let (first, second, third) = (delay("first", 10), delay("second", 10), delay("third", 10))
-    let group = GroupOperation([first, second, third]).named("group")
-    group.maxConcurrentOperationCount = 1
-    tracer.trace(group)
-    clock.advance(by: .seconds(1))
-    await run(group, delays: [1, 1, 1])
-    // Not the second before the group began.
-    #expect(tracer.summary.longestWait?.name == "third")
-    #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
-  }
-
-  @Test func waitingBeginsInTheQueue() async {
-    let operation = delay("a", 10)
-    tracer.trace(operation)
-    clock.advance(by: .seconds(1))
-    await run(operation, delays: [1])
-    #expect(tracer.records[0].enqueued == .seconds(1))
-    #expect(tracer.summary.longestWait == nil)
-  }
-
-  @Test(arguments: [false, true]) func waitingForAKeyIsShownAsSuch(inAGroup: Bool) async throws {
-    let (domain, queue) = (ExclusivityDomain(), OperationQueue())
-    let holder = HeldOperation().exclusive("key", in: domain)
-    tracer.trace(holder)
-    queue.addOperation(holder)
-    await holder.begun.opened()
-    let waiting = delay("a", 10).exclusive("key", in: domain)
-    tracer.trace(waiting)
-    queue.addOperation(inAGroup ? GroupOperation([waiting]) : waiting)
-    while tracer.records[1].requestedKeys == nil { await Task.yield() }
-    clock.advance(by: .milliseconds(10))
-    holder.gate.open()
-    await clock.waitForSleepers(1)
-    clock.advance(by: .milliseconds(10))
-    await waiting.finished()
-    let record = tracer.records[1]
-    #expect(record.requestedKeys == .zero && record.ready == .milliseconds(10))
-    #expect(tracer.timeline().contains("::") && tracer.timeline().contains("█"))
-    #expect(String(decoding: tracer.chromeTrace(), as: UTF8.self).contains(#""waited_for_keys":"10 ms""#))
-  }
-
-  @Test func namesAreCutInTheMiddleAndReckonedInColumns() async {
-    let names = ["/home/somebody/Documents/letters/1.txt", "日本語", "e\u{301}🍏", "esc\u{1B}[31m\nline"]
-    tracer.trace(names.map { note($0) })
-    let lines = tracer.timeline().split(separator: "\n").dropFirst()
-    #expect(lines.map { $0.components(separatedBy: "  ")[0] }.prefix(2) == ["/home/somebod…/letters/1.txt", "日本語"])
-    #expect(lines.allSatisfy { $0.hasSuffix("  pending") })
-    #expect(!tracer.timeline().contains("\u{1B}"))
-  }
-
-  @Test func aGroupThatAnOperationStartsItselfIsInsideIt() async throws {
-    let member = note("member")
-    let group = GroupOperation([member]).named("group")
-    let outer = AsyncBlockOperation { operation in
-      group.addObserver(OperationObserver(didFinish: { _ in operation.finish() }))
-      group.start()
-    }.named("outer")
-    tracer.trace(group, inside: outer)
-    OperationQueue().addOperation(outer)
-    await outer.finished()
-    #expect(tracer.records.map(\.name) == ["outer", "group", "member"])
-    #expect(tracer.records.map(\.group) == [nil, 0, 1])
-    #expect(tracer.summary.operations == 1)
-  }
-
-  @Test func followedBeforeItWasPutIntoAGroupItIsInside() async throws {
-    let (member, group) = (note("member"), GroupOperation().named("group"))
-    tracer.trace([member, group])
-    group.addOperation(member)
-    OperationQueue().addOperation(group)
-    await group.finished()
-    #expect(try record("member").group == record("group").id)
-  }
-
-  @Test func theGraphHasTheDurations() async {
-    let group = importer()
-    tracer.trace(group)
-    await run(group, delays: [1, 1, 1])
-    #expect(tracer.graph.criticalPath?.names == ["Download", "Parse"])
-    #expect(tracer.graph.criticalPath?.duration == .milliseconds(30))
-    #expect(tracer.graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled])
-    #expect(tracer.graph.cycle == nil)
+    await live.none()
+    #expect(tracer.records.count == 6)
   }
 }

@@ -1,0 +1,94 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+extension StallReport {
+  /// The entry of the operation with this name, of which there is one.
+  func entry(_ name: String) throws -> Entry {
+    try #require(entries.first { $0.operation == name }, "no “\(name)” in: \(self)")
+  }
+}
+
+extension OperationTracer {
+  /// The record of the operation with this name, of which there is one.
+  func record(_ name: String) throws -> Record { try #require(records.first { $0.name == name }) }
+
+  /// The events of the trace that have one of the phases, or all of them if none is given.
+  func events(_ phases: String...) throws -> [TraceEvent] {
+    let trace = try #require(try JSONSerialization.jsonObject(with: chromeTrace()) as? [String: Any])
+    #expect(trace["displayTimeUnit"] as? String == "ms")
+    return try #require(trace["traceEvents"] as? [[String: Any]]).map { TraceEvent(fields: $0) }
+      .filter { phases.isEmpty || phases.contains($0.phase ?? "") }
+  }
+}
+
+func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+
+extension OperationQueue {
+  static func named(_ name: String, limit: Int = defaultMaxConcurrentOperationCount) -> OperationQueue {
+    let queue = limited(to: limit)
+    queue.name = name
+    return queue
+  }
+
+  /// Returns an operation that executes in the queue until its gate is opened.
+  func holding(_ name: String = "held") async -> HeldOperation {
+    let held = HeldOperation().named(name)
+    addOperation(held)
+    await held.begun.opened()
+    return held
+  }
+
+  /// Adds the operation by Foundation's own method.
+  func addByFoundation(_ operation: Operation) { addOperation(operation) }
+}
+
+extension GroupOperation {
+  /// Waits until the group executes.
+  func begun() async {
+    let begun = Gate()
+    addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    if isExecuting { begun.open() }
+    await begun.opened()
+  }
+}
+
+/// Tells when it has begun, and finishes when the test says so.
+final class HeldAttempt: ResultOperation<Int>, @unchecked Sendable {
+  let begun = Gate()
+
+  override func execute() { begun.open() }
+}
+
+/// An event of the Trace Event Format.
+struct TraceEvent: CustomStringConvertible {
+  let fields: [String: Any]
+
+  var name: String? { fields["name"] as? String }
+  var phase: String? { fields["ph"] as? String }
+  var category: String? { fields["cat"] as? String }
+  var binding: String? { fields["bp"] as? String }
+  var scope: String? { fields["s"] as? String }
+  var pid: Int? { fields["pid"] as? Int }
+  var tid: Int? { fields["tid"] as? Int }
+  var id: Int? { fields["id"] as? Int }
+  var start: Double? { (fields["ts"] as? NSNumber)?.doubleValue }
+  var duration: Double? { (fields["dur"] as? NSNumber)?.doubleValue }
+  var begin: Double { start ?? -1 }
+  var end: Double { begin + (duration ?? 0) }
+  var arguments: [String: Any] { fields["args"] as? [String: Any] ?? [:] }
+  var description: String { "\(fields)" }
+}
+
+/// Slices of one row lie beside each other or inside each other.
+func expectNesting(_ tracer: OperationTracer, _ comment: Comment? = nil) throws {
+  for row in Dictionary(grouping: try tracer.events("X"), by: \.tid).values {
+    var open: [Double] = []
+    for slice in row.sorted(by: { $0.begin == $1.begin ? $0.end > $1.end : $0.begin < $1.begin }) {
+      while let last = open.last, last <= slice.begin + 0.0005 { open.removeLast() }
+      if let last = open.last { #expect(slice.end <= last + 0.0005, "\(slice) overlaps: \(comment ?? "")") }
+      open.append(slice.end)
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import Operations
+import Testing
+
+/// Reports, graphs and traces of very many operations take no stack, and no more than linear time.
+@Suite(.timeLimit(.minutes(5)))
+struct LargeDiagnosticsTests {
+  private func nested(_ levels: Int) -> GroupOperation {
+    var group = GroupOperation([operation("leaf")]).named("0")
+    for level in 1..<levels { group = GroupOperation([group]).named("\(level)") }
+    return group
+  }
+
+  // MARK: Stall reports
+
+  @Test func aStallReportOfALongChainHasShortSentences() {
+    let report = GroupOperation(chain((0..<8000).map { operation("\($0)") })).named("group").stallReport()
+    #expect(report.entries.count == 8001 && report.roots.map(\.operation) == ["group"])
+    #expect(report.entries.allSatisfy { $0.description.count < 300 })
+    #expect("\(report)".components(separatedBy: "\n").count == 102 && "\(report)".hasSuffix("… and 7901 more."))
+  }
+
+  @Test func aStallReportOfGroupsNested8000Deep() {
+    let entries = nested(8000).stallReport().entries
+    #expect(entries.count == 8001 && entries.last?.root == "7999")
+    #expect((entries.last?.description.utf8.count ?? .max) < 1000)
+  }
+
+  // MARK: Graphs
+
+  /// 100,000 of ours: fewer plain ones, of which Foundation makes more work.
+  @Test(arguments: [(false, 100_000), (true, 20_000)]) func aGraphOfALongChain(isPlain: Bool, count: Int) {
+    let operations = chain((0..<count).map { _ in isPlain ? Operation() : AsyncOperation() })
+    let graph = OperationGraph([operations[count - 1]]).withDurations { _ in .milliseconds(1) }
+    #expect(graph.nodes.count == count && graph.cycle == nil)
+    #expect(graph.criticalPath?.duration == .milliseconds(count) && graph.criticalPath?.names.count == count)
+    #expect(graph.dot().utf8.count > 10 * count && graph.mermaid().utf8.count > 10 * count)
+    operations[count - 1] ==> operations[0]
+    #expect(OperationGraph([operations[5]]).cycle?.count == count)
+    // The cycle would keep itself alive, and the end of a long chain of plain ones takes stack.
+    for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
+  }
+
+  @Test func aGraphOfAFanOf20000() {
+    let (first, last) = (AsyncOperation(), AsyncOperation())
+    first ==> (0..<20_000).map { _ in AsyncOperation() } ==> last
+    let graph = OperationGraph([last]).withDurations { _ in .seconds(1) }
+    #expect(graph.nodes.count == 20_002 && graph.criticalPath?.duration == .seconds(3))
+    #expect(graph.dot().split(separator: "->").count == 40_001)
+  }
+
+  @Test func aGraphOfGroupsNested8000Deep() {
+    let graph = OperationGraph([nested(8000)]).withDurations { _ in .seconds(1) }
+    #expect(graph.nodes.count == 8001 && graph.cycle == nil && graph.criticalPath?.names == ["leaf"])
+    #expect(graph.mermaid().components(separatedBy: "subgraph ").count == 8001)
+    #expect(graph.dot().components(separatedBy: "subgraph ").count == 8001)
+  }
+
+  // MARK: Traces
+
+  @Test func aFanOfManyIsTracedInLinearTime() {
+    let (tracer, sink) = (OperationTracer(), AsyncOperation())
+    let sources = (0..<30_000).map { _ in AsyncOperation() }
+    sources ==> sink
+    tracer.trace(sources)
+    tracer.trace(sink)
+    #expect(tracer.records.last?.dependencies.count == 30_000)
+  }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Where a stall report finds operations: in no queue or group, in a group, in another queue, and before their turn.
+@Suite(.timeLimit(.minutes(5)))
+struct StallPlaceTests {
+  private let queue = OperationQueue.named("sync")
+  private let elsewhere = OperationQueue.named("elsewhere")
+
+  // MARK: Never added
+
+  @Test func aDependencyThatWasNeverAddedIsTheRootOfAllThatFollow() async {
+    let names = ["missing", "first", "second", "third"]
+    let operations = names.map(operation)
+    operations[0] ==> operations[1] ==> operations[2] ==> operations[3]
+    queue.addOperations(operations.dropFirst().reversed())
+    // If this asked whether an operation is ready, the next one could not be sure any more that nobody else has.
+    _ = queue.stallReport()
+    let report = queue.stallReport()
+    #expect(
+      "\(report)" == """
+        4 operations have not finished, in the queue “sync” or where it waits:
+        “missing” was never added to a queue or a group.
+        “first” waits for “missing”, which was never added to a queue or a group.
+        “second” waits for “first”, which waits for “missing”, which was never added to a queue or a group.
+        “third” waits for “second”, which waits, by way of “first”, for “missing”, which was never added to a queue or a group.
+        """
+    )
+    #expect(report.entries.map(\.operation) == names && report.entries.allSatisfy { $0.cause == .notEnqueued })
+    #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
+    #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
+    #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
+    #expect(report.roots.map(\.operation) == ["missing"])
+    queue.addOperation(operations[0])
+    await queue.finished()
+  }
+
+  @Test func theWorstOfSeveralDependenciesCounts() async throws {
+    let (held, suspended, missing) = (await queue.holding(), operation("suspended"), operation("missing"))
+    elsewhere.isSuspended = true
+    elsewhere.addOperation(suspended)
+    queue.addOperation([held, suspended, missing] ==> operation("last"))
+    let report = queue.stallReport()
+    let entry = try report.entry("last")
+    #expect(entry.cause == .notEnqueued && entry.root == "missing")
+    #expect(entry.waitsFor == ["held", "suspended", "missing"])
+    #expect(try report.entry("suspended").cause == .suspended && report.entry("held").cause == .executing)
+    elsewhere.isSuspended = false
+    queue.addOperation(missing)
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func aGroupThatWasNeverAddedSaysSo() throws {
+    let report = GroupOperation([operation("member")]).named("group").stallReport()
+    #expect(try report.entry("group").description == "“group” was never added to a queue or a group.")
+    let sentence = "“member” cannot begin before its group “group”, which was never added to a queue or a group."
+    #expect(try report.entry("member").description == sentence)
+  }
+
+  @Test func nestedGroupsThatWereNeverAddedAreTheRoot() async throws {
+    let (member, waiting) = (operation("member"), operation("waiting"))
+    let inner = GroupOperation([member]).named("inner")
+    let outer = GroupOperation([inner]).named("outer")
+    member ==> waiting
+    queue.addOperation(waiting)
+    let entry = try queue.stallReport().entry("waiting")
+    #expect(entry.cause == .notEnqueued && entry.root == "outer" && entry.description.contains("“outer”"))
+    for report in [queue.stallReport(), inner.stallReport(), outer.stallReport()] {
+      #expect(report.roots.map(\.operation) == ["outer"], "\(report)")
+    }
+    #expect(inner.stallReport().entries.map(\.root) == [nil, "outer", "outer"])
+    queue.addOperation(outer)
+    await waiting.finished()
+  }
+
+  @Test func aPlainMemberThatIsWaitedForFromOutsideIsInItsGroup() async throws {
+    let (held, member, waiting) = (HeldOperation(), BlockOperation {}.named("plain"), operation("waiting"))
+    let group = GroupOperation([held, member])
+    group.maxConcurrentOperationCount = 1
+    member ==> waiting
+    elsewhere.addOperation(group)
+    queue.addOperation(waiting)
+    await held.begun.opened()
+    #expect(try queue.stallReport(alsoIn: [elsewhere]).entry("plain").cause == .saturated)
+    held.gate.open()
+    await queue.finished()
+    await elsewhere.finished()
+  }
+
+  // MARK: Other queues
+
+  @Test func whereAPlainOperationIsCanBeSaid() async throws {
+    let (load, show, lead) = (BlockOperation {}.named("load"), operation("show"), operation("lead"))
+    load ==> show
+    elsewhere.isSuspended = true
+    elsewhere.addOperation(load)
+    queue.addOperation(show)
+    let guess = try queue.stallReport().entry("load")
+    #expect(guess.cause == .notEnqueued && guess.description.contains("none of the searched queues"))
+    let report = queue.stallReport(alsoIn: [elsewhere])
+    #expect(try report.entry("show").cause == .suspended && report.entry("show").root == "load")
+    #expect(try report.entry("load").place == "elsewhere")
+    // One of ours that is there leads to the queue.
+    elsewhere.addOperation(lead)
+    lead ==> show
+    #expect(try queue.stallReport().entry("load").cause == .suspended)
+    elsewhere.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func whatFoundationsVerbsAddedElsewhereIsNotSaidToBeNowhere() async throws {
+    let a = operation("a")
+    elsewhere.isSuspended = true
+    elsewhere.addByFoundation(a)
+    queue.addOperation(a ==> operation("b"))
+    let guess = try queue.stallReport().entry("a")
+    #expect(guess.cause == .notEnqueued && guess.description.contains("unless it was added by Foundation's"))
+    for report in [queue.stallReport(alsoIn: [elsewhere]), elsewhere.stallReport()] {
+      #expect(try report.entry("a").cause == .suspended)
+    }
+    elsewhere.isSuspended = false
+    await queue.finished()
+  }
+
+  @Test func theMainQueueIsLookedIntoAnyhow() async throws {
+    let (held, beside, show) = (HeldOperation().named("held"), BlockOperation {}.named("beside"), operation("show"))
+    held ==> beside ==> show
+    queue.addOperation(show)
+    OperationQueue.main.addOperation(beside)
+    #expect(try queue.stallReport().entry("beside").place == "main")
+    OperationQueue.main.addOperation(held)
+    await held.begun.opened()
+    for report in [queue.stallReport(), OperationQueue.main.stallReport()] {
+      #expect(try report.entry("held").place == "main" && report.entry("held").cause == .executing)
+    }
+    held.gate.open()
+    await queue.finished()
+  }
+
+  @Test func theQueueOfASchedulerHasItsEventsInTheSlot() async throws {
+    let scheduler = SerialScheduler(name: "disk")
+    let (end, waiting, next) = (await scheduler.held(), operation("waiting"), operation("next"))
+    scheduler.queue.addOperation(waiting)
+    let entry = try scheduler.queue.stallReport().entry("waiting")
+    #expect(entry.cause == .saturated && entry.place == "disk" && entry.description.contains("events"))
+    end.open()
+    await waiting.finished()
+    scheduler.isSuspended = true
+    scheduler.queue.addOperation(next)
+    #expect(try scheduler.queue.stallReport().entry("next").cause == .suspended)
+    scheduler.isSuspended = false
+    await next.finished()
+  }
+
+  // MARK: Readiness
+
+  @Test func anOverriddenReadinessIsNamed() async throws {
+    let operation = NeverReady().named("moody")
+    queue.addOperation(operation)
+    let entry = try queue.stallReport().entry("moody")
+    #expect(entry.cause == .notReady && entry.description.contains("its isReady is overridden"))
+    operation.cancel()
+    operation.allow()
+    await queue.finished()
+  }
+
+  @Test func anOperationBehindABarrierBlockIsNotReady() async throws {
+    let held = await queue.holding()
+    queue.addBarrierBlock {}
+    queue.addOperation(operation("after"))
+    let entry = try queue.stallReport().entry("after")
+    #expect(entry.cause == .notReady && entry.description.contains("barrier block"))
+    #expect(!entry.description.contains("overridden"), "isReady is final in ours")
+    held.gate.open()
+    await queue.finished()
+  }
+}
+
+/// Not ready until it is allowed to be.
+private final class NeverReady: Operation, @unchecked Sendable {
+  private let isAllowed = Gate()
+
+  override var isReady: Bool { isAllowed.isOpen && super.isReady }
+
+  func allow() {
+    willChangeValue(for: \.isReady)
+    isAllowed.open()
+    didChangeValue(for: \.isReady)
+  }
+}
