@@ -4,35 +4,9 @@ import Testing
 
 @testable import Operations
 
-/// The ledger as a value.
+/// The ledger as a value. When it is ready, and who wakes whom up, is walked by ``LedgerInterleavingTests``.
 struct DependencyLedgerTests {
   private let operation = AsyncOperation()
-
-  private func isReady(_ action: DependencyLedger.CountAction) -> Bool {
-    if case .becomeReady = action { return true }
-    return false
-  }
-
-  @Test func itBecomesReadyOnceWhenTheLastIsCounted() {
-    var ledger = DependencyLedger()
-    let gates = [ledger.add(.own(operation)), ledger.add(.own(operation))]
-    #expect(gates == [nil, nil])
-    let actions = [ledger.countDown(), ledger.countDown()]
-    #expect(actions.map(isReady) == [false, true])
-  }
-
-  @Test func theGateIsMadeOnceAndHandedOutWithTheLastCount() {
-    var ledger = DependencyLedger()
-    let early = ledger.makeGate()
-    _ = ledger.add(.own(operation))
-    let (gate, second) = (ledger.makeGate(), ledger.makeGate())
-    #expect(early == nil && gate != nil && second == nil)
-    guard case .becomeReady(let handedOut) = ledger.countDown() else {
-      Issue.record("not ready")
-      return
-    }
-    #expect(handedOut === gate)
-  }
 
   @Test func foundationIsToldOfANewDependencyOnlyIfItHasAsked() {
     var ledger = DependencyLedger()
@@ -108,78 +82,5 @@ struct DependencyLedgerTests {
     }
     #expect(list.takeAll().compactMap(\.self) == entries && list.isEmpty && list.entries.isEmpty)
     withExtendedLifetime(operations) {}
-  }
-
-  // MARK: Wake-ups
-
-  /// A ledger whose only dependency has just been counted down, and the gate of which is being opened.
-  private func opening() -> DependencyLedger {
-    var ledger = DependencyLedger()
-    _ = ledger.add(.own(operation))
-    _ = ledger.readiness(byOpener: false, byNudge: false)
-    _ = ledger.countDown()
-    return ledger
-  }
-
-  private func isOverlooked(_ readiness: DependencyLedger.Readiness) -> Bool {
-    if case .overlooked = readiness { return true }
-    return false
-  }
-
-  @Test func itIsSatisfiedOnlyWhenTheGateIsOpen() {
-    var ledger = opening()
-    #expect(ledger.remaining == 0 && !ledger.isSatisfied)
-    let nudges = ledger.gateDidOpen()
-    #expect(ledger.isSatisfied && !nudges, "nobody was told anything outdated")
-  }
-
-  @Test func whoLooksAgainWhileTheGateIsOpenedLeavesTheNudgeToTheOpener() {
-    var ledger = opening()
-    let now = ledger.lookAgain(isCancelled: false)
-    let nudges = ledger.gateDidOpen()
-    #expect(!now && nudges)
-  }
-
-  @Test func whoLooksAgainAfterwardsNudges() {
-    var ledger = opening()
-    _ = ledger.gateDidOpen()
-    let now = ledger.lookAgain(isCancelled: false)
-    #expect(now)
-  }
-
-  @Test func whoLooksAgainBeforeNeedNot() {
-    var ledger = DependencyLedger()
-    let ready = ledger.lookAgain(isCancelled: false)
-    _ = ledger.add(.own(operation))
-    _ = ledger.makeGate()
-    let waiting = ledger.lookAgain(isCancelled: false)
-    let cancelled = ledger.lookAgain(isCancelled: true)
-    #expect(!ready && !waiting && cancelled)
-  }
-
-  @Test func oneThatFoundationAsksAboutAgainMayHaveBeenOverlooked() {
-    var ledger = opening()
-    let byOpener = ledger.readiness(byOpener: true, byNudge: false)
-    _ = ledger.gateDidOpen()
-    let again = [ledger.readiness(byOpener: false, byNudge: false), ledger.readiness(byOpener: false, byNudge: false)]
-    #expect(!isOverlooked(byOpener), "that is how it goes")
-    #expect(again.map(isOverlooked) == [true, false], "once is enough")
-  }
-
-  @Test func aNudgeMayComeBeforeAnOutdatedAnswerIsNoted() {
-    var ledger = opening()
-    let meanwhile = ledger.readiness(byOpener: false, byNudge: false)
-    let nudges = ledger.gateDidOpen()
-    let answers = [ledger.readiness(byOpener: false, byNudge: true), ledger.readiness(byOpener: false, byNudge: false)]
-    #expect(!isOverlooked(meanwhile) && nudges)
-    #expect(answers.map(isOverlooked) == [false, true], "whoever enqueues it plainly asks again after that")
-  }
-
-  @Test func whoeverOpensTheLastOfTwoGatesNudges() {
-    var ledger = opening()
-    _ = ledger.add(.own(operation))
-    _ = ledger.countDown()
-    let nudges = [ledger.gateDidOpen(), ledger.gateDidOpen()]
-    #expect(nudges == [false, true])
   }
 }

@@ -36,13 +36,18 @@ struct DependencyOperatorTests {
     #expect(c.dependencies == [a, b] && d.dependencies == [a, b])
   }
 
-  @Test func itBindsTighterThanAssignmentTernaryAndNilCoalescing() {
-    let (a, b) = (note("a"), note("b"))
+  @Test func itBindsTighterThanAssignmentTernaryAndNilCoalescingAndAdditionTighterThanIt() {
+    let (a, b, c, d) = (note("a"), note("b"), note("c"), note("d"))
     let none: NoteOperation? = nil
     let last = none ?? a ==> b
     #expect(last === b)
     let chosen = last === b ? a ==> b : a
     #expect(chosen === b)
+    let list = [b]
+    let sum = [a] + list ==> c
+    #expect(sum === c && c.dependencies == [a, b])
+    let end: [Operation] = c ==> [d] + [AsyncOperation()]
+    #expect(end.count == 2 && end.allSatisfy { $0.dependencies == [c] })
   }
 
   @Test func waitsForSaysTheSame() {
@@ -52,9 +57,7 @@ struct DependencyOperatorTests {
   }
 
   @Test func acrossTypesAndPlainOperations() async {
-    let first = plain("plain first", journal)
-    let middle = note("middle")
-    let last = plain("plain last", journal)
+    let (first, middle, last) = (plain("plain first", journal), note("middle"), plain("plain last", journal))
     first ==> middle ==> last
     #expect(middle.dependencies == [first] && last.dependencies == [middle])
     let queue = OperationQueue()
@@ -85,23 +88,13 @@ struct DependencyOperatorTests {
     #expect(journal.entries == ["a", "b"])
   }
 
-  @Test func aFinishedDependencyIsNotWaitedFor() async {
-    let a = note("a")
+  @Test(arguments: [false, true])
+  func aFinishedDependencyIsNotWaitedFor(isPlain: Bool) async {
+    let (a, b) = (isPlain ? plain("a", journal) : note("a"), note("b"))
     await start(a)
-    let b = note("b")
     a ==> b
     #expect(b.isReady)
     await start(b)
-    #expect(journal.entries == ["a", "b"])
-  }
-
-  @Test func aFinishedPlainDependencyIsNotWaitedFor() async {
-    let a = plain("a", journal)
-    await start(a)
-    let b = note("b")
-    a ==> b
-    OperationQueue().addOperation(b)
-    await b.finished()
     #expect(journal.entries == ["a", "b"])
   }
 
@@ -112,15 +105,6 @@ struct DependencyOperatorTests {
     await queue.finished()
     #expect(journal.entries == (0..<50).map { "\($0)" })
     #expect(chain([]).isEmpty && chain([operations[0]]) == [operations[0]])
-  }
-
-  @Test func additionBindsTighter() {
-    let (a, b, c, d, e) = (note("a"), note("b"), note("c"), note("d"), note("e"))
-    let list = [b, c]
-    let last = [a] + list ==> d
-    #expect(last === d && d.dependencies == [a, b, c])
-    let end: [Operation] = d ==> [e] + [AsyncOperation()]
-    #expect(end.count == 2 && end.allSatisfy { $0.dependencies == [d] })
   }
 
   @Test func aDependencyAddedToAnOperationInAQueueIsWaitedFor() async {
@@ -159,25 +143,17 @@ struct DependencyOperatorTests {
   @Test(arguments: [true, false])
   func itMayBeStartedByHandAsSoonAsItsDependenciesAreSeenToBeFinished(askedBefore: Bool) async {
     for round in 0..<300 {
-      let held = HeldOperation()
-      let dependency: Operation = round.isMultiple(of: 2) ? held : BlockOperation { held.gate.open() }
+      let dependency = round.isMultiple(of: 2) ? AsyncOperation() : BlockOperation {}
       let dependent = AsyncOperation()
       dependency ==> dependent
       // Foundation has a gate then, which another thread may be just about to open.
       if askedBefore { #expect(!dependent.isReady) }
-      OperationQueue().addOperation(held)
-      await held.begun.opened()
       await onThreads(2) { thread in
-        switch (thread, dependency === held) {
-        case (0, true): held.gate.open()
-        case (0, false): dependency.start()
-        default:
-          dependency.waitUntilFinished()
-          dependent.start()
-        }
+        if thread == 0 { return dependency.start() }
+        dependency.waitUntilFinished()
+        dependent.start()
       }
       #expect(dependent.isFinished)
-      await held.finished()
     }
   }
 }

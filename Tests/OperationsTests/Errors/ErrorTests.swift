@@ -45,13 +45,12 @@ struct ErrorTests {
     let echo = OperationError(.inputUnavailable, "echo", underlyingErrors: [cause])
     let condition = OperationError(.conditionFailed, "a dependency failed", underlyingErrors: [cause])
     let own = OperationError(.conditionFailed, "no battery", underlyingErrors: [TestError("12 %")])
-    #expect(
-      AggregateError([failure("a", error: echo), failure("b", error: condition), failure("c", error: cause)]).primary
-        .path
-        == ["c"]
-    )
-    #expect(AggregateError([failure("a", error: echo), failure("b", error: own)]).primary.path == ["b"])
-    #expect(AggregateError([failure("a", error: echo)]).primary.path == ["a"])
+    func primary(_ errors: any Error...) -> [String] {
+      AggregateError(zip(["a", "b", "c"], errors).map { failure($0, error: $1) }).primary.path
+    }
+    #expect(primary(echo, condition, cause) == ["c"])
+    #expect(primary(echo, own) == ["b"])
+    #expect(primary(echo, echo) == ["a"])
   }
 
   @Test func errorsComeByType() {

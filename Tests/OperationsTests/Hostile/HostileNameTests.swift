@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Names from hell (one of a megabyte is in ``HostileTrapTests``), through everything that speaks of operations by
+/// Names from hell (one of a megabyte is in ``MisuseTests``), through everything that speaks of operations by
 /// name. None changes what is done, and none gets out of the line, the label or the string that it is in.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileNameTests {

@@ -38,35 +38,60 @@ private final class CallingOperation: AsyncOperation, @unchecked Sendable {
   override func didFinish() { body(self) }
 }
 
-/// The operation that calls, which is not kept by what it calls.
+/// Adds an observer to an operation, and returns it.
+private func observed(by observer: OperationObserver, _ operation: AsyncOperation = AsyncOperation()) -> AsyncOperation
+{
+  operation.addObserver(observer)
+  return operation
+}
+
+/// Calls a closure in its condition, which is not met if there is an error.
+private func conditional(_ body: @escaping @Sendable (AsyncOperation) -> Void, error: TestError?) -> AsyncOperation {
+  let operation = AsyncOperation()
+  operation.addCondition(
+    OperationCondition(name: "c") { operation in
+      body(operation)
+      if let error { throw error }
+    }
+  )
+  return operation
+}
+
+/// The operation that calls, which is not kept by what it calls. Set before the operation is started.
 private final class Itself: @unchecked Sendable {
-  private weak var operation: AsyncOperation?
+  weak var operation: AsyncOperation?
+}
 
-  /// Before the operation is started.
-  func write(_ operation: AsyncOperation) { self.operation = operation }
-
-  func `do`(_ body: @Sendable (AsyncOperation) -> Void) { if let operation { body(operation) } }
+/// Makes an operation from a closure that calls `body` with it.
+private func calling<O: AsyncOperation>(
+  _ body: @escaping @Sendable (AsyncOperation) -> Void,
+  _ make: (@escaping @Sendable () -> Void) -> O
+) -> O {
+  let itself = Itself()
+  let operation = make { if let operation = itself.operation { body(operation) } }
+  itself.operation = operation
+  return operation
 }
 
 /// Whatever may be done to an operation, done in whatever it calls: it ends once, and nothing hangs.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileReentrancyTests {
+  typealias Body = @Sendable (AsyncOperation) -> Void
+
   /// Something that is done to an operation.
   struct Action: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    let body: @Sendable (AsyncOperation) -> Void
+    let body: Body
 
-    init(_ name: String, _ body: @escaping @Sendable (AsyncOperation) -> Void) {
-      (testDescription, self.body) = (name, body)
-    }
+    init(_ name: String, _ body: @escaping Body) { (testDescription, self.body) = (name, body) }
   }
 
   /// An operation that does it in one of its callbacks.
   struct Callback: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    let make: @Sendable (@escaping @Sendable (AsyncOperation) -> Void) -> AsyncOperation
+    let make: @Sendable (@escaping Body) -> AsyncOperation
 
-    init(_ name: String, _ make: @escaping @Sendable (@escaping @Sendable (AsyncOperation) -> Void) -> AsyncOperation) {
+    init(_ name: String, _ make: @escaping @Sendable (@escaping Body) -> AsyncOperation) {
       (testDescription, self.make) = (name, make)
     }
   }
@@ -74,24 +99,12 @@ struct HostileReentrancyTests {
   static let actions = [
     Action("finish") { $0.finish() },
     Action("fail") { $0.finish(with: TestError("again")) },
-    Action("fail with nothing") { $0.finish(withErrors: []) },
     Action("cancel") { $0.cancel() },
-    Action("cancel with an error, twice") { operation in
-      operation.cancel(with: TestError("a"))
-      operation.cancel(with: TestError("b"))
-    },
-    Action("cancel, then finish") { operation in
-      operation.cancel()
-      operation.finish()
-    },
-    Action("add observers") { operation in
-      for _ in 0..<3 {
-        operation.addObserver(OperationObserver(didStart: { _ in }, didCancel: { _ in }, didFinish: { $0.finish() }))
-      }
-    },
+    Action("cancel with an error") { $0.cancel(with: TestError("a")) },
     Action("add an observer that adds an observer") { operation in
+      let last = OperationObserver(didFinish: { $0.cancel() })
       operation.addObserver(
-        OperationObserver(didFinish: { $0.addObserver(OperationObserver(didFinish: { $0.cancel() })) })
+        OperationObserver(didStart: { _ in }, didCancel: { _ in }, didFinish: { $0.addObserver(last) })
       )
     },
     Action("time out at once") { $0.timeout = .shortest },
@@ -158,112 +171,77 @@ struct HostileReentrancyTests {
         operation.finish()
       }
     },
-    Callback("didStart") { body in
-      let operation = AsyncOperation()
-      operation.addObserver(OperationObserver(didStart: body))
-      return operation
-    },
+    Callback("didStart") { observed(by: OperationObserver(didStart: $0)) },
     Callback("didCancel, as an observer") { body in
       let operation = AsyncBlockOperation { operation in
         operation.cancel()
         operation.finish()
       }
-      operation.addObserver(OperationObserver(didCancel: body))
-      return operation
+      return observed(by: OperationObserver(didCancel: body), operation)
     },
     Callback("didCancel, as an observer, before the start") { body in
-      let operation = AsyncOperation()
-      operation.addObserver(OperationObserver(didCancel: body))
+      let operation = observed(by: OperationObserver(didCancel: body))
       operation.cancel()
       return operation
     },
-    Callback("didFinish, as an observer") { body in
-      let operation = AsyncOperation()
-      operation.addObserver(OperationObserver(didFinish: body))
-      return operation
-    },
+    Callback("didFinish, as an observer") { observed(by: OperationObserver(didFinish: $0)) },
     Callback("didCancel and didFinish") { CallingOperation($0) },
-    Callback("a condition") { body in
-      let operation = AsyncOperation()
-      operation.addCondition(OperationCondition(name: "c") { body($0) })
-      return operation
-    },
-    Callback("an unmet condition") { body in
-      let operation = AsyncOperation()
-      operation.addCondition(
-        OperationCondition(name: "c") { operation in
-          body(operation)
-          throw TestError("unmet")
-        }
-      )
-      return operation
-    },
+    Callback("a condition") { conditional($0, error: nil) },
+    Callback("an unmet condition") { conditional($0, error: TestError("unmet")) },
     Callback("a hand-over") { body in
       let producer = ResultOperation { 1 }
       OperationQueue().addOperation(producer)
       return producer.pass(to: AsyncOperation()) { consumer, _ in body(consumer) }
     },
     Callback("a transformation") { body in
-      let itself = Itself()
-      let transform = TransformOperation<Int, Int> { value in
-        itself.do(body)
-        return value
+      let transform = calling(body) { call in
+        TransformOperation<Int, Int> { value in
+          call()
+          return value
+        }
       }
       transform.input = 1
-      itself.write(transform)
       return transform
     },
     Callback("a task") { body in
-      let itself = Itself()
-      let task = TaskOperation<Int> {
-        itself.do(body)
-        return 1
+      calling(body) { call in
+        TaskOperation<Int> {
+          call()
+          return 1
+        }
       }
-      itself.write(task)
-      return task
     },
     Callback("retryIf and make") { body in
-      let itself = Itself()
-      let retry = RetryOperation<Int>(
-        attempts: 3,
-        backoff: Backoff { _ in
-          itself.do(body)
-          return .zero
-        },
-        retryIf: { _, _ in
-          itself.do(body)
-          return true
-        },
-        { attempt in
-          itself.do(body)
-          return ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
-        }
-      )
-      itself.write(retry)
-      return retry
+      calling(body) { call in
+        RetryOperation<Int>(
+          attempts: 3,
+          backoff: Backoff { _ in
+            call()
+            return .zero
+          },
+          retryIf: { _, _ in
+            call()
+            return true
+          },
+          { attempt in
+            call()
+            return ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
+          }
+        )
+      }
     },
     Callback("flatMap") { body in
-      let itself = Itself()
       let producer = ResultOperation { 1 }
-      let next = producer.flatMap { value in
-        itself.do(body)
-        return ResultOperation { value }
-      }
-      itself.write(next)
       OperationQueue().addOperation(producer)
-      return next
+      return calling(body) { call in
+        producer.flatMap { value in
+          call()
+          return ResultOperation { value }
+        }
+      }
     },
     Callback("a member of the group") { body in
-      let itself = Itself()
-      let group = GroupOperation([
-        AsyncBlockOperation { member in
-          itself.do(body)
-          member.finish()
-        },
-        AsyncOperation(),
-      ])
-      itself.write(group)
-      return group
+      calling(body) { call in GroupOperation([ResultOperation { call() }, AsyncOperation()]) }
     },
     Callback("operation(_:didFinishWith:) and didFinish of a group") { body in
       CallingGroup([AsyncOperation(), AsyncBlockOperation { $0.finish(with: TestError("member")) }], body)
@@ -274,20 +252,17 @@ struct HostileReentrancyTests {
       OperationQueue().addOperations([source, adapter])
       return target
     },
-    Callback("a delay that has begun") { body in
-      let delay = DelayOperation(.nanoseconds(1))
-      delay.addObserver(OperationObserver(didStart: body))
-      return delay
+    Callback("a delay that has begun") {
+      observed(by: OperationObserver(didStart: $0), DelayOperation(.nanoseconds(1)))
     },
   ]
 
   @Test(arguments: callbacks, actions) func itEndsOnce(_ callback: Callback, _ action: Action) async {
     let (ends, calls) = (Journal<Bool>(), Journal<Void>())
-    let body = action.body
     let operation = callback.make { operation in
       // A member that adds a member that adds a member is the user's own cycle.
       calls.write(())
-      if calls.count <= 8 { body(operation) }
+      if calls.count <= 8 { action.body(operation) }
     }
     operation.addObserver(OperationObserver(didFinish: { ends.write($0.isFinished) }))
     OperationQueue().addOperation(operation)

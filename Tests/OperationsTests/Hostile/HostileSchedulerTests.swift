@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What one can do to a scheduler that one had better not. Mistakes are in ``HostileTrapTests``.
+/// What one can do to a scheduler that one had better not. Mistakes are in ``MisuseTests``.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileSchedulerTests {
   static let times = [
@@ -51,22 +51,6 @@ struct HostileSchedulerTests {
   ]
 
   static let ends = [
-    HostileCase("run after the shutdown", gets: "shutDown") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.shutDown()
-      return "\(try await scheduler.run { 7 })"
-    },
-    HostileCase("send after the shutdown", gets: "shutDown") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.shutDown()
-      try await scheduler.send {}
-      return "sent"
-    },
-    HostileCase("schedule after the shutdown", gets: "false") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.shutDown(.discard)
-      return "\(scheduler.schedule {})"
-    },
     HostileCase("schedule for later after the shutdown", gets: "2 dropped") {
       let scheduler = SerialScheduler(name: "s")
       scheduler.shutDown()
@@ -76,17 +60,6 @@ struct HostileSchedulerTests {
         event.cancel()
       }
       return "\(scheduler.statistics.eventsDropped) dropped"
-    },
-    HostileCase("shut down by its own event, in all ways, again and again", gets: "1 run, 1 dropped") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.isSuspended = true
-      scheduler.schedule {
-        for mode in [SerialScheduler.ShutdownMode.drain, .discard, .drain, .discard] { scheduler.shutDown(mode) }
-      }
-      scheduler.schedule { Issue.record("It was run.") }
-      scheduler.isSuspended = false
-      await scheduler.drained()
-      return "\(scheduler.statistics.eventsRun) run, \(scheduler.statistics.eventsDropped) dropped"
     },
     HostileCase("shut down when an object that lives on it goes", gets: "shut down") {
       final class Owner: Sendable {
@@ -99,18 +72,6 @@ struct HostileSchedulerTests {
       owner = nil
       await scheduler?.drained()
       return scheduler?.isShutDown == true ? "shut down" : "open"
-    },
-    HostileCase("all operations of its queue cancelled", gets: "1 run, operation cancelled") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.isSuspended = true
-      let operation = AsyncOperation()
-      scheduler.schedule {}
-      scheduler.queue.addOperation(operation)
-      scheduler.queue.cancelAllOperations()
-      scheduler.isSuspended = false
-      await scheduler.drained()
-      await operation.finished()
-      return "\(scheduler.statistics.eventsRun) run, operation \(operation.isCancelled ? "cancelled" : "run")"
     },
     HostileCase("its queue suspended and resumed, many times", gets: "10 run") {
       let scheduler = SerialScheduler(name: "s")
@@ -143,14 +104,6 @@ struct HostileSchedulerTests {
       event?.cancel()
       return "nothing"
     },
-    HostileCase("waiting for itself", gets: "7") {
-      let scheduler = SerialScheduler(name: "s")
-      return try await scheduler.run { "\(try scheduler.wait { 7 })" }
-    },
-    HostileCase("waiting for itself, through another", gets: "7") {
-      let (first, second) = (SerialScheduler(name: "first"), SerialScheduler(name: "second"))
-      return try await first.run { try second.wait { "\(try first.wait { 7 })" } }
-    },
     HostileCase("a struct as its object", gets: "0.0 seconds") {
       let object = SchedulableObject(Duration.zero, on: SerialScheduler(name: "s"))
       // A copy, as always: changing it changes nothing.
@@ -159,14 +112,6 @@ struct HostileSchedulerTests {
         value += .seconds(1)
       }
       return "\(try await object.run { $0 })"
-    },
-    HostileCase("a key of nothing, and of all sorts", gets: "2 run, 2 coalesced") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.isSuspended = true
-      for key in ["", "", "\0", "\0"] { scheduler.schedule(coalescing: key) {} }
-      scheduler.isSuspended = false
-      await scheduler.drained()
-      return "\(scheduler.statistics.eventsRun) run, \(scheduler.statistics.eventsCoalesced) coalesced"
     },
     HostileCase("a gate that is opened twice, and from within", gets: "2 passed") {
       let (gate, passed) = (Gate(), Journal<Int>())
@@ -181,8 +126,7 @@ struct HostileSchedulerTests {
       return "\(passed.count) passed"
     },
     HostileCase("a clock that is moved by whom it wakes", gets: "3.0 seconds") {
-      let clock = ManualClock()
-      let delay = DelayOperation(.seconds(1))
+      let (clock, delay) = (ManualClock(), DelayOperation(.seconds(1)))
       delay.clock = clock
       delay.addObserver(OperationObserver(didFinish: { _ in clock.advance(by: .seconds(1)) }))
       OperationQueue().addOperation(delay)

@@ -21,8 +21,7 @@ struct ClockTimerTests {
 
   /// Runs `body` on a thread of its own while twenty operations block, or as many more as it takes.
   private func whileTwentyBlock(_ body: @escaping @Sendable () -> Void) async throws {
-    let end = Gate()
-    let queue = OperationQueue()
+    let (end, queue) = (Gate(), OperationQueue())
     try await onThread {
       for _ in 0..<20 { queue.addOperation { end.pass() } }
       // They have every thread there is when a block of the pool's does not come. Other tests may have left it some.
@@ -36,51 +35,6 @@ struct ClockTimerTests {
       body()
     }.get()
     await queue.finished()
-  }
-
-  @Test func timeoutComesThoughAllThreadsAreBlocked() async throws {
-    try await whileTwentyBlock {
-      let happening = Happening()
-      let operation = HeldOperation()
-      operation.timeout = .milliseconds(200)
-      operation.addObserver(OperationObserver(didFinish: { _ in happening.happen() }))
-      operation.start()
-      #expect(happening.hasHappened())
-      #expect(operation.errors.count == 1 && operation.isCancelled)
-    }
-  }
-
-  @Test func delayComesThoughAllThreadsAreBlocked() async throws {
-    try await whileTwentyBlock {
-      let happening = Happening()
-      let operation = DelayOperation(.milliseconds(50))
-      operation.addObserver(OperationObserver(didFinish: { _ in happening.happen() }))
-      operation.start()
-      #expect(happening.hasHappened())
-    }
-  }
-
-  @Test func delayedEventComesThoughAllThreadsAreBlocked() async throws {
-    try await whileTwentyBlock {
-      let happening = Happening()
-      let scheduler = SerialScheduler(name: "delayed")
-      scheduler.schedule(after: .milliseconds(50)) { happening.happen() }
-      SerialScheduler.scheduleOnMain(after: .milliseconds(50)) { happening.happen() }
-      #expect(happening.hasHappened() && happening.hasHappened())
-    }
-  }
-
-  @Test func retryGoesOnThoughAllThreadsAreBlocked() async throws {
-    try await whileTwentyBlock {
-      let happening = Happening()
-      let scheduler = SerialScheduler(name: "retrying")
-      let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(.milliseconds(50))) { attempt in
-        if attempt == 2 { happening.happen() }
-        throw TestError("busy")
-      }
-      scheduler.queue.addOperation(operation)
-      #expect(happening.hasHappened())
-    }
   }
 
   /// A clock of a user's, that wakes its sleepers from a thread of its own.
@@ -99,18 +53,42 @@ struct ClockTimerTests {
     }
   }
 
-  @Test(arguments: [ThreadClock() as any Clock<Duration>, SuspendingClock()])
-  func otherClocksFireThoughAllThreadsAreBlocked(clock: any Clock<Duration>) async throws {
+  enum Wait: CaseIterable {
+    case timeout, delay, delayedEvent, delayedEventOnMain, retry, otherClock, suspendingClock
+  }
+
+  @Test(arguments: Wait.allCases)
+  func itEndsThoughAllThreadsAreBlocked(_ wait: Wait) async throws {
     try await whileTwentyBlock {
-      let happening = Happening()
-      _ = ClockTimer.start(after: .milliseconds(50), on: clock) { happening.happen() }
-      #expect(happening.hasHappened())
+      let (happening, pause) = (Happening(), Duration.milliseconds(50))
+      let observer = OperationObserver(didFinish: { _ in happening.happen() })
+      let (held, scheduler) = (HeldOperation(), SerialScheduler(name: "blocked"))
+      switch wait {
+      case .timeout:
+        held.timeout = pause
+        held.addObserver(observer)
+        held.start()
+      case .delay:
+        let operation = DelayOperation(pause)
+        operation.addObserver(observer)
+        operation.start()
+      case .delayedEvent: scheduler.schedule(after: pause) { happening.happen() }
+      case .delayedEventOnMain: SerialScheduler.scheduleOnMain(after: pause) { happening.happen() }
+      case .retry:
+        let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { attempt in
+          if attempt == 2 { happening.happen() }
+          throw TestError("busy")
+        }
+        scheduler.queue.addOperation(operation)
+      case .otherClock: _ = ClockTimer.start(after: pause, on: ThreadClock()) { happening.happen() }
+      case .suspendingClock: _ = ClockTimer.start(after: pause, on: SuspendingClock()) { happening.happen() }
+      }
+      withExtendedLifetime((held, scheduler)) { #expect(happening.hasHappened()) }
     }
   }
 
   @Test func timersThatBlockDoNotDelayOthers() async {
-    let end = Gate()
-    let blocked = Journal<Int>()
+    let (end, blocked) = (Gate(), Journal<Int>())
     for index in 0..<8 {
       _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) {
         blocked.write(index)
@@ -125,8 +103,7 @@ struct ClockTimerTests {
   }
 
   @Test func noneFiresBeforeItsTimeAndAllFire() async {
-    let early = Journal<Duration>()
-    let fired = Journal<Int>()
+    let (early, fired) = (Journal<Duration>(), Journal<Int>())
     for index in (0..<200).shuffled() {
       let delay = Duration.microseconds(index * 500)
       let start = ContinuousClock.now
@@ -157,27 +134,6 @@ struct ClockTimerTests {
       timer.cancel()
     }
     #expect(live.alive == 0)
-  }
-
-  @Test(arguments: [.zero, .seconds(-1), Duration(attoseconds: .min)])
-  func aDelayThatHasPassedIsOverAtOnce(delay: Duration) async {
-    let fired = Gate()
-    _ = ClockTimer.start(after: delay, on: ContinuousClock()) { fired.open() }
-    await fired.opened()
-  }
-
-  @Test func finishedOperationWithATimeoutLeavesNothing() async throws {
-    let live = LiveCount()
-    for _ in 0..<100 {
-      let token = LiveCount.Token(live)
-      let operation = AsyncBlockOperation { operation in
-        withExtendedLifetime(token) {}
-        operation.finish()
-      }
-      operation.timeout = .seconds(3600)
-      try await OperationQueue().run(operation)
-    }
-    await live.none()
   }
 }
 
@@ -253,18 +209,5 @@ struct DeadlineQueueTests {
       #expect(queue.storedPlaceCount <= queue.count * 2 + 64)
     }
     #expect(queue.removeAll() == expected.map(\.element) && queue.earliest == nil && queue.count == 0)
-  }
-
-  @Test func removingReleasesTheElementAtOnceAndItsPlaceSoon() {
-    let live = LiveCount()
-    var queue = DeadlineQueue<Int, LiveCount.Token>()
-    let first = queue.place(at: 0)
-    queue.add(LiveCount.Token(live), at: first)
-    for deadline in 1...10_000 {
-      let place = queue.place(at: deadline)
-      queue.add(LiveCount.Token(live), at: place)
-      _ = queue.remove(place)
-      #expect(live.alive == 1 && queue.storedPlaceCount <= 66)
-    }
   }
 }

@@ -19,40 +19,50 @@ struct ExecutionPlaceTests {
   private let home = Home()
   private var scheduler: SerialScheduler { home.scheduler }
 
+  /// An operation with a condition, which calls `body` when it executes.
+  private func conditional(
+    by condition: OperationCondition = met,
+    _ body: @escaping @Sendable () -> Void
+  ) -> AsyncOperation {
+    let operation = ResultOperation(body)
+    operation.addCondition(condition)
+    return operation
+  }
+
+  /// An operation with a condition, which succeeds at the second attempt.
+  private func retry(_ body: @escaping @Sendable () -> Void = {}) -> RetryOperation<Int> {
+    let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
+      body()
+      if attempt == 1 { throw TestError("busy") }
+      return ResultOperation { attempt }
+    }
+    operation.addCondition(Self.met)
+    return operation
+  }
+
   /// Everything that code on the scheduler may rely on.
   private static func expectCurrent(_ home: Home, sourceLocation: SourceLocation = #_sourceLocation) {
-    let scheduler = home.scheduler
-    #expect(SerialScheduler.current === scheduler, sourceLocation: sourceLocation)
-    #expect(scheduler.isCurrent, sourceLocation: sourceLocation)
-    #expect((try? scheduler.wait(timeout: .seconds(30)) { 1 }) == 1, sourceLocation: sourceLocation)
+    #expect(SerialScheduler.current === home.scheduler && home.scheduler.isCurrent, sourceLocation: sourceLocation)
+    #expect((try? home.scheduler.wait(timeout: .seconds(30)) { 1 }) == 1, sourceLocation: sourceLocation)
     home.visit()
   }
 
   @Test func operationWithAConditionExecutesOnItsScheduler() async throws {
-    for _ in 0..<100 {
-      let operation = AsyncBlockOperation { [home] operation in
-        Self.expectCurrent(home)
-        operation.finish()
-      }
-      operation.addCondition(Self.met)
-      try await scheduler.queue.run(operation)
-    }
+    for _ in 0..<100 { try await scheduler.queue.run(conditional { [home] in Self.expectCurrent(home) }) }
   }
 
   @Test func itMayWaitForAnotherSchedulerThatWaitsForIts() async throws {
     let other = SerialScheduler(name: "other")
-    let operation = AsyncBlockOperation { [home] operation in
+    let operation = conditional { [home] in
       let sum = try? other.wait(timeout: .seconds(30)) { 1 + ((try? home.wait { _ in 1 }) ?? 0) }
       #expect(sum == 2)
-      operation.finish()
     }
-    operation.addCondition(Self.met)
     try await scheduler.queue.run(operation)
   }
 
   @Test func itKeepsTheSchedulerUntilItHasFinished() async throws {
     let journal = Journal<String>()
-    let operations = (0..<50).flatMap { index -> [Operation] in
+    for index in 0..<50 {
       let operation = AsyncBlockOperation { operation in
         journal.write("begins")
         DispatchQueue(label: "elsewhere").async {
@@ -61,9 +71,6 @@ struct ExecutionPlaceTests {
         }
       }
       if index.isMultiple(of: 2) { operation.addCondition(Self.met) }
-      return [operation]
-    }
-    for operation in operations {
       scheduler.queue.addOperation(operation)
       scheduler.schedule { journal.write("event") }
     }
@@ -74,8 +81,7 @@ struct ExecutionPlaceTests {
 
   @Test func cancelledOnTheWayItLeavesTheSchedulerAsItWas() async throws {
     for round in 0..<200 {
-      let operation = AsyncBlockOperation { $0.finish() }
-      operation.addCondition(Self.met)
+      let operation = conditional {}
       scheduler.queue.addOperation(operation)
       if round.isMultiple(of: 2) { await Task.yield() }
       operation.cancel()
@@ -101,15 +107,12 @@ struct ExecutionPlaceTests {
   }
 
   @Test func suspendingTheSchedulerMeanwhileDelaysOnlyWhatComesNext() async throws {
-    let (gate, evaluated, end) = (Gate(), Gate(), Gate())
+    let (gate, evaluated) = (Gate(), Gate())
     let journal = Journal<String>()
-    let operation = AsyncBlockOperation { [home] operation in
+    let operation = conditional(by: Self.condition(gate, evaluated: evaluated)) { [home] in
       Self.expectCurrent(home)
       journal.write("operation")
-      end.open()
-      operation.finish()
     }
-    operation.addCondition(Self.condition(gate, evaluated: evaluated))
     scheduler.queue.addOperation(operation)
     scheduler.schedule { journal.write("event") }
     await evaluated.opened()
@@ -126,11 +129,9 @@ struct ExecutionPlaceTests {
     let live = LiveCount()
     for _ in 0..<50 {
       let (gate, evaluated) = (Gate(), Gate())
-      let operation = AsyncBlockOperation { operation in
+      let operation = conditional(by: Self.condition(gate, evaluated: evaluated)) {
         #expect(SerialScheduler.current == nil)
-        operation.finish()
       }
-      operation.addCondition(Self.condition(gate, evaluated: evaluated))
       do {
         let scheduler = SerialScheduler(name: "released")
         scheduler.queue.addOperation(operation)
@@ -149,11 +150,7 @@ struct ExecutionPlaceTests {
   @Test func itsEndLeavesNothingOfTheScheduler() async throws {
     weak var scheduler: SerialScheduler?
     weak var queue: OperationQueue?
-    let operation = RetryOperation<Int>(attempts: 2) { attempt in
-      if attempt == 1 { throw TestError("busy") }
-      return ResultOperation { attempt }
-    }
-    operation.addCondition(Self.met)
+    let operation = retry()
     do {
       let own = SerialScheduler(name: "own")
       (scheduler, queue) = (own, own.queue)
@@ -184,10 +181,7 @@ struct ExecutionPlaceTests {
   @Test func memberWithAConditionExecutesInTheQueueOfItsGroup() async throws {
     let queues = Journal<OperationQueue?>()
     let members = (0..<6).map { index in
-      let member = AsyncBlockOperation { operation in
-        queues.write(OperationQueue.current)
-        operation.finish()
-      }
+      let member = ResultOperation { queues.write(OperationQueue.current) }
       if !index.isMultiple(of: 2) { member.addCondition(Self.met) }
       if index > 3 { member.qualityOfService = .utility }
       return member
@@ -200,27 +194,19 @@ struct ExecutionPlaceTests {
   }
 
   @Test func inTheMainQueueItExecutesOnMain() async throws {
-    let operation = AsyncBlockOperation { operation in
+    let operation = conditional {
       #expect(SerialScheduler.current === SerialScheduler.main && SerialScheduler.main.isCurrent)
       #expect((try? SerialScheduler.main.wait { 1 }) == 1)
-      operation.finish()
     }
-    operation.addCondition(Self.met)
     try await OperationQueue.main.run(operation)
   }
 
   @Test func inAQueueWithAnUnderlyingQueueItExecutesThere() async throws {
-    let key = DispatchSpecificKey<Int>()
-    let underlying = DispatchQueue(label: "underlying")
+    let (key, underlying) = (DispatchSpecificKey<Int>(), DispatchQueue(label: "underlying"))
     underlying.setSpecific(key: key, value: 1)
     let queue = OperationQueue.limited(to: 1)
     unsafe queue.underlyingQueue = underlying
-    let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
-      #expect(DispatchQueue.getSpecific(key: key) == 1)
-      if attempt == 1 { throw TestError("busy") }
-      return ResultOperation { attempt }
-    }
-    operation.addCondition(Self.met)
+    let operation = retry { #expect(DispatchQueue.getSpecific(key: key) == 1) }
     #expect(try await queue.run(operation) == 2)
   }
 }

@@ -27,34 +27,19 @@ struct MainOperationTests {
     #expect(await dialog.isShown)
   }
 
-  @Test func inAGroupToo() async throws {
-    let dialog = Dialog()
-    let run = Task { try await OperationQueue().run(GroupOperation { AsyncOperation() ==> dialog }) }
-    await dialog.shown.opened()
-    dialog.finish()
-    try await run.value
-  }
-
   @Test func withoutAnOverrideItFinishes() async throws {
     try await OperationQueue().run(MainOperation())
   }
 
-  @Test @MainActor func cancelledBeforeTheMainActorHasTimeItIsNotShown() async {
+  @Test(arguments: [false, true])
+  @MainActor func endedBeforeTheMainActorHasTimeItIsNotShown(byCancelling: Bool) async {
     let dialog = Dialog()
     // The main actor is busy here until the next suspension.
     dialog.start()
-    dialog.cancel()
-    #expect(dialog.isExecuting)
-    await dialog.finished()
-    #expect(!dialog.isShown && dialog.isCancelled)
-  }
-
-  @Test @MainActor func finishedBeforeTheMainActorHasTimeItIsNotShown() async {
-    let dialog = Dialog()
-    dialog.start()
-    dialog.finish()
+    if byCancelling { dialog.cancel() } else { dialog.finish() }
+    #expect(dialog.isExecuting == byCancelling)
     await dialog.finished()
     await Task { @MainActor in }.value
-    #expect(!dialog.isShown)
+    #expect(!dialog.isShown && dialog.isCancelled == byCancelling)
   }
 }

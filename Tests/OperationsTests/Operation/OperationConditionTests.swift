@@ -19,8 +19,7 @@ struct OperationConditionTests {
   private func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
   @Test func theyAreEvaluatedAfterTheDependenciesAndBeforeExecutionInOrder() async throws {
-    let first = NoteOperation("first", journal)
-    let second = NoteOperation("second", journal)
+    let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
     second.addCondition(condition("one"))
     second.addCondition(condition("two"))
     first ==> second
@@ -35,17 +34,13 @@ struct OperationConditionTests {
     operation.addCondition(condition("never asked"))
     let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }
     #expect(error?.code == .conditionFailed && error?.underlyingErrors as? [TestError] == [TestError("signed out")])
-    #expect(
-      error?.description == "“upload” did not run because its condition “signed in” was not met: signed out."
-    )
+    #expect(error?.description == "“upload” did not run because its condition “signed in” was not met: signed out.")
     #expect(operation.isFinished && !operation.isCancelled && operation.errors.count == 1)
     #expect(journal.entries == ["signed in"])
   }
 
   @Test func waitingForOneHoldsNoThreadAndTheOperationIsPending() async throws {
-    let gate = Gate()
-    let asked = Journal<Int>()
-    let queue = OperationQueue.limited(to: 500)
+    let (gate, asked, queue) = (Gate(), Journal<Int>(), OperationQueue.limited(to: 500))
     let operations = (0..<500).map { index in
       let operation = AsyncOperation()
       operation.addCondition(
@@ -64,47 +59,36 @@ struct OperationConditionTests {
     #expect(operations.allSatisfy { $0.isSuccessful })
   }
 
-  @Test func cancellingDuringTheEvaluationEndsItAtOnce() async {
-    let evaluating = Gate()
-    let never = Gate()
+  @Test func cancellingDuringTheEvaluationEndsTheOperationAtOnceAndCancelsTheEvaluation() async {
+    let (evaluating, cancelled, end) = (Gate(), Gate(), Gate())
     let operation = unexecuted()
     operation.addCondition(
-      OperationCondition(name: "never") { _ in
+      OperationCondition(name: "stubborn") { _ in
         evaluating.open()
-        await never.opened()
+        await withTaskCancellationHandler {
+          await end.opened()
+        } onCancel: {
+          cancelled.open()
+        }
       }
     )
     queue.addOperation(operation)
     await evaluating.opened()
     operation.cancel()
     #expect(operation.isFinished && operation.isCancelled && operation.errors.isEmpty)
-    await operation.finished()
-    never.open()
+    await cancelled.opened()
+    end.open()
   }
 
-  @Test func cancellingCancelsTheEvaluation() async {
-    let clock = ManualClock()
-    let operation = unexecuted()
-    operation.addCondition(OperationCondition(name: "later") { _ in try await clock.sleep(for: .seconds(1)) })
-    queue.addOperation(operation)
-    await clock.waitForSleepers(1)
-    operation.cancel()
-    await operation.finished()
-    #expect(clock.sleepers == 0)
-  }
-
-  @Test func theConditionMayCancelOrFinishTheOperation() async {
-    let cancelled = unexecuted()
+  @Test func theConditionMayCancelOrFinishTheOperation() async throws {
+    let (cancelled, finished, value) = (unexecuted(), unexecuted(), ResultOperation<Int> { 1 })
     cancelled.addCondition(OperationCondition(name: "cancelling") { $0.cancel() })
-    await queue.run(settling: [cancelled])
-    #expect(cancelled.isCancelled && cancelled.errors.isEmpty)
-    let finished = unexecuted()
     finished.addCondition(OperationCondition(name: "finishing") { $0.finish(with: TestError("done")) })
-    await queue.run(settling: [finished])
-    #expect(finished.errors as? [TestError] == [TestError("done")] && !finished.isCancelled)
-    let value = ResultOperation<Int> { 1 }
     value.addCondition(OperationCondition(name: "knows it") { ($0 as? ResultOperation<Int>)?.finish(returning: 2) })
-    #expect((try? await queue.run(value)) == 2)
+    await queue.run(settling: [cancelled, finished, value])
+    #expect(cancelled.isCancelled && cancelled.errors.isEmpty)
+    #expect(finished.errors as? [TestError] == [TestError("done")] && !finished.isCancelled)
+    #expect(try await value.value == 2)
   }
 
   @Test func aConditionThatCancelsItsOwnTaskIsMetAllTheSame() async throws {
@@ -115,28 +99,12 @@ struct OperationConditionTests {
     try await queue.run(operation)
   }
 
-  @Test func cancelledAtAnyMomentItFinishesOnce() async {
-    for round in 0..<500 {
-      let finishes = Journal<Int>()
-      let operation = AsyncOperation()
-      operation.addCondition(OperationCondition(name: "yes") { _ in await Task.yield() })
-      operation.addObserver(OperationObserver(didFinish: { _ in finishes.write(round) }))
-      queue.addOperation(operation)
-      if round.isMultiple(of: 3) { await Task.yield() }
-      operation.cancel()
-      await operation.finished()
-      #expect(finishes.count == 1)
-    }
-  }
-
   @Test func cancelledOrFinishedBeforeNoneIsEvaluated() async {
-    let cancelled = unexecuted()
-    cancelled.addCondition(condition("cancelled"))
-    cancelled.cancel()
-    let finished = unexecuted()
-    finished.addCondition(condition("finished"))
-    finished.finish()
-    await queue.run(settling: [cancelled, finished])
+    let operations = [unexecuted(), unexecuted()]
+    for operation in operations { operation.addCondition(condition("evaluated")) }
+    operations[0].cancel()
+    operations[1].finish()
+    await queue.run(settling: operations)
     #expect(journal.entries.isEmpty)
   }
 
@@ -160,35 +128,12 @@ struct OperationConditionTests {
     #expect(journal.entries == ["condition", "input"])
   }
 
-  @Test func itExecutesWhereItsQueueDoes() async throws {
-    let key = DispatchSpecificKey<String>()
-    let lane = DispatchQueue(label: "lane")
-    lane.setSpecific(key: key, value: "lane")
-    let queue = OperationQueue()
-    unsafe queue.underlyingQueue = lane
-    let onLane = ResultOperation { DispatchQueue.getSpecific(key: key) }
-    onLane.addCondition(condition("met"))
-    #expect(try await queue.run(onLane) == "lane")
-    DispatchQueue.main.setSpecific(key: key, value: "main")
-    let onMain = ResultOperation { DispatchQueue.getSpecific(key: key) }
-    onMain.addCondition(condition("met"))
-    #expect(try await OperationQueue.main.run(onMain) == "main")
-  }
-
   @Test func aGroupsConditionConcernsItsMembers() async {
     let member = unexecuted()
     let group = GroupOperation("Import") { member }
     group.addCondition(condition("allowed", failing: TestError("forbidden")))
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map(\.path) == [["Import"]] && member.isFinished)
-    let cancelled = GroupOperation([unexecuted()])
-    let clock = ManualClock()
-    cancelled.addCondition(OperationCondition(name: "never") { _ in try await clock.sleep(for: .seconds(1)) })
-    queue.addOperation(cancelled)
-    await clock.waitForSleepers(1)
-    cancelled.cancel()
-    await cancelled.finished()
-    #expect(cancelled.isCancelled && cancelled.errors.isEmpty)
   }
 
   @Test func membersHaveConditionsToo() async throws {
@@ -213,15 +158,6 @@ struct OperationConditionTests {
     let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: operation) }
     #expect(error?.underlyingErrors as? [TestError] == [TestError("no network")])
     #expect(error?.message.contains("“Download” failed") == true && error?.message.contains("fine") == false)
-  }
-
-  @Test func itIsTheEchoOfWhatFailed() async {
-    let failing = NoteOperation("Download", journal, failing: TestError("no network"))
-    let operation = unexecuted().named("Store")
-    operation.addCondition(.noFailedDependencies)
-    failing ==> operation
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation { operation }) }
-    #expect(error?.failures.count == 2 && error?.primary.error as? TestError == TestError("no network"))
   }
 
   @Test func noCancelledDependencies() async throws {
@@ -267,13 +203,12 @@ struct OperationConditionTests {
     let live = LiveCount()
     do {
       let token = LiveCount.Token(live)
-      let operation = AsyncOperation()
-      operation.addCondition(OperationCondition(name: "token") { _ in withExtendedLifetime(token) {} })
-      await queue.run(settling: [operation])
-      let cancelled = AsyncOperation()
-      cancelled.addCondition(OperationCondition(name: "token") { _ in withExtendedLifetime(token) {} })
-      cancelled.cancel()
-      await queue.run(settling: [cancelled])
+      for isCancelled in [false, true] {
+        let operation = AsyncOperation()
+        operation.addCondition(OperationCondition(name: "token") { _ in withExtendedLifetime(token) {} })
+        if isCancelled { operation.cancel() }
+        await queue.run(settling: [operation])
+      }
     }
     await live.none()
   }

@@ -5,28 +5,49 @@ import Testing
 
 @testable import Operations
 
+private func nested(_ inner: Operation, levels: Int) -> GroupOperation {
+  var group = GroupOperation([inner])
+  for _ in 0..<levels { group = GroupOperation([group]) }
+  return group
+}
+
 /// Operations that report their own units, and the groups around them.
 @Suite(.timeLimit(.minutes(5)))
 struct OperationProgressTests {
   private let queue = OperationQueue()
 
+  /// Returns when all of these members of a group have begun.
+  private func begin(_ group: GroupOperation, _ members: [HeldOperation]) async {
+    queue.addOperation(group)
+    for member in members { await member.begun.opened() }
+  }
+
+  /// Ends an operation of a group.
+  private func end(_ operation: HeldOperation) async {
+    operation.gate.open()
+    await operation.finished()
+  }
+
+  private func report(_ completed: Int64, of total: Int64, _ operation: AsyncOperation) {
+    operation.progress.totalUnitCount = total
+    operation.progress.completedUnitCount = completed
+  }
+
   @Test func aMembersUnitsFillItsPart() async {
     let (first, second) = (HeldOperation(), HeldOperation())
     let group = GroupOperation([first, second])
     let progress = group.progress
-    first.progress.totalUnitCount = 4
-    queue.addOperation(group)
-    await first.begun.opened()
-    await second.begun.opened()
-    first.progress.completedUnitCount = 2
-    #expect(progress.totalUnitCount == 2 && progress.fractionCompleted == 0.25)
-    second.progress.totalUnitCount = 10
-    second.progress.completedUnitCount = 5
+    // A member's own is free to be anybody's child.
+    let parent = Progress.discreteProgress(totalUnitCount: 1)
+    parent.addChild(first.progress, withPendingUnitCount: 1)
+    await begin(group, [first, second])
+    report(2, of: 4, first)
+    #expect(progress.totalUnitCount == 2 && progress.fractionCompleted == 0.25 && parent.fractionCompleted == 0.5)
+    report(5, of: 10, second)
     #expect(progress.fractionCompleted == 0.5)
-    first.gate.open()
-    await first.finished()
+    await end(first)
     #expect(first.progress.isFinished && progress.fractionCompleted == 0.75)
-    second.gate.open()
+    await end(second)
     await group.finished()
     #expect(progress.isFinished && progress.completedUnitCount == 2)
   }
@@ -35,28 +56,26 @@ struct OperationProgressTests {
     let held = HeldOperation()
     let group = GroupOperation([held, AsyncOperation()])
     group.maxConcurrentOperationCount = 1
-    held.progress.totalUnitCount = 2
-    held.progress.completedUnitCount = 1
-    queue.addOperation(group)
-    await held.begun.opened()
+    report(1, of: 2, held)
+    await begin(group, [held])
     #expect(group.progress.fractionCompleted == 0.25)
     held.gate.open()
     await group.finished()
     #expect(group.progress.fractionCompleted == 1)
   }
 
-  @Test func weightsCount() async {
+  @Test(arguments: [false, true])
+  func weightsCount(isNested: Bool) async {
     let (heavy, light) = (HeldOperation(), HeldOperation())
-    heavy.progressWeight = 3
-    let group = GroupOperation([heavy, light])
+    let member: AsyncOperation = isNested ? GroupOperation([heavy]) : heavy
+    member.progressWeight = 3
+    let group = GroupOperation([member, light])
     #expect(group.progress.totalUnitCount == 4)
-    queue.addOperation(group)
-    await heavy.begun.opened()
-    heavy.progress.totalUnitCount = 2
-    heavy.progress.completedUnitCount = 1
+    await begin(group, [heavy, light])
+    report(1, of: 2, heavy)
     #expect(group.progress.fractionCompleted == 0.375)
     heavy.gate.open()
-    await heavy.finished()
+    await member.finished()
     #expect(group.progress.fractionCompleted == 0.75)
     light.gate.open()
     await group.finished()
@@ -73,46 +92,29 @@ struct OperationProgressTests {
     #expect(progress.fractionCompleted == 0)
     group.addOperation(held)
     #expect(progress.totalUnitCount == 1)
-    queue.addOperation(group)
-    await held.begun.opened()
+    await begin(group, [held])
     #expect(progress.fractionCompleted == 0)
     held.gate.open()
     await group.finished()
     #expect(progress.isFinished && progress.completedUnitCount == 1)
-    let nothing = AsyncOperation()
-    nothing.progressWeight = 0
-    let empty = GroupOperation([nothing])
-    #expect(empty.progress.fractionCompleted == 0)
-    await queue.run(settling: [empty])
-    #expect(empty.progress.isFinished)
   }
 
-  @Test func aNestedGroupHasAWeightToo() async {
-    let held = HeldOperation()
-    let inner = GroupOperation([held])
-    inner.progressWeight = 9
-    let outer = GroupOperation([inner, AsyncOperation()])
-    outer.maxConcurrentOperationCount = 1
-    let progress = outer.progress
-    queue.addOperation(outer)
-    await held.begun.opened()
-    held.progress.totalUnitCount = 3
-    held.progress.completedUnitCount = 1
-    #expect(abs(progress.fractionCompleted - 0.3) < 1e-5)
-    held.gate.open()
-    await outer.finished()
-    #expect(progress.completedUnitCount == 10 && progress.isFinished)
+  @Test func aGroupWhoseMembersDoNotCountIsDoneAtItsEnd() async throws {
+    let free = AsyncOperation()
+    free.progressWeight = 0
+    let group = GroupOperation([free])
+    #expect(group.progress.fractionCompleted == 0)
+    try await queue.run(group)
+    #expect(group.progress.isFinished)
   }
 
   @Test func reportingMoreAndMoreWorkNeverGoesBeyondOne() async {
     let held = HeldOperation()
     let group = GroupOperation([held])
     let progress = group.progress
-    queue.addOperation(group)
-    await held.begun.opened()
+    await begin(group, [held])
     for total in 1...10 {
-      held.progress.totalUnitCount = Int64(total)
-      held.progress.completedUnitCount = Int64(total)
+      report(Int64(total), of: Int64(total), held)
       #expect(progress.fractionCompleted < 1)
     }
     held.gate.open()
@@ -121,42 +123,21 @@ struct OperationProgressTests {
   }
 
   @Test func cancellingTheProgressCancelsTheOperation() async {
-    let held = HeldOperation()
-    let parent = Progress.discreteProgress(totalUnitCount: 1)
+    let (held, parent) = (HeldOperation(), Progress.discreteProgress(totalUnitCount: 1))
     parent.addChild(held.progress, withPendingUnitCount: 1)
-    let group = GroupOperation([])
     queue.addOperation(held)
     await held.begun.opened()
     parent.cancel()
     #expect(held.isCancelled)
-    group.progress.cancel()
-    #expect(group.isCancelled)
-    held.gate.open()
-    await held.finished()
+    await end(held)
     #expect(parent.isFinished)
-  }
-
-  @Test func itsOwnIsFreeToBeAnybodysChild() async {
-    let held = HeldOperation()
-    let group = GroupOperation([held])
-    let progress = group.progress
-    let parent = Progress.discreteProgress(totalUnitCount: 1)
-    parent.addChild(held.progress, withPendingUnitCount: 1)
-    queue.addOperation(group)
-    await held.begun.opened()
-    held.progress.totalUnitCount = 2
-    held.progress.completedUnitCount = 1
-    #expect(parent.fractionCompleted == 0.5 && progress.fractionCompleted == 0.5)
-    held.gate.open()
-    await group.finished()
   }
 
   @Test func aTotalThatIsNotKnownAnyMore() async throws {
     let operation = AsyncOperation()
     let group = GroupOperation([operation])
     let progress = group.progress
-    operation.progress.totalUnitCount = 10
-    operation.progress.completedUnitCount = 5
+    report(5, of: 10, operation)
     operation.progress.totalUnitCount = 0
     #expect(operation.progress.isIndeterminate && progress.fractionCompleted == 0)
     operation.progress.totalUnitCount = 20
@@ -184,14 +165,13 @@ struct OperationProgressTests {
         finish()
       }
     }
-    let groups = (0..<10).map { _ in GroupOperation((0..<20).map { _ in Counting() }) }
-    let outer = GroupOperation(groups)
+    let outer = GroupOperation((0..<10).map { _ in GroupOperation((0..<20).map { _ in Counting() }) })
     let progress = outer.progress
     try await queue.run(outer)
     #expect(progress.isFinished && progress.completedUnitCount == 10)
   }
 
-  @Test func aGroupThatTimesOutIsDoneThoughItsMembersAreNot() async {
+  @Test func aGroupThatTimesOutIsDoneWhateverItsMembersReportAfterwards() async {
     let clock = ManualClock()
     let (held, plain) = (HeldOperation(), HeldOperation())
     held.progress.totalUnitCount = 2
@@ -201,37 +181,17 @@ struct OperationProgressTests {
     let outer = GroupOperation([inner, AsyncOperation()])
     outer.clock = clock
     let progress = outer.progress
-    queue.addOperation(outer)
-    await held.begun.opened()
-    await plain.begun.opened()
+    await begin(outer, [held, plain])
     clock.advance(by: .seconds(1))
     await outer.finished()
     #expect(progress.fractionCompleted == 1 && inner.progress.fractionCompleted == 1)
-    held.progress.completedUnitCount = 1
+    report(1, of: 4, held)
+    report(1, of: 2, plain)
+    inner.addOperation(AsyncOperation())
     held.gate.open()
     plain.gate.open()
     await innermost.finished()
     #expect(progress.fractionCompleted == 1 && inner.progress.fractionCompleted == 1)
-  }
-
-  @Test func whatComesAfterATimeoutDoesNotCount() async {
-    let clock = ManualClock()
-    let held = HeldOperation()
-    let group = GroupOperation([held])
-    group.clock = clock
-    group.timeout = .seconds(1)
-    let progress = group.progress
-    queue.addOperation(group)
-    await held.begun.opened()
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
-    #expect(progress.fractionCompleted == 1)
-    held.progress.totalUnitCount = 2
-    group.addOperation(AsyncOperation())
-    #expect(progress.fractionCompleted == 1)
-    held.gate.open()
-    await held.finished()
-    #expect(progress.fractionCompleted == 1)
   }
 
   @Test func aWeightCountsWheneverTheMemberBeginsToReport() async {
@@ -249,8 +209,7 @@ struct OperationProgressTests {
 
   @Test func deepInside() async {
     let innermost = AsyncOperation()
-    var group = GroupOperation([innermost])
-    for _ in 0..<50_000 { group = GroupOperation([group]) }
+    let group = nested(innermost, levels: 50_000)
     innermost.progress.completedUnitCount = 1
     await queue.run(settling: [group])
     #expect(group.progress.isFinished)
@@ -259,21 +218,16 @@ struct OperationProgressTests {
   @Test(arguments: [1, 15, 16, 17, 40])
   func itIsTheSameWheneverItIsAskedFor(depth: Int) async {
     let journal = Journal<Bool>()
-    let check = OperationObserver(
-      didCancel: { _ in
-        let group = GroupOperation([GroupOperation([AsyncOperation()])])
-        journal.write(group.progress === group.progress && group.progress.totalUnitCount == 1)
-      },
-      didFinish: { _ in
-        let group = GroupOperation([GroupOperation([AsyncOperation()])])
-        journal.write(group.progress === group.progress && group.progress.totalUnitCount == 1)
-      }
-    )
+    let check: @Sendable (AsyncOperation) -> Void = { _ in
+      let group = GroupOperation([GroupOperation([AsyncOperation()])])
+      journal.write(group.progress === group.progress && group.progress.totalUnitCount == 1)
+    }
+    let observer = OperationObserver(didCancel: check, didFinish: check)
     var group = GroupOperation([AsyncOperation()])
-    group.addObserver(check)
+    group.addObserver(observer)
     for _ in 0..<depth {
       group = GroupOperation([group])
-      group.addObserver(check)
+      group.addObserver(observer)
     }
     group.cancel()
     await queue.run(settling: [group])
@@ -294,28 +248,20 @@ struct OperationProgressTests {
 
   @Test func nestedGroupsReleaseItWithoutRecursion() async throws {
     try await onSmallStack {
-      var progress: Progress?
-      do {
-        var group = GroupOperation([AsyncOperation()])
-        for _ in 0..<50_000 { group = GroupOperation([group]) }
-        progress = group.progress
-      }
+      var progress: Progress? = nested(AsyncOperation(), levels: 50_000).progress
       #expect(progress?.totalUnitCount == 1)
       progress = nil
     }
   }
 
   @Test func aGroupThatTimesOutEndsItDeepInside() async {
-    let clock = ManualClock()
-    let held = HeldOperation()
-    var group = GroupOperation([held])
-    let innermost = group
-    for _ in 0..<20_000 { group = GroupOperation([group]) }
+    let (clock, held) = (ManualClock(), HeldOperation())
+    let innermost = GroupOperation([held])
+    let group = nested(innermost, levels: 20_000)
     group.clock = clock
     group.timeout = .seconds(1)
     let progress = group.progress
-    queue.addOperation(group)
-    await held.begun.opened()
+    await begin(group, [held])
     await clock.waitForSleepers(1)
     clock.advance(by: .seconds(1))
     await group.finished()
@@ -342,21 +288,16 @@ struct OperationProgressTests {
 
   @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {
     let members = (0..<4).map { _ in HeldOperation() }
-    let group = GroupOperation(members)
-    queue.addOperation(group)
-    for member in members { await member.begun.opened() }
+    let group = nested(GroupOperation(members), levels: 1)
+    await begin(group, members)
     var updates = group.progressUpdates.makeAsyncIterator()
     #expect(await updates.next() == 0)
     for (index, member) in members.dropLast().enumerated() {
-      member.gate.open()
-      await member.finished()
+      await end(member)
       // The group hears of it a moment after the member's own observers have.
-      var fraction: Double? = 0
-      while let next = await updates.next(), next < Double(index + 1) / 4 { fraction = next }
-      _ = fraction
+      while let next = await updates.next(), next < Double(index + 1) / 4 {}
     }
-    members[3].progress.totalUnitCount = 2
-    members[3].progress.completedUnitCount = 1
+    report(1, of: 2, members[3])
     #expect(await updates.next() == 0.875)
     members[3].gate.open()
     var last: Double?
@@ -368,36 +309,19 @@ struct OperationProgressTests {
     let group = GroupOperation((0..<100).map { _ in AsyncOperation() })
     let updates = group.progressUpdates
     try await queue.run(group)
-    var heard: [Double] = []
-    for await fraction in updates { heard.append(fraction) }
-    #expect(heard == [1])
-    // A late one hears just that.
-    heard = []
-    for await fraction in group.progressUpdates { heard.append(fraction) }
-    #expect(heard == [1])
-  }
-
-  @Test func whatHappensDeepInsideIsHeardOutside() async {
-    let held = HeldOperation()
-    let group = GroupOperation([GroupOperation([GroupOperation([held])])])
-    var updates = group.progressUpdates.makeAsyncIterator()
-    #expect(await updates.next() == 0)
-    queue.addOperation(group)
-    await held.begun.opened()
-    held.progress.totalUnitCount = 4
-    held.progress.completedUnitCount = 1
-    #expect(await updates.next() == 0.25)
-    held.gate.open()
-    await group.finished()
+    // A late one hears just the same.
+    for stream in [updates, group.progressUpdates] {
+      var heard: [Double] = []
+      for await fraction in stream { heard.append(fraction) }
+      #expect(heard == [1])
+    }
   }
 
   @Test func theStreamOfAGroupThatIsNeverRunEndsWithIt() async {
     var group: GroupOperation? = GroupOperation([AsyncOperation()])
-    let updates = group?.progressUpdates
     let heard = Gate()
-    let reading = Task {
-      guard let updates else { return }
-      for await _ in updates { heard.open() }
+    let reading = Task { [updates = group?.progressUpdates] in
+      for await _ in updates! { heard.open() }
     }
     await heard.opened()
     group = nil
@@ -408,22 +332,11 @@ struct OperationProgressTests {
   @Test func streamsThatAreLeftBehindLeaveNothing() async {
     let held = HeldOperation()
     let group = GroupOperation([held])
-    queue.addOperation(group)
+    await begin(group, [held])
     for _ in 0..<1_000 { for await _ in group.progressUpdates { break } }
     #expect(group.core.withLock { $0.waiters.count } == 1, "one for all of them")
     #expect(group.engine.state.withLock { $0.progress.audience.isEmpty })
     held.gate.open()
     await group.finished()
-  }
-
-  @Test func aStreamNobodyReadsIsLetGo() async {
-    let live = LiveCount()
-    do {
-      let group = CountedGroup(live, [AsyncOperation()])
-      _ = group.progressUpdates
-      var updates = group.progressUpdates.makeAsyncIterator()
-      _ = await updates.next()
-    }
-    await live.none()
   }
 }

@@ -7,70 +7,46 @@ import Testing
 /// An operation is released once it has finished and nobody holds it.
 @Suite(.timeLimit(.minutes(5)))
 struct OperationReleaseTests {
-  private func make(_ live: LiveCount) -> AsyncBlockOperation {
-    let token = LiveCount.Token(live)
-    return AsyncBlockOperation { operation in withExtendedLifetime(token) { operation.finish() } }
-  }
-
   /// Lives as long as the operation itself, not only its work.
   private final class Counted: AsyncOperation, @unchecked Sendable {
     private let token: LiveCount.Token
     init(_ live: LiveCount) { token = LiveCount.Token(live) }
   }
 
-  @Test func observersAndCompletionBlocksThatCaptureItDoNotKeepIt() async {
-    let live = LiveCount()
+  @Test(arguments: [false, true])
+  func observersAndCompletionBlocksThatCaptureItDoNotKeepIt(comeTooLate: Bool) async {
+    let (live, called) = (LiveCount(), Gate())
     do {
       let operation = Counted(live)
+      if comeTooLate { await start(operation) }
       operation.addObserver(OperationObserver(didFinish: { _ in _ = operation.name }))
-      operation.completionBlock = { _ = operation.name }
-      OperationQueue().addOperation(operation)
-      await operation.finished()
-      #expect(operation.completionBlock == nil)
+      operation.completionBlock = { withExtendedLifetime(operation) { called.open() } }
+      if !comeTooLate {
+        OperationQueue().addOperation(operation)
+        await operation.finished()
+        await called.opened()
+        #expect(operation.completionBlock == nil)
+      }
     }
     await live.none()
   }
 
-  @Test func aCompletionBlockThatComesTooLateDoesNotKeepIt() async {
+  @Test(arguments: [false, true])
+  func theBlockIsReleasedWhenTheOperationHasFinished(isCancelled: Bool) async {
     let live = LiveCount()
-    do {
-      let operation = Counted(live)
-      await start(operation)
-      operation.completionBlock = { _ = operation.name }
+    let operation = AsyncBlockOperation { [token = LiveCount.Token(live)] operation in
+      withExtendedLifetime(token) { operation.finish() }
     }
-    await live.none()
-  }
-
-  @Test func theCompletionBlockIsCalled() async {
-    let called = Gate()
-    let operation = AsyncOperation()
-    operation.completionBlock = { called.open() }
-    OperationQueue().addOperation(operation)
-    await called.opened()
-  }
-
-  @Test func theBlockIsReleasedWhenItHasRun() async {
-    let live = LiveCount()
-    let operation = make(live)
+    if isCancelled { operation.cancel() }
     #expect(live.alive == 1)
     await start(operation)
     #expect(live.alive == 0)
   }
 
-  @Test func theBlockIsReleasedWhenItNeverRuns() async {
-    let live = LiveCount()
-    let operation = make(live)
-    operation.cancel()
-    await start(operation)
-    #expect(live.alive == 0)
-  }
-
   @Test func dependenciesAreForgottenAtTheEnd() async {
-    let live = LiveCount()
-    let last = AsyncOperation()
+    let (live, last) = (LiveCount(), AsyncOperation())
     do {
-      let first = Counted(live)
-      let second = Counted(live)
+      let (first, second) = (Counted(live), Counted(live))
       first ==> second ==> last
       #expect(last.dependencies == [second])
       OperationQueue().addOperations([first, second, last])
@@ -110,8 +86,7 @@ struct OperationReleaseTests {
   }
 
   @Test func aGroupThatWasNeverStartedIsReleasedAndItsMembersAreFreeAgain() async throws {
-    let live = LiveCount()
-    let member = AsyncOperation()
+    let (live, member) = (LiveCount(), AsyncOperation())
     do { _ = GroupOperation([member, Counted(live)]) }
     #expect(live.alive == 0)
     try await OperationQueue().run(member)
@@ -127,8 +102,7 @@ struct OperationReleaseTests {
   }
 
   @Test func aFinishedMemberIsReleasedWhileItsGroupGoesOn() async {
-    let live = LiveCount()
-    let held = HeldOperation()
+    let (live, held) = (LiveCount(), HeldOperation())
     let group = GroupOperation([Counted(live), held])
     OperationQueue().addOperation(group)
     await held.begun.opened()

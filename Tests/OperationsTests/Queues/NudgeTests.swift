@@ -60,12 +60,4 @@ struct NudgeTests {
     queue.isSuspended = false
     await queue.finished()
   }
-
-  @Test func theCountDecidesEvenBeforeFoundationHasBeenGivenTheGate() {
-    let operation = AsyncOperation()
-    AsyncOperation() ==> operation
-    // What a second asker finds between the making of the gate and Foundation's hearing of it.
-    let gate = operation.core.withLock { $0.ledger.makeGate() }
-    #expect(gate != nil && !operation.isReady)
-  }
 }
