@@ -56,33 +56,16 @@ struct EffectsPageTests {
     #expect(Self.types(in: page) == ["A", "B/c"])
   }
 
-  /// What the column says is what the compiler says.
+  /// The compiler confirms the column “Sendable”.
   @Test func theyAreSendable() {
-    func isSendable<T: Sendable>(_: T.Type) {}
-    isSendable(AsyncOperation.self)
-    isSendable(OperationObserver.self)
-    isSendable(OperationCondition.self)
-    isSendable(InputPolicy.self)
-    isSendable(RetryDecision.self)
-    isSendable(Backoff.self)
-    isSendable(ExclusivityKey.self)
-    isSendable(ExclusivityPolicy.self)
-    isSendable(ExclusivityDomain.self)
-    isSendable(SerialScheduler.self)
-    isSendable(ScheduledEvent.self)
-    isSendable(EventCapacity.self)
-    isSendable(EventOrigin.self)
-    isSendable(MainDelivery.self)
-    isSendable(SchedulableObject<NSMutableArray>.self)
-    isSendable(SchedulerStatistics.self)
-    isSendable(SchedulerWatchdog.self)
-    isSendable(SchedulerViolation.self)
-    isSendable(OperationGraph.self)
-    isSendable(CriticalPath.self)
-    isSendable(StallReport.self)
-    isSendable(OperationTracer.self)
-    isSendable(OperationError.self)
-    isSendable(OperationFailure.self)
-    isSendable(AggregateError.self)
+    let types: [any Sendable.Type] = [
+      AsyncOperation.self, OperationObserver.self, OperationCondition.self, InputPolicy.self, RetryDecision.self,
+      Backoff.self, ExclusivityKey.self, ExclusivityPolicy.self, ExclusivityDomain.self, SerialScheduler.self,
+      ScheduledEvent.self, EventCapacity.self, EventOrigin.self, MainDelivery.self,
+      SchedulableObject<NSMutableArray>.self, SchedulerStatistics.self, SchedulerWatchdog.self,
+      SchedulerViolation.self, OperationGraph.self, CriticalPath.self, StallReport.self, OperationTracer.self,
+      OperationError.self, OperationFailure.self, AggregateError.self,
+    ]
+    #expect(types.count == 25)
   }
 }

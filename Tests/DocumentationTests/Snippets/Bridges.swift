@@ -121,24 +121,20 @@ struct BridgesSnippets {
     #expect(size == "sync/upload: home")
   }
 
-  @Test func aQueueFinishesItsOperationsBeforeItsServiceEnds() async throws {
-    let (shutdown, gate) = (Gate(), Gate())
-    let operation = queue.addTask { await gate.opened() }
-    let service = Lifecycle.$shutdown.withValue(shutdown) { Task { try await QueueService(queue: queue).run() } }
-    shutdown.open()
-    gate.open()
-    try await service.value
-    #expect(operation.isSuccessful)
-  }
-
-  @Test func cancellingAQueuesServiceCancelsItsOperations() async throws {
-    let clock = ManualClock()
+  @Test(arguments: [false, true])
+  func aQueueFinishesOrCancelsItsOperationsBeforeItsServiceEnds(isCancelled: Bool) async throws {
+    let (shutdown, clock) = (Gate(), ManualClock())
     let operation = queue.addTask { try await clock.sleep(for: .seconds(1)) }
     await clock.waitForSleepers(1)
-    let service = Lifecycle.$shutdown.withValue(Gate()) { Task { try await QueueService(queue: queue).run() } }
-    service.cancel()
+    let service = Lifecycle.$shutdown.withValue(shutdown) { Task { try await QueueService(queue: queue).run() } }
+    if isCancelled {
+      service.cancel()
+    } else {
+      shutdown.open()
+      clock.advance(by: .seconds(1))
+    }
     try await service.value
-    #expect(operation.isCancelled)
+    #expect(operation.isFinished && operation.isSuccessful == !isCancelled)
   }
 
   @Test func aSchedulerRunsWhatItHasAccepted() async throws {
@@ -154,10 +150,7 @@ struct BridgesSnippets {
 
   @Test @MainActor func aModelFollowsAGroup() async {
     let model = ProgressModel()
-    let group = GroupOperation("Import") {
-      AsyncOperation()
-      AsyncOperation()
-    }
+    let group = GroupOperation([AsyncOperation(), AsyncOperation()])
     queue.addOperation(group)
     await model.follow(group)
     #expect(model.isFinished && model.fraction == 1)

@@ -26,10 +26,7 @@ struct ConditionsAndTime {
   private final class Download: AsyncOperation, @unchecked Sendable {
     private let server: FlakyServer
 
-    init(_ server: FlakyServer) {
-      self.server = server
-      super.init()
-    }
+    init(_ server: FlakyServer) { self.server = server }
 
     override func execute() {
       server.requests.write(())
@@ -101,7 +98,7 @@ struct ConditionsAndTime {
     await clock.waitForSleepers(1)
     #expect(request.isFinished && !nextRequest.isFinished)
     clock.advance(by: .seconds(1))
-    await nextRequest.finished()
+    await group.finished()
   }
 
   @Test func aRetry() async throws {
@@ -148,15 +145,8 @@ struct ConditionsAndTime {
     var isReady: Bool { checks.count == 3 }
   }
 
-  private final class CheckStatus: AsyncOperation, @unchecked Sendable {
-    private let order: Order
-
-    init(of order: Order) { self.order = order }
-
-    override func execute() {
-      order.checks.write(order.checks.count)
-      finish()
-    }
+  private final class CheckStatus: ResultOperation<Void>, @unchecked Sendable {
+    init(of order: Order) { super.init { order.checks.write(order.checks.count) } }
   }
 
   @Test func aRepetition() async throws {

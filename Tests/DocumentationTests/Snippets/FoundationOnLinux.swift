@@ -5,18 +5,17 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct FoundationOnLinuxSnippets {
-  /// Sees which of Foundation's methods is called, by the toolkit or by the test.
   private final class Queue: OperationQueue, @unchecked Sendable {
-    let dependencies = Journal<Int>()
+    let claimed = Journal<Bool>()
 
-    /// The toolkit's verbs have made Foundation know that an operation waits before they come here.
+    /// The package's methods have claimed an operation before they call these.
     override func addOperation(_ operation: Operation) {
-      dependencies.write(FoundationOnLinuxSnippets.isClaimed(operation) ? 1 : 0)
+      claimed.write(FoundationOnLinuxSnippets.isClaimed(operation))
       super.addOperation(operation)
     }
 
     override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
-      for operation in operations { dependencies.write(FoundationOnLinuxSnippets.isClaimed(operation) ? 1 : 0) }
+      for operation in operations { claimed.write(FoundationOnLinuxSnippets.isClaimed(operation)) }
       super.addOperations(operations, waitUntilFinished: wait)
     }
   }
@@ -37,7 +36,7 @@ struct FoundationOnLinuxSnippets {
     queue.addOperation(download)  // declared as a Download: the toolkit's verb
     queue.addOperation(upload as Operation)  // Foundation's own
     queue.addOperations([first, second])  // the toolkit's, whatever these are declared as
-    #expect(queue.dependencies.entries == [1, 0, 1, 1])
+    #expect(queue.claimed.entries == [true, false, true, true])
     queue.isSuspended = false
     await queue.finished()
   }

@@ -6,28 +6,16 @@ import Testing
 /// The page GroupsAndErrors.
 @Suite(.timeLimit(.minutes(5)))
 struct GroupsAndErrors {
-  private struct NoSuchPage: Error, CustomStringConvertible {
-    let page: String
-    var description: String { "there is no page “\(page)”" }
-  }
+  private typealias NoSuchPage = GettingStarted.NoSuchPage
 
   private final class Load: ResultOperation<String>, @unchecked Sendable {
-    private let page: String
-
     init(_ page: String) {
-      self.page = page
-      super.init()
+      super.init { if ["home", "news"].contains(page) { page } else { throw NoSuchPage(page: page) } }
       named(page)
-    }
-
-    override func execute() {
-      DispatchQueue.global().async { [self] in
-        if ["home", "news"].contains(page) { finish(returning: page) } else { finish(with: NoSuchPage(page: page)) }
-      }
     }
   }
 
-  private struct Bar: Sendable {
+  struct Bar: Sendable {
     let shown = Journal<Double>()
     func show(_ fraction: Double) { shown.write(fraction) }
   }
@@ -83,7 +71,7 @@ struct GroupsAndErrors {
     }
     downloads.staysOpen = false
     await downloads.finished()
-    #expect(downloads.isSuccessful && downloads.progress.completedUnitCount == 300)
+    #expect(downloads.isSuccessful)
   }
 
   @Test func limits() {
@@ -91,7 +79,6 @@ struct GroupsAndErrors {
     importer.maxConcurrentOperationCount = 4
     importer.isSuspended = true  // starts no more members
     importer.isSuspended = false
-    #expect(importer.maxConcurrentOperationCount == 4 && !importer.isSuspended)
   }
 
   @Test func progress() async {
@@ -137,24 +124,6 @@ struct GroupsAndErrors {
     #expect(!allOrNothing.isCancelled)
   }
 
-  @Test func cancelledMembersAreNoErrors() async throws {
-    let (cancelled, other) = (operation("cancelled"), operation("other"))
-    cancelled.cancel()
-    let group = GroupOperation([cancelled, other])
-    try await queue.run(group)
-    #expect(group.isSuccessful && cancelled.isFinished)
-  }
-
-  @Test func whatAwaitingThrows() async {
-    await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation([Load("gone")])) }
-    await #expect(throws: NoSuchPage.self) { try await queue.run(Load("gone")) }
-    let several = AsyncBlockOperation { $0.finish(withErrors: [NoSuchPage(page: "a"), NoSuchPage(page: "b")]) }
-    await #expect(throws: AggregateError.self) { try await queue.run(several) }
-    let cancelled = GroupOperation([Load("home")])
-    cancelled.cancel()
-    await #expect(throws: CancellationError.self) { try await queue.run(cancelled) }
-  }
-
   @Test func thePrimaryFailure() async throws {
     let page = Load("missing")
     let count = page.map { $0.count }.named("count")
@@ -183,25 +152,6 @@ struct GroupsAndErrors {
       print("too slow")
     }
     #expect(printed.entries == ["too slow"])
-  }
-
-  @Test func catchingACodeOfAGroup() async throws {
-    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
-    batch.timeout = .milliseconds(10)
-    do {
-      try await queue.run(batch)
-    } catch OperationError.Code.timedOut {
-      print("too slow")
-    }
-    #expect(printed.entries == ["too slow"])
-  }
-
-  @Test func theTextsAreLocalizedDescriptions() {
-    let error = OperationError(.timedOut, "It took too long.")
-    let failure = OperationFailure(path: ["a", "b"], error: error)
-    #expect(error.localizedDescription == "It took too long." && error == OperationError(.timedOut, ""))
-    #expect(failure.localizedDescription == "a › b: It took too long.")
-    #expect(AggregateError([failure]).localizedDescription == "\(AggregateError([failure]))")
   }
 
   final class Sync: GroupOperation, @unchecked Sendable {
@@ -266,32 +216,5 @@ struct GroupsAndErrors {
         "Job has finished",
       ]
     )
-  }
-
-  @Test func aFinishFromOutsideDoesNotCutTheGroupOff() async {
-    let (begun, end) = (Gate(), Gate())
-    let working = AsyncBlockOperation { operation in
-      begun.open()
-      end.whenOpen { operation.finish() }
-    }
-    let after = operation("after")
-    let group = GroupOperation { working ==> after }
-    queue.addOperation(group)
-    await begun.opened()
-    group.finish(with: NoSuchPage(page: "own"))
-    #expect(!group.isFinished)
-    end.open()
-    await group.finished()
-    #expect(after.isSuccessful && group.errors.count == 1)
-  }
-
-  @Test func addingToAGroupThatTimedOut() async {
-    let group = GroupOperation([AsyncBlockOperation { _ in }])
-    group.timeout = .milliseconds(10)
-    queue.addOperation(group)
-    await group.finished()
-    let late = operation("late")
-    group.addOperation(late)
-    #expect(late.isFinished && late.isCancelled)
   }
 }

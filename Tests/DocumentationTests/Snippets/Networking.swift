@@ -107,74 +107,12 @@ struct NetworkingSnippets {
     #expect(page.isCancelled && page.isFinished)
   }
 
-  @Test func aRequestThatIsCancelledWhileItExecutes() async {
-    let (queue, begun) = (OperationQueue(), Gate())
-    let page = TaskOperation {
-      begun.open()
-      try await waitUntilCancelled()
-    }
-    queue.addOperation(page)
-    await begun.opened()
-    page.cancel()
-    await #expect(throws: CancellationError.self) { try await page.completed() }
-  }
-
-  @Test func aFinalFailure() async throws {
-    let (queue, requests) = (OperationQueue(), Journal<URL>())
-    let url = try #require(URL(string: "https://a.example/gone"))
-    let client = Client { url in
-      requests.write(url)
-      throw BadStatus(code: 404)
-    }
-    let page = makePage(url, from: client, in: ExclusivityDomain())
-    await #expect(throws: BadStatus.self) { try await queue.run(page) }
-    #expect(requests.count == 1 && page.attemptErrors.count == 1)
-  }
-
   @Test func whatIsTemporary() {
     #expect(BadStatus.isTemporary(BadStatus(code: 429), attempt: 1))
     #expect(BadStatus.isTemporary(BadStatus(code: 503), attempt: 1))
     #expect(BadStatus.isTemporary(OperationError(.timedOut, "It took too long."), attempt: 1))
     #expect(!BadStatus.isTemporary(BadStatus(code: 404), attempt: 1))
     #expect(!BadStatus.isTemporary(CancellationError(), attempt: 1))
-  }
-
-  @Test func theLimitOfAHost() async throws {
-    let (queue, domain) = (OperationQueue(), ExclusivityDomain())
-    let (requests, gate) = (Journal<URL>(), Gate())
-    let urls = (1...5).compactMap { URL(string: "https://a.example/\($0)") }
-    let client = Client { url in
-      requests.write(url)
-      await gate.opened()
-      return Data()
-    }
-    let operations = urls.map { makeRequest($0, from: client, in: domain) }
-    let clock = ManualClock()  // never advanced, so that no request times out
-    for operation in operations { operation.clock = clock }
-    queue.addOperations(operations)
-    await requests.reaches(4)
-    #expect(requests.count == 4 && domain.holders(of: "host a.example").count == 4)
-    gate.open()
-    await requests.reaches(5)
-    await queue.finished()
-  }
-
-  @Test func theRateOfRequests() async throws {
-    let (queue, domain, clock) = (OperationQueue(), ExclusivityDomain(), ManualClock())
-    let requests = Journal<Int>()
-    // Without a timeout, whose timer is a sleeper as well.
-    let operations = (1...11).map { number in
-      let request = TaskOperation { requests.write(number) }
-      request.clock = clock
-      return request.throttled("requests", to: 10, per: .seconds(1), in: domain)
-    }
-    queue.addOperations(operations)
-    for operation in operations.prefix(10) { await operation.finished() }
-    await clock.waitForSleepers(1)
-    #expect(requests.count == 10)
-    clock.advance(by: .seconds(1))
-    try await operations[10].completed()
-    #expect(requests.count == 11)
   }
 
   @Test func aToken() async throws {

@@ -3,8 +3,21 @@ import Operations
 import OperationsTestSupport
 import Testing
 
+/// The README, and the landing page of the documentation.
 @Suite(.timeLimit(.minutes(5)))
 struct ReadMeSnippets {
+  @Test func theLandingPage() async throws {
+    let url = URL(filePath: "page")
+    let fetch: @Sendable (URL) async throws -> String = { _ in "one two three" }
+
+    let queue = OperationQueue()
+    let text = TaskOperation { try await fetch(url) }
+    let words = text.map { $0.split(separator: " ").count }
+    print(try await queue.run(graphEndingIn: words))
+
+    #expect(try await words.value == 3)
+  }
+
   // MARK: The first program
 
   /// An operation whose work continues after `execute()` returns.
@@ -34,10 +47,9 @@ struct ReadMeSnippets {
     #expect(try await count.value == 3)
   }
 
-  // MARK: Operations and groups
-
   @Test func operationsAndGroups() async throws {
-    let (a, b, c, d, upload) = (Parse(), Parse(), Parse(), Parse(), Store())
+    let operations = (0..<5).map { _ in AsyncOperation() }
+    let (a, b, c, d, upload) = (operations[0], operations[1], operations[2], operations[3], operations[4])
     let urls = [URL(filePath: "1"), URL(filePath: "2")]
 
     a ==> [b, c] ==> d  // b and c wait for a, and d waits for both
@@ -49,11 +61,9 @@ struct ReadMeSnippets {
     importer.maxConcurrentOperationCount = 4
 
     let queue = OperationQueue()
-    try await queue.run(GroupOperation([a, b, c, d, upload, importer]))
+    try await queue.run(GroupOperation(operations + [importer]))
     #expect(upload.isSuccessful && importer.isSuccessful)
   }
-
-  // MARK: Values
 
   @Test func values() async throws {
     let queue = OperationQueue()
@@ -69,8 +79,7 @@ struct ReadMeSnippets {
     let all = collect(pages)  // [Page], in the order given
 
     #expect(try await queue.run(graphEndingIn: store) == 2)
-    let pair: (User, Settings) = try await queue.run(graphEndingIn: both)
-    _ = pair
+    let _: (User, Settings) = try await queue.run(graphEndingIn: both)
     #expect(try await queue.run(graphEndingIn: all) == [Page(), Page()])
   }
 
@@ -99,11 +108,9 @@ struct ReadMeSnippets {
     #expect(Library(on: disk).scheduler === disk && Printer().scheduler.name == "printer")
   }
 
-  // MARK: Why does it not run?
-
   @Test func askingWhy() {
     let queue = OperationQueue()
-    let (login, upload) = (Parse().named("login"), Store().named("upload"))
+    let (login, upload) = (AsyncOperation().named("login"), AsyncOperation().named("upload"))
     login ==> upload
     queue.addOperation(upload)
 
@@ -126,39 +133,25 @@ struct ReadMeSnippets {
     init(_ url: URL) {}
   }
 
-  final class Parse: AsyncOperation, @unchecked Sendable {}
-  final class Store: AsyncOperation, @unchecked Sendable {}
-  final class Index: AsyncOperation, @unchecked Sendable {}
-
   struct User: Sendable {}
   struct Settings: Sendable {}
   struct Page: Equatable, Sendable {}
 
-  actor SignIn {
-    private(set) var isSignedIn = false
-  }
-
-  final class RefreshToken: ResultOperation<String>, @unchecked Sendable {
-    init(_ session: SignIn) { super.init() }
-    override func execute() { finish(returning: "token") }
-  }
-
-  final class Log: Sendable {
-    let lines = Journal<String>()
-    func append(_ line: String) { lines.write(line) }
-  }
+  private typealias Log = SchedulableObjectsSnippets.Log
 }
 
 extension SharedDomainSnippets {
   @Suite(.timeLimit(.minutes(5)))
   struct ReadMeExclusivity {
-    private typealias RefreshToken = ReadMeSnippets.RefreshToken
+    private final class RefreshToken: ResultOperation<String>, @unchecked Sendable {
+      init(_ session: String) { super.init { "token of \(session)" } }
+    }
 
     @Test func oneAtATime() async throws {
-      let queue = OperationQueue()
-      let session = ReadMeSnippets.SignIn()
-      let (alert, transfer, newest) = (ReadMeSnippets.Parse(), ReadMeSnippets.Store(), ReadMeSnippets.Index())
-      let (page, read) = (AsyncOperation(), AsyncOperation())
+      let (queue, session) = (OperationQueue(), "me")
+      let operations = (0..<5).map { _ in AsyncOperation() }
+      let (alert, transfer, newest) = (operations[0], operations[1], operations[2])
+      let (page, read) = (operations[3], operations[4])
 
       queue.addOperation(alert.exclusive("alert"))  // never two at once, in any queue or group
       queue.addOperation(transfer.exclusive("account 1", "account 2"))  // all keys together, so no deadlock
@@ -169,9 +162,7 @@ extension SharedDomainSnippets {
       let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all callers
 
       await queue.finished()
-      #expect(token == "token")
-      #expect(transfer.isSuccessful, "\(transfer.state) \(transfer.isCancelled) \(transfer.errors)")
-      #expect(newest.isSuccessful, "\(newest.state) \(newest.isCancelled) \(newest.errors)")
+      #expect(token == "token of me" && operations.dropFirst().allSatisfy(\.isSuccessful))
     }
   }
 }

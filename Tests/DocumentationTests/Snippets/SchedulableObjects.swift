@@ -55,6 +55,7 @@ struct SchedulableObjectsSnippets {
     let shown = Journal<String>()
 
     func show(_ result: Result<String, any Error>) { shown.write((try? result.get()) ?? "an error") }
+    func show(_ errors: [any Error]) { shown.write("\(errors.count) errors") }
     func refresh() { shown.write("refreshed") }
   }
 
@@ -106,6 +107,20 @@ struct SchedulableObjectsSnippets {
     #expect(Set(view.shown.entries) == ["content of file", "refreshed"])
   }
 
+  /// The page Effects.
+  @Test @MainActor func theEndOfAnOperation() async throws {
+    let (upload, view) = (AsyncOperation(), View())
+    upload.addObserver(
+      OperationObserver(didFinish: { operation in
+        let errors = operation.errors
+        SerialScheduler.scheduleOnMain { view.show(errors) }
+      })
+    )
+    try await OperationQueue().run(upload)
+    await view.shown.reaches(1)
+    #expect(view.shown.entries == ["0 errors"])
+  }
+
   @Test func actors() async {
     let library = Library(on: SerialScheduler(name: "library"))
     await library.add(Photo(name: "a"))
@@ -115,20 +130,6 @@ struct SchedulableObjectsSnippets {
 
   @DiskActor
   private static func nameOfCurrent() -> String? { SerialScheduler.current?.name }
-
-  @Test func aTaskComesInTwoSteps() async {
-    let (scheduler, journal) = (SerialScheduler(name: "home"), Journal<String>())
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      scheduler.schedule {
-        Task(executorPreference: scheduler) {
-          journal.write("task on \(SerialScheduler.current?.name ?? "none")")
-          continuation.resume()
-        }
-        scheduler.schedule { journal.write("event") }
-      }
-    }
-    #expect(journal.entries == ["event", "task on home"])
-  }
 
   @Test func anObjectOfAnothersMaking() async throws {
     let (disk, date) = (SerialScheduler(name: "disk"), Date(timeIntervalSince1970: 0))
@@ -156,9 +157,6 @@ struct SchedulableObjectsSnippets {
 
     await disk.drained()
     #expect(log.lines.entries == lines)
-    disk.isSuspended = true
-    #expect((0..<1_001).map { _ in disk.schedule {} } == Array(repeating: true, count: 1_000) + [false])
-    disk.isSuspended = false
   }
 
   @Test func coalescing() async {
@@ -191,15 +189,7 @@ struct SchedulableObjectsSnippets {
       printer.add(job)  // elsewhere: a trap that names jobs, “printer” and where this is
     }
     let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    #expect(printed.contains("“jobs” of “Printer” ("))
-    #expect(
-      printed.contains(
-        """
-        belongs to the scheduler “printer” but was used on no scheduler. \
-        Schedule an event on “printer” instead.
-        """
-      )
-    )
+    #expect(printed.contains("“jobs” of “Printer” (") && printed.contains("belongs to the scheduler “printer”"))
   }
   #endif
 }

@@ -47,18 +47,10 @@ struct SchedulingComments {
   }
 
   private let disk = SerialScheduler(name: "disk")
-  private let file = "file"
 
-  private static func measure(_ file: String) throws -> Int { file.count }
-
-  private static func load(_ file: String) throws -> String { "content of \(file)" }
-
-  @Test func anActor() async {
+  @Test func printers() async {
     await Actors.Printer(on: disk).show("from an actor")
     #expect(printed.entries.contains("from an actor"))
-  }
-
-  @Test func anObject() async {
     let printer = Printer()
 
     printer.schedule { printer in printer.show("Hello") }
@@ -79,8 +71,8 @@ struct SchedulingComments {
   }
 
   @Test func aScheduler() async throws {
-    let file = file
-    @Sendable func measure(_ file: String) throws -> Int { try Self.measure(file) }
+    let file = "file"
+    @Sendable func measure(_ file: String) throws -> Int { file.count }
 
     let disk = SerialScheduler(name: "disk")
     disk.schedule { print("on the scheduler") }
@@ -90,8 +82,8 @@ struct SchedulingComments {
   }
 
   @Test @MainActor func delivery() async {
-    let (file, viewModel) = (file, ViewModel())
-    @Sendable func load(_ file: String) throws -> String { try Self.load(file) }
+    let (file, viewModel) = ("file", ViewModel())
+    @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
 
     disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
 

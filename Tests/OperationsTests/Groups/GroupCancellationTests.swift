@@ -10,6 +10,8 @@ struct GroupCancellationTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
   @Test func theFlagIsItsOwnFirstThenItsMembersThenTheirs() async {
     let leaf = HeldOperation().named("leaf")
     let inner = GroupOperation("inner") { leaf }
@@ -21,8 +23,7 @@ struct GroupCancellationTests {
         })
       )
     }
-    queue.addOperation(outer)
-    await leaf.begun.opened()
+    await queue.add(outer, until: leaf.begun)
     outer.cancel()
     // Each hears of it before those further in are cancelled.
     #expect(journal.entries == ["100", "110", "111"])
@@ -72,46 +73,40 @@ struct GroupCancellationTests {
   }
 
   @Test func everyMemberFinishesOfAGroupThatIsCancelledBeforeItsStart() async {
-    let (a, b) = (NoteOperation("a", journal), NoteOperation("b", journal))
-    let nested = NoteOperation("nested", journal)
-    let group = GroupOperation([a ==> b, a, GroupOperation([nested])])
-    let after = NoteOperation("after", journal)
-    b ==> after
+    let members = ["a", "b", "nested"].map { note($0) }
+    members[0] ==> members[1]
+    let group = GroupOperation([members[1], members[0], GroupOperation([members[2]])])
+    let after = note("after")
+    members[1] ==> after
     group.addObserver(OperationObserver(didStart: { _ in journal.write("start") }))
     group.cancel()
-    #expect(a.isCancelled && nested.isCancelled && !a.isFinished)
+    #expect(members[0].isCancelled && members[2].isCancelled && !members[0].isFinished)
     queue.addOperation(group)
-    queue.addOperation(after)
-    await after.finished()
+    await queue.run(settling: [after])
     await group.finished()
     #expect(journal.entries == ["after"])
-    #expect([a, b, nested].filter { $0.isFinished && $0.isCancelled }.count == 3)
+    #expect(members.allSatisfy { $0.isFinished && $0.isCancelled })
   }
 
   @Test func aSuspendedGroupFinishesWhenItIsCancelled() async {
-    let group = GroupOperation([NoteOperation("a", journal)])
-    group.isSuspended = true
-    group.maxConcurrentOperationCount = 0
-    queue.addOperation(group)
-    group.cancel()
-    await group.finished()
-    let empty = GroupOperation()
-    empty.isSuspended = true
-    queue.addOperation(empty)
-    empty.cancel()
-    await empty.finished()
+    for group in [GroupOperation([note("a")]), GroupOperation()] {
+      group.isSuspended = true
+      group.maxConcurrentOperationCount = 0
+      queue.addOperation(group)
+      group.cancel()
+      await group.finished()
+    }
     #expect(journal.entries.isEmpty)
   }
 
   @Test func aCancelledMemberIsFinishedOnceThoughItsDependencyFinishesLater() async {
     for _ in 0..<100 {
       let held = HeldOperation()
-      let waiting = NoteOperation("waiting", journal)
+      let waiting = note("waiting")
       let group = GroupOperation { held ==> waiting }
       let count = Journal<Void>()
       waiting.addObserver(OperationObserver(didFinish: { _ in count.write(()) }))
-      queue.addOperation(group)
-      await held.begun.opened()
+      await queue.add(group, until: held.begun)
       waiting.cancel()
       await waiting.finished()
       #expect(!group.isFinished)
@@ -124,30 +119,26 @@ struct GroupCancellationTests {
 
   @Test func cancellingWhileMembersAreAdded() async {
     for _ in 0..<100 {
-      let held = HeldOperation()
+      let (held, added) = (HeldOperation(), Journal<AsyncOperation>())
       let group = GroupOperation([held])
-      queue.addOperation(group)
-      await held.begun.opened()
-      let added = Locked([Operation]())
+      await queue.add(group, until: held.begun)
       await onThreads(3) { thread in
         if thread == 0 {
           group.cancel()
-          held.gate.open()
-        } else {
-          for _ in 0..<20 {
-            let member = AsyncOperation()
-            added.withLock { $0.append(member) }
-            group.addOperation(member)
-          }
+          return held.gate.open()
+        }
+        for _ in 0..<20 {
+          let member = AsyncOperation()
+          added.write(member)
+          group.addOperation(member)
         }
       }
-      await group.finished()
-      for member in added.withLock({ $0 }) { await member.finished() }
+      for operation in added.entries + [group] { await operation.finished() }
     }
   }
 
   @Test func noMemberExecutesThoughTheGroupStartsWhileItIsBeingCancelled() async {
-    let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
+    let (first, second) = (note("first"), note("second"))
     let group = GroupOperation([first, second])
     let secondHasFinished = DispatchSemaphore(value: 0)
     // It holds up the cancelling, which has not come to the second member yet.
@@ -160,8 +151,7 @@ struct GroupCancellationTests {
     }
     await began.opened()
     while !group.isCancelled { await Task.yield() }
-    queue.addOperation(group)
-    await group.finished()
+    await queue.run(settling: [group])
     #expect(journal.entries.isEmpty && second.isCancelled)
   }
 
@@ -176,8 +166,7 @@ struct GroupCancellationTests {
       let held = HeldOperation()
       let group = GroupOperation([held])
       if whileRunning {
-        queue.addOperation(group)
-        await held.begun.opened()
+        await queue.add(group, until: held.begun)
       }
       group.cancel()
       group.addOperation(newcomer)
@@ -192,25 +181,13 @@ struct GroupCancellationTests {
   }
 
   @Test func aPlainNewcomerThatIsNotReadyThoughCancelledIsLeftToFoundation() async {
-    final class Unready: Operation, @unchecked Sendable {
-      private let allowed = Locked(false)
-
-      override var isReady: Bool { allowed.withLock { $0 } && super.isReady }
-
-      func allow() {
-        willChangeValue(for: \.isReady)
-        allowed.withLock { $0 = true }
-        didChangeValue(for: \.isReady)
-      }
-    }
     let group = GroupOperation()
     group.cancel()
-    queue.addOperation(group)
-    await group.finished()
-    let newcomer = Unready()
+    await queue.run(settling: [group])
+    let newcomer = PlainMemberTests.Willing("newcomer", journal)
     group.addOperation(newcomer)
     #expect(newcomer.isCancelled && !newcomer.isFinished)
-    newcomer.allow()
+    newcomer.agree()
     await newcomer.finished()
   }
 
@@ -228,7 +205,7 @@ struct GroupCancellationTests {
 
   @Test func aNewcomerOfAGroupThatEndsWhileItIsBeingCancelledFinishesUnexecuted() async {
     let held = HeldOperation()
-    let newcomer = NoteOperation("newcomer", journal)
+    let newcomer = note("newcomer")
     let group = GroupOperation([held])
     group.addObserver(
       OperationObserver(didCancel: { _ in
@@ -238,23 +215,43 @@ struct GroupCancellationTests {
         group.addOperation(newcomer)
       })
     )
-    queue.addOperation(group)
-    await held.begun.opened()
+    await queue.add(group, until: held.begun)
     group.cancel()
     #expect(newcomer.isCancelled && newcomer.isFinished)
     #expect(journal.entries.isEmpty)
   }
 
+  @Test func addingToACancelledGroupFinishesTheNewcomerUnexecuted() async {
+    let group = GroupOperation([note("a")])
+    group.cancel()
+    let early = note("early")
+    group.addOperation(early)
+    await queue.run(settling: [group])
+    let newcomers = [note("late"), plain("late plain", journal), GroupOperation([note("inner")])]
+    group.addOperations(newcomers)
+    for newcomer in newcomers { await newcomer.finished() }
+    #expect(([early] + newcomers).allSatisfy { $0.isFinished && $0.isCancelled })
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func aHookThatAddsMembersEndsWhenItChecksForCancellation() async {
+    final class Feeding: GroupOperation, @unchecked Sendable {
+      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+        if !isCancelled { addOperation(AsyncOperation()) }
+        return errors
+      }
+    }
+    let group = Feeding([AsyncOperation()])
+    queue.addOperation(group)
+    group.cancel()
+    await group.finished()
+    #expect(group.isCancelled)
+  }
+
   @Test func theErrorOfACancellationIsTheGroupsOwn() async {
-    let group = GroupOperation("G") { NoteOperation("a", journal) }
+    let group = GroupOperation("G") { note("a") }
     group.cancel(with: TestError("no more"))
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map { "\($0)" } == ["G: no more"])
-  }
-
-  @Test func withoutAnErrorItIsACancellationError() async {
-    let group = GroupOperation([NoteOperation("a", journal)])
-    group.cancel()
-    await #expect(throws: CancellationError.self) { try await queue.run(group) }
   }
 }

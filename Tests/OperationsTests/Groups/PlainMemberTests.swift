@@ -7,9 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct PlainMemberTests {
   /// A plain operation that says itself when it is ready.
-  private final class Willing: Operation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var isWilling = false
+  final class Willing: Operation, @unchecked Sendable {
+    private let isWilling = Locked(false)
     private let journal: Journal<String>
 
     init(_ name: String, _ journal: Journal<String>) {
@@ -18,13 +17,13 @@ struct PlainMemberTests {
       self.name = name
     }
 
-    override var isReady: Bool { lock.withLock { isWilling } && super.isReady }
+    override var isReady: Bool { isWilling.withLock { $0 } && super.isReady }
 
     override func main() { journal.write(name ?? "") }
 
     func agree() {
       willChangeValue(for: \.isReady)
-      lock.withLock { isWilling = true }
+      isWilling.withLock { $0 = true }
       didChangeValue(for: \.isReady)
     }
   }
@@ -37,9 +36,60 @@ struct PlainMemberTests {
     group.maxConcurrentOperationCount = limit
     let began = Gate()
     group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    queue.addOperation(group)
-    await began.opened()
+    await queue.add(group, until: began)
     return group
+  }
+
+  @Test func plainMembersOfAllKinds() async throws {
+    let classic = ClassicOperation()
+    let (a, b) = (plain("a", journal), plain("b", journal))
+    classic ==> a ==> b ==> NoteOperation("outside", journal)
+    let group = GroupOperation([classic, a, b, NoteOperation("other", journal)])
+    await queue.add(group, until: classic.begun)
+    #expect(!a.isReady)
+    classic.gate.open()
+    await group.finished()
+    #expect(journal.entries.filter { $0 != "other" } == ["a", "b"])
+    #expect(group.operations.isEmpty)
+  }
+
+  @Test func aPlainMemberWaitsForOperationsOutside() async {
+    let (outside, outsidePlain, member) = (HeldOperation(), ClassicOperation(), plain("member", journal))
+    [outside, outsidePlain] ==> member
+    let group = await begun([member])
+    OperationQueue().addOperations([outside, outsidePlain])
+    await outside.begun.opened()
+    await outsidePlain.begun.opened()
+    outside.gate.open()
+    outsidePlain.gate.open()
+    await group.finished()
+    #expect(journal.entries == ["member"])
+  }
+
+  @Test func manyPlainMembersInAChain() async throws {
+    let members = (0..<300).map { plain("\($0)", journal) }
+    for (first, second) in zip(members, members.dropFirst()) { first ==> second }
+    try await queue.run(GroupOperation(members.shuffled()))
+    #expect(journal.entries == (0..<300).map(String.init))
+  }
+
+  @Test func aCancelledGroupFinishesPlainMembersToo() async {
+    for _ in 0..<100 {
+      let outside = ClassicOperation()
+      do {
+        let waiting = plain("waiting", journal)
+        outside ==> waiting
+        let group = GroupOperation([waiting, plain("ready", journal)])
+        group.cancel()
+        await queue.run(settling: [group])
+        #expect(waiting.isFinished)
+      }
+      // Foundation refers to the member, which nobody else holds any more, at this moment.
+      OperationQueue().addOperation(outside)
+      outside.gate.open()
+      await outside.finished()
+    }
+    #expect(journal.entries.isEmpty)
   }
 
   // MARK: Cancelled while it waits
@@ -59,16 +109,6 @@ struct PlainMemberTests {
     #expect(journal.entries.isEmpty && group.isSuccessful)
   }
 
-  @Test func cancelledByNameItFinishesAtOnce() async {
-    let never = BlockOperation {}
-    let member = plain("member", journal)
-    never ==> member
-    let group = await begun([member])
-    #expect(group.cancelOperations(named: "member") == 1)
-    await group.finished()
-    #expect(journal.entries.isEmpty)
-  }
-
   @Test func cancelledTheDependentsRun() async {
     let never = BlockOperation {}
     let (member, after) = (plain("member", journal), plain("after", journal))
@@ -79,46 +119,13 @@ struct PlainMemberTests {
     #expect(journal.entries == ["after"])
   }
 
-  @Test func manyThatAreCancelledWhileTheirDependenciesFinish() async {
-    for round in 0..<300 {
-      let outside = HeldOperation()
-      let members = (0..<4).map { plain("\($0)", journal) }
-      for member in members { outside ==> member }
-      let group = GroupOperation(members)
-      group.maxConcurrentOperationCount = round % 3 == 0 ? 1 : -1
-      queue.addOperation(group)
-      OperationQueue().addOperation(outside)
-      await onThreads(3) { thread in
-        switch thread {
-        case 0: for member in members { member.cancel() }
-        case 1: outside.gate.open()
-        default: _ = group.cancelOperations(named: "2")
-        }
-      }
-      await group.finished()
-      #expect(members.allSatisfy { $0.isFinished })
-    }
-  }
-
   // MARK: No slot before it is ready
 
-  @Test func aDependencyAddedToOneThatIsReadyTakesNoSlot() async {
-    let held = HeldOperation()
-    let member = plain("member", journal)
-    let other = NoteOperation("other", journal)
-    let group = await begun([held, member], limit: 1)
-    await held.begun.opened()
-    group.addOperation(other)
-    other ==> member
-    held.gate.open()
-    await group.finished()
-    #expect(journal.entries == ["other", "member"])
-  }
-
-  @Test func aDependencyAddedToOneThatWaitsTakesNoSlot() async {
+  @Test(arguments: [false, true])
+  func aDependencyAddedWhileItWaitsForItsTurnOrForAnotherTakesNoSlot(waitsForAnother: Bool) async {
     let held = HeldOperation()
     let (member, other) = (plain("member", journal), NoteOperation("other", journal))
-    held ==> member
+    if waitsForAnother { held ==> member }
     let group = await begun([held, member], limit: 1)
     await held.begun.opened()
     group.addOperation(other)
@@ -128,51 +135,48 @@ struct PlainMemberTests {
     #expect(journal.entries == ["other", "member"])
   }
 
-  @Test func oneThatIsNotReadyByItselfTakesNoSlot() async {
-    let member = Willing("member", journal)
-    let group = await begun([member, NoteOperation("other", journal)], limit: 1)
-    await group.operations(named: "other").first?.finished()
-    let late = NoteOperation("late", journal)
-    group.addOperation(late)
-    await late.finished()
-    #expect(journal.entries == ["other", "late"])
-    member.agree()
-    await group.finished()
-    #expect(journal.entries == ["other", "late", "member"])
-  }
-
-  @Test func oneThatWaitedAndIsNotReadyByItselfTakesNoSlot() async {
-    let held = HeldOperation()
-    let member = Willing("member", journal)
-    held ==> member
-    let group = await begun([held, member], limit: 1)
+  @Test(arguments: [false, true])
+  func oneThatIsNotReadyByItselfTakesNoSlot(hasWaited: Bool) async {
+    let (held, member) = (HeldOperation(), Willing("member", journal))
+    if hasWaited { held ==> member }
+    let group = await begun([member, held], limit: 1)
     held.gate.open()
+    await held.finished()
     let late = NoteOperation("late", journal)
     group.addOperation(late)
     await late.finished()
+    #expect(journal.entries == ["late"])
     member.agree()
     await group.finished()
     #expect(journal.entries == ["late", "member"])
   }
 
   @Test func theLimitHoldsForThoseThatWaited() async {
-    let outside = AsyncOperation()
-    let running = Journal<Int>()
-    let count = LockedCount()
+    let (outside, running, most) = (AsyncOperation(), Locked(0), Journal<Int>())
     let members = (0..<40).map { _ in
       BlockOperation {
-        running.write(count.add(1))
-        count.add(-1)
+        most.write(
+          running.withLock { count in
+            count += 1
+            return count
+          }
+        )
+        running.withLock { $0 -= 1 }
       }
     }
-    for member in members { outside ==> member }
+    [outside] ==> members
     let group = await begun(members, limit: 1)
     queue.addOperation(outside)
     await group.finished()
-    #expect(running.entries == Array(repeating: 1, count: 40))
+    #expect(most.entries == Array(repeating: 1, count: 40))
   }
 
   // MARK: Not while the group is suspended
+
+  private func giveFoundationEveryOpportunity() async {
+    let other = OperationQueue()
+    for _ in 0..<20 { try? await other.run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
+  }
 
   @Test func itDoesNotStartWhileTheGroupIsSuspended() async {
     let held = HeldOperation()
@@ -185,9 +189,7 @@ struct PlainMemberTests {
     held.gate.open()
     await held.finished()
     (members[2] as? Willing)?.agree()
-    // Foundation has had every opportunity.
-    let other = OperationQueue()
-    for _ in 0..<20 { try? await other.run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
+    await giveFoundationEveryOpportunity()
     #expect(journal.entries.isEmpty)
     group.isSuspended = false
     await group.finished()
@@ -202,9 +204,7 @@ struct PlainMemberTests {
     await late.finished()
     group.isSuspended = true
     member.agree()
-    // Foundation has had every opportunity.
-    let other = OperationQueue()
-    for _ in 0..<20 { try? await other.run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
+    await giveFoundationEveryOpportunity()
     #expect(journal.entries == ["late"])
     group.isSuspended = false
     await group.finished()
@@ -250,26 +250,10 @@ struct PlainMemberTests {
     let (outside, member) = (AsyncOperation(), plain("member", journal))
     outside ==> member
     let group = await begun([member])
-    await settled { member.dependencies.count == 2 }
+    while member.dependencies.count != 2 { await Task.yield() }
     #expect(OperationGraph([group]).nodes.count == 3, "it is in no drawing")
     queue.addOperation(outside)
     await group.finished()
     #expect(member.dependencies.isEmpty)
-  }
-
-  private func settled(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
-}
-
-/// A number that many threads change.
-private final class LockedCount: @unchecked Sendable {
-  private let lock = NSLock()
-  private var value = 0
-
-  @discardableResult
-  func add(_ amount: Int) -> Int {
-    lock.withLock {
-      value += amount
-      return value
-    }
   }
 }

@@ -32,14 +32,12 @@ struct SharedGraphTests {
     let held = HeldOperation()
     let last = NoteOperation("last", journal)
     held ==> last
-    queue.addOperation(held)
-    await held.begun.opened()
+    await queue.add(held, until: held.begun)
     let group = GroupOperation()
     group.cancel()
     group.addGraph(endingIn: held)
     #expect(!held.isCancelled)
-    queue.addOperation(group)
-    await group.finished()
+    await queue.run(settling: [group])
     group.addGraph(endingIn: held)
     group.addGraph(endingIn: last)
     #expect(!held.isCancelled && last.isCancelled && last.isFinished)
@@ -61,26 +59,6 @@ struct SharedGraphTests {
       #expect(groups.entries.allSatisfy { $0.isSuccessful })
     }
     #expect(journal.entries.count == 2_000)
-  }
-
-  @Test func twoGroupsThatAreGivenGraphsAtOnce() async {
-    for _ in 0..<1_000 {
-      let login = NoteOperation("login", journal)
-      let ends = (0..<2).map { _ in AsyncOperation() }
-      let groups = (0..<2).map { index in GroupOperation((0..<index * 3).map { _ in AsyncOperation() }) }
-      for end in ends { login ==> end }
-      queue.addOperations(groups.map { group in GroupOperation([group]) })
-      let fed = groups.map { _ in HeldOperation() }
-      await onThreads(2) { index in
-        let group = GroupOperation([fed[index]])
-        group.addGraph(endingIn: ends[index])
-        OperationQueue().addOperation(group)
-        fed[index].gate.open()
-      }
-      for end in ends { await end.finished() }
-      #expect(login.isSuccessful)
-    }
-    #expect(journal.entries.count == 1_000)
   }
 
   @Test func anOperationNamedInTheBracesThatIsTakenEndsTheProgram() async {

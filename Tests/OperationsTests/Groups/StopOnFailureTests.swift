@@ -16,6 +16,13 @@ struct StopOnFailureTests {
     return group
   }
 
+  /// Runs a group, and lets a member fail when it executes and other gates are open.
+  private func fail(_ bad: HeldOperation, in group: GroupOperation, after others: Gate...) async {
+    queue.addOperation(group)
+    for gate in [bad.begun] + others { await gate.opened() }
+    bad.finish(with: TestError("bad"))
+  }
+
   /// Fails on another thread, so that a runner could take the next member.
   private func failing(_ name: String) -> AsyncBlockOperation {
     AsyncBlockOperation { operation in
@@ -23,13 +30,14 @@ struct StopOnFailureTests {
     }.named(name)
   }
 
-  @Test(arguments: [1, -1])
-  func noMemberStartsAfterAFailure(limit: Int) async {
+  @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure], [1, -1])
+  func noMemberStartsAfterAFailure(_ policy: GroupOperation.ErrorPolicy, limit: Int) async {
     for _ in 0..<300 {
       let bad = failing("bad")
       let dependents = (0..<4).map { NoteOperation("dependent \($0)", journal).waits(for: bad) }
       let independent = limit == 1 ? (0..<20).map { NoteOperation("\($0)", journal) } : []
       let group = group([bad] + dependents + independent, limit: limit)
+      group.errorPolicy = policy
       let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
       #expect(error?.failures.map(\.path) == [["make", "bad"]] && error?.isCancelled == false)
       #expect((dependents + independent).allSatisfy { $0.isFinished && $0.isCancelled && $0.errors.isEmpty })
@@ -46,9 +54,7 @@ struct StopOnFailureTests {
     let nested = GroupOperation([inner, innerNext]).named("nested")
     executing ==> after
     let group = group([bad, executing, after, nested])
-    queue.addOperation(group)
-    for held in [bad, executing, inner] { await held.begun.opened() }
-    bad.finish(with: TestError("bad"))
+    await fail(bad, in: group, after: executing.begun, inner.begun)
     await after.finished()
     let late = NoteOperation("late", journal)
     group.addOperation(late)
@@ -68,8 +74,7 @@ struct StopOnFailureTests {
     for _ in 0..<200 {
       let producer = ResultOperation<Int> { throw TestError("gone") }
       let consumer = producer.map { $0 + 1 }
-      let group = group([producer, consumer])
-      let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
+      let error = await #expect(throws: AggregateError.self) { try await queue.run(group([producer, consumer])) }
       #expect(error?.failures.count == 1 && consumer.isCancelled && consumer.errors.isEmpty)
     }
   }
@@ -85,10 +90,7 @@ struct StopOnFailureTests {
     )
     let bad = HeldOperation()
     let group = group([conditional, bad])
-    queue.addOperation(group)
-    await asked.opened()
-    await bad.begun.opened()
-    bad.finish(with: TestError("bad"))
+    await fail(bad, in: group, after: asked)
     await group.finished()
     #expect(conditional.isCancelled && conditional.errors.isEmpty && journal.entries.isEmpty)
   }
@@ -97,10 +99,8 @@ struct StopOnFailureTests {
     final class Lenient: GroupOperation, @unchecked Sendable {
       override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { [] }
     }
-    let next = NoteOperation("next", journal)
     let bad = failing("bad")
-    bad ==> next
-    let group = Lenient([bad, next])
+    let group = Lenient([bad, NoteOperation("next", journal).waits(for: bad)])
     group.errorPolicy = .stopOnFailure
     group.maxConcurrentOperationCount = 1
     try await queue.run(group)
@@ -112,23 +112,15 @@ struct StopOnFailureTests {
     let plain = plain("plain", journal)
     never ==> plain
     let group = group([bad, plain])
-    queue.addOperation(group)
-    await bad.begun.opened()
-    bad.finish(with: TestError("bad"))
+    await fail(bad, in: group)
     await group.finished()
     #expect(plain.isFinished && plain.isCancelled && journal.entries.isEmpty)
-    never.finish()
-    queue.addOperation(never)
-    await never.finished()
   }
 
   @Test func aStoppedGroupMayStillBeCancelled() async {
     let (bad, executing) = (HeldOperation(), HeldOperation())
     let group = group([bad, executing])
-    queue.addOperation(group)
-    await bad.begun.opened()
-    await executing.begun.opened()
-    bad.finish(with: TestError("bad"))
+    await fail(bad, in: group, after: executing.begun)
     while group.failures.isEmpty { await Task.yield() }
     #expect(!executing.isCancelled)
     group.cancel()

@@ -22,21 +22,16 @@ struct AdapterOperationTests {
     }
   }
 
-  @Test func itJoinsPlainOperations() async {
-    let (source, target) = (Plain(), Plain())
-    let adapter = AdapterOperation(from: source, to: target) { $1.text = $0.text }
-    queue.addOperations([target, adapter, source])
-    await target.finished()
-    #expect(target.text == "!!" && adapter.isSuccessful)
-  }
-
   @Test func itJoinsOperationsOfBothKinds() async {
-    let (own, plain, last) = (Own(), Plain(), Own())
-    let first = AdapterOperation(from: own, to: plain) { $1.text = $0.text }
-    let second = AdapterOperation(from: plain, to: last) { $1.text = $0.text }
-    queue.addOperations([last, second, plain, first, own])
+    let (own, plain, second, last) = (Own(), Plain(), Plain(), Own())
+    let adapters = [
+      AdapterOperation(from: own, to: plain) { $1.text = $0.text },
+      AdapterOperation(from: plain, to: second) { $1.text = $0.text },
+      AdapterOperation(from: second, to: last) { $1.text = $0.text },
+    ]
+    queue.addOperations([last, second, plain] + adapters + [own])
     await last.finished()
-    #expect(last.text == "?!?")
+    #expect(last.text == "?!!?" && adapters.allSatisfy(\.isSuccessful))
   }
 
   @Test func theBuilderTakesItAlong() async throws {
@@ -57,10 +52,11 @@ struct AdapterOperationTests {
     #expect(error?.underlyingErrors as? [TestError] == [TestError("no source")])
   }
 
-  @Test func aCancelledPlainSourceCancelsAPlainTarget() async {
+  @Test(arguments: [false, true])
+  func aCancelledSourceOrAdapterCancelsAPlainTarget(isSource: Bool) async {
     let (source, target) = (Plain(), Plain())
     let adapter = AdapterOperation(from: source, to: target) { _, _ in Issue.record("transferred") }
-    source.cancel()
+    (isSource ? source : adapter).cancel()
     queue.addOperations([source, adapter, target])
     await target.finished()
     #expect(target.isCancelled && target.text.isEmpty)
@@ -74,23 +70,13 @@ struct AdapterOperationTests {
     #expect(target.isCancelled && (target.errors.first as? OperationError)?.code == .inputUnavailable)
   }
 
-  @Test func aCancelledAdapterCancelsTheTarget() async {
-    let (source, target) = (Own(), Plain())
-    let adapter = AdapterOperation(from: source, to: target) { _, _ in Issue.record("transferred") }
-    adapter.cancel()
-    queue.addOperations([source, adapter, target])
-    await target.finished()
-    #expect(target.isCancelled)
-  }
-
   @Test(arguments: [false, true])
   func oneThatAnObserverEndsKeepsItsTargetAlive(cancels: Bool) async {
     for _ in 0..<20 {
       let live = LiveCount()
       do {
         let source = AsyncOperation()
-        let adapter: AdapterOperation<AsyncOperation, CountedPlain>
-        do { adapter = AdapterOperation(from: source, to: CountedPlain(live)) { _, _ in } }
+        let adapter = AdapterOperation(from: source, to: CountedPlain(live)) { _, _ in }
         adapter.addObserver(
           OperationObserver(didStart: { adapter in
             if cancels { adapter.cancel() }

@@ -31,8 +31,7 @@ struct ResultOperationTests {
   @Test func thereIsNoneBeforeTheEnd() async throws {
     let operation = Later()
     #expect(operation.result == nil)
-    OperationQueue().addOperation(operation)
-    await operation.begun.opened()
+    await OperationQueue().add(operation, until: operation.begun)
     #expect(operation.result == nil)
     #expect(operation.finish(returning: "first"))
     #expect(!operation.finish(returning: "second"))
@@ -42,35 +41,42 @@ struct ResultOperationTests {
   @Test func oneOfManyThreadsWins() async throws {
     for _ in 0..<200 {
       let operation = Later()
-      OperationQueue().addOperation(operation)
-      await operation.begun.opened()
+      await OperationQueue().add(operation, until: operation.begun)
       let wins = Journal<String>()
       await onThreads(4) { thread in if operation.finish(returning: "\(thread)") { wins.write("\(thread)") } }
       #expect(try await operation.value == wins.entries[0] && wins.count == 1)
     }
   }
 
-  @Test func finishingWithoutAValueIsAnErrorWithTheName() async {
+  @Test func finishingWithoutAValueIsAnErrorWithTheName() async throws {
     let operation = Later().named("empty-handed")
-    OperationQueue().addOperation(operation)
-    await operation.begun.opened()
+    await OperationQueue().add(operation, until: operation.begun)
     operation.finish()
     let error = await #expect(throws: OperationError.self) { try await operation.value }
     #expect(error?.code == .outputMissing && error?.message.contains("“empty-handed”") == true)
     #expect(operation.errors.count == 1)
+    // There is nothing to return.
+    try await OperationQueue().run(ResultOperation<Void>())
   }
 
-  @Test func finishingWithoutAValueIsFineIfThereIsNothingToReturn() async throws {
-    let operation = ResultOperation<Void>()
-    try await OperationQueue().run(operation)
-    #expect(operation.isSuccessful)
-  }
-
-  @Test func aCancelledOneHasACancellationError() async {
-    let operation = ResultOperation { "value" }
-    operation.cancel()
-    await #expect(throws: CancellationError.self) { try await OperationQueue().run(operation) }
-    #expect(operation.errors.isEmpty)
+  @Test(arguments: [false, true])
+  func cancelled_discardsTheValueOfTheClosure(whileItRuns: Bool) async {
+    let (begun, end) = (Gate(), Gate())
+    let operation = ResultOperation {
+      begun.open()
+      end.pass()
+      return "value"
+    }
+    if !whileItRuns { operation.cancel() }
+    OperationQueue().addOperation(operation)
+    if whileItRuns {
+      await begun.opened()
+      operation.cancel()
+      #expect(operation.isExecuting)
+    }
+    end.open()
+    await #expect(throws: CancellationError.self) { try await operation.value }
+    #expect(operation.errors.isEmpty && begun.isOpen == whileItRuns)
   }
 
   @Test func theValueMayBeAwaitedByManyBeforeAndAfter() async throws {

@@ -1,6 +1,5 @@
 import Foundation
 import OperationsTestSupport
-import Soak
 import Testing
 
 @testable import Operations
@@ -18,6 +17,7 @@ struct TaskOperationTests {
     let queue = OperationQueue()
     #expect(try await queue.run(TaskOperation { await Task { "value" }.value }) == "value")
     #expect(try await queue.run(Doubling()) == 42)
+    #expect(try await queue.run(TaskOperation(priority: .low) { Task.currentPriority }) == .low)
   }
 
   @Test func whatItThrowsIsTheError() async throws {
@@ -27,8 +27,7 @@ struct TaskOperationTests {
   }
 
   @Test func aThousandWaitOnTwoThreads() async throws {
-    let gate = Gate()
-    let begun = Journal<Int>()
+    let (gate, begun) = (Gate(), Journal<Int>())
     let operations = (0..<1000).map { index in
       TaskOperation {
         begun.write(index)
@@ -36,12 +35,10 @@ struct TaskOperationTests {
         return index
       }
     }
-    let queue = OperationQueue()
-    queue.maxConcurrentOperationCount = 1000
+    let queue = OperationQueue.limited(to: 1000)
     let threads = DispatchQueue(label: "two threads", attributes: .concurrent)
     unsafe queue.underlyingQueue = threads
-    let all = collect(operations)
-    async let values = queue.run(graphEndingIn: all)
+    async let values = queue.run(graphEndingIn: collect(operations))
     await begun.reaches(1000)
     // All of them wait, and yet a thread can be had.
     #expect(try await OperationQueue().run(ResultOperation { true }))
@@ -49,18 +46,19 @@ struct TaskOperationTests {
     #expect(try await values == Array(0..<1000))
   }
 
-  @Test func cancellingTheOperationCancelsTheTask() async {
-    let begun = Gate()
-    let clock = ManualClock()
-    let operation = TaskOperation<Void> {
+  @Test func cancellingCancelsTheTaskAndFinishesWhenItHasReturned() async {
+    let (begun, end, isCancelled) = (Gate(), Gate(), Journal<Bool>())
+    let operation = TaskOperation {
       begun.open()
-      try await clock.sleep(for: .seconds(1))
+      await end.opened()
+      isCancelled.write(Task.isCancelled)
     }
-    OperationQueue().addOperation(operation)
-    await begun.opened()
+    await OperationQueue().add(operation, until: begun)
     operation.cancel()
+    #expect(operation.isExecuting)
+    end.open()
     await #expect(throws: CancellationError.self) { try await operation.completed() }
-    #expect(operation.errors.isEmpty)
+    #expect(isCancelled.entries == [true] && operation.errors.isEmpty)
   }
 
   @Test func cancelledInTheInstantOfItsStartTheTaskHearsOfIt() async {
@@ -87,25 +85,21 @@ struct TaskOperationTests {
   }
 
   @Test func aTaskThatComesTooLateIsCancelled() async {
-    let held = HeldOperation()
-    OperationQueue().addOperation(held)
-    await held.begun.opened()
-    held.cancel()
-    let task = Task {}
-    held.adopt(task, while: .executing)
+    let (operation, task) = (HeldOperation(), Task {})
+    await start(operation)
+    operation.cancel()
+    operation.adopt(task, while: .executing)
     #expect(task.isCancelled)
-    held.gate.open()
+    operation.finish()
   }
 
   @Test func cancellingTheTaskCancelsTheOperation() async {
-    let isCancelled = Journal<Bool>()
-    let body = TaskOperation<Void> {
+    let operation = TaskOperation {
       unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-      isCancelled.write(Task.isCancelled)
+      #expect(Task.isCancelled)
     }
-    OperationQueue().addOperation(body)
-    await body.finished()
-    #expect(body.isCancelled && isCancelled.entries == [true] && body.errors.isEmpty)
+    await OperationQueue().run(settling: [operation])
+    #expect(operation.isCancelled && operation.errors.isEmpty)
   }
 
   @Test func throwingACancellationErrorCancelsTheOperation() async {
@@ -115,44 +109,18 @@ struct TaskOperationTests {
     #expect(operation.isCancelled && operation.errors.isEmpty)
   }
 
-  @Test func cancelledBeforeTheStartItNeverRuns() async {
-    let operation = TaskOperation { Issue.record("ran") }
-    operation.cancel()
-    OperationQueue().addOperation(operation)
-    await operation.finished()
-  }
-
   @Test func finishedFromOutsideItCancelsTheTask() async throws {
-    let begun = Gate()
-    let ended = Gate()
-    let clock = ManualClock()
+    let (begun, ended, clock) = (Gate(), Gate(), ManualClock())
     let operation = TaskOperation<Int> {
       begun.open()
       defer { ended.open() }
       try await clock.sleep(for: .seconds(1))
       return 1
     }
-    OperationQueue().addOperation(operation)
-    await begun.opened()
+    await OperationQueue().add(operation, until: begun)
     operation.finish(returning: 2)
     #expect(try await operation.value == 2)
     await ended.opened()
     #expect(!operation.isCancelled)
-  }
-
-  @Test func theClosureIsReleased() async {
-    let live = LiveCount()
-    let operation = {
-      let token = LiveCount.Token(live)
-      return TaskOperation { withExtendedLifetime(token) { 1 } }
-    }()
-    OperationQueue().addOperation(operation)
-    await operation.finished()
-    await live.none()
-  }
-
-  @Test func theTaskHasThePriorityAskedFor() async throws {
-    let operation = TaskOperation(priority: .low) { Task.currentPriority }
-    #expect(try await OperationQueue().run(operation) == .low)
   }
 }

@@ -1,0 +1,251 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The threads that the page “Effects” names, where no other test checks them.
+@Suite(.timeLimit(.minutes(5)))
+struct ThreadingTests {
+  private let queue = OperationQueue()
+  private let places = Journal<Place>()
+
+  // MARK: Operations
+
+  @Test func callsAreOnTheThreadThatStartsCancelsOrFinishes() async {
+    let operation = ObservedOperation()
+    let starting = await onThread { operation.start() }
+    let cancelling = await onThread {
+      operation.cancel()
+      operation.cancel()
+    }
+    #expect(operation.isExecuting && operation.isCancelled)
+    let finishing = await onThread { operation.finish(returning: 1) }
+    #expect(
+      operation.calls.entries == [
+        Call("observer: didStart", starting), Call("execute", starting),
+        Call("observer: didCancel", cancelling), Call("didCancel", cancelling),
+        Call("didFinish", finishing), Call("observer: didFinish", finishing), Call("onFinish", finishing),
+      ]
+    )
+    let late = await onThread { [places] in
+      operation.addObserver(OperationObserver(didFinish: { _ in places.write(.here) }))
+      operation.onFinish { _ in places.write(.here) }
+    }
+    #expect(places.entries == [late, late])
+  }
+
+  @Test func cancelledInASuspendedQueue_finishesOnItsThreadWhenResumed() async {
+    queue.isSuspended = true
+    let operation = ObservedOperation()
+    queue.addOperation(operation)
+    operation.cancel()
+    #expect(operation.calls.entries.map(\.name) == ["observer: didCancel"] && !operation.isFinished)
+    queue.isSuspended = false
+    await operation.finished()
+    #expect(operation.calls.count == 4 && operation.calls.entries.dropFirst().allSatisfy { $0.place.isOn(queue) })
+  }
+
+  @Test func theCompletionBlockIsCalledOnAThreadOfFoundation() async {
+    let operation = ObservedOperation()
+    operation.completionBlock = { [places] in places.write(.here) }
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    await onThread { operation.finish(returning: 1) }
+    await places.reaches(1)
+    #expect(places.entries.map(\.queue) == [nil] && operation.completionBlock == nil)
+  }
+
+  @Test func conditionsAndTheEndAfterAnUnmetOneAreInATask() async {
+    let operation = ObservedOperation()
+    for isMet in [true, false] {
+      operation.addCondition(
+        OperationCondition(name: "\(isMet)") { [places] _ in
+          places.write(.here)
+          if !isMet { throw CocoaError(.userCancelled) }
+        }
+      )
+    }
+    queue.addOperation(operation)
+    await operation.finished()
+    #expect(operation.calls.entries.map(\.name) == ["didFinish", "observer: didFinish", "onFinish"])
+    let all = places.entries + operation.calls.entries.map(\.place)
+    #expect(all.count == 5 && all.allSatisfy { $0.isInTask && $0.queue == nil && !$0.isOnMain })
+  }
+
+  @Test func aTimeoutCancelsAndFinishesOnTheThreadOfTheClock() async {
+    let (operation, clock) = (ObservedOperation(), ManualClock())
+    operation.clock = clock
+    operation.timeout = .seconds(1)
+    queue.addOperation(operation)
+    await clock.waitForSleepers()
+    let thread = await onThread { clock.advance(by: .seconds(1)) }
+    #expect(operation.isFinished)
+    let names = ["observer: didCancel", "didCancel", "didFinish", "observer: didFinish", "onFinish"]
+    #expect(operation.calls.entries.dropFirst(2) == names.map { Call($0, thread) }[...])
+  }
+
+  @Test func cancellingTheTaskOfFinishedChangesNothing() async {
+    let operation = ObservedOperation()
+    queue.addOperation(operation)
+    await operation.begun.opened()
+    let task = Task {
+      await operation.finished()
+      return operation.isFinished
+    }
+    task.cancel()
+    #expect(!operation.isCancelled)
+    operation.finish(returning: 1)
+    #expect(await task.value)
+  }
+
+  // MARK: Values
+
+  @Test func closuresOfOperationsAreOnTheThreadOfTheQueue() async throws {
+    let source = ResultOperation { 1 }
+    let next = source.flatMap { [places] value in
+      places.write(.here)
+      return ResultOperation { value + 1 }
+    }
+    let (plain, target) = (BlockOperation {}, AsyncOperation())
+    let adapter = AdapterOperation(from: plain, to: target) { [places] _, _ in places.write(.here) }
+    #expect(try await queue.run(graphEndingIn: next) == 2)
+    queue.addOperations([plain, adapter, target])
+    await target.finished()
+    try await queue.run(
+      RepeatOperation { [places] iteration in
+        if iteration == 1 { places.write(.here) }
+        return iteration < 3 ? AsyncOperation() : nil
+      }
+    )
+    #expect(places.count == 3 && places.entries.allSatisfy { $0.isOn(queue) })
+  }
+
+  @Test func attemptsAreMadeWhereTheOneBeforeEndedOrOnASystemThreadAfterADelay() async throws {
+    let (decisions, delays, clock) = (Journal<Place>(), Journal<Place>(), ManualClock())
+    let retry = RetryOperation(
+      attempts: 3,
+      backoff: Backoff { attempt in
+        delays.write(.here)
+        return attempt == 1 ? .zero : .seconds(1)
+      },
+      retryIf: { _, _ in
+        decisions.write(.here)
+        return true
+      },
+      { [places] attempt in
+        places.write(.here)
+        return ResultOperation {
+          if attempt < 3 { throw CocoaError(.fileNoSuchFile) }
+          return attempt
+        }
+      }
+    )
+    retry.clock = clock
+    queue.addOperation(retry)
+    await clock.waitForSleepers()
+    #expect(places.count == 2 && places.entries[0].isOn(queue) && places.entries[1] == decisions.entries[0])
+    #expect(delays.entries == decisions.entries)
+    clock.advance(by: .seconds(1))
+    #expect(try await retry.value == 3)
+    #expect(places.entries[2].queue == nil && !places.entries[2].isInTask)
+  }
+
+  // MARK: Groups and keys
+
+  @Test func membersRunOnThreadsOfTheGroupNotOfItsQueue() async throws {
+    for queue in [queue, .main] {
+      try await queue.run(GroupOperation([ResultOperation { [places] in places.write(.here) }]))
+    }
+    #expect(places.count == 2)
+    #expect(places.entries.allSatisfy { !$0.isInTask && $0.queue != ObjectIdentifier(queue) && !$0.isOnMain })
+  }
+
+  @Test func whatIsSharedIsMadeInTheTaskOfTheCaller() async throws {
+    let value = try await queue.run(sharing: "key", in: ExclusivityDomain()) { [places] in
+      places.write(.here)
+      return ResultOperation { 1 }
+    }
+    #expect(value == 1 && places.entries.map(\.isInTask) == [true])
+  }
+
+  // MARK: Diagnostics
+
+  @Test func lookingIsDoneAtAnyMomentFromAnyThread() async throws {
+    let (group, tracer) = (GroupOperation((0..<500).map { _ in AsyncOperation() }), OperationTracer())
+    tracer.trace(group)
+    async let end: Void = queue.run(group)
+    for _ in 0..<20 {
+      await onThread { [queue] in
+        _ = (OperationGraph([group]).mermaid(), group.stallReport().description, queue.stallReport())
+        _ = (tracer.graph.criticalPath, tracer.timeline(), tracer.summary)
+      }
+    }
+    try await end
+    #expect(tracer.summary.operations == 500)
+  }
+}
+
+/// Where a piece of code is called.
+private struct Place: Sendable, Equatable {
+  let thread: ObjectIdentifier
+  let isInTask: Bool
+  let isOnMain: Bool
+  let queue: ObjectIdentifier?
+
+  static var here: Self {
+    Self(
+      thread: ObjectIdentifier(Thread.current),
+      isInTask: unsafe withUnsafeCurrentTask { unsafe $0 != nil },
+      isOnMain: SerialScheduler.main.isCurrent,
+      queue: OperationQueue.current.map { ObjectIdentifier($0) }
+    )
+  }
+
+  func isOn(_ queue: OperationQueue) -> Bool { !isInTask && self.queue == ObjectIdentifier(queue) }
+}
+
+/// Calls `body` on a new thread, on which no task runs, and returns its place.
+@discardableResult
+private func onThread(_ body: @escaping @Sendable () -> Void) async -> Place {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread {
+      let place = Place.here
+      body()
+      continuation.resume(returning: place)
+    }
+  }
+}
+
+private struct Call: Sendable, Equatable {
+  let name: String
+  let place: Place
+
+  init(_ name: String, _ place: Place) { (self.name, self.place) = (name, place) }
+}
+
+/// Executes until the test finishes it, and records its calls.
+private final class ObservedOperation: ResultOperation<Int>, @unchecked Sendable {
+  let begun = Gate()
+  let calls = Journal<Call>()
+
+  override init() {
+    super.init()
+    addObserver(
+      OperationObserver(
+        didStart: { [calls] _ in calls.write(Call("observer: didStart", .here)) },
+        didCancel: { [calls] _ in calls.write(Call("observer: didCancel", .here)) },
+        didFinish: { [calls] _ in calls.write(Call("observer: didFinish", .here)) }
+      )
+    )
+    onFinish { [calls] _ in calls.write(Call("onFinish", .here)) }
+  }
+
+  override func execute() {
+    calls.write(Call("execute", .here))
+    begun.open()
+  }
+
+  override func didCancel() { calls.write(Call("didCancel", .here)) }
+
+  override func didFinish() { calls.write(Call("didFinish", .here)) }
+}
