@@ -143,7 +143,7 @@ struct OperationTracerTests {
     let waiting = HeldOperation().exclusive("key", in: domain)
     tracer.trace(waiting)
     queue.addOperation(inAGroup ? GroupOperation([waiting]) : waiting)
-    while tracer.records[1].requestedKeys == nil { await Task.yield() }
+    await poll { tracer.records[1].requestedKeys != nil }
     clock.advance(by: .milliseconds(10))
     holder.gate.open()
     await waiting.begun.opened()

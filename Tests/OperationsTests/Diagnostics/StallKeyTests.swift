@@ -74,7 +74,7 @@ struct StallKeyTests {
     let (holder, group) = (await holder(of: "key"), GroupOperation([]).named("group"))
     group.addOperation(operation("member").exclusive("key", in: domain))
     queue.addOperation(group)
-    while domain.waiting(for: "key").isEmpty { await Task.yield() }
+    await poll { !domain.waiting(for: "key").isEmpty }
     let report = group.stallReport()
     #expect(try report.entry("member").waitsFor == ["holder"] && report.entry("group").cause == .exclusivity)
     holder.gate.open()

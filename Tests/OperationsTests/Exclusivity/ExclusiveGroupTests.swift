@@ -19,6 +19,27 @@ struct ExclusiveGroupTests {
     HeldOperation().named(name).exclusive(keys, in: domain)
   }
 
+  /// Returns an operation that executes and holds the key.
+  private func holder(of key: ExclusivityKey) async -> HeldOperation {
+    let holder = held("holder", key)
+    queue.addOperation(holder)
+    await holder.begun.opened()
+    return holder
+  }
+
+  /// Returns a group that executes, and its member, which keeps it from finishing.
+  private func group(
+    _ name: String = "group",
+    _ keys: ExclusivityKey...,
+    in queue: OperationQueue? = nil
+  ) async -> (GroupOperation, member: HeldOperation) {
+    let member = HeldOperation()
+    let group = GroupOperation(name) { member }
+    (queue ?? self.queue).addOperation(group.exclusive(keys, in: domain))
+    await member.begun.opened()
+    return (group, member)
+  }
+
   @Test func membersRequestTheirKeysOnceTheGroupHasBegun() async {
     let group = GroupOperation([note("own", "a", policy: .drop), note("next", "a")])
     #expect(domain.isUnused)
@@ -42,9 +63,7 @@ struct ExclusiveGroupTests {
   }
 
   @Test func aMemberThatWaitsForAKeyTakesNoSlot() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
+    let holder = await holder(of: "a")
     let next = NoteOperation("next", journal)
     let group = GroupOperation([note("waiting", "a"), next])
     group.maxConcurrentOperationCount = 1
@@ -56,59 +75,22 @@ struct ExclusiveGroupTests {
   }
 
   @Test func aMemberAndAnOperationOfAQueueAreServedInOrderOfArrival() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
+    let holder = await holder(of: "a")
     for round in 0..<20 {
-      let first = note("queue \(round)", "a")
-      queue.addOperation(first)
-      let group = GroupOperation([note("member \(round)", "a")])
-      queue.addOperation(group)
-      while domain.waiting(for: "a").count < 2 * (round + 1) { await Task.yield() }
+      queue.addOperation(note("queue \(round)", "a"))
+      queue.addOperation(GroupOperation([note("member \(round)", "a")]))
+      await poll { domain.waiting(for: "a").count >= 2 * (round + 1) }
     }
     holder.gate.open()
     await queue.finished()
     #expect(journal.entries == (0..<20).flatMap { ["queue \($0)", "member \($0)"] })
   }
 
-  @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
-    let holder = held("holder", "a")
-    let group = GroupOperation("group") { holder }
-    queue.addOperation(group)
-    await holder.begun.opened()
-    let dropped = note("own", "a", policy: .drop)
-    group.addOperation(dropped)
-    await dropped.finished()
-    holder.gate.open()
-    await group.finished()
-    #expect(dropped.isCancelled && journal.entries.isEmpty)
-    #expect(group.failures.map(\.path) == [["group", "own"]] && OperationError.Code.excluded ~= group.errors[0])
-  }
-
-  @Test func aMemberThatIsReplacedFinishesBeforeTheHolder() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
-    let member = note("member", "a")
-    let group = GroupOperation([member])
-    queue.addOperation(group)
-    while domain.waiting(for: "a").isEmpty { await Task.yield() }
-    let last = note("last", "a", policy: .replace)
-    queue.addOperation(last)
-    await group.finished()
-    #expect(member.isCancelled && !holder.isFinished)
-    holder.gate.open()
-    await last.finished()
-    #expect(journal.entries == ["last"])
-  }
-
   @Test func aMemberOfASuspendedGroupKeepsNobodyWaiting() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
+    let holder = await holder(of: "a")
     let group = GroupOperation([note("member", "a")])
     queue.addOperation(group)
-    while domain.waiting(for: "a").isEmpty { await Task.yield() }
+    await poll { !domain.waiting(for: "a").isEmpty }
     group.isSuspended = true
     let next = note("next", "a")
     queue.addOperation(next)
@@ -122,10 +104,9 @@ struct ExclusiveGroupTests {
   // MARK: Groups that hold a key
 
   @Test func whatIsInsideAHolderIsLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
-    let inner = GroupOperation("inner") { note("deepest", "a") }
     let (first, second) = (held("first", "a"), held("second", "a"))
     let outer = GroupOperation("outer") {
-      GroupOperation("middle") { inner }
+      GroupOperation("middle") { GroupOperation("inner") { note("deepest", "a") }.exclusive("a", in: domain) }
       first
       second
     }
@@ -143,8 +124,7 @@ struct ExclusiveGroupTests {
   }
 
   @Test func whatARetryOrAFlatMapRunsInsideAHolderIsLetIn() async throws {
-    let domain = domain
-    let retry = RetryOperation(attempts: 2) { attempt -> ResultOperation<String> in
+    let retry = RetryOperation(attempts: 2) { [domain] attempt -> ResultOperation<String> in
       if attempt == 1 { return ResultOperation { () throws -> String in throw TestError("once more") } }
       return ResultOperation { 0 }.flatMap { _ in ResultOperation { "let in" }.exclusive("a", in: domain) }
     }
@@ -167,27 +147,9 @@ struct ExclusiveGroupTests {
     #expect(retry.isSuccessful)
   }
 
-  @Test func aMemberGoesBeforeThoseThatWaitForItsGroup() async {
-    let begun = HeldOperation()
-    let group = GroupOperation([begun])
-    queue.addOperation(group.exclusive("a", in: domain))
-    await begun.begun.opened()
-    let outsider = note("outsider", "a", "b")
-    queue.addOperation(outsider)
-    let member = note("member", "b")
-    group.addOperation(member)
-    await member.finished()
-    begun.gate.open()
-    await outsider.finished()
-    #expect(journal.entries == ["member", "outsider"])
-  }
-
   @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {
     let other = ExclusivityDomain()
-    let begun = HeldOperation()
-    let group = GroupOperation([begun])
-    queue.addOperation(group.exclusive("a", in: domain))
-    await begun.begun.opened()
+    let (group, begun) = await group("group", "a")
     let first = note("first", "a").exclusive("b", in: other)
     let second = note("second", "c").exclusive("b", in: other)
     queue.addOperations([first, second])
@@ -199,54 +161,38 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["member", "first", "second"])
   }
 
-  @Test func groupsWhoseMembersWouldWaitForEachOtherForEverAreToldSo() async throws {
-    let begun = [HeldOperation(), HeldOperation()]
-    let groups = zip(["A", "B"], begun).map { name, held in GroupOperation(name) { held } }
-    for (group, key) in zip(groups, ["a", "b"]) { queue.addOperation(group.exclusive(ExclusivityKey(key), in: domain)) }
-    for held in begun { await held.begun.opened() }
-    let (first, second) = (note("first", "b"), note("second", "a"))
-    groups[0].addOperation(first)
-    while domain.waiting(for: "b").isEmpty { await Task.yield() }
-    groups[1].addOperation(second)
-    await second.finished()
-    let error = try #require(second.errors.first as? OperationError)
-    #expect(error.code == .waitCycle && second.isCancelled)
-    #expect(error.message.contains("“second”") && error.message.contains("“a”, which “A” holds"))
-    for held in begun { held.gate.open() }
-    for group in groups { await group.finished() }
-    #expect(journal.entries == ["first"])
+  @Test(arguments: [2, 3])
+  func groupsWhoseMembersWouldWaitForEachOtherForEverAreToldSo(count: Int) async throws {
+    let keys: [ExclusivityKey] = ["a", "b", "c"]
+    var groups: [(group: GroupOperation, member: HeldOperation)] = []
+    for index in 0..<count { groups.append(await group("group \(index)", keys[index])) }
+    for index in 0..<(count - 1) {
+      groups[index].group.addOperation(note("\(index)", keys[index + 1]))
+      await poll { !domain.waiting(for: keys[index + 1]).isEmpty }
+    }
+    let last = note("last", "a")
+    groups[count - 1].group.addOperation(last)
+    await last.finished()
+    let error = try #require(last.errors.first as? OperationError)
+    #expect(error.code == .waitCycle && last.isCancelled)
+    #expect(error.message.contains("“last”") && error.message.contains("“a”, which “group 0” holds"))
+    for (_, member) in groups { member.gate.open() }
+    for (group, _) in groups { await group.finished() }
+    #expect(Set(journal.entries) == Set((0..<(count - 1)).map(String.init)))
   }
 
-  /// The deadlock that is in its way goes with what it replaces.
+  /// The deadlock in its way disappears together with the operations that it replaces.
   @Test func aMemberThatReplacesIsNotRefusedBecauseOfADeadlock() async {
-    let begun = [HeldOperation(), HeldOperation()]
-    let groups = zip(["A", "B"], begun).map { name, held in GroupOperation(name) { held } }
-    for (group, key) in zip(groups, ["a", "b"]) { queue.addOperation(group.exclusive(ExclusivityKey(key), in: domain)) }
-    for held in begun { await held.begun.opened() }
-    groups[0].addOperation(note("first", "b"))
-    while domain.waiting(for: "b").isEmpty { await Task.yield() }
-    let second = note("second", "a", policy: .replace)
-    groups[1].addOperation(second)
-    for held in begun { held.gate.open() }
-    for group in groups { await group.finished() }
-    #expect(groups[0].isCancelled && !groups[1].isCancelled && journal.entries == ["second"])
+    let groups = [await group("A", "a"), await group("B", "b")]
+    groups[0].0.addOperation(note("first", "b"))
+    await poll { !domain.waiting(for: "b").isEmpty }
+    groups[1].0.addOperation(note("second", "a", policy: .replace))
+    for (_, member) in groups { member.gate.open() }
+    for (group, _) in groups { await group.finished() }
+    #expect(groups[0].0.isCancelled && !groups[1].0.isCancelled && journal.entries == ["second"])
   }
 
   // MARK: Slots
-
-  @Test func aMemberIsNotStoppedByWhatIsBehindItsGroupInASerialQueue() async {
-    let single = OperationQueue.limited(to: 1)
-    let begun = HeldOperation()
-    let group = GroupOperation([begun])
-    single.addOperation(group)
-    await begun.begun.opened()
-    let next = note("next", "a")
-    single.addOperation(next)
-    group.addOperation(GroupOperation([GroupOperation([note("member", "a", "b")])]))
-    begun.gate.open()
-    await next.finished()
-    #expect(journal.entries == ["member", "next"])
-  }
 
   @Test func aMemberIsNotStoppedByWhatIsBehindItsGroupInAGroup() async {
     let outer = GroupOperation([GroupOperation([note("member", "a")]), note("next", "a")])
@@ -258,12 +204,8 @@ struct ExclusiveGroupTests {
 
   @Test func manyMembersPassManyThatWaitForTheSlotOfTheirGroup() async {
     let single = OperationQueue.limited(to: 1)
-    let begun = HeldOperation()
-    let group = GroupOperation([begun])
-    single.addOperation(group)
-    await begun.begun.opened()
-    let behind = (0..<50).map { note("behind \($0)", "a") }
-    for operation in behind { single.addOperation(operation) }
+    let (group, begun) = await group(in: single)
+    single.addOperations((0..<50).map { note("behind \($0)", "a") })
     for index in 0..<50 { group.addOperation(note("\(index)", "a")) }
     begun.gate.open()
     await single.finished()
@@ -272,14 +214,11 @@ struct ExclusiveGroupTests {
 
   @Test func aWaiterThatAMemberPassedLeavesTheWaitQueueWhenItIsCancelled() async {
     let single = OperationQueue.limited(to: 1)
-    let begun = HeldOperation()
-    let member = held("member", "a")
-    let group = GroupOperation([begun])
-    single.addOperation(group)
-    await begun.begun.opened()
+    let (group, begun) = await group(in: single)
+    let member = held("member", "a", "b")
     let next = note("next", "a")
     single.addOperation(next)
-    group.addOperation(member)
+    group.addOperation(GroupOperation([GroupOperation([member])]))
     await member.begun.opened()
     #expect(domain.holders(of: "a") == ["member"] && domain.waiting(for: "a") == ["next"])
     next.cancel()
@@ -293,10 +232,9 @@ struct ExclusiveGroupTests {
   /// Two slots: one for the group, whose member passes `next`, and one for `next` while the member holds the key.
   @Test(arguments: [true, false]) func anOperationStartedBeforeItsKeyIsFreeWaitsInItsSlot(isCancelled: Bool) async {
     let double = OperationQueue.limited(to: 2)
-    let (begun, other, member) = (HeldOperation(), HeldOperation(), held("member", "a"))
-    let group = GroupOperation([begun])
-    double.addOperations([group, other])
-    await begun.begun.opened()
+    let (group, begun) = await group(in: double)
+    let (other, member) = (HeldOperation(), held("member", "a"))
+    double.addOperation(other)
     await other.begun.opened()
     let next = held("next", "a")
     let evaluated = Gate()
@@ -307,7 +245,7 @@ struct ExclusiveGroupTests {
     other.gate.open()
     let last = note("last")
     double.addOperation(last)
-    while next.core.withLock({ $0.lifecycle.phase }) != .evaluating { await Task.yield() }
+    await poll { next.core.withLock({ $0.lifecycle.phase }) == .evaluating }
     #expect(!evaluated.isOpen && next.state == .pending && !last.isFinished)
     if isCancelled {
       next.cancel()
@@ -322,7 +260,7 @@ struct ExclusiveGroupTests {
     await next.finished()
     await group.finished()
     #expect(next.begun.isOpen != isCancelled)
-    while !domain.isUnused { await Task.yield() }
+    await poll { domain.isUnused }
   }
 
   @Test func butNotBeforeItsSiblings() async {
@@ -354,32 +292,26 @@ struct ExclusiveGroupTests {
     await member.finished()
   }
 
-  @Test func aCancelledGroupWindsDownWhatWaitsForAKey() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
-    for isBegun in [true, false] {
-      let begun = HeldOperation()
-      let member = note("member", "a")
-      let group = GroupOperation(isBegun ? [begun, member] : [member])
-      if isBegun {
-        queue.addOperation(group)
-        await begun.begun.opened()
-        begun.gate.open()
-      }
-      group.cancel()
-      if !isBegun { queue.addOperation(group) }
-      await group.finished()
-      #expect(member.isFinished && journal.entries.isEmpty)
+  @Test(arguments: [true, false])
+  func aCancelledGroupWindsDownWhatWaitsForAKey(hasBegun: Bool) async {
+    let holder = await holder(of: "a")
+    let (begun, member) = (HeldOperation(), note("member", "a"))
+    let group = GroupOperation(hasBegun ? [begun, member] : [member])
+    if hasBegun {
+      queue.addOperation(group)
+      await begun.begun.opened()
+      begun.gate.open()
     }
+    group.cancel()
+    if !hasBegun { queue.addOperation(group) }
+    await group.finished()
+    #expect(member.isFinished && journal.entries.isEmpty)
     holder.gate.open()
     await holder.finished()
   }
 
   @Test func membersOfAGroupThatNeverBeganKeepTheirKeysAndRunElsewhere() async {
-    let holder = held("holder", "a")
-    queue.addOperation(holder)
-    await holder.begun.opened()
+    let holder = await holder(of: "a")
     let operation = note("operation", "a")
     do { _ = GroupOperation([operation]) }
     #expect(domain.waiting(for: "a").isEmpty)

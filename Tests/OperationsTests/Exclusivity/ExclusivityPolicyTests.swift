@@ -3,17 +3,23 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What an operation does that finds its key taken.
+/// What an operation does whose key is in use.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusivityPolicyTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
+  /// Adds an operation that executes until its gate is opened.
   private func held(_ name: String, _ keys: ExclusivityKey..., policy: ExclusivityPolicy = .wait) -> HeldOperation {
     let operation = HeldOperation().named(name)
     queue.addOperation(operation.exclusive(keys, policy: policy, in: domain))
     return operation
+  }
+
+  /// Returns an operation under the key “a”.
+  private func note(_ name: String, policy: ExclusivityPolicy = .wait) -> NoteOperation {
+    NoteOperation(name, journal).exclusive("a", policy: policy, in: domain)
   }
 
   // MARK: Drop
@@ -58,35 +64,13 @@ struct ExclusivityPolicyTests {
     await second.finished()
   }
 
-  @Test func anObserverOfTheEndFindsTheKeyFree() async {
-    let next = NoteOperation("next", journal)
-    let first = NoteOperation("first", journal)
-    first.addObserver(
-      OperationObserver(didFinish: { [queue, domain] _ in
-        queue.addOperation(next.exclusive("a", policy: .drop, in: domain))
-      })
-    )
-    queue.addOperation(first.exclusive("a", in: domain))
-    await next.finished()
-    #expect(journal.entries == ["first", "next"])
-  }
-
-  @Test func withAFreeKeyItExecutes() async {
-    for name in ["1", "2"] {
-      let operation = NoteOperation(name, journal)
-      queue.addOperation(operation.exclusive("a", policy: .drop, in: domain))
-      await operation.finished()
-    }
-    #expect(journal.entries == ["1", "2"])
-  }
-
   @Test func oneThatRequestsLaterIsDroppedLater() async {
     let first = held("first", "a")
     let dependency = HeldOperation()
     queue.addOperation(dependency)
-    let operation = NoteOperation("dropped", journal)
+    let operation = note("dropped", policy: .drop)
     dependency ==> operation
-    queue.addOperation(operation.exclusive("a", policy: .drop, in: domain))
+    queue.addOperation(operation)
     #expect(!operation.isCancelled)
     dependency.gate.open()
     await operation.finished()
@@ -95,15 +79,15 @@ struct ExclusivityPolicyTests {
     await first.finished()
   }
 
-  /// Even before its observers have been told.
+  /// The key is free even before the observers of the holder are notified.
   @Test func aKeyIsFreeForWhoeverHasSeenItsHolderFinish() async {
     for _ in 0..<200 {
-      let holder = NoteOperation("", journal)
-      queue.addOperation(holder.exclusive("a", in: domain))
-      while !holder.isFinished { await Task.yield() }
+      let holder = note("")
+      queue.addOperation(holder)
+      await poll { holder.isFinished }
       #expect(domain.holders(of: "a").isEmpty)
-      let next = AsyncOperation()
-      queue.addOperation(next.exclusive("a", policy: .drop, in: domain))
+      let next = note("", policy: .drop)
+      queue.addOperation(next)
       await next.finished()
       #expect(!next.isCancelled)
     }
@@ -128,9 +112,8 @@ struct ExclusivityPolicyTests {
   @Test func oneThatHasBeenCancelledReplacesNothing() async {
     let holder = held("holder", "a")
     await holder.begun.opened()
-    let group = GroupOperation([NoteOperation("", journal).exclusive("a", policy: .replace, in: domain)])
+    let (group, operation) = (GroupOperation([note("", policy: .replace)]), note("", policy: .replace))
     group.cancel()
-    let operation = NoteOperation("", journal).exclusive("a", policy: .replace, in: domain)
     operation.cancel()
     queue.addOperations([group, operation])
     await group.finished()
@@ -141,45 +124,24 @@ struct ExclusivityPolicyTests {
   }
 
   @Test func itCancelsThoseBeforeAndWaitsForTheHolder() async {
-    let first = held("first", "a")
+    let (first, other) = (held("first", "a"), held("other", "b"))
     await first.begun.opened()
-    let second = held("second", "a")
+    let second = held("second", "a", "b")
     let foreign = GroupOperation([plain("foreign", journal)])
     queue.addOperation(foreign.exclusive("a", in: domain))
     let last = held("last", "a", policy: .replace)
     #expect(first.isCancelled && second.isCancelled && foreign.isCancelled && !last.isCancelled)
+    #expect(!other.isCancelled, "its key is another")
     await second.finished()
     await foreign.finished()
     #expect(!first.isFinished && domain.waiting(for: "a") == ["last"])
     first.gate.open()
     await last.begun.opened()
     #expect(first.isFinished && second.state == .finished)
-    last.gate.open()
+    for operation in [last, other] { operation.gate.open() }
     await last.finished()
     #expect(last.isSuccessful && journal.entries.isEmpty)
-  }
-
-  @Test func itLeavesThoseUnderOtherKeysAlone() async {
-    let other = held("other", "b")
-    let both = held("both", "a", "b")
-    let last = held("last", "a", policy: .replace)
-    #expect(both.isCancelled && !other.isCancelled)
-    await last.begun.opened()
-    other.gate.open()
-    last.gate.open()
-    await last.finished()
     await other.finished()
-  }
-
-  @Test func theLastOfManyRemains() async {
-    let first = held("first", "a")
-    await first.begun.opened()
-    let others = (0..<20).map { held("\($0)", "a", policy: .replace) }
-    #expect(others.dropLast().allSatisfy { $0.isCancelled })
-    first.gate.open()
-    others.last?.gate.open()
-    await others.last?.finished()
-    #expect(others.last?.isSuccessful == true && !others.dropLast().contains { $0.begun.isOpen })
   }
 
   @Test func fromManyThreadsExactlyOneIsNotReplaced() async {
@@ -193,5 +155,37 @@ struct ExclusivityPolicyTests {
     #expect(operations.filter { !$0.isCancelled }.count == 1)
     stopped.isSuspended = false
     for operation in operations { await operation.finished() }
+  }
+
+  // MARK: Members
+
+  @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
+    let holder = HeldOperation().exclusive("a", in: domain)
+    let group = GroupOperation("group") { holder }
+    queue.addOperation(group)
+    await holder.begun.opened()
+    let dropped = note("own", policy: .drop)
+    group.addOperation(dropped)
+    await dropped.finished()
+    holder.gate.open()
+    await group.finished()
+    #expect(dropped.isCancelled && journal.entries.isEmpty)
+    #expect(group.failures.map(\.path) == [["group", "own"]] && OperationError.Code.excluded ~= group.errors[0])
+  }
+
+  @Test func aMemberThatIsReplacedFinishesBeforeTheHolder() async {
+    let holder = held("holder", "a")
+    await holder.begun.opened()
+    let member = note("member")
+    let group = GroupOperation([member])
+    queue.addOperation(group)
+    await poll { !domain.waiting(for: "a").isEmpty }
+    let last = note("last", policy: .replace)
+    queue.addOperation(last)
+    await group.finished()
+    #expect(member.isCancelled && !holder.isFinished)
+    holder.gate.open()
+    await last.finished()
+    #expect(journal.entries == ["last"])
   }
 }

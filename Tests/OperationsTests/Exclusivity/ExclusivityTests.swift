@@ -1,7 +1,5 @@
 import Foundation
 import OperationsTestSupport
-import Soak
-import Synchronization
 import Testing
 
 @testable import Operations
@@ -13,9 +11,7 @@ struct ExclusivityTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
-  private var isUnused: Bool { domain.isUnused }
-
-  /// An operation that holds a key, executing.
+  /// Returns an operation that executes and holds the keys.
   private func holder(of keys: ExclusivityKey...) async -> HeldOperation {
     let holder = HeldOperation().named("holder")
     queue.addOperation(holder.exclusive(keys, in: domain))
@@ -35,27 +31,21 @@ struct ExclusivityTests {
     #expect("\(type)" == "Journal<Int>" && type != "Journal<Int>")
   }
 
-  @Test func theSameKeyInAnotherDomainIsAnother() async {
-    let holder = await holder(of: "a")
-    let other = note("other")
-    queue.addOperation(other.exclusive("a", in: ExclusivityDomain()))
-    await other.finished()
-    holder.gate.open()
-    await holder.finished()
-  }
-
-  @Test func keysOfSeveralDomainsAreAcquiredTogether() async {
+  @Test func severalKeysAreGrantedTogetherAndThoseOfDomainsAreDifferent() async {
     let other = ExclusivityDomain()
-    let first = await holder(of: "a")
-    let both = HeldOperation().named("both").exclusive("a", in: domain).exclusive("a", in: other)
-    queue.addOperation(both)
-    #expect(domain.waiting(for: "a") == ["both"] && other.holders(of: "a").isEmpty)
-    first.gate.open()
-    await both.begun.opened()
-    #expect(domain.holders(of: "a") == ["both"] && other.holders(of: "a") == ["both"])
-    both.gate.open()
-    await both.finished()
-    while !isUnused || !other.isUnused { await Task.yield() }
+    let holder = await holder(of: "a")
+    let elsewhere = note("elsewhere").exclusive("a", in: other)
+    queue.addOperation(elsewhere)
+    await elsewhere.finished()
+    let all = HeldOperation().named("all").exclusive("b", "a", "b", in: domain).exclusive("a", in: other)
+    queue.addOperation(all)
+    #expect(domain.waiting(for: "a") == ["all"] && domain.holders(of: "b").isEmpty && other.holders(of: "a").isEmpty)
+    holder.gate.open()
+    await all.begun.opened()
+    #expect([domain.holders(of: "a"), domain.holders(of: "b"), other.holders(of: "a")] == [["all"], ["all"], ["all"]])
+    all.gate.open()
+    await all.finished()
+    await poll { domain.isUnused && other.isUnused }
   }
 
   @Test func aKeyThatIsNamedTwiceCountsOnceWithTheSmallestLimit() async {
@@ -80,7 +70,7 @@ struct ExclusivityTests {
     let last = note("last")
     note("before").exclusive("a", in: domain) ==> last
     queue.addGraph(endingIn: last)
-    while domain.waiting(for: "a").count < 2 { await Task.yield() }
+    await poll { domain.waiting(for: "a").count >= 2 }
     #expect(journal.entries.isEmpty)
     holder.gate.open()
     await group.finished()
@@ -95,82 +85,25 @@ struct ExclusivityTests {
     for reader in readers { queue.addOperation(reader) }
     for reader in readers { await reader.begun.opened() }
     let writer = HeldOperation().named("writer").exclusive("db", in: domain)
-    let late = note("late").shared("db", in: domain)
-    queue.addOperation(writer)
-    queue.addOperation(late)
+    let late = (0..<2).map { HeldOperation().named("late \($0)").shared("db", in: domain) }
+    for operation in [writer] + late { queue.addOperation(operation) }
     #expect(domain.holders(of: "db") == ["reader 0", "reader 1", "reader 2"])
-    #expect(domain.waiting(for: "db") == ["writer", "late"], "the writer is not passed")
+    #expect(domain.waiting(for: "db") == ["writer", "late 0", "late 1"], "the writer is not passed")
     for reader in readers { reader.gate.open() }
     await writer.begun.opened()
-    #expect(domain.holders(of: "db") == ["writer"] && journal.entries.isEmpty)
+    #expect(domain.holders(of: "db") == ["writer"])
     writer.gate.open()
-    await late.finished()
+    for reader in late { await reader.begun.opened() }
+    for reader in late { reader.gate.open() }
   }
 
-  @Test func noMoreThanTheLimitRunAtOnceInAllQueuesAndGroups() async {
-    final class Counts: Sendable {
-      let executing = Atomic(0)
-      let most = Atomic(0)
-    }
-    let counts = Counts()
-    let operations = (0..<300).map { _ in
-      TaskOperation {
-        counts.most.max(counts.executing.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
-        await Task.yield()
-        counts.executing.subtract(1, ordering: .relaxed)
-      }.limited("host", to: 4, in: domain)
-    }
-    let queues = [OperationQueue(), .limited(to: 5)]
-    let group = GroupOperation(Array(operations[..<100]))
-    queue.addOperation(group)
-    for (index, operation) in operations[100...].enumerated() { queues[index % 2].addOperation(operation) }
-    for operation in operations { await operation.finished() }
-    let most = counts.most.load(ordering: .relaxed)
-    #expect((1...4).contains(most), "\(most)")
-  }
-
-  // MARK: Never two at once
-
-  @Test func acrossQueuesAndThreadsOneAtATimeEverythingFinishes() async {
-    let queues = (0..<4).map { _ in OperationQueue() }
-    let executing = Atomic(0)
-    let operations = (0..<400).map { index -> AsyncOperation in
-      let work: @Sendable () -> Void = { [journal] in
-        if executing.add(1, ordering: .sequentiallyConsistent).newValue > 1 { journal.write("two at once") }
-        executing.subtract(1, ordering: .sequentiallyConsistent)
-      }
-      if index.isMultiple(of: 3) { return GroupOperation([BlockOperation(block: work)]) }
-      return AsyncBlockOperation { operation in
-        work()
-        operation.finish()
-      }
-    }
-    await onThreads(4) { [domain] thread in
-      for index in stride(from: thread, to: 400, by: 4) {
-        queues[index % 3].addOperation(operations[index].exclusive("a", in: domain))
-      }
-    }
-    for operation in operations { await operation.finished() }
-    #expect(journal.entries.isEmpty)
-    while !isUnused { await Task.yield() }
-  }
-
-  @Test func theyExecuteInTheOrderTheyWereAdded() async {
-    let holder = await holder(of: "a")
-    let operations = (0..<50).map { note("\($0)").exclusive("a", in: domain) }
-    for operation in operations { queue.addOperation(operation) }
-    #expect(domain.holders(of: "a") == ["holder"] && domain.waiting(for: "a") == (0..<50).map(String.init))
-    holder.gate.open()
-    for operation in operations { await operation.finished() }
-    #expect(journal.entries == (0..<50).map(String.init))
-    #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
-  }
+  // MARK: Order and slots
 
   @Test func theyExecuteInTheOrderTheyWereAddedToASuspendedQueue() async {
     queue.isSuspended = true
     let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
     queue.addOperations(operations)
-    while KeyRegistry.read({ table in table.entries.values.allSatisfy { $0.state != .overdue } }) { await Task.yield() }
+    await poll { KeyRegistry.read { table in table.entries.values.contains { $0.state == .overdue } } }
     queue.isSuspended = false
     for operation in operations { await operation.finished() }
     #expect(journal.entries == (0..<20).map(String.init))
@@ -190,7 +123,7 @@ struct ExclusivityTests {
     #expect(journal.entries == ["next", "waiting", "plain"])
   }
 
-  /// Only a running operation holds keys: one whose queue does not start it is passed.
+  /// Only a running operation holds keys. An operation that its queue does not start is passed.
   @Test func anOperationInASuspendedQueueKeepsNobodyWaiting() async {
     let suspended = OperationQueue.suspended()
     let first = note("first").exclusive("a", in: domain)
@@ -201,7 +134,7 @@ struct ExclusivityTests {
     #expect(journal.entries == ["second"])
     suspended.isSuspended = false
     await first.finished()
-    #expect(isUnused)
+    #expect(domain.isUnused)
   }
 
   @Test func oneAddedAsAFoundationOperationAcquiresItsKeysWhenItIsStarted() async {
@@ -211,7 +144,7 @@ struct ExclusivityTests {
     let next = note("next")
     single.addOperation(operation)
     single.addOperation(next)
-    while domain.waiting(for: "a").isEmpty { await Task.yield() }
+    await poll { !domain.waiting(for: "a").isEmpty }
     #expect(journal.entries.isEmpty, "it holds its slot meanwhile")
     holder.gate.open()
     await next.finished()
@@ -228,34 +161,6 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
-  @Test func severalKeysAreGrantedTogetherOrNotAtAll() async {
-    let first = await holder(of: "a")
-    let both = HeldOperation().named("both")
-    let last = note("last")
-    queue.addOperation(both.exclusive("b", "a", "b", in: domain))
-    queue.addOperation(last.exclusive("b", in: domain))
-    #expect(domain.holders(of: "b").isEmpty && domain.waiting(for: "b") == ["both", "last"])
-    first.gate.open()
-    await both.begun.opened()
-    #expect(domain.holders(of: "a") == ["both"] && domain.holders(of: "b") == ["both"])
-    both.gate.open()
-    await last.finished()
-  }
-
-  @Test func keysNamedInAnyOrderLeadToNoDeadlock() async {
-    let keys: [ExclusivityKey] = ["a", "b", "c", "d"]
-    let operations = (0..<400).map { _ in AsyncBlockOperation { $0.finish() } }
-    await onThreads(4) { [domain, queue] thread in
-      var generator = SeededGenerator(seed: UInt64(thread))
-      for index in stride(from: thread, to: 400, by: 4) {
-        let some = Array(keys.shuffled(using: &generator).prefix(1 + index % 4))
-        queue.addOperation(operations[index].exclusive(some, in: domain))
-      }
-    }
-    for operation in operations { await operation.finished() }
-    #expect(isUnused)
-  }
-
   // MARK: Dependencies
 
   @Test func oneThatWaitsForOthersRequestsItsKeysWhenTheyHaveFinished() async {
@@ -269,11 +174,7 @@ struct ExclusivityTests {
 
   @Test func conditionsAreEvaluatedWhileTheKeysAreHeld() async {
     let operation = note("operation").exclusive("a", in: domain)
-    operation.addCondition(
-      OperationCondition(name: "holding") { [journal, domain] _ in
-        journal.write(domain.holders(of: "a").joined())
-      }
-    )
+    operation.addCondition(OperationCondition(name: "") { _ in journal.write(domain.holders(of: "a").joined()) })
     queue.addOperation(operation)
     await operation.finished()
     #expect(journal.entries == ["operation", "operation"])
@@ -302,7 +203,7 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
-  // MARK: Going
+  // MARK: Ends
 
   @Test func aCancelledWaiterGivesItsPlaceUpAtOnce() async {
     let holder = await holder(of: "a")
@@ -317,16 +218,6 @@ struct ExclusivityTests {
     stopped.isSuspended = false
     await first.finished()
     #expect(journal.entries == ["second"])
-  }
-
-  @Test func aCancelledHolderKeepsItsKeyUntilItFinishes() async {
-    let holder = await holder(of: "a")
-    let next = note("next")
-    queue.addOperation(next.exclusive("a", in: domain))
-    holder.cancel()
-    #expect(domain.holders(of: "a") == ["holder"] && domain.waiting(for: "a") == ["next"])
-    holder.gate.open()
-    await next.finished()
   }
 
   @Test func howeverTheHolderFinishesItsKeyIsFree() async {
@@ -346,120 +237,53 @@ struct ExclusivityTests {
         clock.advance(by: .seconds(1))
       }
       await operation.finished()
-      #expect(isUnused)
+      #expect(domain.isUnused)
     }
-  }
-
-  @Test func keysNobodyUsesAreForgotten() async {
-    let group = GroupOperation()
-    for index in 0..<4000 {
-      group.addOperation(AsyncOperation().exclusive(ExclusivityKey("\(index)"), in: domain))
-    }
-    queue.addOperation(group)
-    await group.finished()
-    #expect(isUnused)
-  }
-
-  @Test func manyWaitersAreCancelledOneByOneAndTheRestHasItsTurn() async {
-    let holder = await holder(of: "a")
-    let group = GroupOperation()
-    let members = (0..<2000).map { _ in AsyncOperation() }
-    group.addOperations([])
-    for member in members { group.addOperation(member.exclusive("a", in: domain)) }
-    queue.addOperation(group)
-    await Task.yield()
-    for member in members.dropFirst(10).dropLast(10) { member.cancel() }
-    holder.gate.open()
-    await group.finished()
-    #expect(members.filter(\.isSuccessful).count == 20 && isUnused)
-  }
-
-  @Test func releasedOperationsLeaveNothingBehind() async {
-    let live = LiveCount()
-    do {
-      let holder = await holder(of: "a")
-      for index in 0..<20 {
-        let token = LiveCount.Token(live)
-        let block: @Sendable () -> Void = { withExtendedLifetime(token) {} }
-        let operation: AsyncOperation =
-          index.isMultiple(of: 2) ? ResultOperation(block) : GroupOperation([BlockOperation(block: block)])
-        queue.addOperation(operation.exclusive("a", ExclusivityKey("\(index)"), in: domain))
-        if index.isMultiple(of: 3) { operation.cancel() }
-      }
-      queue.cancelAllOperations()
-      holder.gate.open()
-    }
-    await live.none()
-    while !isUnused { await Task.yield() }
-  }
-
-  // MARK: Awaited
-
-  @Test func whoRunsAnOperationUnderAKeyGetsItsValue() async throws {
-    let holder = await holder(of: "a")
-    async let value = queue.run(ResultOperation { 7 }.exclusive("a", in: domain))
-    async let nothing: Void = queue.run(AsyncOperation().exclusive("a", in: domain))
-    while domain.waiting(for: "a").count < 2 { await Task.yield() }
-    holder.gate.open()
-    #expect(try await value == 7)
-    try await nothing
   }
 
   @Test func whoIsCancelledWhileItWaitsForAKeyReturns() async {
     let holder = await holder(of: "a")
     let task = Task { try await queue.run(ResultOperation { 7 }.exclusive("a", in: domain)) }
-    while domain.waiting(for: "a").isEmpty { await Task.yield() }
+    await poll { !domain.waiting(for: "a").isEmpty }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     holder.gate.open()
     await holder.finished()
   }
 
-  // MARK: Starting by hand
-
   // MARK: Bad input
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test(arguments: 0..<6) func badInputTraps(number: Int) async {
-    let sentences = [
-      "“x” cannot be limited to 0 operations under the key “k”. Set a limit of 1 or more.",
+  private static let mistakes: [(sentence: String, body: @Sendable (AsyncOperation) -> Void)] = [
+    ("“x” cannot be limited to 0 operations under the key “k”. Set a limit of 1 or more.", { $0.limited("k", to: 0) }),
+    (
       "“x” cannot be throttled to 0 starts under the key “k”. Set a count of 1 or more.",
-      "Set an interval that is longer than zero.", "Set an interval that is longer than zero.",
-      "cannot be given the key “k”. Add the keys before", "cannot be given the key “k”. Add the keys before",
-    ]
+      { $0.throttled("k", to: 0, per: .seconds(1)) }
+    ),
+    ("Set an interval that is longer than zero.", { $0.throttled("k", to: 1, per: .zero) }),
+    (
+      "cannot be given the key “k”. Add the keys before",
+      { x in
+        OperationQueue.suspended().addOperation(x)
+        x.exclusive("k")
+      }
+    ),
+    (
+      "“x” is not ready: it waits for the keys “k”, “l”. Leave it to its queue",
+      { x in
+        OperationQueue().addOperation(HeldOperation().exclusive("k"))
+        OperationQueue().addOperation(x.exclusive("k", "l"))
+        x.start()
+      }
+    ),
+  ]
+
+  @Test(arguments: mistakes.indices) func badInputTraps(number: Int) async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       [number = number as Int] in
-      let x = AsyncOperation().named("x")
-      switch number {
-      case 0: x.limited("k", to: 0)
-      case 1: x.throttled("k", to: 0, per: .seconds(1))
-      case 2: x.throttled("k", to: 1, per: .zero)
-      case 3: x.throttled("k", to: 1, per: .seconds(-1))
-      case 4:
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        queue.addOperation(x)
-        x.exclusive("k")
-      default:
-        let group = GroupOperation([x])
-        withExtendedLifetime(group) { _ = x.shared("k") }
-      }
+      Self.mistakes[number].body(AsyncOperation().named("x"))
     }
-    expectSentence(sentences[number], in: result)
-  }
-  #endif
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func startingOneByHandThatWaitsForAKey() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let domain = ExclusivityDomain()
-      let holder = HeldOperation()
-      OperationQueue().addOperation(holder.exclusive("a", in: domain))
-      let operation = AsyncOperation().named("impatient")
-      OperationQueue().addOperation(operation.exclusive("a", "b", in: domain))
-      operation.start()
-    }
-    expectSentence("“impatient” is not ready: it waits for the keys “a”, “b”. Leave it to its queue", in: result)
+    expectSentence(Self.mistakes[number].sentence, in: result)
   }
   #endif
 }

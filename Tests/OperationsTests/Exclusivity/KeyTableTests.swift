@@ -67,42 +67,7 @@ struct KeyTableTests {
     #expect(leave(another) == ["e"])
   }
 
-  @Test mutating func anExclusiveWaiterIsNotPassedByThoseThatShare() {
-    let reader = enter("reader", ["a": .max])
-    let writer = enter("writer", ["a": 1])
-    let late = enter("late reader", ["a": .max])
-    #expect(state(writer) == .waiting && state(late) == .waiting)
-    #expect(leave(reader) == ["writer"])
-    #expect(leave(writer) == ["late reader"])
-  }
-
-  @Test mutating func manyThatShareGoTogether() {
-    let writer = enter("w", ["a": 1])
-    for index in 0..<4 { _ = enter("\(index)", ["a": .max]) }
-    #expect(leave(writer) == ["0", "1", "2", "3"])
-  }
-
-  @Test mutating func anEntryThatLeavesFromTheMiddleLetsThoseBehindMoveUp() {
-    _ = enter("1", ["a": 1])
-    let second = enter("2", ["a": 1, "b": 1])
-    _ = enter("3", ["b": 1])
-    #expect(leave(second) == ["3"])
-  }
-
   // MARK: Members
-
-  @Test mutating func whatRunsInsideAHolderUsesItsKey() {
-    let group = enter("group", ["a": 1])
-    let outsider = enter("outsider", ["a": 1])
-    let member = enter("member", ["a": 1], inside: [group])
-    let sibling = enter("sibling", ["a": 1], inside: [group])
-    let deep = enter("deep", ["a": 1], inside: [member, group])
-    #expect(state(member) == .holding && state(sibling) == .waiting && state(deep) == .holding)
-    #expect(leave(member) == ["sibling"])
-    #expect(leave(group) == ["outsider"], "the key is free although members are left")
-    for ticket in [outsider, sibling, deep] { #expect(leave(ticket).isEmpty) }
-    #expect(table.isEmpty)
-  }
 
   @Test mutating func aMemberGoesBeforeThoseThatWaitForItsGroup() {
     let group = enter("group", ["a": 1])
@@ -121,22 +86,6 @@ struct KeyTableTests {
     #expect(leave(holder) == ["next"])
     #expect(leave(next) == ["member"])
     _ = member
-  }
-
-  @Test mutating func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthers() {
-    let group = enter("group", ["a": 1])
-    let first = enter("first", ["a": 1, "b": 1])
-    let second = enter("second", ["b": 1, "c": 1])
-    let member = enter("member", ["c": 1], inside: [group])
-    #expect(state(first) == .waiting && state(second) == .waiting && state(member) == .waiting)
-    let remedy = table.remedy()
-    #expect(remedy.preferred == [member] && remedy.refused == nil)
-    effects = Table.Effects()
-    table.apply(remedy, &effects)
-    #expect(state(member) == .holding)
-    let later = enter("later", ["c": 1], inside: [group])
-    #expect(leave(member) == ["later"], "it is known now")
-    _ = later
   }
 
   @Test mutating func preferredMembersDoNotWaitForEachOther() {
@@ -163,20 +112,6 @@ struct KeyTableTests {
     #expect(table.mayDeadlock)
   }
 
-  @Test mutating func groupsWhoseMembersWaitForEachOtherAreADeadlock() throws {
-    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1]), enter("C", ["c": 1])]
-    let members = [
-      enter("in A", ["b": 1], inside: [groups[0]]), enter("in B", ["c": 1], inside: [groups[1]]),
-      enter("in C", ["d": 1, "a": 1], inside: [groups[2]]),
-    ]
-    let remedy = table.remedy()
-    #expect(remedy.preferred.isEmpty && remedy.refused == members[2])
-    effects = Table.Effects()
-    table.apply(remedy, &effects)
-    let refusal = try #require(effects.refused.first)
-    #expect(refusal.claimant == "in C" && refusal.holder == "A" && refusal.key == "a")
-  }
-
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
     let group = enter("group", ["a": 2])
     let other = enter("other", ["a": 2])
@@ -186,15 +121,6 @@ struct KeyTableTests {
     #expect(table.remedy().refused == nil, "the other holder finishes, and makes room")
     #expect(leave(other) == ["in enclosing"])
     _ = waiting
-  }
-
-  @Test mutating func replacedEntriesAndTheirMembersAreInNoDeadlock() {
-    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
-    _ = enter("in A", ["b": 1], inside: [groups[0]])
-    _ = enter("in B", ["a": 1], inside: [groups[1]])
-    #expect(table.remedy().refused != nil)
-    table.replace([groups[0]])
-    #expect(table.remedy().refused == nil)
   }
 
   // MARK: Permitted operations
@@ -257,25 +183,5 @@ struct KeyTableTests {
     let tickets = (0..<20_000).map { enter("", ["\($0)": 1]) }
     for ticket in tickets { _ = leave(ticket) }
     #expect(table.isEmpty && table.queues.isEmpty)
-  }
-
-  // MARK: Throttles
-
-  @Test mutating func aThrottledOperationWaitsUntilTheStartHasLeftTheWindow() throws {
-    let throttle = KeyThrottle(count: 2, interval: .seconds(1))
-    func demand() -> [Table.Demand] {
-      [Table.Demand(queue: table.queueID(of: "a", in: Self.domain, inside: []), limit: .max, throttles: [throttle])]
-    }
-    var tickets: [Int] = []
-    for name in ["1", "2", "3"] {
-      tickets.append(table.enter(Table.Applicant(claimant: name, demands: demand()), &effects))
-    }
-    #expect(tickets.map(state) == [.holding, .holding, .waiting])
-    let delay = try #require(effects.delayed.first)
-    #expect(delay.claimant == "3" && delay.start.serial == 0)
-    #expect(leave(tickets[0]).isEmpty, "a start counts although the operation has finished")
-    effects = Table.Effects()
-    table.endDelay(delay, &effects)
-    #expect(effects.grants.map(\.claimant) == ["3"])
   }
 }

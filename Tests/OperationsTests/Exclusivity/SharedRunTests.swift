@@ -5,34 +5,13 @@ import Testing
 
 @testable import Operations
 
-/// One operation for all who ask.
+/// One operation for all callers that request it at once.
 @Suite(.timeLimit(.minutes(5)))
 struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
 
-  @Test func aGroupMayBeShared() async throws {
-    let held = HeldOperation()
-    let made = Journal<Void>()
-    @Sendable func sync() async throws {
-      try await queue.run(sharing: "sync", in: domain) {
-        made.write(())
-        return GroupOperation("Sync") { held }
-      }
-    }
-    let first = Task { try await sync() }
-    await held.begun.opened()
-    let second = Task { try await sync() }
-    while domain.callers(sharing: "sync", Void.self) != 2 { await Task.yield() }
-    held.finish(with: TestError("gone"))
-    for caller in [first, second] {
-      let error = await #expect(throws: AggregateError.self) { try await caller.value }
-      #expect(error?.failures.map(\.path.count) == [2])
-    }
-    #expect(made.count == 1)
-  }
-
-  /// An operation that ends with its number when it is told to.
+  /// Returns its number when its gate is opened.
   private final class Login: ResultOperation<Int>, @unchecked Sendable {
     let begun = Gate()
     let gate = Gate()
@@ -52,7 +31,7 @@ struct SharedRunTests {
     override func didCancel() { finish() }
   }
 
-  /// All that have been made.
+  /// The operations that have been made.
   private let logins = Journal<Login>()
 
   private func login() async throws -> Int {
@@ -65,17 +44,24 @@ struct SharedRunTests {
 
   /// Waits until this many callers share the run.
   private func callers(_ count: Int) async {
-    while domain.callers(sharing: "login", Int.self) != count { await Task.yield() }
+    await poll { domain.callers(sharing: "login", Int.self) == count }
   }
 
-  @Test func allWhoAskMeanwhileGetTheOneOutcome() async throws {
+  @Test(arguments: [nil, TestError("wrong password")])
+  func allWhoAskMeanwhileGetTheOneOutcome(error: TestError?) async throws {
     let tasks = (0..<10).map { _ in Task { try await login() } }
     await callers(10)
     #expect(logins.count == 1)
     await logins.entries[0].begun.opened()
     #expect(domain.holders(of: "login") == ["login 1"])
-    logins.entries[0].gate.open()
-    for task in tasks { #expect(try await task.value == 1) }
+    if let error { logins.entries[0].finish(with: error) } else { logins.entries[0].gate.open() }
+    for task in tasks {
+      if let error {
+        await #expect(throws: error) { try await task.value }
+      } else {
+        #expect(try await task.value == 1)
+      }
+    }
     #expect(domain.sharedRuns.withLock { $0.isEmpty })
   }
 
@@ -88,11 +74,25 @@ struct SharedRunTests {
     }
   }
 
-  @Test func allGetTheOneError() async {
-    let tasks = (0..<3).map { _ in Task { try await login() } }
-    await callers(3)
-    logins.entries[0].finish(with: TestError("wrong password"))
-    for task in tasks { await #expect(throws: TestError("wrong password")) { try await task.value } }
+  @Test func aGroupMayBeShared() async throws {
+    let held = HeldOperation()
+    let made = Journal<Void>()
+    @Sendable func sync() async throws {
+      try await queue.run(sharing: "sync", in: domain) {
+        made.write(())
+        return GroupOperation("Sync") { held }
+      }
+    }
+    let first = Task { try await sync() }
+    await held.begun.opened()
+    let second = Task { try await sync() }
+    await poll { domain.callers(sharing: "sync", Void.self) == 2 }
+    held.finish(with: TestError("gone"))
+    for caller in [first, second] {
+      let error = await #expect(throws: AggregateError.self) { try await caller.value }
+      #expect(error?.failures.map(\.path.count) == [2])
+    }
+    #expect(made.count == 1)
   }
 
   @Test func oneCallersCancellationLeavesItToTheOthers() async throws {
@@ -119,7 +119,7 @@ struct SharedRunTests {
   @Test(arguments: [true, false])
   func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
     let (begun, holding) = (Gate(), HeldOperation())
-    let first = Task { [queue, domain] in
+    let first = Task {
       try await queue.run(sharing: "login", in: domain) {
         TaskOperation {
           begun.open()
@@ -131,9 +131,9 @@ struct SharedRunTests {
     // Cancelled before it starts, it would end at once.
     await begun.opened()
     if byCaller { first.cancel() } else { queue.cancelAllOperations() }
-    while queue.operations.first?.isCancelled != true { await Task.yield() }
+    await poll { queue.operations.first?.isCancelled == true }
     let second = Task { try await login() }
-    while domain.waiting(for: "login").isEmpty { await Task.yield() }
+    await poll { !domain.waiting(for: "login").isEmpty }
     #expect(logins.count == 1 && domain.waiting(for: "login") == ["login 1"])
     holding.start()
     holding.gate.open()
@@ -154,8 +154,6 @@ struct SharedRunTests {
 
   @Test func underCancellationAtAnyMomentEverybodyReturns() async {
     let running = Locked(0)
-    let domain = domain
-    let queue = queue
     for _ in 0..<100 {
       let tasks = (0..<6).map { _ in
         Task {
@@ -192,33 +190,10 @@ struct SharedRunTests {
     }
     await live.none()
   }
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func oneKeyForTwoTypes() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let queue = OperationQueue()
-      let never = Gate()
-      async let number = queue.run(sharing: "login") {
-        TaskOperation { () async throws -> Int in
-          await never.opened()
-          return 1
-        }
-      }
-      async let text = queue.run(sharing: "login") {
-        TaskOperation { () async throws -> String in
-          await never.opened()
-          return ""
-        }
-      }
-      _ = try await (number, text)
-    }
-    expectSentence("The key “login” is shared by runs", "Use another key", in: result)
-  }
-  #endif
 }
 
 extension ExclusivityDomain {
-  /// How many share a run, if there is one that takes callers in.
+  /// The number of callers that share the current run, or nil if there is none.
   fileprivate func callers<T: Sendable>(sharing key: ExclusivityKey, _ type: T.Type) -> Int? {
     (sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.callerCount
   }

@@ -150,7 +150,7 @@ struct GroupCancellationTests {
       group.cancel()
     }
     await began.opened()
-    while !group.isCancelled { await Task.yield() }
+    await poll { group.isCancelled }
     await queue.run(settling: [group])
     #expect(journal.entries.isEmpty && second.isCancelled)
   }

@@ -47,7 +47,7 @@ struct OpenGroupTests {
 
   private func execute(_ group: GroupOperation) async {
     queue.addOperation(group)
-    while group.engine.state.withLock({ $0.schedule.phase }) == .gathering { await Task.yield() }
+    await poll { group.engine.state.withLock({ $0.schedule.phase }) != .gathering }
   }
 
   // MARK: The end

@@ -250,7 +250,7 @@ struct PlainMemberTests {
     let (outside, member) = (AsyncOperation(), plain("member", journal))
     outside ==> member
     let group = await begun([member])
-    while member.dependencies.count != 2 { await Task.yield() }
+    await poll { member.dependencies.count == 2 }
     #expect(OperationGraph([group]).nodes.count == 3, "it is in no drawing")
     queue.addOperation(outside)
     await group.finished()

@@ -19,7 +19,7 @@ struct SharedGraphTests {
     first.addGraph(endingIn: shared)
     queue.addOperation(second)
     await shared.finished()
-    while second.operations.count == 2 { await Task.yield() }
+    await poll { second.operations.count != 2 }
     #expect(second.operations == [held])
     second.cancel()
     #expect(held.isCancelled)

@@ -121,7 +121,7 @@ struct StopOnFailureTests {
     let (bad, executing) = (HeldOperation(), HeldOperation())
     let group = group([bad, executing])
     await fail(bad, in: group, after: executing.begun)
-    while group.failures.isEmpty { await Task.yield() }
+    await poll { !group.failures.isEmpty }
     #expect(!executing.isCancelled)
     group.cancel()
     #expect(executing.isCancelled)

@@ -118,7 +118,7 @@ struct CancellationOutcomeTests {
       let held = HeldOperation()
       let group = GroupOperation([NoteOperation("a", journal, failing: TestError("a")), held])
       await begin(group, held.begun)
-      while group.failures.isEmpty { await Task.yield() }
+      await poll { !group.failures.isEmpty }
       if isCancelled { group.cancel() }
       held.gate.open()
       let error = await #expect(throws: AggregateError.self) { try await group.completed() }

@@ -159,7 +159,7 @@ struct ExecutionPlaceTests {
     }
     #expect(scheduler == nil)
     // Foundation's thread lets go of the queue a moment later.
-    while queue != nil { await Task.yield() }
+    await poll { queue == nil }
     withExtendedLifetime(operation) {}
   }
 

@@ -95,7 +95,7 @@ struct TimeoutTests {
       clock.advance(by: .seconds(1))
       await #expect(throws: OperationError(.timedOut, "")) { try await operation.completed() }
       // The task may not have been stored when the operation timed out. It is cancelled a moment later then.
-      while clock.sleepers > 0 { await Task.yield() }
+      await poll { clock.sleepers == 0 }
     }
   }
 
@@ -178,7 +178,7 @@ struct TimeoutTests {
     let group = timed(GroupOperation(held + [failing, stubborn, waiting]).named("Import"), .seconds(5))
     await begin(group, stubborn.begun)
     for operation in held { await operation.begun.opened() }
-    while group.failures.isEmpty { await Task.yield() }
+    await poll { !group.failures.isEmpty }
     clock.advance(by: .seconds(5))
     let error = await #expect(throws: OperationError.self) { try await group.completed() }
     #expect(

@@ -166,7 +166,7 @@ struct RandomExclusivityTests {
     let (domain, watch, live) = (world.domain, world.watch, world.live)
     await round(world)
     #expect(watch.violations.isEmpty, "RANDOM_GRAPH_SEED=\(seed)")
-    while !domain.isUnused { await Task.yield() }
+    await poll { domain.isUnused }
     await live.none()
   }
 

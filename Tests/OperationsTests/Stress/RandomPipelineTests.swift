@@ -118,7 +118,7 @@ struct RandomPipelineTests {
         }
       }
       // A sleep that has been cancelled ends on a thread of its own.
-      while clock.sleepers > 0 { await Task.yield() }
+      await poll { clock.sleepers == 0 }
     }
   }
 

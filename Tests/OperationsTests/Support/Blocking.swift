@@ -26,6 +26,11 @@ extension SerialScheduler {
   }
 }
 
+/// Waits until a condition holds, or until the time limit cancels the test.
+func poll(until condition: () -> Bool) async {
+  while !condition(), !Task.isCancelled { await Task.yield() }
+}
+
 /// Runs what may block on a thread of its own, which is on no scheduler.
 func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async -> Result<T, any Error> {
   await withCheckedContinuation { continuation in

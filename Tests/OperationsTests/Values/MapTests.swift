@@ -212,12 +212,12 @@ struct MapTests {
       queue.addGraph(endingIn: operation)
       await begun.opened()
       // Half of them may be on their way to follow it, the others do.
-      while round.isMultiple(of: 2), followed.followerCount == 0 { await Task.yield() }
+      if round.isMultiple(of: 2) { await poll { followed.followerCount > 0 } }
       operation.cancel()
       await operation.finished()
     }
     // One that was cancelled on its way there has ended a moment before it could forget it.
-    while followed.followerCount > 0 { await Task.yield() }
+    await poll { followed.followerCount == 0 }
     followed.finish(returning: 1)
     await followed.finished()
   }

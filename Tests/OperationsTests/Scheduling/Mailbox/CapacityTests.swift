@@ -13,7 +13,7 @@ struct CapacityTests {
   }
 
   private func note(_ text: String, on scheduler: SerialScheduler) -> Bool {
-    scheduler.schedule { [journal] in journal.write(text) }
+    scheduler.schedule { journal.write(text) }
   }
 
   private func notes(_ range: ClosedRange<Int>, on scheduler: SerialScheduler) -> [Bool] {
@@ -25,7 +25,6 @@ struct CapacityTests {
     let scheduler = scheduler(1000, policy)
     let end = await scheduler.held()
     #expect(notes(1...999, on: scheduler).allSatisfy { $0 })
-    let journal = journal
     let task = immediately { try await scheduler.run { journal.count } }
     end.open()
     #expect(try await task.value == 999)
@@ -33,123 +32,74 @@ struct CapacityTests {
     #expect(scheduler.statistics.eventsDropped == 0)
   }
 
-  @Test(arguments: EventCapacity.Policy.allCases)
-  func theOneThatIsBeingRunDoesNotCount(_ policy: EventCapacity.Policy) async {
+  @Test(arguments: [
+    (EventCapacity.Policy.dropOldest, 4, ["3", "4"]), (.keepLatest, 4, ["1", "4"]), (.fail, 2, ["1", "2"]),
+    (.suspend, 2, ["1", "2"]),
+  ])
+  func thePolicyDecidesWhatRuns(_ policy: EventCapacity.Policy, acceptedCount: Int, expected: [String]) async {
     let scheduler = scheduler(2, policy)
     let end = await scheduler.held()
-    #expect(notes(1...2, on: scheduler) == [true, true])
-    end.open()
-    await scheduler.drained()
-    #expect(notes(3...3, on: scheduler) == [true])
-    await scheduler.drained()
-    #expect(journal.entries == ["1", "2", "3"])
-  }
-
-  @Test func theOldestIsDropped() async {
-    let scheduler = scheduler(2, .dropOldest)
-    let end = await scheduler.held()
-    #expect(notes(1...5, on: scheduler).allSatisfy { $0 })
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == ["4", "5"])
-    #expect(scheduler.statistics.eventsDropped == 3)
-  }
-
-  @Test func theLatestIsKept() async {
-    let scheduler = scheduler(2, .keepLatest)
-    let end = await scheduler.held()
-    #expect(notes(1...5, on: scheduler).allSatisfy { $0 })
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == ["1", "5"])
-    #expect(scheduler.statistics.eventsDropped == 3)
-  }
-
-  @Test func theNewcomerFails() async {
-    let (scheduler, journal) = (scheduler(2, .fail), journal)
-    let end = await scheduler.held()
-    #expect(notes(1...4, on: scheduler) == [true, true, false, false])
-    #expect(await immediately { try await scheduler.run { journal.write("run") } }.result.code == .overflow)
-    let sent = await immediately { try await scheduler.send { journal.write("send") } }.result
-    #expect(sent.code == .overflow && sent.message.contains("small"))
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == ["1", "2"])
+    #expect(notes(1...4, on: scheduler) == (1...4).map { $0 <= acceptedCount })
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == expected)
+    #expect(scheduler.statistics.eventsDropped == 2)
     #expect(note("later", on: scheduler))
-    await journal.reaches(3)
+    await scheduler.drained()
+    #expect(journal.entries.last == "later")
+  }
+
+  @Test func whoAwaitsANewcomerThatFailsGetsTheError() async {
+    let scheduler = scheduler(1, .fail)
+    let end = await scheduler.held()
+    #expect(note("event", on: scheduler))
+    for result in [
+      await immediately { try await scheduler.run { journal.write("run") } }.result,
+      await immediately { try await scheduler.send { journal.write("send") } }.result,
+    ] {
+      #expect(result.code == .overflow && result.message.contains("small"))
+    }
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == ["event"])
   }
 
   @Test(arguments: [EventCapacity.Policy.dropOldest, .keepLatest])
   func aRunThatIsDroppedThrows(_ policy: EventCapacity.Policy) async {
-    let (scheduler, journal) = (scheduler(1, policy), journal)
+    let scheduler = scheduler(1, policy)
     let end = await scheduler.held()
     let run = immediately { try await scheduler.run { journal.write("run") } }
     #expect(note("event", on: scheduler))
-    // At once, though the scheduler is held.
+    // The run ends although the scheduler is held.
     #expect(await run.result.code == .overflow)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["event"])
   }
 
-  @Test func whoCannotSuspendIsRefused() async {
-    let scheduler = scheduler(2, .suspend)
+  @Test func sendersAndRunsSuspendAndAreServedInTurn() async throws {
+    let scheduler = scheduler(1, .suspend)
     let end = await scheduler.held()
-    #expect(notes(1...4, on: scheduler) == [true, true, false, false])
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == ["1", "2"])
-  }
-
-  @Test func sendersSuspendAndAreServedInTurn() async throws {
-    let (scheduler, journal) = (scheduler(2, .suspend), journal)
-    let end = await scheduler.held()
+    #expect(note("first", on: scheduler))
     let sent = Journal<Int>()
-    let senders = (0..<10).map { index in
+    let tasks = (0..<10).map { index in
       immediately {
-        try await scheduler.send { journal.write("\(index)") }
+        if index.isMultiple(of: 2) {
+          try await scheduler.send { journal.write("\(index)") }
+        } else {
+          try await scheduler.run { journal.write("\(index)") }
+        }
         sent.write(index)
       }
     }
-    #expect(Set(sent.entries).isSubset(of: [0, 1]))
-    end.open()
-    for sender in senders { try await sender.value }
-    await scheduler.drained()
-    #expect(journal.entries == (0..<10).map(String.init))
-    #expect(scheduler.statistics.eventsDropped == 0)
-  }
-
-  @Test func aRunSuspendsToo() async throws {
-    let (scheduler, journal) = (scheduler(1, .suspend), journal)
-    let end = await scheduler.held()
-    #expect(note("event", on: scheduler))
-    let runs = (0..<5).map { index in
-      immediately {
-        try await scheduler.run {
-          journal.write("\(index)")
-          return index
-        }
-      }
-    }
-    end.open()
-    for (index, run) in runs.enumerated() { #expect(try await run.value == index) }
-    #expect(journal.entries == ["event", "0", "1", "2", "3", "4"])
-  }
-
-  @Test func nobodyOvertakesThoseWhoAreSuspended() async throws {
-    let (scheduler, journal) = (scheduler(1, .suspend), journal)
-    let end = await scheduler.held()
-    #expect(note("first", on: scheduler))
-    let sender = immediately { try await scheduler.send { journal.write("sent") } }
     #expect(!note("refused", on: scheduler))
+    #expect(sent.count == 0)
     end.open()
-    try await sender.value
+    for task in tasks { try await task.value }
     await scheduler.drained()
-    #expect(journal.entries == ["first", "sent"])
+    #expect(journal.entries == ["first"] + (0..<10).map(String.init))
+    #expect(scheduler.statistics.eventsDropped == 1)
   }
 
   @Test func aSuspendedSenderMayBeCancelled() async throws {
-    let (scheduler, journal) = (scheduler(1, .suspend), journal)
+    let scheduler = scheduler(1, .suspend)
     let end = await scheduler.held()
     #expect(note("first", on: scheduler))
     let cancelled = immediately { try await scheduler.send { journal.write("cancelled") } }
@@ -164,7 +114,7 @@ struct CapacityTests {
 
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func aShutdownEndsThoseWhoAreSuspended(_ mode: SerialScheduler.ShutdownMode) async {
-    let (scheduler, journal) = (scheduler(1, .suspend), journal)
+    let scheduler = scheduler(1, .suspend)
     let end = await scheduler.held()
     #expect(note("accepted", on: scheduler))
     let sender = immediately { try await scheduler.send { journal.write("sent") } }
@@ -172,31 +122,30 @@ struct CapacityTests {
     scheduler.shutDown(mode)
     #expect(await sender.result.code == .shutDown)
     #expect(await runner.result.code == .shutDown)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(journal.entries == (mode == .drain ? ["accepted"] : []))
   }
 
   @Test func roomThatACancelledRunLeavesIsGivenToASender() async throws {
-    let (scheduler, journal) = (scheduler(1, .suspend), journal)
+    let scheduler = scheduler(1, .suspend)
     let end = await scheduler.held()
     let run = immediately { try await scheduler.run { journal.write("run") } }
     let sender = immediately { try await scheduler.send { journal.write("sent") } }
     run.cancel()
-    // Accepted, though the scheduler is held.
+    // The event is accepted although the scheduler is held.
     try await sender.value
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["sent"])
   }
 
   @Test(arguments: EventCapacity.Policy.allCases)
   func jobsAndOperationsAreNeverBounded(_ policy: EventCapacity.Policy) async throws {
-    let (scheduler, journal) = (scheduler(1, policy), journal)
+    let scheduler = scheduler(1, policy)
     let actor = Notes(on: scheduler, journal)
     let end = await scheduler.held()
-    #expect(note("event", on: scheduler))
-    let jobs = (0..<50).map { index in immediately { await actor.note("job \(index)") } }
+    var jobs = (0..<10).map { index in immediately { await actor.note("job \(index)") } }
+    #expect(note("event", on: scheduler), "the jobs take no room")
+    jobs += (10..<50).map { index in immediately { await actor.note("job \(index)") } }
     let tasks = (0..<50).map { index in Task(executorPreference: scheduler) { index } }
     scheduler.queue.addOperation { journal.write("operation") }
     let waiting = Gate()
@@ -211,18 +160,7 @@ struct CapacityTests {
     for (index, task) in tasks.enumerated() { #expect(await task.value == index) }
     #expect(try await wait.get() == 1)
     await scheduler.drained()
-    #expect(journal.entries == ["event"] + (0..<50).map { "job \($0)" } + ["operation"])
-  }
-
-  @Test func jobsTakeNoRoom() async {
-    let scheduler = scheduler(2, .fail)
-    let actor = Notes(on: scheduler, journal)
-    let end = await scheduler.held()
-    for index in 0..<10 { immediately { await actor.note("job \(index)") } }
-    #expect(notes(1...3, on: scheduler) == [true, true, false])
-    end.open()
-    await journal.reaches(12)
-    #expect(journal.entries.suffix(2) == ["1", "2"])
+    #expect(journal.entries == (0..<10).map { "job \($0)" } + ["event"] + (10..<50).map { "job \($0)" } + ["operation"])
   }
 
   @Test(arguments: EventCapacity.Policy.allCases)

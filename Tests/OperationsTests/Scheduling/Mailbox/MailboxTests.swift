@@ -59,25 +59,6 @@ import Testing
     #expect(mailbox.post({}, origin) == nil)
   }
 
-  @Test func whatWasTakenBackIsSkipped() {
-    mailbox.open(segment)
-    let ticket = EventTicket(origin)
-    #expect(accept(ticket).0 == .accepted)
-    #expect(mailbox.withdraw(ticket) != nil)
-    #expect(mailbox.withdraw(ticket) == nil)
-    #expect(mailbox.eventsAccepted == 0)
-    _ = mailbox.refill(&batch, from: segment)
-    #expect(kinds() == ["gone"])
-    #expect(mailbox.claim(ticket) == nil)
-  }
-
-  @Test func ticketTakenBackBeforeItCameIsNotAccepted() {
-    mailbox.open(segment)
-    let ticket = EventTicket(origin)
-    #expect(mailbox.withdraw(ticket) == nil)
-    #expect(accept(ticket).0 == .withdrawn)
-  }
-
   @Test func stormUnderOneKeyNeedsLittleRoom() {
     mailbox.open(segment)
     _ = mailbox.post({}, origin)
@@ -102,15 +83,6 @@ import Testing
     #expect(!mailbox.canAcceptSuspended)
   }
 
-  @Test func keysOfDifferentObjectsAreDifferent() {
-    mailbox.open(segment)
-    let objects = [LiveCount(), LiveCount()]
-    for object in objects {
-      _ = accept(EventTicket(origin, key: EventKey(object: ObjectIdentifier(object), name: "key")))
-    }
-    #expect(mailbox.eventsAccepted == 2)
-  }
-
   @Test func discardingLeavesWhatMustRun() {
     mailbox.open(segment)
     _ = mailbox.post({}, origin)
@@ -130,28 +102,6 @@ import Testing
       batch.clear()
       _ = mailbox.refill(&batch, from: segment)
       #expect(kinds() == ["mark"])
-    }
-  }
-
-  @Test func drainingLeavesEverythingAndRefusesTheRest() {
-    mailbox.open(segment)
-    _ = mailbox.post({}, origin)
-    let (refused, released) = mailbox.shutDown(discarding: false)
-    #expect(refused.isEmpty && released.isEmpty)
-    #expect(mailbox.post({}, origin) == false)
-    #expect(accept(EventTicket(origin)).0 == .shutDown)
-    _ = mailbox.refill(&batch, from: segment)
-    #expect(kinds() == ["event"])
-  }
-
-  @Test func oldestOrNewestIsDropped() {
-    for (policy, expected) in [(EventCapacity.Policy.dropOldest, [3, 4]), (.keepLatest, [0, 4])] {
-      mailbox = Mailbox(EventCapacity(2, whenFull: policy))
-      mailbox.open(Mailbox.Segment())
-      let tickets = (0..<5).map { _ in EventTicket(origin, isBounded: true) }
-      for ticket in tickets { #expect(accept(ticket).0 == .accepted) }
-      #expect(tickets.indices.filter { tickets[$0].isWaiting } == expected)
-      #expect(mailbox.eventsDropped == 3)
     }
   }
 

@@ -1,4 +1,3 @@
-import Foundation
 import Operations
 import OperationsTestSupport
 import Testing
@@ -12,28 +11,28 @@ struct MonitoringTests {
 
   init() { scheduler = SerialScheduler(name: "seen", clock: clock) }
 
+  /// Schedules an event that takes this long.
+  private func work(for duration: Duration) { scheduler.schedule { clock.advance(by: duration) } }
+
   private func watch(_ limit: Duration) {
     scheduler.watchdog = SchedulerWatchdog(limit: limit) { [reports] report in reports.write(report) }
   }
 
+  private var reportedLines: [UInt?] { reports.entries.map(\.origin?.line) }
+
   // MARK: Counters
 
   @Test func eventsAreCounted() async throws {
-    let scheduler = scheduler
-    #expect(scheduler.statistics.eventsRun == 0 && scheduler.statistics.eventsQueued == 0)
     let end = await scheduler.held()
     for _ in 0..<10 { scheduler.schedule {} }
     scheduler.schedule(after: .seconds(1)) {}
     var statistics = scheduler.statistics
     #expect(statistics.eventsRun == 0 && statistics.eventsQueued == 10 && statistics.eventsDropped == 0)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     statistics = scheduler.statistics
     #expect(statistics.eventsRun == 11 && statistics.eventsQueued == 0)
     try await scheduler.run {}
     _ = await onThread { try scheduler.wait {} }
-    await scheduler.drained()
-    #expect(scheduler.statistics.eventsRun == 13)
     clock.advance(by: .seconds(1))
     await scheduler.drained()
     #expect(scheduler.statistics.eventsRun == 14)
@@ -47,11 +46,9 @@ struct MonitoringTests {
     end.open()
     for job in jobs { try await job.value }
     #expect(scheduler.statistics.jobsQueued == 0 && scheduler.statistics.jobsRun >= 5)
-    #expect(scheduler.statistics.eventsQueued == 0)
   }
 
   @Test func whatIsTakenBackIsNotQueuedAndNotDropped() async {
-    let scheduler = scheduler
     let end = await scheduler.held()
     let run = immediately { try await scheduler.run {} }
     let event = scheduler.schedule(after: .zero) {}
@@ -60,8 +57,7 @@ struct MonitoringTests {
     event.cancel()
     _ = await run.result
     #expect(scheduler.statistics.eventsQueued == 0 && scheduler.statistics.eventsDropped == 0)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(scheduler.statistics.eventsRun == 1)
   }
 
@@ -71,40 +67,37 @@ struct MonitoringTests {
     scheduler.schedule(after: .seconds(1)) {}
     scheduler.schedule(coalescing: "key") {}
     scheduler.shutDown(.discard)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     let statistics = scheduler.statistics
     #expect(statistics.eventsQueued == 0 && statistics.eventsDropped == 5 && statistics.eventsRun == 1)
   }
 
   // MARK: Times
 
-  @Test func byDefaultNoTimeIsMeasured() async {
-    scheduler.schedule { [clock] in clock.advance(by: .seconds(1)) }
-    await scheduler.drained()
-    #expect(!scheduler.recordsTimings)
-    #expect(scheduler.statistics.longestRun == nil && scheduler.statistics.longestWait == nil)
+  private func expect(longestRun: Duration?, longestWait: Duration?, _ location: SourceLocation = #_sourceLocation) {
+    #expect(scheduler.statistics.longestRun == longestRun, sourceLocation: location)
+    #expect(scheduler.statistics.longestWait == longestWait, sourceLocation: location)
   }
 
   @Test func theLongestWaitAndRunAreMeasured() async {
-    let clock = clock
+    #expect(!scheduler.recordsTimings)
+    work(for: .seconds(1))
+    await scheduler.drained()
+    expect(longestRun: nil, longestWait: nil)
     scheduler.recordsTimings = true
     let end = await scheduler.held()
-    scheduler.schedule { clock.advance(by: .seconds(3)) }
-    scheduler.schedule { clock.advance(by: .seconds(2)) }
+    work(for: .seconds(3))
+    work(for: .seconds(2))
     clock.advance(by: .seconds(10))
     scheduler.schedule {}
-    end.open()
-    await scheduler.drained()
-    // The first held it for 10; the second waited for those and 3 more.
-    #expect(scheduler.statistics.longestRun == .seconds(10))
-    #expect(scheduler.statistics.longestWait == .seconds(13))
+    await scheduler.drained(afterOpening: end)
+    // The first event held the scheduler for 10 seconds, and the third waited for those and 3 more.
+    expect(longestRun: .seconds(10), longestWait: .seconds(13))
     scheduler.recordsTimings = false
-    #expect(scheduler.statistics.longestRun == nil && scheduler.statistics.longestWait == nil)
+    expect(longestRun: nil, longestWait: nil)
   }
 
-  @Test func aRunsTimesAreMeasuredAsWell() async throws {
-    let (scheduler, clock) = (scheduler, clock)
+  @Test func theTimesOfRunsAndJobsAreMeasured() async throws {
     scheduler.recordsTimings = true
     let end = await scheduler.held()
     let run = immediately { try await scheduler.run { clock.advance(by: .seconds(20)) } }
@@ -112,25 +105,17 @@ struct MonitoringTests {
     end.open()
     try await run.value
     await scheduler.drained()
-    #expect(scheduler.statistics.longestRun == .seconds(20))
-    #expect(scheduler.statistics.longestWait == .seconds(5))
-  }
-
-  @Test func aJobsRunIsMeasured() async {
-    let clock = clock
-    scheduler.recordsTimings = true
-    await Notes(on: scheduler).perform { clock.advance(by: .seconds(4)) }
+    expect(longestRun: .seconds(20), longestWait: .seconds(5))
+    await Notes(on: scheduler).perform { clock.advance(by: .seconds(30)) }
     await scheduler.drained()
-    #expect(scheduler.statistics.longestRun == .seconds(4))
+    expect(longestRun: .seconds(30), longestWait: .seconds(5))
   }
 
   // MARK: Watchdog
 
   @Test func anEventThatHoldsTheSchedulerIsReportedOnceWithItsLine() async {
     watch(.seconds(2))
-    let (scheduler, clock) = (scheduler, clock)
-    let begun = Gate()
-    let end = Gate()
+    let (begun, end) = (Gate(), Gate())
     let line = #line + 1
     scheduler.schedule {
       begun.open()
@@ -140,58 +125,29 @@ struct MonitoringTests {
     clock.advance(by: .seconds(1))
     #expect(reports.count == 0)
     clock.advance(by: .seconds(1))
-    // While it is still at it.
+    // The event is still running.
     await reports.reaches(1)
     clock.advance(by: .seconds(100))
-    end.open()
-    await scheduler.drained()
-    #expect(reports.count == 1)
+    await scheduler.drained(afterOpening: end)
+    #expect(reportedLines == [UInt(line)])
     let report = reports.entries[0]
     #expect(report.scheduler == "seen" && report.limit == .seconds(2))
-    #expect(report.origin?.line == UInt(line))
     #expect(report.description.contains("MonitoringTests.swift:\(line)"))
     #expect(report.description.contains("“seen”"))
   }
 
-  @Test func shortEventsAreNotReported() async {
-    watch(.seconds(2))
-    let clock = clock
-    for _ in 0..<10 { scheduler.schedule { clock.advance(by: .seconds(1)) } }
-    await scheduler.drained()
-    clock.advance(by: .seconds(100))
-    #expect(reports.count == 0)
-  }
-
   @Test func aLongOneAfterShortOnesIsReported() async {
     watch(.seconds(2))
-    let clock = clock
-    for _ in 0..<3 { scheduler.schedule { clock.advance(by: .milliseconds(1500)) } }
-    scheduler.schedule { clock.advance(by: .milliseconds(1900)) }
+    for duration in [1500, 1500, 1500, 1900] { work(for: .milliseconds(duration)) }
     let line = #line + 1
     scheduler.schedule { clock.advance(by: .milliseconds(2100)) }
     await scheduler.drained()
-    #expect(reports.entries.map(\.origin?.line) == [UInt(line)])
+    clock.advance(by: .seconds(100))
+    #expect(reportedLines == [UInt(line)])
   }
 
-  @Test func eachLongOneIsReported() async {
+  @Test func eventsOfEveryKindAreReportedWithTheirLinesAndJobsWithout() async throws {
     watch(.seconds(2))
-    let clock = clock
-    for _ in 0..<5 { scheduler.schedule { clock.advance(by: .seconds(3)) } }
-    await scheduler.drained()
-    #expect(reports.count == 5)
-  }
-
-  @Test func aJobIsReportedWithoutALine() async {
-    watch(.seconds(2))
-    let clock = clock
-    await Notes(on: scheduler).perform { clock.advance(by: .seconds(3)) }
-    await scheduler.drained()
-    #expect(reports.count == 1 && reports.entries.first?.origin == nil)
-  }
-
-  @Test func aRunAndAnObjectsEventAreReportedWithTheirLines() async throws {
-    watch(.seconds(2))
-    let (scheduler, clock) = (scheduler, clock)
     let shelf = Shelf(on: scheduler)
     let line = #line
     try await scheduler.run { clock.advance(by: .seconds(3)) }
@@ -199,39 +155,54 @@ struct MonitoringTests {
     _ = scheduler.schedule(after: .zero) { clock.advance(by: .seconds(3)) }
     scheduler.schedule(coalescing: "key") { clock.advance(by: .seconds(3)) }
     _ = await onThread { try scheduler.wait { clock.advance(by: .seconds(3)) } }
+    await Notes(on: scheduler).perform { clock.advance(by: .seconds(3)) }
     await scheduler.drained()
-    #expect(reports.entries.map(\.origin?.line) == (1...5).map { UInt(line + $0) })
+    #expect(reportedLines == (1...5).map { UInt(line + $0) } + [nil])
+  }
+
+  @Test func anEventThatWaitsAndOneThatIsRunMeanwhileAreReportedOnceEach() async {
+    let other = SerialScheduler(name: "other")
+    let (begun, ended) = (Gate(), Gate())
+    let gates = [Gate(), Gate()]
+    watch(.seconds(2))
+    let line = #line
+    scheduler.schedule {
+      try? other.wait {
+        try? scheduler.wait {
+          begun.open()
+          gates[0].pass()
+        }
+        ended.open()
+      }
+      gates[1].pass()
+    }
+    await begun.opened()
+    clock.advance(by: .seconds(2))
+    #expect(reportedLines == [UInt(line + 1), UInt(line + 3)])
+    gates[0].open()
+    await ended.opened()
+    clock.advance(by: .seconds(10))
+    gates[1].open()
+    await scheduler.drained()
+    #expect(reports.count == 2)
   }
 
   @Test func oneThatIsTakenAwayReportsNoMore() async {
     watch(.seconds(2))
-    let clock = clock
-    let begun = await scheduler.held()
+    let end = await scheduler.held()
     scheduler.watchdog = nil
     clock.advance(by: .seconds(10))
-    begun.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(reports.count == 0)
   }
 
   @Test func aShorterLimitCountsFromTheNextEventOn() async {
-    let clock = clock
     watch(.seconds(3600))
     scheduler.schedule {}
     await scheduler.drained()
     watch(.seconds(2))
-    scheduler.schedule { clock.advance(by: .seconds(3)) }
+    work(for: .seconds(3))
     await scheduler.drained()
     #expect(reports.entries.map(\.limit) == [.seconds(2)])
-  }
-
-  @Test func anEventThatWaitsForAnotherSchedulerIsReportedAsWell() async {
-    watch(.seconds(2))
-    let clock = clock
-    let other = SerialScheduler(name: "other")
-    let line = #line + 1
-    scheduler.schedule { try? other.wait { clock.advance(by: .seconds(3)) } }
-    await scheduler.drained()
-    #expect(reports.entries.map(\.origin?.line) == [UInt(line)])
   }
 }

@@ -8,15 +8,17 @@ import Testing
 struct CurrentTests {
   private let scheduler = SerialScheduler(name: "here")
   private let other = SerialScheduler(name: "there")
+  private let seen = Journal<Bool>()
 
-  /// Whether code finds itself on the one and not on the other.
+  /// Whether the code that calls this runs on the first scheduler and not on the second.
   private static func isOn(_ scheduler: SerialScheduler, not other: SerialScheduler) -> Bool {
     scheduler.isCurrent && !other.isCurrent && SerialScheduler.current === scheduler
   }
 
+  // MARK: Never inline
+
   @Test func anEventNeverRunsBeforeScheduleReturns() async {
     let journal = Journal<String>()
-    let scheduler = scheduler
     scheduler.schedule {
       scheduler.schedule { journal.write("inner") }
       _ = scheduler.schedule(after: .zero) { journal.write("after nothing") }
@@ -27,53 +29,40 @@ struct CurrentTests {
     #expect(journal.entries == ["outer", "inner", "after nothing", "coalesced"])
   }
 
-  @Test func onMainAnEventNeverRunsBeforeScheduleReturns() async {
-    let journal = Journal<String>()
-    await MainActor.run {
-      SerialScheduler.main.schedule { journal.write("event") }
-      SerialScheduler.scheduleOnMain { journal.write("main event") }
-      journal.write("outer")
-    }
-    await journal.reaches(3)
-    #expect(journal.entries == ["outer", "event", "main event"])
+  @Test func anIdleSchedulerDoesNotBorrowTheThreadThatSchedules() async throws {
+    let isSame = try await onThread {
+      let thread = ObjectIdentifier(Thread.current)
+      let done = Gate()
+      scheduler.schedule {
+        seen.write(ObjectIdentifier(Thread.current) == thread)
+        done.open()
+      }
+      // This keeps the thread alive, so that its identity is not used again.
+      done.pass()
+      return seen.entries
+    }.get()
+    #expect(isSame == [false])
   }
 
-  @Test func anIdleSchedulerDoesNotBorrowTheThreadThatSchedules() async throws {
-    let scheduler = scheduler
-    let same = try await onThread {
-      let thread = ObjectIdentifier(Thread.current)
-      let seen = Locked<ObjectIdentifier?>(nil)
-      let done = DispatchSemaphore(value: 0)
-      scheduler.schedule {
-        seen.withLock { $0 = ObjectIdentifier(Thread.current) }
-        done.signal()
-      }
-      done.wait()
-      return seen.withLock { $0 } == thread
-    }.get()
-    #expect(!same)
-  }
+  // MARK: On a scheduler
 
   @Test func eventsAreOnTheirScheduler() async throws {
-    let (scheduler, other) = (scheduler, other)
     #expect(try await scheduler.run { Self.isOn(scheduler, not: other) })
     #expect(try await other.run { Self.isOn(other, not: scheduler) })
-    let seen = Journal<Bool>()
-    scheduler.schedule { seen.write(Self.isOn(scheduler, not: other)) }
-    scheduler.schedule(after: .zero) { seen.write(Self.isOn(scheduler, not: other)) }
-    scheduler.schedule(coalescing: "key") { seen.write(Self.isOn(scheduler, not: other)) }
+    let note: @Sendable () -> Void = { seen.write(Self.isOn(scheduler, not: other)) }
+    scheduler.schedule(note)
+    scheduler.schedule(after: .zero, note)
+    scheduler.schedule(coalescing: "key", note)
     await seen.reaches(3)
     #expect(seen.entries == [true, true, true])
   }
 
   @Test func jobsAreOnTheirScheduler() async {
-    let (scheduler, other) = (scheduler, other)
-    let notes = Notes(on: scheduler)
     let others = Notes(on: other)
-    #expect(await notes.perform { Self.isOn(scheduler, not: other) })
+    #expect(await Notes(on: scheduler).perform { Self.isOn(scheduler, not: other) })
+    #expect(!scheduler.isCurrent && SerialScheduler.current == nil)
     await Task(executorPreference: scheduler) {
       #expect(Self.isOn(scheduler, not: other))
-      // There and back.
       #expect(await others.perform { Self.isOn(other, not: scheduler) })
       #expect(Self.isOn(scheduler, not: other))
       #expect(await MainActor.run { Self.isOn(.main, not: scheduler) })
@@ -82,8 +71,6 @@ struct CurrentTests {
   }
 
   @Test func operationsAreOnTheScheduler() async throws {
-    let (scheduler, other) = (scheduler, other)
-    let seen = Journal<Bool>()
     let note: @Sendable () -> Void = { seen.write(Self.isOn(scheduler, not: other)) }
     scheduler.queue.addOperation(note)
     scheduler.queue.addOperation(BlockOperation(block: note))
@@ -98,55 +85,34 @@ struct CurrentTests {
     #expect(seen.entries == [true, true, true, true, true])
   }
 
-  @Test func aDirectCallFindsAnActorOfTheSameSchedulerIsolated() async throws {
-    let notes = Notes(on: scheduler)
-    let scheduler = scheduler
-    let neighbour = Notes(on: scheduler)
-    #expect(try await scheduler.run { notes.assumeIsolated { _ in scheduler.isCurrent } })
-    #expect(await neighbour.perform { notes.assumeIsolated { _ in scheduler.isCurrent } })
-    let seen = Journal<Bool>()
-    scheduler.queue.addOperation { seen.write(notes.assumeIsolated { _ in scheduler.isCurrent }) }
-    await seen.reaches(1)
-    #expect(seen.entries == [true])
-  }
-
-  @Test func aNestedWaitIsOnTheOtherAndThenBack() async throws {
-    let (scheduler, other) = (scheduler, other)
-    let seen = Journal<Bool>()
-    let isFine = try await scheduler.run {
+  @Test(arguments: [true, false]) func aNestedWaitIsOnTheOtherAndThenBack(fromMain: Bool) async throws {
+    let home = fromMain ? .main : scheduler
+    try await home.run {
       try other.wait {
-        seen.write(Self.isOn(other, not: scheduler))
-        try scheduler.wait { seen.write(Self.isOn(scheduler, not: other)) }
-        seen.write(Self.isOn(other, not: scheduler))
+        seen.write(Self.isOn(other, not: home))
+        try home.wait { seen.write(Self.isOn(home, not: other)) }
+        seen.write(Self.isOn(other, not: home))
       }
-      return Self.isOn(scheduler, not: other)
+      seen.write(Self.isOn(home, not: other))
     }
-    #expect(isFine && seen.entries == [true, true, true])
+    #expect(seen.entries == [true, true, true, true])
   }
 
   @Test func elsewhereIsNowhere() async {
-    let scheduler = scheduler
     let isNowhere: @Sendable () -> Bool = { !scheduler.isCurrent && SerialScheduler.current == nil }
     #expect(isNowhere())
     #expect((try? await onThread(isNowhere).get()) == true)
     #expect(await Task.detached { isNowhere() }.value)
-    let journal = Journal<Bool>()
-    OperationQueue().addOperation { journal.write(isNowhere()) }
-    DispatchQueue.global().async { journal.write(isNowhere()) }
-    await journal.reaches(2)
-    #expect(journal.entries == [true, true])
+    OperationQueue().addOperation { seen.write(isNowhere()) }
+    DispatchQueue.global().async { seen.write(isNowhere()) }
+    await seen.reaches(2)
+    #expect(seen.entries == [true, true])
   }
 
-  @Test func afterAnAwaitFromASchedulersJobOnlyTheJobIsOnIt() async {
-    let scheduler = scheduler
-    let notes = Notes(on: scheduler)
-    #expect(await notes.perform { scheduler.isCurrent })
-    #expect(!scheduler.isCurrent && SerialScheduler.current == nil)
-  }
+  // MARK: Main
 
   @Test func onMainTheMainOneIsCurrent() async throws {
-    let scheduler = scheduler
-    let seen = Journal<Bool>()
+    #expect(SerialScheduler.main === SerialScheduler.main && SerialScheduler.main.queue === OperationQueue.main)
     let note: @Sendable () -> Void = { seen.write(Self.isOn(.main, not: scheduler)) }
     await MainActor.run(body: note)
     SerialScheduler.main.schedule(note)
@@ -157,20 +123,5 @@ struct CurrentTests {
     await seen.reaches(6)
     #expect(seen.entries.allSatisfy { $0 })
     #expect(!SerialScheduler.main.isCurrent)
-  }
-
-  @Test func aWaitFromMainLeavesMainAndComesBack() async throws {
-    let scheduler = scheduler
-    let seen = Journal<Bool>()
-    try await MainActor.run {
-      try scheduler.wait { seen.write(Self.isOn(scheduler, not: .main)) }
-      seen.write(Self.isOn(.main, not: scheduler))
-    }
-    #expect(seen.entries == [true, true])
-  }
-
-  @Test func theMainSchedulerIsTheMainQueues() {
-    #expect(SerialScheduler.main.queue === OperationQueue.main)
-    #expect(SerialScheduler.main === SerialScheduler.main)
   }
 }

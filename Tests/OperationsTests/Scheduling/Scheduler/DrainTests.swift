@@ -10,7 +10,7 @@ struct DrainTests {
   private let scheduler = SerialScheduler(name: "line")
   private let journal = Journal<String>()
 
-  /// An operation that does something when Foundation asks whether it is ready.
+  /// Calls a closure when Foundation first reads whether the operation is ready.
   private final class CuriousOperation: Operation, @unchecked Sendable {
     private let hook: @Sendable () -> Void
     private let body: @Sendable () -> Void
@@ -34,7 +34,6 @@ struct DrainTests {
   }
 
   @Test func suspendingStopsItAfterTheEventThatIsBeingRun() async throws {
-    let (scheduler, journal) = (scheduler, journal)
     let suspended = Gate()
     scheduler.isSuspended = true
     scheduler.schedule {
@@ -56,7 +55,6 @@ struct DrainTests {
   }
 
   @Test func whatAnOperationSchedulesWhileItIsAddedIsInFrontOfItAndWhatComesThenBehind() async {
-    let (scheduler, journal) = (scheduler, journal)
     scheduler.isSuspended = true
     scheduler.schedule { journal.write("before") }
     scheduler.queue.addOperation(
@@ -68,37 +66,35 @@ struct DrainTests {
     #expect(journal.entries == ["before", "meanwhile", "operation", "after"])
   }
 
-  @Test func longEventsLeaveTheThreadToOthersAndKeepTheirPlace() async {
-    let (scheduler, journal) = (scheduler, journal)
-    let end = await scheduler.held()
-    for number in 0..<3 {
-      scheduler.schedule { work(for: .milliseconds(11)) }
-      for _ in 0..<40 { scheduler.schedule {} }
-      scheduler.schedule { journal.write("event \(number)") }
-      scheduler.queue.addOperation { journal.write("operation \(number)") }
-    }
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == (0..<3).flatMap { ["event \($0)", "operation \($0)"] })
-  }
-
   @Test func eventsForTheSameTimeKeepTheirOrderWhileOthersAreScheduled() async {
-    let scheduler = scheduler
     let numbers = Journal<Int>()
     for number in 0..<3000 { scheduler.schedule(after: .microseconds(300)) { numbers.write(number) } }
     await numbers.reaches(3000)
     #expect(numbers.entries == Array(0..<3000))
   }
 
-  @Test func changedQualityOfServiceIsThatOfTheNextDrain() async throws {
-    let scheduler = SerialScheduler(name: "quality", qualityOfService: .utility)
-    #expect(scheduler.qualityOfService == .utility)
-    scheduler.qualityOfService = .userInitiated
-    #expect(scheduler.qualityOfService == .userInitiated)
-    scheduler.isSuspended = true
-    scheduler.schedule {}
-    #expect(scheduler.queue.operations.map(\.qualityOfService) == [.userInitiated])
-    scheduler.isSuspended = false
-    await scheduler.drained()
+  @Test func theMainThreadGetsItsTurnBetweenEventsOfALongBurst() async {
+    SerialScheduler.main.schedule {
+      // This follows the current event, and precedes what is left of the burst after some milliseconds.
+      DispatchQueue.main.async { journal.write("frame") }
+      for index in 0..<100 {
+        SerialScheduler.main.schedule {
+          work(for: .milliseconds(1))
+          journal.write("\(index)")
+        }
+      }
+    }
+    await journal.reaches(101)
+    let frame = journal.entries.firstIndex(of: "frame")!
+    #expect(frame < 40, "\(frame)")
+    #expect(journal.entries.filter { $0 != "frame" } == (0..<100).map(String.init))
+  }
+}
+
+extension SerialScheduler {
+  /// Opens a gate that holds the scheduler, and waits until everything that was scheduled has run.
+  func drained(afterOpening gate: Gate) async {
+    gate.open()
+    await drained()
   }
 }

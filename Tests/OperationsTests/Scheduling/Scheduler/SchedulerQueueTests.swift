@@ -16,7 +16,6 @@ struct SchedulerQueueTests {
   }
 
   @Test func cancelAllOperationsLosesNoEvent() async {
-    let journal = journal
     let end = await scheduler.held()
     let operations = (0..<10).map { plain("operation \($0)", journal) }
     for index in 0..<100 {
@@ -33,8 +32,6 @@ struct SchedulerQueueTests {
   }
 
   @Test func cancelAllOperationsAtAnyMomentLosesNoEvent() async {
-    let scheduler = scheduler
-    let journal = journal
     await onThreads(3) { thread in
       for index in 0..<3000 {
         if thread < 2 { scheduler.schedule { journal.write("\(thread).\(index)") } }
@@ -53,8 +50,6 @@ struct SchedulerQueueTests {
   }
 
   @Test func anEventThatCancelsAllOperationsLosesNoneBehindIt() async {
-    let journal = journal
-    let scheduler = scheduler
     let end = await scheduler.held()
     scheduler.schedule {
       scheduler.queue.cancelAllOperations()
@@ -68,7 +63,6 @@ struct SchedulerQueueTests {
   }
 
   @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
-    let journal = journal
     scheduler.isSuspended = true
     #expect(scheduler.isSuspended && scheduler.queue.isSuspended)
     for index in 0..<100 { #expect(scheduler.schedule { journal.write("\(index)") }) }
@@ -84,33 +78,24 @@ struct SchedulerQueueTests {
     #expect(journal.entries == (0..<100).map(String.init) + ["operation", "last"])
   }
 
-  @Test func suspendedInTheMiddleItGoesOnWhereItWas() async throws {
-    let journal = journal
-    let scheduler = scheduler
-    for round in 0..<20 {
-      for index in 0..<50 { scheduler.schedule { journal.write("\(round).\(index)") } }
-      scheduler.isSuspended.toggle()
-    }
-    scheduler.isSuspended = false
-    await journal.reaches(1000)
-    #expect(journal.entries == (0..<20).flatMap { round in (0..<50).map { "\(round).\($0)" } })
-  }
-
-  @Test func theQualityOfServiceIsTheQueues() async throws {
-    #expect(scheduler.qualityOfService == .utility && scheduler.queue.qualityOfService == .utility)
+  @Test func theNameAndTheQualityOfServiceAreTheQueues() async throws {
+    #expect(scheduler.name == "line" && scheduler.queue.name == "line")
     #expect(SerialScheduler(name: "plain").qualityOfService == .default)
-    scheduler.qualityOfService = .userInitiated
-    #expect(scheduler.qualityOfService == .userInitiated && scheduler.queue.qualityOfService == .userInitiated)
-    #expect(try await scheduler.run { 7 } == 7)
     for quality in [QualityOfService.userInteractive, .background, .default] {
       let scheduler = SerialScheduler(name: "some", qualityOfService: quality)
-      #expect(scheduler.qualityOfService == quality)
+      #expect(scheduler.qualityOfService == quality && scheduler.queue.qualityOfService == quality)
       #expect(try await scheduler.run { 7 } == 7)
     }
   }
 
-  @Test func theNameIsTheOneItWasGiven() {
-    #expect(scheduler.name == "line")
-    #expect(scheduler.queue.name == "line")
+  @Test func changedQualityOfServiceIsThatOfTheNextDrain() async throws {
+    #expect(scheduler.qualityOfService == .utility)
+    scheduler.qualityOfService = .userInitiated
+    #expect(scheduler.qualityOfService == .userInitiated && scheduler.queue.qualityOfService == .userInitiated)
+    scheduler.isSuspended = true
+    scheduler.schedule {}
+    #expect(scheduler.queue.operations.map(\.qualityOfService) == [.userInitiated])
+    scheduler.isSuspended = false
+    await scheduler.drained()
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import Operations
 import OperationsTestSupport
 import Soak
@@ -9,10 +8,10 @@ struct SchedulerRunTests {
   private let scheduler = SerialScheduler(name: "runner")
   private let journal = Journal<String>()
 
-  @Test func itReturnsTheValue() async throws {
-    let scheduler = scheduler
-    let (value, isCurrent) = try await scheduler.run { (6 * 7, scheduler.isCurrent) }
-    #expect(value == 42 && isCurrent)
+  @Test func itReturnsTheValueAfterWhatWasScheduledBefore() async throws {
+    for index in 0..<500 { scheduler.schedule { journal.write("\(index)") } }
+    let (count, isCurrent) = try await scheduler.run { (journal.count, scheduler.isCurrent) }
+    #expect(count == 500 && isCurrent)
     let nothing: String? = try await scheduler.run { nil }
     #expect(nothing == nil)
   }
@@ -22,43 +21,39 @@ struct SchedulerRunTests {
     #expect(try await scheduler.run { 1 } == 1)
   }
 
-  @Test func itComesAfterWhatWasScheduledBefore() async throws {
-    let journal = journal
-    for index in 0..<500 { scheduler.schedule { journal.write("\(index)") } }
-    let count = try await scheduler.run { journal.count }
-    #expect(count == 500)
-  }
-
   @Test func fromAnActorOnTheSameSchedulerItIsNoDeadlock() async throws {
-    let scheduler = scheduler
     let task = Task(executorPreference: scheduler) { try await scheduler.run { scheduler.isCurrent } }
     #expect(try await task.value)
   }
 
-  @Test func onMainItRunsOnTheMainThread() async throws {
-    #expect(try await SerialScheduler.main.run { MainActor.assumeIsolated { true } })
+  @Test func anObjectIsHandedToItsBody() async throws {
+    let object = SchedulableObject([1, 2, 3], on: scheduler)
+    let shelf = Shelf(on: scheduler)
+    #expect(try await object.run { $0.count } == 3)
+    await #expect(throws: TestError("broken")) { try await object.run { _ in throw TestError("broken") } }
+    for index in 4...6 { shelf.schedule { shelf in shelf.items.append(index) } }
+    #expect(try await shelf.run { $0.items } == [4, 5, 6])
+    let counts = try await onThread { (try shelf.wait { $0.items.count }, try object.wait { $0.count }) }.get()
+    #expect(counts == (3, 3))
   }
 
+  // MARK: Cancelling
+
   @Test func cancelledBeforeItBeginsItNeverRuns() async throws {
-    let journal = journal
-    let scheduler = scheduler
     let live = LiveCount()
     let end = await scheduler.held()
     let task = immediately { [token = LiveCount.Token(live)] in
       try await scheduler.run { withExtendedLifetime(token) { journal.write("ran") } }
     }
     task.cancel()
-    // It ends at once, though the scheduler is held.
+    // The task ends although the scheduler is held.
     await #expect(throws: CancellationError.self) { try await task.value }
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(journal.entries.isEmpty)
     await live.none()
   }
 
   @Test func inACancelledTaskItNeverRuns() async {
-    let journal = journal
-    let scheduler = scheduler
     let task = Task {
       unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
       try await scheduler.run { journal.write("ran") }
@@ -69,9 +64,7 @@ struct SchedulerRunTests {
   }
 
   @Test func cancelledAfterItHasBegunItGoesOnToTheEnd() async throws {
-    let scheduler = scheduler
-    let begun = Gate()
-    let end = Gate()
+    let (begun, end) = (Gate(), Gate())
     let task = immediately {
       try await scheduler.run {
         begun.open()
@@ -86,7 +79,6 @@ struct SchedulerRunTests {
   }
 
   @Test func cancelledAtAnyMomentItEndsOnce() async {
-    let scheduler = scheduler
     for _ in 0..<500 {
       let ran = Journal<Int>()
       let task = immediately { try await scheduler.run { ran.write(1) } }
@@ -96,37 +88,5 @@ struct SchedulerRunTests {
       case .failure(let error): #expect(error is CancellationError && ran.count == 0)
       }
     }
-  }
-
-  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
-  func afterAShutdownItThrows(_ mode: SerialScheduler.ShutdownMode) async {
-    let journal = journal
-    scheduler.shutDown(mode)
-    let scheduler = scheduler
-    let result = await immediately { try await scheduler.run { journal.write("ran") } }.result
-    #expect(result.code == .shutDown)
-    #expect(result.message.contains("runner"))
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func manyAtOnceAllReturn() async throws {
-    let scheduler = scheduler
-    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
-      for index in 0..<1000 { group.addTask { try await scheduler.run { index } } }
-      return try await group.reduce(0, +)
-    }
-    #expect(sum == 499_500)
-  }
-
-  @Test func anObjectIsHandedToItsBody() async throws {
-    let object = SchedulableObject([1, 2, 3], on: scheduler)
-    #expect(try await object.run { $0.count } == 3)
-    await #expect(throws: TestError("broken")) { try await object.run { _ in throw TestError("broken") } }
-    let shelf = Shelf(on: scheduler)
-    try await shelf.run { shelf in shelf.items.append(4) }
-    #expect(try await shelf.run { $0.items } == [4])
-    shelf.schedule { shelf in shelf.items.append(5) }
-    shelf.schedule { shelf in shelf.items.append(6) }
-    #expect(try await shelf.run { $0.items } == [4, 5, 6])
   }
 }

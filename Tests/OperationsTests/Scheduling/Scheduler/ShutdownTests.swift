@@ -7,9 +7,20 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ShutdownTests {
   private let scheduler = SerialScheduler(name: "ending")
+  private let other = SerialScheduler(name: "other")
   private let journal = Journal<String>()
 
-  private func note(_ text: String) -> Bool { scheduler.schedule { [journal] in journal.write(text) } }
+  private func note(_ text: String) -> Bool { scheduler.schedule { journal.write(text) } }
+
+  /// Keeps the scheduler from running anything until the result is called.
+  private func stop(bySuspending: Bool) async -> () -> Void {
+    if bySuspending {
+      scheduler.isSuspended = true
+      return { [scheduler] in scheduler.isSuspended = false }
+    }
+    let end = await scheduler.held()
+    return { end.open() }
+  }
 
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func afterwardsEventsAreRefused(_ mode: SerialScheduler.ShutdownMode) async {
@@ -18,30 +29,31 @@ struct ShutdownTests {
     scheduler.shutDown(mode)
     #expect(scheduler.isShutDown)
     #expect(!note("after"))
-    let isCoalesced = scheduler.schedule(coalescing: "key") { [journal] in journal.write("coalesced") }
+    let isCoalesced = scheduler.schedule(coalescing: "key") { journal.write("coalesced") }
     #expect(!isCoalesced)
-    let delivery = SerialScheduler(name: "delivery")
-    let journal = journal
-    let isAccepted = scheduler.schedule({ 1 }, deliverOn: delivery, { _ in journal.write("delivered") })
+    let isAccepted = scheduler.schedule({ 1 }, deliverOn: other, { _ in journal.write("delivered") })
     #expect(!isAccepted)
-    let scheduler = scheduler
-    let sent = await immediately { try await scheduler.send { journal.write("sent") } }.result
-    #expect(sent.code == .shutDown)
+    let results = [
+      await immediately { try await scheduler.send { journal.write("sent") } }.result,
+      await immediately { try await scheduler.run { journal.write("ran") } }.result,
+      await onThread { try scheduler.wait { journal.write("waited") } },
+    ]
+    for result in results { #expect(result.code == .shutDown && result.message.contains("ending")) }
     await scheduler.drained()
-    await delivery.drained()
+    await other.drained()
     #expect(journal.entries == ["before"])
   }
 
-  @Test func byDefaultEverythingAcceptedIsRun() async throws {
-    let end = await scheduler.held()
-    let (scheduler, journal) = (scheduler, journal)
+  @Test(arguments: [false, true])
+  func byDefaultEverythingAcceptedIsRun(whileSuspended: Bool) async throws {
+    let resume = await stop(bySuspending: whileSuspended)
     for index in 0..<100 { #expect(note("\(index)")) }
     let run = immediately { try await scheduler.run { journal.write("run") } }
     scheduler.queue.addOperation { journal.write("operation") }
     #expect(note("last"))
     scheduler.shutDown()
     #expect(!note("late"))
-    end.open()
+    resume()
     try await run.value
     await scheduler.drained()
     #expect(journal.entries == (0..<100).map(String.init) + ["run", "operation", "last"])
@@ -49,146 +61,118 @@ struct ShutdownTests {
 
   @Test func discardRunsNothingThatHasNotBegun() async {
     let live = LiveCount()
+    func event() -> @Sendable () -> Void {
+      let token = LiveCount.Token(live)
+      return { withExtendedLifetime(token) { journal.write("event") } }
+    }
     let end = await scheduler.held()
-    let journal = journal
-    for index in 0..<100 {
-      scheduler.schedule { [token = LiveCount.Token(live)] in withExtendedLifetime(token) { journal.write("\(index)") }
-      }
-      if index % 10 == 0 { scheduler.queue.addOperation {} }
+    for _ in 0..<10 {
+      for _ in 0..<10 { scheduler.schedule(event()) }
+      scheduler.schedule(coalescing: "key", event())
+      scheduler.schedule(after: .seconds(3600), event())
+      immediately { [event = event()] in try await scheduler.run(event) }
+      scheduler.queue.addOperation {}
     }
     scheduler.shutDown(.discard)
-    end.open()
-    await scheduler.drained()
+    await scheduler.drained(afterOpening: end)
     #expect(journal.entries.isEmpty)
     await live.none()
   }
 
-  @Test func discardDropsTheRestOfWhatIsBeingRun() async {
-    let (scheduler, journal) = (scheduler, journal)
+  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
+  func anEventMayShutItDown(_ mode: SerialScheduler.ShutdownMode) async {
     let end = await scheduler.held()
     for index in 0..<100 {
       scheduler.schedule {
         journal.write("\(index)")
-        if index == 49 { scheduler.shutDown(.discard) }
-      }
-    }
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == (0...49).map(String.init))
-  }
-
-  @Test func anEventMayShutItDownAndTheRestIsDrained() async {
-    let (scheduler, journal) = (scheduler, journal)
-    let end = await scheduler.held()
-    for index in 0..<100 {
-      scheduler.schedule {
         if index == 49 {
-          scheduler.shutDown(.drain)
-          #expect(!scheduler.schedule { journal.write("late") })
+          scheduler.shutDown(mode)
+          #expect(!note("late"))
         }
-        journal.write("\(index)")
       }
     }
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries == (0..<100).map(String.init))
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == (mode == .drain ? 0..<100 : 0..<50).map(String.init))
   }
 
-  @Test func discardEndsRunsAndWaitsAtOnceWhileAnEventHoldsTheScheduler() async {
-    let (scheduler, journal) = (scheduler, journal)
-    let end = await scheduler.held()
-    let run = immediately { try await scheduler.run { journal.write("run") } }
-    let isWaiting = Gate()
-    async let wait = onThread {
-      isWaiting.open()
-      return try scheduler.wait { journal.write("wait") }
-    }
-    await isWaiting.opened()
-    scheduler.shutDown(.discard)
-    #expect(await run.result.code == .shutDown)
-    #expect(await wait.code == .shutDown)
-    // Only now.
-    #expect(!end.isOpen)
-    end.open()
-    await scheduler.drained()
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func discardEndsRunsAndWaitsAtOnceWhileTheSchedulerIsSuspended() async {
-    let (scheduler, journal) = (scheduler, journal)
-    scheduler.isSuspended = true
+  @Test(arguments: [false, true])
+  func discardEndsRunsAndWaitsAtOnce(whileSuspended: Bool) async throws {
+    let resume = await stop(bySuspending: whileSuspended)
     let runs = (0..<10).map { _ in immediately { try await scheduler.run { journal.write("run") } } }
-    let isWaiting = Gate()
+    let (isWaiting, otherIsWaiting) = (Gate(), Gate())
     async let wait = onThread {
       isWaiting.open()
       return try scheduler.wait { journal.write("wait") }
     }
-    await isWaiting.opened()
-    scheduler.shutDown(.discard)
-    for run in runs { #expect(await run.result.code == .shutDown) }
-    #expect(await wait.code == .shutDown)
-    scheduler.isSuspended = false
-    await scheduler.drained()
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func discardEndsAWaitFromAnotherSchedulerWhichGoesOn() async throws {
-    let scheduler = scheduler
-    let other = SerialScheduler(name: "other")
-    let end = await scheduler.held()
-    let isWaiting = Gate()
-    let result = Journal<OperationError.Code?>()
-    other.schedule {
-      isWaiting.open()
-      result.write(Result { try scheduler.wait { 1 } }.code)
+    let otherWait = immediately {
+      try await other.run {
+        otherIsWaiting.open()
+        try scheduler.wait { journal.write("wait of another") }
+      }
     }
     await isWaiting.opened()
+    await otherIsWaiting.opened()
     scheduler.shutDown(.discard)
-    await result.reaches(1)
-    #expect(result.entries == [.shutDown])
+    for run in runs + [otherWait] { #expect(await run.result.code == .shutDown) }
+    #expect(await wait.code == .shutDown)
     #expect(try await other.run { 1 } == 1)
-    end.open()
-  }
-
-  @Test func drainedWhileSuspendedItRunsEverythingWhenItGoesOn() async throws {
-    let (scheduler, journal) = (scheduler, journal)
-    scheduler.isSuspended = true
-    for index in 0..<10 { #expect(note("\(index)")) }
-    let run = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutDown(.drain)
-    scheduler.isSuspended = false
-    try await run.value
-    #expect(journal.entries == (0..<10).map(String.init) + ["run"])
-  }
-
-  @Test func drainMayBecomeDiscard() async {
-    let (scheduler, journal) = (scheduler, journal)
-    let end = await scheduler.held()
-    #expect(note("event"))
-    let run = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutDown(.drain)
-    scheduler.shutDown(.discard)
-    #expect(await run.result.code == .shutDown)
-    scheduler.shutDown(.drain)
-    scheduler.shutDown(.discard)
-    end.open()
+    // The scheduler is still stopped.
+    resume()
     await scheduler.drained()
     #expect(journal.entries.isEmpty)
   }
+
+  @Test func theLaterPartOfAChainOfWaitsIsRefused() async throws {
+    let code = try await scheduler.run {
+      try other.wait {
+        scheduler.shutDown(.drain)
+        return Result { try scheduler.wait { 1 } }.code
+      }
+    }
+    #expect(code == .shutDown)
+  }
+
+  @Test func atAnyMomentEverythingAcceptedIsRunAndNothingElse() async {
+    for mode in [SerialScheduler.ShutdownMode.drain, .discard] {
+      for _ in 0..<50 {
+        let scheduler = SerialScheduler(name: "race")
+        let (accepted, ran) = (Journal<Int>(), Journal<Int>())
+        let ended = Journal<OperationError.Code?>()
+        await onThreads(4) { thread in
+          if thread == 3 { return scheduler.shutDown(mode) }
+          for index in 0..<100 {
+            if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
+          }
+          let run = immediately { try await scheduler.run {} }
+          Task { ended.write(await run.result.code) }
+        }
+        await ended.reaches(3)
+        await scheduler.drained()
+        #expect(ended.entries.allSatisfy { $0 == nil || $0 == .shutDown })
+        #expect(mode == .drain ? ran.count == accepted.count : ran.count <= accepted.count)
+      }
+    }
+  }
+
+  // MARK: Jobs
 
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
-  func jobsStillRunAfterwards(_ mode: SerialScheduler.ShutdownMode) async {
-    let scheduler = scheduler
-    let notes = Notes(on: scheduler, journal)
+  func jobsBeginAndGoOnAfterwards(_ mode: SerialScheduler.ShutdownMode) async {
+    let (begun, gate) = (Gate(), Gate())
+    let task = Task(executorPreference: scheduler) {
+      begun.open()
+      await gate.opened()
+      return scheduler.isCurrent
+    }
+    await begun.opened()
     scheduler.shutDown(mode)
-    await notes.note("method")
-    #expect(await notes.perform { scheduler.isCurrent })
+    gate.open()
+    #expect(await task.value)
+    #expect(await Notes(on: scheduler).perform { scheduler.isCurrent })
     #expect(await Task(executorPreference: scheduler) { scheduler.isCurrent }.value)
-    #expect(journal.entries == ["method"])
   }
 
   @Test func jobsThatWereWaitingAreRunThoughEventsAreDiscarded() async throws {
-    let (scheduler, journal) = (scheduler, journal)
     let notes = Notes(on: scheduler, journal)
     let end = await scheduler.held()
     var jobs: [Task<Void, any Error>] = []
@@ -200,63 +184,5 @@ struct ShutdownTests {
     end.open()
     for job in jobs { try await job.value }
     #expect(journal.entries == (0..<20).map { "job \($0)" })
-  }
-
-  @Test func anActorGoesOnAfterAnAwaitThoughShutDownMeanwhile() async throws {
-    let scheduler = scheduler
-    let gate = Gate()
-    let begun = Gate()
-    let task = Task(executorPreference: scheduler) {
-      begun.open()
-      await gate.opened()
-      return scheduler.isCurrent
-    }
-    await begun.opened()
-    scheduler.shutDown(.discard)
-    gate.open()
-    #expect(await task.value)
-  }
-
-  @Test func theLaterPartOfAChainOfWaitsIsRefused() async {
-    let scheduler = scheduler
-    let other = SerialScheduler(name: "other")
-    let code = Journal<OperationError.Code?>()
-    scheduler.schedule {
-      try? other.wait {
-        scheduler.shutDown(.drain)
-        code.write(Result { try scheduler.wait { 1 } }.code)
-      }
-    }
-    await code.reaches(1)
-    #expect(code.entries == [.shutDown])
-  }
-
-  @Test func atAnyMomentEverythingAcceptedIsRunAndNothingElse() async {
-    for mode in [SerialScheduler.ShutdownMode.drain, .discard] {
-      for _ in 0..<50 {
-        let scheduler = SerialScheduler(name: "race")
-        let accepted = Journal<Int>()
-        let ran = Journal<Int>()
-        let ended = Journal<Bool>()
-        await onThreads(4) { thread in
-          if thread == 3 { return scheduler.shutDown(mode) }
-          for index in 0..<100 {
-            if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
-          }
-          immediately { ended.write(await Result { try await scheduler.run { true } }.code ?? .shutDown == .shutDown) }
-        }
-        await ended.reaches(3)
-        await scheduler.drained()
-        #expect(ended.entries == [true, true, true])
-        if mode == .drain { #expect(ran.count == accepted.count) }
-        #expect(ran.count <= accepted.count)
-      }
-    }
-  }
-}
-
-extension Result where Failure == any Error {
-  fileprivate init(_ body: @Sendable () async throws -> Success) async {
-    do { self = .success(try await body()) } catch { self = .failure(error) }
   }
 }

@@ -4,15 +4,14 @@ import Testing
 
 @testable import Operations
 
-/// Who may wait for whom, against another view of the same: schedulers as locks that a logical thread, which goes from
-/// one to the next by waiting, may take again while it holds them.
+/// The decisions about waits, compared with a simpler model. In the model, schedulers are locks. A logical thread goes
+/// from one to the next by waiting, and may take a lock again that it holds.
 @Suite struct WaitGraphTests {
-  /// A logical thread: the schedulers that run something of it, outermost first, and the waits that lead from each to
-  /// the next.
+  /// A logical thread: the schedulers on which it runs, outermost first, and the waits from each to the next.
   private struct Chain {
     var places: [Int] = []
     var links: [WaitLink] = []
-    /// What it waits for and has not got.
+    /// The scheduler that it waits for.
     var wanted: Int?
   }
 
@@ -21,7 +20,7 @@ import Testing
     var graph = WaitGraph()
     let schedulers = (0..<5).map { SerialScheduler(name: "\($0)") }
     var chains = [Chain](repeating: Chain(), count: 6)
-    /// Who has it, and those who come next.
+    /// The chain that holds each scheduler, and the chains that wait for it.
     var owners = [Int?](repeating: nil, count: 5)
     var lines = [[Int]](repeating: [], count: 5)
     var cycles = 0
@@ -47,12 +46,7 @@ import Testing
     private mutating func wait(_ number: Int, for target: Int) throws {
       let chain = chains[number]
       guard let place = chain.places.last, place != target else { return }
-      let link = WaitLink(
-        from: schedulers[place],
-        to: schedulers[target],
-        after: chain.links.last,
-        canServe: true
-      )
+      let link = WaitLink(from: schedulers[place], to: schedulers[target], after: chain.links.last, canServe: true)
       switch graph.begin(link) {
       case .handOver(let server):
         #expect(owners[target] == number, "handed over by a stranger")
@@ -118,100 +112,103 @@ import Testing
     #expect(world.cycles > 10)
   }
 
+  // MARK: Decisions
+
   private let a = SerialScheduler(name: "a")
   private let b = SerialScheduler(name: "b")
   private let c = SerialScheduler(name: "c")
+  private var graph = WaitGraph()
 
-  @Test func circleIsNamedInOrder() {
-    var graph = WaitGraph()
-    _ = graph.begin(WaitLink(from: a, to: b, after: nil, canServe: true))
-    _ = graph.begin(WaitLink(from: b, to: c, after: nil, canServe: true))
-    guard case .cycle(let cycle) = graph.begin(WaitLink(from: c, to: a, after: nil, canServe: true)) else {
-      Issue.record("no cycle")
-      return
-    }
-    #expect(cycle.map(\.name) == ["c", "a", "b", "c"])
+  /// Begins a wait.
+  private mutating func wait(
+    _ waiter: SerialScheduler?,
+    _ target: SerialScheduler,
+    after previous: WaitLink? = nil,
+    canServe: Bool = true
+  ) -> (decision: String, link: WaitLink) {
+    let link = WaitLink(from: waiter, to: target, after: previous, canServe: canServe)
+    let decision =
+      switch graph.begin(link) {
+      case .post: "post"
+      case .handOver(let server): server === previous ? "hand over" : "hand over to another"
+      case .cycle(let cycle): cycle.map(\.name).joined(separator: " ")
+      case .refuse(let count): "refuse: \(count)"
+      }
+    return (decision, link)
   }
 
-  @Test func waitWhoseTimeIsOverNoLongerServes() {
-    var graph = WaitGraph()
-    let first = WaitLink(from: a, to: b, after: nil, canServe: true)
-    _ = graph.begin(first)
+  @Test mutating func circleIsNamedInOrder() {
+    _ = wait(a, b)
+    _ = wait(b, c)
+    #expect(wait(c, a).decision == "c a b c")
+  }
+
+  @Test mutating func waitWhoseTimeIsOverNoLongerServes() {
+    let first = wait(a, b).link
     _ = graph.end(first)
-    guard case .post = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
-      Issue.record("not posted")
-      return
-    }
+    #expect(wait(b, a, after: first).decision == "post")
   }
 
-  @Test func waitThatHasEndedBlocksNobodyThoughItsThreadSleepsOn() {
-    var graph = WaitGraph()
-    let first = WaitLink(from: a, to: b, after: nil, canServe: true)
-    _ = graph.begin(first)
+  @Test mutating func waitThatHasEndedBlocksNobodyThoughItsThreadSleepsOn() {
+    let first = wait(a, b).link
     graph.finish(first)
-    guard case .post = graph.begin(WaitLink(from: b, to: a, after: nil, canServe: true)) else {
-      Issue.record("not posted")
-      return
-    }
+    #expect(wait(b, a).decision == "post")
   }
 
-  @Test func waitWithinAnActorsJobDoesNotServe() {
-    var graph = WaitGraph()
-    let first = WaitLink(from: a, to: b, after: nil, canServe: false)
-    _ = graph.begin(first)
-    guard case .cycle(let cycle) = graph.begin(WaitLink(from: b, to: a, after: first, canServe: true)) else {
-      Issue.record("no cycle")
-      return
-    }
-    #expect(cycle.map(\.name) == ["b", "a", "b"])
+  @Test mutating func waitWithinAnActorsJobDoesNotServe() {
+    let first = wait(a, b, canServe: false).link
+    #expect(wait(b, a, after: first).decision == "b a b")
   }
 
-  /// A step a level: a search of all that is below would take minutes here.
-  @Test func aDeepNestTakesAStepALevel() {
-    var graph = WaitGraph()
+  @Test mutating func whatIsBelowAnAbandonedBodyIsStillServed() {
+    let second = wait(b, c, after: wait(a, b).link).link
+    let abandoned = wait(c, b, after: second)
+    #expect(abandoned.decision == "hand over")
+    _ = graph.end(abandoned.link)
+    // The abandoned body goes on above the wait of B, inside the body that A waits for.
+    #expect(wait(b, a, after: abandoned.link).decision == "hand over to another")
+  }
+
+  @Test mutating func whatIsBelowAWaitThatHasEndedIsStillServed() {
+    let second = wait(b, a, after: wait(a, b).link)
+    let abandoned = wait(a, b, after: second.link)
+    #expect(second.decision == "hand over" && abandoned.decision == "hand over")
+    _ = graph.end(abandoned.link)
+    graph.finish(second.link)
+    #expect(wait(b, a, after: abandoned.link).decision == "hand over to another")
+  }
+
+  /// The body that is abandoned and the body that goes on after it wait for each other's schedulers.
+  @Test mutating func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACycle() {
+    let first = wait(a, b).link
+    let abandoned = wait(b, a, after: first).link
+    _ = graph.end(abandoned)
+    #expect(wait(a, b, after: abandoned).decision == "post")
+    #expect(wait(b, a, after: first).decision == "b a b")
+  }
+
+  /// Each level takes one step. A search of everything below would take minutes.
+  @Test mutating func aDeepNestTakesAStepALevel() {
     var links: [WaitLink] = []
     for level in 0..<2_000 {
-      let pair = level.isMultiple(of: 2) ? (a, b) : (b, a)
-      let link = WaitLink(from: pair.0, to: pair.1, after: links.last, canServe: true)
-      switch graph.begin(link) {
-      case .post: #expect(level == 0)
-      case .handOver(let server): #expect(server === links.last)
-      case .cycle, .refuse: Issue.record("refused")
-      }
+      let (waiter, target) = level.isMultiple(of: 2) ? (a, b) : (b, a)
+      let (decision, link) = wait(waiter, target, after: links.last)
+      #expect(decision == (level == 0 ? "post" : "hand over"))
       links.append(link)
     }
     for link in links.reversed() { _ = graph.end(link) }
     #expect(!graph.isBlocked(a) && !graph.isBlocked(b))
   }
 
-  @Test func atTheLimitOnlyAWaitThatNeedsAnotherThreadIsRefused() {
-    var graph = WaitGraph()
-    let waiters = (0...WaitGraph.threadLimit).map { SerialScheduler(name: "\($0)") }
-    let links = waiters.dropLast().map { WaitLink(from: $0, to: a, after: nil, canServe: true) }
-    for link in links {
-      guard case .post = graph.begin(link) else {
-        Issue.record("refused below the limit")
-        return
-      }
-    }
-    let last = waiters[WaitGraph.threadLimit]
-    guard case .refuse(let count) = graph.begin(WaitLink(from: last, to: a, after: nil, canServe: true)) else {
-      Issue.record("not refused")
-      return
-    }
-    #expect(count == WaitGraph.threadLimit && !graph.isBlocked(last))
-    // A thread that belongs to no scheduler, and a wait that the blocked thread of its target serves.
-    guard case .post = graph.begin(WaitLink(from: nil, to: a, after: nil, canServe: true)),
-      case .handOver = graph.begin(WaitLink(from: a, to: waiters[0], after: links[0], canServe: true))
-    else {
-      Issue.record("refused")
-      return
-    }
-    // Its waiter is blocked, too: there is room again when two have ended.
-    for link in links[1...2] { _ = graph.end(link) }
-    guard case .post = graph.begin(WaitLink(from: last, to: b, after: nil, canServe: true)) else {
-      Issue.record("refused after one has ended")
-      return
-    }
+  @Test mutating func atTheLimitOnlyAWaitThatNeedsAnotherThreadIsRefused() {
+    let waiters = (0..<WaitGraph.threadLimit).map { SerialScheduler(name: "\($0)") }
+    let waits = waiters.map { wait($0, a) }
+    #expect(waits.allSatisfy { $0.decision == "post" })
+    #expect(wait(c, a).decision == "refuse: \(WaitGraph.threadLimit)" && !graph.isBlocked(c))
+    #expect(wait(nil, a).decision == "post", "the thread belongs to no scheduler")
+    #expect(wait(a, waiters[0], after: waits[0].link).decision == "hand over")
+    // This blocked A, too, so there is room again when two waits have ended.
+    for wait in waits[1...2] { _ = graph.end(wait.link) }
+    #expect(wait(c, b).decision == "post")
   }
 }

@@ -5,12 +5,64 @@ import Testing
 
 @testable import Operations
 
-/// Waits whose time is over, or that end at the same moment as others begin.
+/// A thread that blocks until a scheduler has run a body, or until the timeout.
 @Suite(.timeLimit(.minutes(5)))
 struct WaitTests {
   private let a = SerialScheduler(name: "Alpha")
   private let b = SerialScheduler(name: "Beta")
+  private let c = SerialScheduler(name: "Gamma")
   private let results = Journal<String>()
+
+  @Test(arguments: [nil, .seconds(50), .seconds(Int64.max)] as [Duration?])
+  func itReturnsTheValueAfterWhatWasScheduledBefore(timeout: Duration?) async throws {
+    for index in 0..<200 { a.schedule { results.write("\(index)") } }
+    let (count, isCurrent) = try await onThread { try a.wait(timeout: timeout) { (results.count, a.isCurrent) } }.get()
+    #expect(count == 200 && isCurrent)
+  }
+
+  @Test func itThrowsTheBodysError() async {
+    let result = await onThread { try a.wait { throw TestError("broken") } }
+    #expect(throws: TestError("broken")) { try result.get() }
+  }
+
+  @Test func onItsOwnSchedulerItRunsTheBodyAtOnce() async throws {
+    let end = await a.held()
+    a.schedule {
+      try? a.wait { try a.wait { results.write("body") } }
+      results.write("event")
+    }
+    a.schedule { results.write("queued") }
+    a.queue.addOperation { try? a.wait { results.write("operation") } }
+    end.open()
+    await results.reaches(4)
+    #expect(results.entries == ["body", "event", "queued", "operation"])
+    #expect(try await Notes(on: a).perform { try a.wait { "job" } } == "job")
+    #expect(try await MainActor.run { try SerialScheduler.main.wait { "main" } } == "main")
+    await #expect(throws: TestError("broken")) { try await a.run { try a.wait { throw TestError("broken") } } }
+  }
+
+  @Test func theMainThreadMayWaitAndBeWaitedFor() async throws {
+    let isCurrent = try await MainActor.run { (try a.wait { a.isCurrent }, SerialScheduler.main.isCurrent) }
+    #expect(isCurrent == (true, true))
+    let wait: @Sendable () throws -> Int = { try SerialScheduler.main.wait { MainActor.assumeIsolated { 8 } } }
+    #expect(try await onThread(wait).get() == 8)
+    #expect(try await a.run(wait) == 8)
+  }
+
+  // MARK: Timeouts
+
+  @Test(arguments: [Duration.milliseconds(20), .zero, .seconds(-1)])
+  func oneThatHasNotBegunInTimeNeverRuns(timeout: Duration) async {
+    let live = LiveCount()
+    let end = await a.held()
+    let result = await onThread { [token = LiveCount.Token(live)] in
+      try a.wait(timeout: timeout) { withExtendedLifetime(token) { results.write("ran") } }
+    }
+    #expect(result.code == .timedOut && result.message.contains("“Alpha”"))
+    await a.drained(afterOpening: end)
+    #expect(results.entries.isEmpty)
+    await live.none()
+  }
 
   private func note(_ name: String, _ body: () throws -> Void) {
     do {
@@ -18,33 +70,38 @@ struct WaitTests {
       results.write(name)
     } catch OperationError.Code.waitCycle {
       results.write("\(name): cycle")
-    } catch OperationError.Code.timedOut {
-      results.write("\(name): timed out")
     } catch {
       results.write("\(error)")
     }
   }
 
-  /// Waits for a body that has begun when the time is over, and is going to need more.
+  /// Waits for a body that begins before the timeout and finishes after it.
   private func waitShortly(for target: SerialScheduler, _ body: @escaping @Sendable () -> Void) {
-    let begun = Gate()
-    repeat {
-      do {
-        try target.wait(timeout: .milliseconds(10)) {
-          begun.open()
-          body()
-        }
-        Issue.record("in time")
-      } catch OperationError.Code.timedOut {
-      } catch {
-        Issue.record(error)
+    var hasBegun = false
+    while !hasBegun {
+      let result = Result { try target.wait(timeout: .milliseconds(10), body) }
+      guard result.code == .timedOut else {
+        Issue.record("\(result)")
+        return
       }
-    } while !begun.isOpen
+      hasBegun = result.message.contains("still running")
+    }
     results.write("short: timed out")
   }
 
+  @Test func oneThatHasBegunGoesOnToItsEndAfterTheTimeout() async {
+    let end = Gate()
+    _ = await onThread {
+      waitShortly(for: a) {
+        end.pass()
+        results.write("ended")
+      }
+    }
+    await a.drained(afterOpening: end)
+    #expect(results.entries == ["short: timed out", "ended"])
+  }
+
   @Test func waitThatHasJustEndedIsNoReasonToRefuseAnother() async {
-    let (a, b) = (a, b)
     let count = 500
     for _ in 0..<count {
       a.schedule { _ = try? b.wait { b.schedule { note("back") { try a.wait {} } } } }
@@ -54,86 +111,7 @@ struct WaitTests {
     #expect(results.entries == Array(repeating: "back", count: count))
   }
 
-  /// A waits for B, which waits for A for a short time. What A runs for that goes on when the time is over, and waits
-  /// for B, which waits for A again: one of the two has to give way.
-  @Test func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACycle() async {
-    let (a, b) = (a, b)
-    let left = Gate()
-    let waiting = Gate()
-    a.schedule {
-      note("outer") {
-        try b.wait {
-          waitShortly(for: a) {
-            left.pass()
-            waiting.open()
-            note("of the abandoned one") { try b.wait {} }
-          }
-          left.open()
-          waiting.pass()
-          note("last") { try a.wait {} }
-        }
-      }
-      results.write("end")
-    }
-    await results.reaches(5)
-    let entries = results.entries
-    #expect(Set(entries).isSuperset(of: ["short: timed out", "outer", "end"]), "\(entries)")
-    #expect(entries.count { $0.hasSuffix(": cycle") } <= 1, "\(entries)")
-  }
-
-  @Test func whatIsBelowAnAbandonedBodyIsStillServed() async {
-    let (a, b) = (a, b)
-    let c = SerialScheduler(name: "Gamma")
-    let left = Gate()
-    a.schedule {
-      note("outer") {
-        try b.wait {
-          // C's wait for B is given up while its body goes on, on B's thread, within what A waits for.
-          note("middle") {
-            try c.wait {
-              waitShortly(for: b) {
-                left.pass()
-                note("served") { try a.wait {} }
-              }
-              left.open()
-            }
-          }
-        }
-      }
-      results.write("end")
-    }
-    await results.reaches(5)
-    #expect(Set(results.entries) == ["short: timed out", "served", "middle", "outer", "end"])
-  }
-
-  @Test func whatIsBelowAWaitThatHasEndedIsStillServed() async {
-    let (a, b) = (a, b)
-    let left = Gate()
-    a.schedule {
-      note("outer") {
-        try b.wait {
-          note("middle") {
-            try a.wait {
-              waitShortly(for: b) {
-                left.pass()
-                note("served") { try a.wait {} }
-              }
-            }
-          }
-        }
-      }
-      results.write("end")
-    }
-    await results.reaches(1)
-    left.open()
-    await results.reaches(5)
-    #expect(Set(results.entries) == ["short: timed out", "served", "middle", "outer", "end"])
-  }
-
-  /// Who has given up waiting for a body has nothing to do with what that does then.
   @Test func abandonedBodyIsNotServedInTheMiddleOfSomethingElse() async {
-    let (a, b) = (a, b)
-    let c = SerialScheduler(name: "Gamma")
     let left = Gate()
     let isServed = Locked(false)
     a.schedule {
@@ -153,23 +131,7 @@ struct WaitTests {
     #expect(results.entries == ["short: timed out", "other", "end", "abandoned"])
   }
 
-  @Test func waitThatIsHandedOverIsQueuedWhenItsServerHasGone() async {
-    let (a, b) = (a, b)
-    let begun = Gate()
-    let gone = Gate()
-    a.schedule {
-      waitShortly(for: b) {
-        begun.open()
-        gone.pass()
-        note("back") { try a.wait {} }
-      }
-      gone.open()
-    }
-    await results.reaches(2)
-    #expect(Set(results.entries) == ["short: timed out", "back"])
-  }
-
-  /// Waits of all kinds in all directions, most of them for a short time: nobody hangs, and nothing is left behind.
+  /// Waits of all kinds in all directions, some of them with a short timeout. All end, and the graph is empty then.
   @Test(arguments: SeededGenerator.seeds)
   func noneHangs(seed: UInt64) async {
     let schedulers = (0..<4).map { SerialScheduler(name: "\($0)") }
@@ -211,4 +173,42 @@ struct WaitTests {
     for scheduler in schedulers { #expect(scheduler.statistics.eventsQueued == 0) }
     #expect(WaitGraph.shared.withLock { graph in schedulers.allSatisfy { !graph.isBlocked($0) } })
   }
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  /// Runs in its own process, because the waits of other tests would be refused, too.
+  @Test func aWaitThatMightFindNoThreadIsRefused() async {
+    await #expect(processExitsWith: .success) {
+      let (target, late) = (SerialScheduler(name: "target"), SerialScheduler(name: "late"))
+      let end = await target.held()
+      let (begun, ended) = (Journal<Int>(), Journal<Int>())
+      for index in 0..<200 {
+        SerialScheduler(name: "waiter \(index)").schedule {
+          begun.write(index)
+          // The wait of the late scheduler may be among the first 200 for a moment.
+          while (try? target.wait { ended.write(index) }) == nil {}
+        }
+      }
+      await begun.reaches(200)
+      // Some of the waiters may not be blocked yet.
+      var refusal: Result<Void, any Error>
+      repeat {
+        refusal = try await late.run { Result { try target.wait(timeout: .milliseconds(10)) {} } }
+      } while refusal.code == .timedOut
+      let expected = "“late” cannot wait for “target” because 200 schedulers already block"
+      precondition(refusal.code == .overflow && refusal.message.contains(expected), refusal.message)
+      // A thread that belongs to no scheduler may wait.
+      let isWaiting = Gate()
+      async let outside = onThread {
+        isWaiting.open()
+        return try target.wait { 1 }
+      }
+      await isWaiting.opened()
+      end.open()
+      let value = try await outside.get()
+      precondition(value == 1)
+      await ended.reaches(200)
+      // The threads of the waiters may take a moment to continue.
+      while (try? await late.run { try target.wait {} }) == nil {}
+    }
+  }
+  #endif
 }

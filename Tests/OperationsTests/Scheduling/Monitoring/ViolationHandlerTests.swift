@@ -1,0 +1,80 @@
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+/// With a violation handler the program continues. The handler is global, so the tests run one at a time.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+final class ViolationHandlerTests {
+  private let violations = Journal<SchedulerViolation>()
+  private let scheduler = SerialScheduler(name: "home")
+  private let other = SerialScheduler(name: "abroad")
+
+  init() { SerialScheduler.violationHandler = { [violations] violation in violations.write(violation) } }
+
+  deinit { SerialScheduler.violationHandler = nil }
+
+  @Test func confinedPropertiesAreRecordedAndTouched() async throws {
+    let shelf = Shelf(on: scheduler)
+    shelf.items = [1]
+    shelf.items.append(2)
+    #expect(shelf.items == [1, 2])
+    #expect(violations.count == 3)
+    for violation in violations.entries {
+      #expect(violation.scheduler == "home" && violation.touchedOn == nil)
+      #expect(violation.subject.contains("Shelf"))
+      #expect(violation.description.contains("“home”"))
+      #expect(violation.origin?.description.contains("Shelf.swift") == true)
+    }
+    #expect(try await shelf.run { $0.items } == [1, 2])
+    #expect(violations.count == 3)
+  }
+
+  @Test func theOtherSchedulerIsRecorded() async throws {
+    let shelf = Shelf(on: scheduler)
+    try await other.run { shelf.items.append(1) }
+    #expect(violations.entries.map(\.touchedOn) == ["abroad"])
+    #expect(violations.entries[0].description.contains("“home”"))
+    #expect(violations.entries[0].description.contains("“abroad”"))
+    await MainActor.run { shelf.items.append(2) }
+    #expect(violations.entries.map(\.touchedOn) == ["abroad", "main"])
+  }
+
+  @Test func scheduledObjectsAreRecorded() async throws {
+    let object = SchedulableObject([1, 2], on: scheduler)
+    #expect(object.object == [1, 2])
+    #expect(try await scheduler.run { object.object } == [1, 2])
+    #expect(violations.count == 1)
+    #expect(violations.entries[0].subject.contains("Array<Int>"))
+  }
+
+  @Test func preconditionsAreRecorded() async throws {
+    let scheduler = scheduler
+    scheduler.preconditionIsCurrent("Drawing")
+    try await other.run { scheduler.preconditionIsCurrent() }
+    try await scheduler.run { scheduler.preconditionIsCurrent("not said") }
+    #expect(violations.count == 2)
+    #expect(violations.entries[0].subject == "Drawing" && violations.entries[0].touchedOn == nil)
+    #expect(violations.entries[1].touchedOn == "abroad")
+    #expect(violations.entries[1].origin?.description.contains("ViolationHandlerTests") == true)
+  }
+
+  @Test func theHandlerMayDoTheSame() async throws {
+    let shelf = Shelf(on: scheduler)
+    SerialScheduler.violationHandler = { [violations, other] violation in
+      violations.write(violation)
+      if violations.count < 3 { other.preconditionIsCurrent("within the handler") }
+    }
+    shelf.items.append(1)
+    #expect(violations.entries.map(\.scheduler) == ["home", "abroad", "abroad"])
+  }
+
+  @Test func theHandlerIsReleasedWhenItIsReplaced() async {
+    let live = LiveCount()
+    SerialScheduler.violationHandler = { [token = LiveCount.Token(live)] _ in withExtendedLifetime(token) {} }
+    #expect(live.alive == 1)
+    SerialScheduler.violationHandler = nil
+    await live.none()
+    #expect(SerialScheduler.violationHandler == nil)
+  }
+}
