@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Every order in which several actors can take their steps, each state visited once.
@@ -5,6 +6,9 @@ import Testing
 /// A promise that is broken is reported with the schedule that led there, to be replayed by hand.
 struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
+
+  /// Whether to walk the largest worlds as well, as in `THOROUGH=1 swift test --filter Interleaving`.
+  static var isThorough: Bool { ProcessInfo.processInfo.environment["THOROUGH"] != nil }
 
   private struct State: Hashable {
     let world: Step.World.Fingerprint

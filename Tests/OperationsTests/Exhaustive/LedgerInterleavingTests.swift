@@ -94,8 +94,10 @@ struct LedgerInterleavingTests {
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] {
       walk.walk(world, ["first": first, "queue": [.requirePermit] + enqueue, "holder": [.free]])
     }
-    let queue = [.requirePermit] + LedgerStep.enqueue
-    walk.walk(world, ["first": first, "queue": queue, "holder": [.free], "canceller": [.cancel]])
+    if Walk.isThorough {
+      let queue = [.requirePermit] + LedgerStep.enqueue
+      walk.walk(world, ["first": first, "queue": queue, "holder": [.free], "canceller": [.cancel]])
+    }
     walk.expectSuccess(states: 400, schedules: 40_000)
   }
 

@@ -7,13 +7,13 @@ private class Base: Schedulable, @unchecked Sendable {
   let scheduler: SerialScheduler
   @Confined var name: String
   @Confined var next: String?
-  @Confined var token: LiveCount.Token?
+  @Confined var tokens: [LiveCount.Token]
   @Confined private(set) var lines = [0, 0]
 
-  init(on scheduler: SerialScheduler, name: String, token: LiveCount.Token? = nil) {
+  init(on scheduler: SerialScheduler, name: String, tokens: [LiveCount.Token] = []) {
     self.scheduler = scheduler
     self.name = name
-    self.token = token
+    self.tokens = tokens
   }
 }
 
@@ -112,8 +112,8 @@ struct ConfinedTests {
   @Test func theValueGoesWithTheObject() async throws {
     let live = LiveCount()
     try await scheduler.run {
-      let object = Base(on: scheduler, name: "holder", token: LiveCount.Token(live))
-      object.token = LiveCount.Token(live)
+      let object = Base(on: scheduler, name: "holder", tokens: [LiveCount.Token(live)])
+      object.tokens = [LiveCount.Token(live)]
       #expect(live.alive == 1)
     }
     await live.none()
