@@ -122,8 +122,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds a member, before the group starts or while it runs, from any thread, including from a member's `execute`.
   ///
   /// In a group that is being cancelled, or has finished because of that, the new member is cancelled and finishes
-  /// without executing. A group cannot finish while one of its members is executing, so a member can always add
-  /// another.
+  /// without executing. Unless it times out, a group cannot finish while one of its members is executing, so a member
+  /// can always add another.
   ///
   /// - Precondition: The operation has not been started and is in no queue or group. The group has not finished by
   ///   itself.

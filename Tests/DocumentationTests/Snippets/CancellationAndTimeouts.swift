@@ -3,11 +3,14 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-func cancelWhenAskedToStop(_ operation: Operation) -> [any DispatchSourceSignal] {
+func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
   [SIGINT, SIGTERM].map { number in
     signal(number, SIG_IGN)  // otherwise the signal ends the process at once
     let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-    source.setEventHandler { operation.cancel() }
+    source.setEventHandler {
+      operation.cancel()
+      operation.timeout = .milliseconds(700)  // finishes the operation even if its work does not stop
+    }
     source.activate()
     return source
   }

@@ -42,6 +42,14 @@ struct ConditionsAndTime {
 
   private struct FlakyServer: Sendable { let requests = Journal<Void>() }
 
+  private struct Forbidden: Error {}
+
+  private final class Fetch: ResultOperation<String>, @unchecked Sendable {
+    init(_ url: String, obeying rules: [String]) {
+      super.init { if rules.contains(url) { throw Forbidden() } else { "text of \(url)" } }
+    }
+  }
+
   private let queue = OperationQueue()
   private let printed = Journal<String>()
 
@@ -138,6 +146,17 @@ struct ConditionsAndTime {
     clock.advance(by: .seconds(10))
     try await patient.completed()
     #expect(patient.attemptErrors.count == 2 && OperationError.Code.timedOut ~= patient.attemptErrors[1])
+  }
+
+  @Test(arguments: ["/home", "/private"])
+  func aRetryWithAValue(url: String) async {
+    let robots = ResultOperation { ["/private"] }
+    let allowedPage = robots.flatMap { rules in
+      RetryOperation(attempts: 3) { _ in Fetch(url, obeying: rules) }
+    }
+    queue.addGraph(endingIn: allowedPage)
+    await allowedPage.finished()
+    #expect((try? allowedPage.result?.get()) == (url == "/home" ? "text of /home" : nil))
   }
 
   private struct Order: Sendable {

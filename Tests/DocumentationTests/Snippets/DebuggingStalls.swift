@@ -285,6 +285,26 @@ struct DebuggingStallsSnippets {
     await queue.finished()
   }
 
+  @Test func aGroupThatTimedOut() async {
+    let (clock, held) = (ManualClock(), Held().named("draining"))
+    let group = GroupOperation([held]).named("Import")
+    group.clock = clock
+    group.timeout = .seconds(60)
+    queue.addOperation(group)
+    await held.begun.opened()
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(60))
+    await group.finished()
+    #expect(group.stallReport().entries.isEmpty)
+
+    for case let member as AsyncOperation in group.operations { log("\(member.stallReport())") }
+
+    #expect(logged.entries.contains { $0.contains("“draining” was cancelled, but has been executing") })
+    held.finish()
+    await held.finished()
+    await queue.finished()
+  }
+
   // MARK: Schedulers
 
   @Test func statistics() async throws {

@@ -48,9 +48,9 @@ struct GroupsAndErrors {
   @Test func aMemberAddsMembers() async throws {
     let crawl = GroupOperation().named("Crawl")
     crawl.addOperation(
-      ResultOperation { [unowned crawl] in
+      ResultOperation { [weak crawl] in
         print("index")
-        crawl.addOperations(["page 1", "page 2"].map { page in ResultOperation { print(page) } })
+        crawl?.addOperations(["page 1", "page 2"].map { page in ResultOperation { print(page) } })
       }
     )
     crawl.maxConcurrentOperationCount = 1
@@ -143,6 +143,15 @@ struct GroupsAndErrors {
     )
   }
 
+  @Test func failuresWithoutMissingInputs() async throws {
+    let count = Load("missing").map { $0.count }.named("count")
+    let error = try #require(
+      await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation("Counting") { count }) }
+    )
+    let causes = error.failures.filter { !(OperationError.Code.inputUnavailable ~= $0.error) }
+    #expect(error.failures.count == 2 && causes.map(\.path) == [["Counting", "missing"]])
+  }
+
   @Test func catchingACode() async throws {
     let slow = AsyncBlockOperation { _ in }.named("slow")  // never calls finish
     slow.timeout = .milliseconds(10)
@@ -170,6 +179,21 @@ struct GroupsAndErrors {
     try await queue.run(sync)
     print("missing:", sync.missing)
     #expect(printed.entries == ["missing: 2"])
+  }
+
+  final class Crawl: GroupOperation, @unchecked Sendable {
+    private var found: Set<String>
+
+    init(from start: String) {
+      found = [start]
+      super.init("Crawl") { Load(start) }
+    }
+  }
+
+  @Test func aSubclassWithProperties() async throws {
+    let crawl = Crawl(from: "home")
+    #expect(crawl.name == "Crawl" && crawl.operations.map(\.name) == ["home"])
+    try await queue.run(crawl)
   }
 
   final class Import: GroupOperation, @unchecked Sendable {

@@ -3,6 +3,10 @@ import Operations
 import OperationsTestSupport
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// The page Networking. No test uses a network.
 @Suite(.timeLimit(.minutes(5)))
 struct NetworkingSnippets {
@@ -20,9 +24,14 @@ struct NetworkingSnippets {
       switch error {
       case let error as BadStatus: error.code == 429 || error.code >= 500
       case OperationError.Code.timedOut: true
+      case URLError.timedOut, URLError.networkConnectionLost, URLError.cannotConnectToHost: true
       default: false
       }
     }
+  }
+
+  struct ServerBusy: Error {
+    let retryAfter: Duration
   }
 
   func makePage(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> RetryOperation<Data> {
@@ -39,6 +48,12 @@ struct NetworkingSnippets {
     let host = ExclusivityKey("host \(url.host() ?? "")")
     request.limited(host, to: 4, in: domain).throttled("requests", to: 10, per: .seconds(1), in: domain)
     return request
+  }
+
+  func decide(_ error: any Error, attempt: Int) -> RetryDecision {
+    if let busy = error as? ServerBusy { return .retry(after: busy.retryAfter) }
+    guard BadStatus.isTemporary(error, attempt: attempt) else { return .stop }
+    return .retry  // after the delay of the backoff
   }
 
   func waitUntilCancelled() async throws {
@@ -111,8 +126,47 @@ struct NetworkingSnippets {
     #expect(BadStatus.isTemporary(BadStatus(code: 429), attempt: 1))
     #expect(BadStatus.isTemporary(BadStatus(code: 503), attempt: 1))
     #expect(BadStatus.isTemporary(OperationError(.timedOut, "It took too long."), attempt: 1))
+    #expect(BadStatus.isTemporary(URLError(.networkConnectionLost), attempt: 1))
+    #expect(!BadStatus.isTemporary(URLError(.badURL), attempt: 1))
     #expect(!BadStatus.isTemporary(BadStatus(code: 404), attempt: 1))
     #expect(!BadStatus.isTemporary(CancellationError(), attempt: 1))
+  }
+
+  @Test func aBusyServer() async throws {
+    let (queue, clock, attempts) = (OperationQueue(), ManualClock(), Journal<Int>())
+    let errors: [any Error] = [ServerBusy(retryAfter: .seconds(60)), BadStatus(code: 503), BadStatus(code: 404)]
+    let page = RetryOperation(attempts: 4, backoff: .constant(.seconds(1)), retryIf: decide) { attempt in
+      ResultOperation<Data> {
+        attempts.write(attempt)
+        throw errors[attempt - 1]
+      }
+    }
+    page.clock = clock
+    queue.addOperation(page)
+    for delay in [60, 1] {
+      await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(delay))
+    }
+    await page.finished()
+    #expect(attempts.entries == [1, 2, 3])
+  }
+
+  @Test func bothLimits() async throws {
+    let (queue, domain, host) = (OperationQueue(), ExclusivityDomain(), ExclusivityKey("host a.example"))
+    let (clock, group, started) = (ManualClock(), GroupOperation(), Journal<Int>())
+    group.clock = clock
+    for number in 1...11 {
+      let request = ResultOperation { started.write(number) }
+      request.limited(host, to: 4, in: domain).throttled(host, to: 10, per: .seconds(1), in: domain)
+      group.addOperation(request)
+    }
+    queue.addOperation(group)
+    await started.reaches(10)
+    #expect(started.count == 10)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    await group.finished()
+    #expect(started.count == 11)
   }
 
   @Test func aToken() async throws {

@@ -67,7 +67,7 @@ struct SeeingWhatHappensSnippets {
 
       try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev or chrome://tracing
       print(tracer.timeline())  // the same in a terminal
-      print(tracer.summary)  // how many ran at once, who waited longest, the critical path
+      print(tracer.summary)  // how many ran at once, the longest wait for a slot, the critical path
 
       #expect(try String(contentsOf: file, encoding: .utf8).contains("traceEvents"))
       #expect(printed.entries.contains { $0.hasPrefix("3 operations in ") })

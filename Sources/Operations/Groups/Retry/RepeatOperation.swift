@@ -13,8 +13,8 @@
 /// ## Backing off
 ///
 /// The delays follow the operation's ``AsyncOperation/clock``, as those of a ``RetryOperation`` do. While the
-/// operation backs off, it holds no thread and releases its slot in a group, unless the operation has keys. A slot of
-/// an `OperationQueue` cannot be released.
+/// operation backs off, it holds no thread and releases its slot in a group, unless the operation has keys or runs
+/// inside an operation that is not a group. A slot of an `OperationQueue` cannot be released.
 ///
 /// ## Cancellation
 ///

@@ -14,7 +14,8 @@
 ///
 /// The delays follow the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no thread and
 /// releases its slot in a group, so that other members can run. A slot of an `OperationQueue` cannot be released. An
-/// operation that has keys keeps its slot, because an operation that takes the slot might wait for the keys.
+/// operation that has keys keeps its slot, because an operation that takes the slot might wait for the keys. If the
+/// operation runs inside one that is not a group, such as a `flatMap`, the enclosing operation keeps its slot.
 ///
 /// ## Cancellation
 ///
