@@ -25,15 +25,12 @@ final class CrawlOperation: GroupOperation, @unchecked Sendable {
   }
 
   private let start: URL
-  private let settings: Settings
-  private let browser = Browser()
-  private let robots: Robots
+  private let loader: PageLoader
   private let findings = Protected(State())
 
   init(from start: URL, settings: Settings) {
     self.start = start
-    self.settings = settings
-    robots = Robots(browser)
+    loader = PageLoader(start: start, settings: settings)
     super.init("crawl") {}
     visit(start, linkedFrom: nil)
   }
@@ -57,23 +54,12 @@ final class CrawlOperation: GroupOperation, @unchecked Sendable {
     }
     guard isNew else { return }
     let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(2), jitter: 0.1)
-    let visit = RetryOperation(attempts: 3, backoff: backoff, retryIf: Browser.isTemporary) { [unowned self] _ in
-      load(url)
+    let visit = RetryOperation(attempts: 3, backoff: backoff, retryIf: Browser.isTemporary) { [loader] _ in
+      loader.load(url)
     }
     visit.named(url.absoluteString)
     findings.withLock { $0.pages[ObjectIdentifier(visit)] = url }
     addOperation(visit)
-  }
-
-  private func load(_ url: URL) -> ResultOperation<Page> {
-    let isInside = url.host() == start.host() && url.port == start.port
-    let load = TaskOperation { [browser, robots] in
-      if !isInside { return try await browser.probe(url) }
-      return try await robots.allows(url) ? try await browser.load(url) : Page()
-    }
-    load.timeout = settings.timeout
-    let key = ExclusivityKey("host \(url.host() ?? ""):\(url.port ?? 0)")
-    return load.limited(key, to: settings.limit).throttled(key, to: settings.rate, per: .seconds(1))
   }
 
   /// Follows the links of a page, or notes why it could not be loaded. A broken link is no failure of the crawl.
@@ -92,5 +78,30 @@ final class CrawlOperation: GroupOperation, @unchecked Sendable {
     }
     if let page, !isCancelled { for link in page.links { self.visit(link, linkedFrom: page.url) } }
     return []
+  }
+}
+
+/// Makes the operations that load pages. They capture the loader instead of the crawl, which may end before them.
+private struct PageLoader: Sendable {
+  let start: URL
+  let settings: CrawlOperation.Settings
+  private let browser = Browser()
+  private let robots: Robots
+
+  init(start: URL, settings: CrawlOperation.Settings) {
+    self.start = start
+    self.settings = settings
+    robots = Robots(browser)
+  }
+
+  func load(_ url: URL) -> ResultOperation<Page> {
+    let isInside = url.host() == start.host() && url.port == start.port
+    let load = TaskOperation { [browser, robots] in
+      if !isInside { return try await browser.probe(url) }
+      return try await robots.allows(url) ? try await browser.load(url) : Page()
+    }
+    load.timeout = settings.timeout
+    let key = ExclusivityKey("host \(url.host() ?? ""):\(url.port ?? 0)")
+    return load.limited(key, to: settings.limit).throttled(key, to: settings.rate, per: .seconds(1))
   }
 }
