@@ -164,7 +164,7 @@ struct RandomSchedulerTests {
         #expect(home.scheduler.statistics.jobsQueued == 0)
       }
       #expect(visits == expected.total)
-      #expect(WaitGraph.shared.withLock { graph in homes.allSatisfy { !graph.isBlocked($0.scheduler) } })
+      #expect(WaitGraph.shared.withLock { graph in homes.allSatisfy { graph.waits(of: $0.scheduler).isEmpty } })
     }
     await live.none()
   }

@@ -39,7 +39,11 @@ struct RoomWaiters {
   struct Batch {
     fileprivate var continuations: [Int: CheckedContinuation<Void, Never>] = [:]
 
-    func resume() { for continuation in continuations.values { continuation.resume() } }
+    func resume() {
+      // Called at the end of every member, and an empty dictionary is slower to walk than to check.
+      if continuations.isEmpty { return }
+      for continuation in continuations.values { continuation.resume() }
+    }
   }
 
   private var batches: [Int: Batch] = [:]

@@ -69,6 +69,7 @@ import Foundation
     var failed: Bool
     var holdsSlot: Bool
     var extras: OperationExtras.Remains?
+    /// Not read, but released by the caller after the lock, because it may be the last reference.
     var queue: OperationQueue?
   }
 

@@ -104,9 +104,7 @@ struct WaitGraph {
     if !waits.isEmpty { blocked[waiter] = waits }
   }
 
-  func isBlocked(_ scheduler: SerialScheduler) -> Bool { !waits(of: scheduler).isEmpty }
-
-  private func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
+  func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
 
   /// Returns the innermost wait of the target that cannot end before this one.
   ///

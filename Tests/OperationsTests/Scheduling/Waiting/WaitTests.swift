@@ -171,7 +171,7 @@ struct WaitTests {
     // A body that was given up may have come to wait on one that had finished.
     for _ in 0..<10 { for scheduler in schedulers { await scheduler.queue.finished() } }
     for scheduler in schedulers { #expect(scheduler.statistics.eventsQueued == 0) }
-    #expect(WaitGraph.shared.withLock { graph in schedulers.allSatisfy { !graph.isBlocked($0) } })
+    #expect(WaitGraph.shared.withLock { graph in schedulers.allSatisfy { graph.waits(of: $0).isEmpty } })
   }
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   /// Runs in its own process, because the waits of other tests would be refused, too.
