@@ -25,6 +25,15 @@ struct OperationObserverTests {
     #expect(journal.entries == ["a start true", "b start true", "execute", "a finish true", "b finish true"])
   }
 
+  @Test func theyAreNotifiedOfTheFinishBeforeADependentIsReady() async {
+    let (operation, dependent) = (AsyncOperation(), AsyncOperation())
+    operation ==> dependent
+    let readiness = Journal<Bool>()
+    operation.addObserver(OperationObserver(didFinish: { _ in readiness.write(dependent.isReady) }))
+    await start(operation)
+    #expect(readiness.entries == [false] && dependent.isReady)
+  }
+
   @Test(arguments: [false, true])
   func theyHearOfACancellationOnce(whileExecuting: Bool) async {
     let (journal, operation) = (Journal<String>(), HeldOperation())
