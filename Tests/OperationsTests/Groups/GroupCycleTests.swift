@@ -246,7 +246,30 @@ struct GroupCycleTests {
     #expect(journal.entries == ["waiting"] && group.errors.count == 2)
   }
 
-  /// Calls a closure when it is asked whether it is ready.
+  /// A plain operation whose cancellation lasts until the given operation has finished.
+  private final class SlowlyCancelledOperation: BlockOperation, @unchecked Sendable {
+    weak var last: Operation?
+
+    override func cancel() {
+      super.cancel()
+      last?.waitUntilFinished()
+    }
+  }
+
+  @Test func aPlainMemberOnACycleIsNotExecutedWhenTheOthersHaveBeenCancelled() async {
+    let outside = AsyncOperation()
+    let group = await waiting(for: outside, [NoteOperation("waiting", journal)])
+    let journal = journal
+    let (a, b) = (SlowlyCancelledOperation { journal.write("a") }, SlowlyCancelledOperation { journal.write("b") })
+    (a.last, b.last) = (b, a)
+    a ==> b ==> a
+    _ = await onThread { group.addOperations([a, b]) }
+    queue.addOperation(outside)
+    await group.finished()
+    #expect(journal.entries == ["waiting"] && group.errors.count == 2)
+  }
+
+  /// Calls a closure when its readiness is read.
   private final class ProbedOperation: Operation, @unchecked Sendable {
     private let probe: @Sendable () -> Void
 
@@ -267,7 +290,8 @@ struct GroupCycleTests {
     let cycle: [Operation] = arePlain ? [plain("a", journal), plain("b", journal)] : named("a", "b")
     cycle[0] ==> cycle[1] ==> cycle[0]
     let queue = queue
-    // The group asks it while it adds the members, and `waiting` when it starts, after its search for cycles.
+    // The group reads the readiness of `last` while it adds the members, and that of `waiting` when it starts, after
+    // its search for cycles.
     let last = ProbedOperation {
       if starting.isOpen { return }
       starting.open()

@@ -133,13 +133,15 @@ extension GroupEngine {
       wait(again: member)
       return slotIsFree()
     }
-    let hold = state.withLock { state -> Hold?? in
-      guard state.plainMembers[id]?.stage == .ready else { return nil }
+    let (hold, isOnCycle) = state.withLock { state -> (Hold??, Bool) in
+      guard state.plainMembers[id]?.stage == .ready else { return (nil, false) }
       state.plainMembers[id]?.stage = .started
-      return state.plainMembers[id]?.hold
+      return (state.plainMembers[id]?.hold, state.plainErrors[id] != nil)
     }
     // The member was cancelled, and has finished, while it waited for the slot.
     guard let hold else { return slotIsFree() }
+    // The members of a cycle are cancelled one by one, and the first ones to finish make the others ready.
+    if isOnCycle { member.cancel() }
     let trace = trace(of: member)
     // Foundation starts a cancelled operation only to finish it.
     if !member.isFinished, !member.isCancelled { trace?.send(.started) }
