@@ -32,14 +32,17 @@ struct TraceTimelineTests {
   /// Runs a group in which one waits for another, one beside it fails, and one has been cancelled.
   private func runImporter() async {
     let (download, parse, skipped) = (delay("Download", 20), delay("Parse", 10), operation("Skipped"))
+    let check = NoteOperation("Check", Journal(), failing: TestError("not signed"))
     skipped.cancel()
     let group = GroupOperation("Import") {
       download ==> parse
-      NoteOperation("Check", Journal(), failing: TestError("not signed"))
+      check
       skipped
     }
     tracer.trace(group)
-    await run([group], underWay: [1, 1, 1])
+    queue.addOperation(group)
+    await check.finished()
+    await run([], underWay: [1, 1, 1])
   }
 
   // MARK: The timeline
