@@ -238,11 +238,9 @@ struct KeyTable<Claimant> {
   private mutating func nextGrantable(in queue: Int, _ effects: inout Effects) -> Ticket? {
     guard queues[queue].hasWaiters, queues[queue].admits(.max) else { return nil }
     trimPreferred(of: queue)
-    if !queues[queue].preferred.isEmpty {
-      // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
-      for ticket in queues[queue].preferred.all where isWaiting(ticket, preferred: true) {
-        if isGrantable(ticket, &effects) { return ticket }
-      }
+    // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
+    for ticket in queues[queue].preferred.all where isWaiting(ticket, preferred: true) {
+      if isGrantable(ticket, &effects) { return ticket }
     }
     guard let ticket = firstWaiter(of: queue), isGrantable(ticket, &effects) else { return nil }
     return ticket

@@ -93,7 +93,7 @@ struct DependencyOperatorTests {
     let (a, b) = (isPlain ? plain("a", journal) : note("a"), note("b"))
     await start(a)
     a ==> b
-    // A queue of Foundation tells the package of a plain dependency's end, a moment later.
+    // The package is notified of a plain dependency's end a moment later, through a private queue.
     #expect(isPlain || b.isReady)
     OperationQueue().addOperation(b)
     await b.finished()

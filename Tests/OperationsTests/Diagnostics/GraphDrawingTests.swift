@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct GraphDrawingTests {
-  /// Names that mean something to Mermaid, Markdown, HTML, Graphviz or nobody.
+  /// Names with a meaning in Mermaid, Markdown, HTML or Graphviz, and others.
   private static let names = [
     "\"quoted\"", "'single'", "`code`", "<b>bold</b>", "&amp;", "&", "#35;", "#quot;", "#", "a\\nb", "\\", "trail\\",
     "end", "END", "subgraph", "subgraph x", "graph TD", "click", "default", "style", "%%{init}%%",

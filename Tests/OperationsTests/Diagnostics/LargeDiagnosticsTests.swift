@@ -28,7 +28,7 @@ struct LargeDiagnosticsTests {
 
   // MARK: Graphs
 
-  /// 100,000 of ours: fewer plain ones, of which Foundation makes more work.
+  /// Fewer plain operations, because their dependencies cost more in Foundation.
   @Test(arguments: [(false, 100_000), (true, 20_000)]) func aGraphOfALongChain(isPlain: Bool, count: Int) {
     let operations = chain((0..<count).map { _ in isPlain ? Operation() : AsyncOperation() })
     let graph = OperationGraph([operations[count - 1]]).withDurations { _ in .milliseconds(1) }

@@ -24,7 +24,7 @@ struct StallCycleTests {
     #expect(try report.entry("a").description == "“a” waits for \(sentence), in a cycle.")
     let entry = try report.entry("after")
     #expect(entry.description == "“after” waits for \(sentence), which waits for “c”, in a cycle." && entry.root == "c")
-    // A plain operation whose dependency is removed never gets ready on Linux, so nobody waits for these.
+    // On Linux, a plain operation whose dependency is removed never becomes ready, so the test awaits only `after`.
     after.removeDependency(ring[2])
     await after.finished()
     for operation in ring {

@@ -16,7 +16,7 @@ struct StallPlaceTests {
     let operations = names.map(operation)
     operations[0] ==> operations[1] ==> operations[2] ==> operations[3]
     queue.addOperations(operations.dropFirst().reversed())
-    // If this asked whether an operation is ready, the next one could not be sure any more that nobody else has.
+    // A report must not read `isReady`: the next one could no longer tell that no queue has read it.
     _ = queue.stallReport()
     let report = queue.stallReport()
     #expect(
@@ -103,7 +103,7 @@ struct StallPlaceTests {
     let report = queue.stallReport(alsoIn: [elsewhere])
     #expect(try report.entry("show").cause == .suspended && report.entry("show").root == "load")
     #expect(try report.entry("load").place == "elsewhere")
-    // One of ours that is there leads to the queue.
+    // An `AsyncOperation` in the queue leads to it.
     elsewhere.addOperation(lead)
     lead ==> show
     #expect(try queue.stallReport().entry("load").cause == .suspended)

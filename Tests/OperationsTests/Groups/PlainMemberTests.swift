@@ -84,7 +84,7 @@ struct PlainMemberTests {
         await queue.run(settling: [group])
         #expect(waiting.isFinished)
       }
-      // Foundation refers to the member, which nobody else holds any more, at this moment.
+      // Foundation uses its pointer to the member at this moment. There is no other reference left.
       OperationQueue().addOperation(outside)
       outside.gate.open()
       await outside.finished()

@@ -22,7 +22,7 @@ final class DiagnosticsWorld {
     var dependencies: [Int] = []
     var keys: [ExclusivityKey] = []
     var members: [Int] = []
-    /// Of what executes until it is told, or is evaluated.
+    /// For an operation that executes, or is evaluated, until its gate is opened.
     let (gate, begun): (Gate, Gate)
 
     init(_ index: Int, _ kind: Kind, _ place: Place, _ operation: Operation, _ gate: Gate, _ begun: Gate) {
