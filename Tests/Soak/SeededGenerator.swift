@@ -1,14 +1,18 @@
 import Foundation
 
+/// Whether large tests take their full size, as in `THOROUGH=1 swift test`, or a part of it.
+package let isThorough = ProcessInfo.processInfo.environment["THOROUGH"] != nil
+
 /// SplitMix64: the same numbers for the same seed, on every machine.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
-  /// The seeds of the stress tests; just the one of `RANDOM_GRAPH_SEED`, if that is set, to replay it.
-  package static var seeds: [UInt64] { seeds(of: "RANDOM_GRAPH_SEED", else: 1...24) }
+  /// The seeds of the stress tests.
+  package static var seeds: [UInt64] { seeds(from: "RANDOM_GRAPH_SEED") }
 
-  /// Just the seed that an environment variable names, if it is set.
-  package static func seeds(of variable: String, else seeds: ClosedRange<UInt64>) -> [UInt64] {
-    if let seed = ProcessInfo.processInfo.environment[variable].flatMap(UInt64.init) { return [seed] }
-    return Array(seeds)
+  /// A few seeds, or more in a thorough run. An environment variable names the first one, and otherwise the only one.
+  package static func seeds(from variable: String) -> [UInt64] {
+    let first = ProcessInfo.processInfo.environment[variable].flatMap(UInt64.init)
+    let count: UInt64 = isThorough ? 24 : first == nil ? 6 : 1
+    return (0..<count).map { (first ?? 1) &+ $0 }
   }
 
   private var state: UInt64

@@ -155,7 +155,7 @@ extension AsyncOperation {
   /// Cancelling an operation may finish it, so all of them are marked as cancelled before the first can finish.
   static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)], plain: [Operation]) {
     let begun = operations.compactMap { $0.beginCancelling(.failure(FailureReport([$1]))) }
-    for operation in plain { operation.cancel() }
+    for operation in plain { operation.cancelAsMember() }
     for cancellation in begun { cancellation.reachMembers() }
   }
 
@@ -180,7 +180,7 @@ extension AsyncOperation {
         if let own = next as? AsyncOperation {
           if let inside = own.beginCancelling(.none) { path.append(inside) }
         } else {
-          next.cancel()
+          next.cancelAsMember()
         }
       }
     }

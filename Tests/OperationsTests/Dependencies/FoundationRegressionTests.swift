@@ -74,7 +74,7 @@ struct FoundationRegressionTests {
     let dependencies = (0..<8).map { _ in AsyncOperation() }
     let dependent = AsyncOperation()
     await onThreads(4) { thread in
-      for round in 0..<2_000 {
+      for round in 0..<(isThorough ? 2_000 : 400) {
         if thread > 0 {
           _ = dependent.dependencies.count
           continue
@@ -103,7 +103,7 @@ struct FoundationRegressionTests {
   @Test func enqueueingWhileTheDependencyFinishes() async {
     // Stock: 7 permanent stalls in 276,000. One thread enqueues the dependents while another wakes them up, in the same
     // order, each in a queue of its own, where nothing else would make Foundation look again.
-    for round in 0..<400 {
+    for round in 0..<(isThorough ? 400 : 100) {
       let held = HeldOperation()
       let dependents = (0..<100).map { _ in AsyncOperation() }
       let queues = dependents.map { _ in OperationQueue() }

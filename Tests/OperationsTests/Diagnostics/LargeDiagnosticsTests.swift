@@ -1,5 +1,6 @@
 import Foundation
 import Operations
+import Soak
 import Testing
 
 /// Reports, graphs and traces of very many operations take no stack, and no more than linear time.
@@ -29,7 +30,8 @@ struct LargeDiagnosticsTests {
   // MARK: Graphs
 
   /// Fewer plain operations, because their dependencies cost more in Foundation.
-  @Test(arguments: [(false, 100_000), (true, 20_000)]) func aGraphOfALongChain(isPlain: Bool, count: Int) {
+  @Test(arguments: [(false, isThorough ? 100_000 : 20_000), (true, isThorough ? 20_000 : 5_000)])
+  func aGraphOfALongChain(isPlain: Bool, count: Int) {
     let operations = chain((0..<count).map { _ in isPlain ? Operation() : AsyncOperation() })
     let graph = OperationGraph([operations[count - 1]]).withDurations { _ in .milliseconds(1) }
     #expect(graph.nodes.count == count && graph.cycle == nil)

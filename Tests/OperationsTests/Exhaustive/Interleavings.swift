@@ -7,9 +7,6 @@ import Testing
 struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
 
-  /// Whether to walk the largest worlds as well, as in `THOROUGH=1 swift test --filter Interleaving`.
-  static var isThorough: Bool { ProcessInfo.processInfo.environment["THOROUGH"] != nil }
-
   private struct State: Hashable {
     let world: Step.World.Fingerprint
     /// Those who have something left to do.

@@ -27,20 +27,20 @@ struct KeyTableInterleavingTests {
     for first in choices where first != ["b"] {
       for second in choices {
         for third in choices {
-          for modes in 0..<27 {
+          for modes in stride(from: 0, to: 27, by: isThorough ? 1 : 5) {
             let mode = [limits[modes % 3], limits[modes / 3 % 3], limits[modes / 9]]
             let keys = zip([first, second, third], mode).map { keys, limit in
               Dictionary(uniqueKeysWithValues: keys.map { ($0, limit) })
             }
             states += Walk(keys.map { Actor(keys: $0) }).walk()
             // Two in one queue, and one in another.
-            guard third.count == 2, second != first, [0, 13, 21].contains(modes) else { continue }
+            guard third.count == 2, second != first, [0, 10, 20].contains(modes) else { continue }
             states += Walk(zip(keys, [0, 0, 1]).map { Actor(keys: $0, host: $1) }).walk()
           }
         }
       }
     }
-    #expect(states > 20_000, "\(states)")
+    #expect(states > (isThorough ? 20_000 : 5_000), "\(states)")
   }
 
   /// The same for operations inside others.

@@ -1,3 +1,4 @@
+import Soak
 import Testing
 
 @testable import Operations
@@ -94,7 +95,7 @@ struct LedgerInterleavingTests {
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] {
       walk.walk(world, ["first": first, "queue": [.requirePermit] + enqueue, "holder": [.free]])
     }
-    if Walk.isThorough {
+    if isThorough {
       let queue = [.requirePermit] + LedgerStep.enqueue
       walk.walk(world, ["first": first, "queue": queue, "holder": [.free], "canceller": [.cancel]])
     }

@@ -32,7 +32,7 @@ struct StopOnFailureTests {
 
   @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure], [1, -1])
   func noMemberStartsAfterAFailure(_ policy: GroupOperation.ErrorPolicy, limit: Int) async {
-    for _ in 0..<300 {
+    for _ in 0..<(isThorough ? 300 : 60) {
       let bad = failing("bad")
       let dependents = (0..<4).map { NoteOperation("dependent \($0)", journal).waits(for: bad) }
       let independent = limit == 1 ? (0..<20).map { NoteOperation("\($0)", journal) } : []

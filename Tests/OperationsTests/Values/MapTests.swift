@@ -1,5 +1,6 @@
 import Foundation
 import OperationsTestSupport
+import Soak
 import Testing
 
 @testable import Operations
@@ -184,7 +185,7 @@ struct MapTests {
 
   @Test(arguments: Sharing.allCases)
   func ofTwoThatTakeInOneOperationTheSecondWaitsForIt(_ sharing: Sharing) async throws {
-    for round in 0..<2_000 {
+    for round in 0..<(isThorough ? 2_000 : 400) {
       let shared = ResultOperation { round }.map { $0 }
       let both = (0..<2).map { number -> ResultOperation<Int> in
         switch sharing {
@@ -227,7 +228,7 @@ struct MapTests {
     queue.addOperation(first)
     var chain: [ResultOperation<Int>] = [first]
     let group = GroupOperation()
-    for _ in 0..<20_000 {
+    for _ in 0..<(isThorough ? 20_000 : 5_000) {
       let operation = ResultOperation { 0 }.flatMap { [last = chain[chain.count - 1]] _ in last }
       chain.append(operation)
       group.addGraph(endingIn: operation)

@@ -93,7 +93,9 @@ extension GroupEngine {
     // The flag of the group is set before its members are cancelled. A thread that has read the flag expects new
     // members to be cancelled.
     if isDraining || outer.isCancelled {
-      for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) { operation.cancel() }
+      for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) {
+        operation.cancelAsMember()
+      }
     }
     let roomWaiters = state.withLock { state in
       let roomWaiters = skipped.map { index in
@@ -133,7 +135,7 @@ extension GroupEngine {
     } else if !newcomers.isNamed(operation), !operation.isFreePlainOperation {
       return
     }
-    operation.cancel()
+    operation.cancelAsMember()
     operation.startCancelled()
   }
 }

@@ -141,7 +141,7 @@ extension GroupEngine {
     // The member was cancelled, and has finished, while it waited for the slot.
     guard let hold else { return slotIsFree() }
     // The members of a cycle are cancelled one by one, and the first ones to finish make the others ready.
-    if isOnCycle { member.cancel() }
+    if isOnCycle { member.cancelAsMember() }
     let trace = trace(of: member)
     // Foundation starts a cancelled operation only to finish it.
     if !member.isFinished, !member.isCancelled { trace?.send(.started) }
@@ -218,5 +218,15 @@ extension Operation {
   /// The unfinished dependencies of the operation, without those that a group has added.
   fileprivate var pendingDependencies: [Operation] {
     dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) }
+  }
+
+  /// Cancels a member of a group.
+  ///
+  /// A plain Foundation operation first loses its dependencies, which a cancelled operation does not wait for. On Linux,
+  /// an operation that finishes locks itself, and then each operation that depends on it. Operations on a cycle that
+  /// finish at the same time would deadlock.
+  func cancelAsMember() {
+    if !(self is AsyncOperation), !isFinished { for operation in pendingDependencies { removeDependency(operation) } }
+    cancel()
   }
 }

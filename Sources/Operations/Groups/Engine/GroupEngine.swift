@@ -126,7 +126,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   /// Cancels every member, including members that are added later, and ensures that all of them finish.
   func cancelMembers() {
-    for member in takeMembersToCancel() { member.cancel() }
+    for member in takeMembersToCancel() { member.cancelAsMember() }
     membersWereCancelled()
   }
 
@@ -158,7 +158,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if let own = member as? AsyncOperation {
       own.cancel(.none, unlessStarted: true)
     } else if !member.isExecuting {
-      member.cancel()
+      member.cancelAsMember()
     }
   }
 

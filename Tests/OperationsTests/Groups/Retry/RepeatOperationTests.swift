@@ -60,7 +60,7 @@ struct RepeatOperationTests {
       let polling = RepeatOperation { number in
         // The one that has just ended, and this one.
         if live.alive > 64 { Issue.record("\(live.alive) are alive") }
-        return number <= 5000 ? Counted(live) : nil
+        return number <= (isThorough ? 5000 : 1000) ? Counted(live) : nil
       }
       try await queue.run(polling)
     }
