@@ -46,7 +46,7 @@ struct UsageTests {
 
   @Test(
     .enabled(if: Shell.isLinux),
-    arguments: names.map { "\($0) --help" } + ["Dialogs < /dev/null", "Feed --frames 2", "PhotoUpload --files 1"]
+    arguments: names.map { "\($0) --help" } + ["Dialogs < /dev/null", "Feed --frames 2"]
   )
   func outputThatCannotBeWritten_fails(_ command: String) async throws {
     try await Shell.open { shell in

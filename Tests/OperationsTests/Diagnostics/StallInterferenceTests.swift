@@ -18,9 +18,9 @@ struct StallInterferenceTests {
     }
     group.maxConcurrentOperationCount = 1
     var last: Operation?
-    for index in 0..<60 {
+    for index in 0..<30 {
       let member = member(index, event)
-      if index == 59 { member.cancel() }
+      if index == 29 { member.cancel() }
       if let last { last ==> member }
       last = member
       if index % 3 == 0 { (member as? AsyncOperation)?.exclusive("key", in: domain) }
@@ -61,7 +61,7 @@ struct StallInterferenceTests {
   @Test func askingAtEveryStationChangesNothing() async {
     let quiet = await run { _, _ in }
     let asked = await run { queue, group in _ = (queue.stallReport(), group.stallReport(), OperationGraph([group])) }
-    #expect(quiet == asked && quiet.count > 100)
+    #expect(quiet == asked && quiet.count > 50)
   }
 
   @Test func askingFromOtherThreadsAllTheTimeChangesNothing() async {
