@@ -52,3 +52,79 @@ extension AggregateError: LocalizedError, CustomStringConvertible {
     return "\(failures.count) failures:\n" + failures.map { "- \($0)" }.joined(separator: "\n")
   }
 }
+
+/// The leaves of a tree of underlying errors.
+///
+/// The tree grows with each operation that fails because others failed: a few levels of operations with two inputs are
+/// thousands of branches. Both the number of errors kept and the number visited are therefore limited.
+struct RootCauses: Sendable {
+  /// The largest number of errors kept. Equal errors count once.
+  private static let limit = 8
+  /// The largest number of errors visited.
+  private static let steps = 256
+  /// The largest tree of underlying errors that an error of this package contains.
+  private static let largestTree = 64
+
+  private(set) var errors: [any Error] = []
+  /// A lower bound of the number of errors in the tree.
+  private var size = 0
+  private(set) var isComplete = true
+
+  init(of causes: [any Error]) {
+    var rest = causes[...]
+    var steps = 0
+    while let error = rest.popFirst() {
+      steps += 1
+      if steps > RootCauses.steps || errors.count > RootCauses.limit {
+        isComplete = false
+        return
+      }
+      size += 1
+      switch error {
+      case let error as OperationError where !error.underlyingErrors.isEmpty: add(error.rootCauses)
+      case let error as AggregateError:
+        rest.insert(contentsOf: error.failures.prefix(RootCauses.steps).map(\.error), at: rest.startIndex)
+      case let error as OperationFailure: rest.insert(error.error, at: rest.startIndex)
+      default: add(error)
+      }
+    }
+  }
+
+  private mutating func add(_ roots: RootCauses) {
+    size += roots.size
+    if !roots.isComplete { isComplete = false }
+    for root in roots.errors { add(root) }
+  }
+
+  private mutating func add(_ root: any Error) {
+    if errors.contains(where: { seemsSame($0, root) }) { return }
+    if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
+  }
+
+  /// Returns `causes`, the errors that these are the leaves of, or the leaves if the tree is too large.
+  func bounded(_ causes: [any Error]) -> [any Error] { size > RootCauses.largestTree ? errors : causes }
+
+  /// The descriptions of the leaves, without cancellations.
+  func description(where isWanted: (String) -> Bool = { _ in true }) -> String {
+    let texts = errors.filter { !($0 is CancellationError) }.map(describe).filter(isWanted)
+    return texts.joined(separator: "; ") + (isComplete || texts.isEmpty ? "" : "; and others")
+  }
+}
+
+/// The type and the description of an error, for comparing errors, which have no identity.
+///
+/// Describing an error takes microseconds. To compare many errors, create one value for each.
+struct ErrorLook: Hashable {
+  private let type: ObjectIdentifier
+  private let words: String
+
+  init(_ error: any Error) {
+    type = ObjectIdentifier(Swift.type(of: error))
+    words = String(reflecting: error)
+  }
+}
+
+/// Whether two errors have the same type and the same description.
+func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
+  type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
+}

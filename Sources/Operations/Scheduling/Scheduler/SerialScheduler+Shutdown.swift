@@ -46,3 +46,67 @@ extension SerialScheduler {
     }
   }
 }
+
+extension SerialScheduler {
+  /// Adds an event that cannot be withdrawn and that no capacity limits.
+  func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
+    if !core.mode.isPlain { return postSlowly(recordingWait(of: event), origin) }
+    return core.mailbox.withLock { $0.post(event, origin) } ?? postSlowly(event, origin)
+  }
+
+  /// Not inlined, because inlining would cost the fast path registers.
+  @inline(never)
+  private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
+    core.post(enqueue: enqueue) { $0.post(event, origin) == true }
+  }
+
+  func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
+    accept(ticket, EventTicket.body(of: event)) == .accepted
+  }
+
+  /// Adds an event, and calls the body of the event that is dropped in its favor.
+  func accept(
+    _ ticket: EventTicket,
+    handedOver: Bool = false,
+    _ body: @escaping EventTicket.Body
+  ) -> Mailbox.Acceptance {
+    let body = core.mode.isPlain ? body : recordingWait(of: body)
+    let (acceptance, dropped) =
+      handedOver
+      ? core.mailbox.withLock { $0.accept(ticket, body, handedOver: true) }
+      : core.post(enqueue: enqueue) { $0.accept(ticket, body) }
+    dropped?(OperationError.overflow(name, core.capacity))
+    return acceptance
+  }
+
+  /// Adds an event, and calls its body if the event is refused.
+  ///
+  /// - Returns: Whether the event was accepted immediately.
+  @discardableResult
+  func submit(_ ticket: EventTicket, _ body: @escaping EventTicket.Body) -> Bool {
+    let acceptance = accept(ticket, body)
+    switch acceptance {
+    case .accepted: return true
+    case .suspended: break
+    case .shutDown: body(OperationError.shutDown(name))
+    case .full: body(OperationError.overflow(name, core.capacity))
+    case .withdrawn: body(CancellationError())
+    }
+    return false
+  }
+
+  /// Withdraws an event that has not begun.
+  ///
+  /// - Parameter onlyIfSuspended: Whether to keep the event if it has been accepted.
+  func takeBack(_ ticket: EventTicket, onlyIfSuspended: Bool = false) {
+    let (body, hasRoom) = core.mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
+      if onlyIfSuspended, ticket.isWaiting { return (nil, false) }
+      return (mailbox.withdraw(ticket), mailbox.canAcceptSuspended)
+    }
+    body?(CancellationError())
+    if hasRoom { acceptSuspended() }
+  }
+
+  /// Accepts suspended events as long as there is room.
+  func acceptSuspended() { for notify in core.post(enqueue: enqueue, { $0.acceptSuspended() }) { notify() } }
+}
