@@ -32,7 +32,7 @@ struct ExclusiveGroupTests {
     _ name: String = "group",
     _ keys: ExclusivityKey...,
     in queue: OperationQueue? = nil
-  ) async -> (GroupOperation, member: HeldOperation) {
+  ) async -> (group: GroupOperation, member: HeldOperation) {
     let member = HeldOperation()
     let group = GroupOperation(name) { member }
     (queue ?? self.queue).addOperation(group.exclusive(keys, in: domain))
@@ -51,48 +51,20 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["outsider", "own", "next"] && group.isSuccessful)
   }
 
-  @Test func membersExecuteOneAtATimeInTheOrderTheyWereAdded() async {
+  @Test(arguments: [OperationQueue.defaultMaxConcurrentOperationCount, 1])
+  func membersExecuteOneAtATimeInTheOrderTheyWereAdded(limit: Int) async {
     let members = (0..<100).map { index -> AsyncOperation in
       if !index.isMultiple(of: 5) { return note("\(index)", "a") }
       return GroupOperation([plain("\(index)", journal)]).exclusive("a", in: domain)
     }
     let group = GroupOperation(members)
+    group.maxConcurrentOperationCount = limit
     queue.addOperation(group)
     await group.finished()
     #expect(journal.entries == (0..<100).map(String.init))
   }
 
-  @Test func aMemberThatWaitsForAKeyTakesNoSlot() async {
-    let holder = await holder(of: "a")
-    let next = NoteOperation("next", journal)
-    let group = GroupOperation([note("waiting", "a"), next])
-    group.maxConcurrentOperationCount = 1
-    queue.addOperation(group)
-    await next.finished()
-    holder.gate.open()
-    await group.finished()
-    #expect(journal.entries == ["next", "waiting"])
-  }
-
-  /// On a machine that takes more than 20 ms to start an operation, the next one passes it, so there are several attempts.
-  @Test func aMemberAndAnOperationOfAQueueAreServedInOrderOfArrival() async {
-    let expected = (0..<3).flatMap { ["queue \($0)", "member \($0)"] }
-    var isInOrder = false
-    for _ in 0..<10 where !isInOrder {
-      let holder = await holder(of: "a")
-      for round in 0..<3 {
-        queue.addOperation(note("queue \(round)", "a"))
-        queue.addOperation(GroupOperation([note("member \(round)", "a")]))
-        await poll { domain.waiting(for: "a").count >= 2 * (round + 1) }
-      }
-      holder.gate.open()
-      await queue.finished()
-      isInOrder = journal.entries.suffix(expected.count).elementsEqual(expected)
-    }
-    #expect(isInOrder)
-  }
-
-  @Test func aMemberOfASuspendedGroupKeepsNobodyWaiting() async {
+  @Test func aMemberOfASuspendedGroup_keepsNoOtherWaiting() async {
     let holder = await holder(of: "a")
     let group = GroupOperation([note("member", "a")])
     queue.addOperation(group)
@@ -109,16 +81,14 @@ struct ExclusiveGroupTests {
 
   // MARK: Groups that hold a key
 
-  @Test func whatIsInsideAHolderIsLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
-    let (first, second) = (held("first", "a"), held("second", "a"))
+  @Test func membersOfAHolderAreLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
+    let (first, second, outsider) = (held("first", "a"), held("second", "a"), note("outsider", "a"))
     let outer = GroupOperation("outer") {
       GroupOperation("middle") { GroupOperation("inner") { note("deepest", "a") }.exclusive("a", in: domain) }
       first
       second
     }
-    queue.addOperation(outer.exclusive("a", in: domain))
-    let outsider = note("outsider", "a")
-    queue.addOperation(outsider)
+    queue.addOperations([outer.exclusive("a", in: domain), outsider])
     await first.begun.opened()
     #expect(domain.holders(of: "a").first == "outer")
     #expect(!second.begun.isOpen && domain.waiting(for: "a").contains("outsider"))
@@ -129,18 +99,11 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["deepest", "outsider"] && domain.isUnused)
   }
 
-  @Test func whatARetryOrAFlatMapRunsInsideAHolderIsLetIn() async throws {
-    let retry = RetryOperation(attempts: 2) { [domain] attempt -> ResultOperation<String> in
-      if attempt == 1 { return ResultOperation { () throws -> String in throw TestError("once more") } }
-      return ResultOperation { 0 }.flatMap { _ in ResultOperation { "let in" }.exclusive("a", in: domain) }
-    }
-    #expect(try await queue.run(retry.exclusive("a", in: domain)) == "let in")
-  }
-
-  @Test func aRetryKeepsItsKeysBetweenAttempts() async throws {
+  @Test func aRetryKeepsItsKeysBetweenAttemptsAndLetsInWhatTheyRun() async throws {
     let clock = ManualClock()
-    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt in
-      ResultOperation { if attempt == 1 { throw TestError("again") } }
+    let retry = RetryOperation<String>(attempts: 2, backoff: .constant(.seconds(1))) { [domain] attempt in
+      if attempt == 1 { throw TestError("again") }
+      return ResultOperation { 0 }.flatMap { _ in ResultOperation { "let in" }.exclusive("a", in: domain) }
     }
     retry.named("retry").clock = clock
     queue.addOperation(retry.exclusive("a", in: domain))
@@ -149,8 +112,8 @@ struct ExclusiveGroupTests {
     queue.addOperation(next)
     #expect(domain.holders(of: "a") == ["retry"] && domain.waiting(for: "a") == ["next"])
     clock.advance(by: .seconds(1))
+    #expect(try await retry.value == "let in")
     await next.finished()
-    #expect(retry.isSuccessful)
   }
 
   @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {
@@ -189,24 +152,16 @@ struct ExclusiveGroupTests {
 
   /// The deadlock in its way disappears together with the operations that it replaces.
   @Test func aMemberThatReplacesIsNotRefusedBecauseOfADeadlock() async {
-    let groups = [await group("A", "a"), await group("B", "b")]
-    groups[0].0.addOperation(note("first", "b"))
+    let (a, b) = (await group("A", "a"), await group("B", "b"))
+    a.group.addOperation(note("first", "b"))
     await poll { !domain.waiting(for: "b").isEmpty }
-    groups[1].0.addOperation(note("second", "a", policy: .replace))
-    for (_, member) in groups { member.gate.open() }
-    for (group, _) in groups { await group.finished() }
-    #expect(groups[0].0.isCancelled && !groups[1].0.isCancelled && journal.entries == ["second"])
+    b.group.addOperation(note("second", "a", policy: .replace))
+    for member in [a.member, b.member] { member.gate.open() }
+    for group in [a.group, b.group] { await group.finished() }
+    #expect(a.group.isCancelled && !b.group.isCancelled && journal.entries == ["second"])
   }
 
   // MARK: Slots
-
-  @Test func aMemberIsNotStoppedByWhatIsBehindItsGroupInAGroup() async {
-    let outer = GroupOperation([GroupOperation([note("member", "a")]), note("next", "a")])
-    outer.maxConcurrentOperationCount = 1
-    queue.addOperation(outer)
-    await outer.finished()
-    #expect(journal.entries == ["member", "next"])
-  }
 
   @Test func manyMembersPassManyThatWaitForTheSlotOfTheirGroup() async {
     let single = OperationQueue.limited(to: 1)
@@ -239,17 +194,15 @@ struct ExclusiveGroupTests {
   @Test(arguments: [true, false]) func anOperationStartedBeforeItsKeyIsFreeWaitsInItsSlot(isCancelled: Bool) async {
     let double = OperationQueue.limited(to: 2)
     let (group, begun) = await group(in: double)
-    let (other, member) = (HeldOperation(), held("member", "a"))
+    let (other, member, next, last) = (held("other"), held("member", "a"), held("next", "a"), note("last"))
     double.addOperation(other)
     await other.begun.opened()
-    let next = held("next", "a")
     let evaluated = Gate()
     next.addCondition(OperationCondition(name: "") { _ in evaluated.open() })
     double.addOperation(next)
     group.addOperation(member)
     await member.begun.opened()
     other.gate.open()
-    let last = note("last")
     double.addOperation(last)
     await poll { next.core.withLock({ $0.lifecycle.phase }) == .evaluating }
     #expect(!evaluated.isOpen && next.state == .pending && !last.isFinished)
@@ -259,61 +212,38 @@ struct ExclusiveGroupTests {
       await last.finished()
       #expect(!evaluated.isOpen && domain.waiting(for: "a").isEmpty)
     }
-    member.gate.open()
-    begun.gate.open()
-    next.gate.open()
-    await last.finished()
-    await next.finished()
-    await group.finished()
+    for operation in [member, begun, next] { operation.gate.open() }
+    await double.finished()
     #expect(next.begun.isOpen != isCancelled)
     await poll { domain.isUnused }
-  }
-
-  @Test func butNotBeforeItsSiblings() async {
-    let held = HeldOperation()
-    let group = GroupOperation([held] + (0..<10).map { note("\($0)", "a") })
-    group.maxConcurrentOperationCount = 1
-    queue.addOperation(group)
-    held.gate.open()
-    await group.finished()
-    #expect(journal.entries == (0..<10).map(String.init))
   }
 
   // MARK: Ends
 
   @Test func theKeysOfAGroupThatTimedOutAreFreeWhileAMemberDrains() async {
-    let clock = ManualClock()
-    let member = HeldOperation().named("member")
-    let group = GroupOperation("group") { member }
-    group.clock = clock
-    group.timeout = .seconds(1)
-    let next = note("next", "a")
-    queue.addOperation(group.exclusive("a", in: domain))
-    queue.addOperation(next)
+    let (clock, member, next) = (ManualClock(), HeldOperation(), note("next", "a"))
+    let group = GroupOperation([member]).exclusive("a", in: domain)
+    (group.clock, group.timeout) = (clock, .seconds(1))
+    queue.addOperations([group, next])
     await member.begun.opened()
     clock.advance(by: .seconds(1))
     await next.finished()
     #expect(journal.entries == ["next"] && !member.isFinished)
     member.gate.open()
-    await member.finished()
   }
 
   @Test(arguments: [true, false])
-  func aCancelledGroupWindsDownWhatWaitsForAKey(hasBegun: Bool) async {
+  func aCancelledGroup_endsItsMembersThatWaitForAKey(hasBegun: Bool) async {
     let holder = await holder(of: "a")
-    let (begun, member) = (HeldOperation(), note("member", "a"))
-    let group = GroupOperation(hasBegun ? [begun, member] : [member])
-    if hasBegun {
-      queue.addOperation(group)
-      await begun.begun.opened()
-      begun.gate.open()
-    }
+    let member = note("member", "a")
+    let group = GroupOperation([member])
+    if !hasBegun { group.cancel() }
+    queue.addOperation(group)
+    if hasBegun { await poll { domain.waiting(for: "a") == ["member"] } }
     group.cancel()
-    if !hasBegun { queue.addOperation(group) }
     await group.finished()
     #expect(member.isFinished && journal.entries.isEmpty)
     holder.gate.open()
-    await holder.finished()
   }
 
   @Test func membersOfAGroupThatNeverBeganKeepTheirKeysAndRunElsewhere() async {
@@ -326,15 +256,5 @@ struct ExclusiveGroupTests {
     holder.gate.open()
     await operation.finished()
     #expect(journal.entries == ["operation"])
-  }
-
-  @Test func anOperationAddedToACancelledGroupThatHasEndedFinishesUnexecuted() async {
-    let group = GroupOperation()
-    group.cancel()
-    queue.addOperation(group)
-    await group.finished()
-    let operation = note("operation", "a")
-    group.addOperation(operation)
-    #expect(operation.isFinished && operation.isCancelled && journal.entries.isEmpty && domain.isUnused)
   }
 }

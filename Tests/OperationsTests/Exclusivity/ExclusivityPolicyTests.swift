@@ -24,12 +24,12 @@ struct ExclusivityPolicyTests {
 
   // MARK: Drop
 
-  @Test func aDroppedOperationFinishesUnexecutedAndSaysWhy() async throws {
+  @Test func aDroppedOperationFinishesUnexecutedAlthoughItsQueueIsFull() async throws {
+    queue.maxConcurrentOperationCount = 1
     let first = held("first", "a")
-    let second = NoteOperation("second", journal)
-    let next = NoteOperation("next", journal)
-    second ==> next
-    queue.addOperation(next)
+    await first.begun.opened()
+    let (second, next, other) = (NoteOperation("second", journal), NoteOperation("next", journal), OperationQueue())
+    other.addOperation(second ==> next)
     queue.addOperation(second.exclusive("b", "a", policy: .drop, in: domain))
     #expect(second.isFinished && second.isCancelled && second.errors.count == 1)
     let error = try #require(second.errors.first as? OperationError)
@@ -38,49 +38,29 @@ struct ExclusivityPolicyTests {
     await next.finished()
     #expect(journal.entries == ["next"] && domain.holders(of: "b").isEmpty)
     first.gate.open()
-    await first.finished()
-  }
-
-  @Test func aFullQueueDoesNotKeepADroppedOperationFromFinishing() async {
-    let single = OperationQueue.limited(to: 1)
-    let first = HeldOperation()
-    single.addOperation(first.exclusive("a", in: domain))
-    await first.begun.opened()
-    await #expect(throws: OperationError(.excluded, "")) {
-      try await single.run(AsyncOperation().exclusive("a", policy: .drop, in: domain))
-    }
-    first.gate.open()
-    await first.finished()
   }
 
   @Test func aKeyThatIsWaitedForIsTaken() async {
     let first = held("first", "a")
     let second = held("second", "a", "b")
-    let third = NoteOperation("third", journal)
-    queue.addOperation(third.exclusive("b", policy: .drop, in: domain))
+    let third = held("third", "b", policy: .drop)
     #expect(third.errors.map { "\($0)" } == ["“third” did not run because “second” has the key “b”."])
-    first.gate.open()
-    second.gate.open()
-    await second.finished()
+    for operation in [first, second] { operation.gate.open() }
   }
 
-  @Test func oneThatRequestsLaterIsDroppedLater() async {
-    let first = held("first", "a")
-    let dependency = HeldOperation()
-    queue.addOperation(dependency)
+  @Test func anOperationWithADependency_isDroppedWhenThatHasFinished() async {
+    let (holder, dependency) = (held("holder", "a"), held("dependency"))
     let operation = note("dropped", policy: .drop)
-    dependency ==> operation
-    queue.addOperation(operation)
+    queue.addOperation(dependency ==> operation)
     #expect(!operation.isCancelled)
     dependency.gate.open()
     await operation.finished()
     #expect(operation.isCancelled && journal.entries.isEmpty)
-    first.gate.open()
-    await first.finished()
+    holder.gate.open()
   }
 
   /// The key is free even before the observers of the holder are notified.
-  @Test func aKeyIsFreeForWhoeverHasSeenItsHolderFinish() async {
+  @Test func aKeyIsFreeWhenItsHolderIsSeenToBeFinished() async {
     for _ in 0..<200 {
       let holder = note("")
       queue.addOperation(holder)
@@ -100,64 +80,11 @@ struct ExclusivityPolicyTests {
     let both = HeldOperation().exclusive("a", in: domain).exclusive("b", policy: .replace, in: domain)
     queue.addOperation(both)
     #expect(!first.isCancelled && second.isCancelled)
-    let dropped = AsyncOperation().exclusive("c", in: domain).exclusive("a", policy: .drop, in: domain)
+    let dropped = note("dropped", policy: .drop).exclusive("c", in: domain)
     queue.addOperation(dropped)
     #expect(dropped.isCancelled)
     for operation in [first, second, both] { operation.gate.open() }
-    await both.finished()
   }
-
-  // MARK: Replace
-
-  @Test func oneThatHasBeenCancelledReplacesNothing() async {
-    let holder = held("holder", "a")
-    await holder.begun.opened()
-    let (group, operation) = (GroupOperation([note("", policy: .replace)]), note("", policy: .replace))
-    group.cancel()
-    operation.cancel()
-    queue.addOperations([group, operation])
-    await group.finished()
-    await operation.finished()
-    #expect(!holder.isCancelled && domain.waiting(for: "a").isEmpty && journal.entries.isEmpty)
-    holder.gate.open()
-    await holder.finished()
-  }
-
-  @Test func itCancelsThoseBeforeAndWaitsForTheHolder() async {
-    let (first, other) = (held("first", "a"), held("other", "b"))
-    await first.begun.opened()
-    let second = held("second", "a", "b")
-    let foreign = GroupOperation([plain("foreign", journal)])
-    queue.addOperation(foreign.exclusive("a", in: domain))
-    let last = held("last", "a", policy: .replace)
-    #expect(first.isCancelled && second.isCancelled && foreign.isCancelled && !last.isCancelled)
-    #expect(!other.isCancelled, "its key is another")
-    await second.finished()
-    await foreign.finished()
-    #expect(!first.isFinished && domain.waiting(for: "a") == ["last"])
-    first.gate.open()
-    await last.begun.opened()
-    #expect(first.isFinished && second.state == .finished)
-    for operation in [last, other] { operation.gate.open() }
-    await last.finished()
-    #expect(last.isSuccessful && journal.entries.isEmpty)
-    await other.finished()
-  }
-
-  @Test func fromManyThreadsExactlyOneIsNotReplaced() async {
-    let operations = (0..<200).map { _ in AsyncOperation() }
-    let stopped = OperationQueue.suspended()
-    await onThreads(4) { [domain] thread in
-      for index in stride(from: thread, to: 200, by: 4) {
-        stopped.addOperation(operations[index].exclusive("a", policy: .replace, in: domain))
-      }
-    }
-    #expect(operations.filter { !$0.isCancelled }.count == 1)
-    stopped.isSuspended = false
-    for operation in operations { await operation.finished() }
-  }
-
-  // MARK: Members
 
   @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
     let holder = HeldOperation().exclusive("a", in: domain)
@@ -173,19 +100,53 @@ struct ExclusivityPolicyTests {
     #expect(group.failures.map(\.path) == [["group", "own"]] && OperationError.Code.excluded ~= group.errors[0])
   }
 
-  @Test func aMemberThatIsReplacedFinishesBeforeTheHolder() async {
+  // MARK: Replace
+
+  @Test func aCancelledOperationReplacesNothing() async {
     let holder = held("holder", "a")
     await holder.begun.opened()
+    let (group, operation) = (GroupOperation([note("", policy: .replace)]), note("", policy: .replace))
+    group.cancel()
+    operation.cancel()
+    queue.addOperations([group, operation])
+    await group.finished()
+    await operation.finished()
+    #expect(!holder.isCancelled && domain.waiting(for: "a").isEmpty && journal.entries.isEmpty)
+    holder.gate.open()
+  }
+
+  @Test func itCancelsThoseBeforeAndWaitsForTheHolder() async {
+    let (first, other) = (held("first", "a"), held("other", "b"))
+    await first.begun.opened()
+    let second = held("second", "a", "b")
+    let foreign = GroupOperation([plain("foreign", journal)]).exclusive("a", in: domain)
     let member = note("member")
     let group = GroupOperation([member])
-    queue.addOperation(group)
-    await poll { !domain.waiting(for: "a").isEmpty }
-    let last = note("last", policy: .replace)
-    queue.addOperation(last)
-    await group.finished()
-    #expect(member.isCancelled && !holder.isFinished)
-    holder.gate.open()
+    queue.addOperations([foreign, group])
+    await poll { domain.waiting(for: "a").contains("member") }
+    let last = held("last", "a", policy: .replace)
+    #expect([first, second, foreign, member].map(\.isCancelled) == [true, true, true, true])
+    #expect(!other.isCancelled && !last.isCancelled)
+    for operation in [second, foreign, group] { await operation.finished() }
+    #expect(!first.isFinished && domain.waiting(for: "a") == ["last"])
+    first.gate.open()
+    await last.begun.opened()
+    #expect(first.isFinished)
+    for operation in [last, other] { operation.gate.open() }
     await last.finished()
-    #expect(journal.entries == ["last"])
+    #expect(last.isSuccessful && journal.entries.isEmpty)
+  }
+
+  @Test func fromManyThreadsExactlyOneIsNotReplaced() async {
+    let operations = (0..<200).map { _ in AsyncOperation() }
+    let stopped = OperationQueue.suspended()
+    await onThreads(4) { [domain] thread in
+      for index in stride(from: thread, to: 200, by: 4) {
+        stopped.addOperation(operations[index].exclusive("a", policy: .replace, in: domain))
+      }
+    }
+    #expect(operations.filter { !$0.isCancelled }.count == 1)
+    stopped.isSuspended = false
+    for operation in operations { await operation.finished() }
   }
 }

@@ -53,40 +53,32 @@ struct ExclusivityTests {
     let second = HeldOperation().shared("a", in: domain)
     let third = note("third").shared("a", in: domain)
     queue.addOperations([first, second])
-    await first.begun.opened()
-    await second.begun.opened()
+    for operation in [first, second] { await operation.begun.opened() }
     queue.addOperation(third)
     #expect(domain.holders(of: "a").count == 2 && domain.waiting(for: "a") == ["third"])
     second.gate.open()
     await third.finished()
     first.gate.open()
-    await first.finished()
   }
 
   @Test func keysAreGivenInTheBuilderAndInGraphs() async throws {
     let holder = await holder(of: "a")
-    let group = GroupOperation { note("first").exclusive("a", in: domain) ==> note("second") }
-    queue.addOperation(group)
-    let last = note("last")
-    note("before").exclusive("a", in: domain) ==> last
-    queue.addGraph(endingIn: last)
+    queue.addOperation(GroupOperation { note("first").exclusive("a", in: domain) ==> note("second") })
+    queue.addGraph(endingIn: note("before").exclusive("a", in: domain) ==> note("last"))
     await poll { domain.waiting(for: "a").count >= 2 }
     #expect(journal.entries.isEmpty)
     holder.gate.open()
-    await group.finished()
-    await last.finished()
+    await queue.finished()
     #expect(journal.count == 4)
   }
 
-  // MARK: Modes
-
   @Test func readersRunBesideReadersAndWritersAlone() async {
     let readers = (0..<3).map { HeldOperation().named("reader \($0)").shared("db", in: domain) }
-    for reader in readers { queue.addOperation(reader) }
+    queue.addOperations(readers)
     for reader in readers { await reader.begun.opened() }
     let writer = HeldOperation().named("writer").exclusive("db", in: domain)
     let late = (0..<2).map { HeldOperation().named("late \($0)").shared("db", in: domain) }
-    for operation in [writer] + late { queue.addOperation(operation) }
+    queue.addOperations([writer] + late)
     #expect(domain.holders(of: "db") == ["reader 0", "reader 1", "reader 2"])
     #expect(domain.waiting(for: "db") == ["writer", "late 0", "late 1"], "the writer is not passed")
     for reader in readers { reader.gate.open() }
@@ -99,7 +91,7 @@ struct ExclusivityTests {
 
   // MARK: Order and slots
 
-  @Test func theyExecuteInTheOrderTheyWereAddedToASuspendedQueue() async {
+  @Test func operationsAddedToASuspendedQueue_executeInTheOrderTheyWereAdded() async {
     queue.isSuspended = true
     let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
     queue.addOperations(operations)
@@ -109,13 +101,12 @@ struct ExclusivityTests {
     #expect(journal.entries == (0..<20).map(String.init))
   }
 
-  @Test func oneThatWaitsForAKeyTakesNoSlotOfItsQueue() async {
+  @Test func anOperationThatWaitsForAKey_takesNoSlotOfItsQueue() async {
     let holder = await holder(of: "a")
     let single = OperationQueue.limited(to: 1)
-    let (waiting, group, next) = (note("waiting"), GroupOperation([plain("plain", journal)]), note("next"))
-    single.addOperation(waiting.exclusive("a", in: domain))
-    single.addOperation(group.exclusive("a", in: domain))
-    single.addOperation(next)
+    let group = GroupOperation([plain("plain", journal)]).exclusive("a", in: domain)
+    let next = note("next")
+    single.addOperations([note("waiting").exclusive("a", in: domain), group, next])
     await next.finished()
     #expect(single.operations.count == 2 && journal.entries == ["next"])
     holder.gate.open()
@@ -124,11 +115,10 @@ struct ExclusivityTests {
   }
 
   /// Only a running operation holds keys. An operation that its queue does not start is passed.
-  @Test func anOperationInASuspendedQueueKeepsNobodyWaiting() async {
+  @Test func anOperationInASuspendedQueue_keepsNoOtherWaiting() async {
     let suspended = OperationQueue.suspended()
-    let first = note("first").exclusive("a", in: domain)
+    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
     suspended.addOperation(first)
-    let second = note("second").exclusive("a", in: domain)
     queue.addOperation(second)
     await second.finished()
     #expect(journal.entries == ["second"])
@@ -137,12 +127,11 @@ struct ExclusivityTests {
     #expect(domain.isUnused)
   }
 
-  @Test func oneAddedAsAFoundationOperationAcquiresItsKeysWhenItIsStarted() async {
+  @Test func anOperationAddedAsAFoundationOperation_acquiresItsKeysWhenItIsStarted() async {
     let holder = await holder(of: "a")
     let single = OperationQueue.limited(to: 1)
-    let operation: Operation = note("operation").exclusive("a", in: domain)
     let next = note("next")
-    single.addOperation(operation)
+    single.addOperation(note("operation").exclusive("a", in: domain) as Operation)
     single.addOperation(next)
     await poll { !domain.waiting(for: "a").isEmpty }
     #expect(journal.entries.isEmpty, "it holds its slot meanwhile")
@@ -151,7 +140,7 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation", "next"])
   }
 
-  @Test func oneStartedByHandAcquiresItsKeysWithoutBlocking() async {
+  @Test func anOperationStartedByHand_acquiresItsKeysWithoutBlocking() async {
     let holder = await holder(of: "a")
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
@@ -163,15 +152,6 @@ struct ExclusivityTests {
 
   // MARK: Dependencies
 
-  @Test func oneThatWaitsForOthersRequestsItsKeysWhenTheyHaveFinished() async {
-    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
-    second ==> first
-    queue.addOperation(first)
-    queue.addOperation(second)
-    await first.finished()
-    #expect(journal.entries == ["second", "first"])
-  }
-
   @Test func conditionsAreEvaluatedWhileTheKeysAreHeld() async {
     let operation = note("operation").exclusive("a", in: domain)
     operation.addCondition(OperationCondition(name: "") { _ in journal.write(domain.holders(of: "a").joined()) })
@@ -180,21 +160,20 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation", "operation"])
   }
 
-  @Test func oneThatGainsADependencyWhileItWaitsForItsKeyGivesItsPlaceUp() async {
+  @Test func aWaiterThatGainsADependency_givesItsPlaceUp() async {
     let holder = await holder(of: "a")
-    let (early, late) = (note("early"), note("late"))
-    queue.addOperation(early.exclusive("a", in: domain))
+    let (early, late) = (note("early").exclusive("a", in: domain), note("late").exclusive("a", in: domain))
+    queue.addOperation(early)
     late ==> early
     #expect(domain.waiting(for: "a").isEmpty)
-    queue.addOperation(late.exclusive("a", in: domain))
+    queue.addOperation(late)
     holder.gate.open()
     await early.finished()
     #expect(journal.entries == ["late", "early"])
   }
 
-  @Test func oneThatNeedNotWaitForTheOtherAnyMoreAsks() async {
-    let other = note("other")
-    let operation = note("operation")
+  @Test func anOperationWhoseDependencyIsRemoved_requestsItsKeys() async {
+    let (other, operation) = (note("other"), note("operation"))
     other ==> operation
     queue.addOperation(operation.exclusive("a", in: domain))
     #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
@@ -221,69 +200,16 @@ struct ExclusivityTests {
   }
 
   @Test func howeverTheHolderFinishesItsKeyIsFree() async {
-    let clock = ManualClock()
     let endings: [(AsyncOperation) -> Void] = [
       { $0.finish() }, { $0.finish(with: TestError("failed")) }, { $0.cancel() }, { $0.timeout = .zero },
       { $0.addCondition(OperationCondition(name: "never") { _ in throw TestError("unmet") }) },
-      { $0.timeout = .seconds(1) },
     ]
     for ending in endings {
       let operation = HeldOperation()
-      operation.clock = clock
       ending(operation)
       queue.addOperation(operation.exclusive("a", in: domain))
-      if operation.timeout == .seconds(1) {
-        await clock.waitForSleepers(1)
-        clock.advance(by: .seconds(1))
-      }
       await operation.finished()
       #expect(domain.isUnused)
     }
   }
-
-  @Test func whoIsCancelledWhileItWaitsForAKeyReturns() async {
-    let holder = await holder(of: "a")
-    let task = Task { try await queue.run(ResultOperation { 7 }.exclusive("a", in: domain)) }
-    await poll { !domain.waiting(for: "a").isEmpty }
-    task.cancel()
-    await #expect(throws: CancellationError.self) { try await task.value }
-    holder.gate.open()
-    await holder.finished()
-  }
-
-  // MARK: Bad input
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  private static let mistakes: [(sentence: String, body: @Sendable (AsyncOperation) -> Void)] = [
-    ("“x” cannot be limited to 0 operations under the key “k”. Set a limit of 1 or more.", { $0.limited("k", to: 0) }),
-    (
-      "“x” cannot be throttled to 0 starts under the key “k”. Set a count of 1 or more.",
-      { $0.throttled("k", to: 0, per: .seconds(1)) }
-    ),
-    ("Set an interval that is longer than zero.", { $0.throttled("k", to: 1, per: .zero) }),
-    (
-      "cannot be given the key “k”. Add the keys before",
-      { x in
-        OperationQueue.suspended().addOperation(x)
-        x.exclusive("k")
-      }
-    ),
-    (
-      "“x” is not ready: it waits for the keys “k”, “l”. Leave it to its queue",
-      { x in
-        OperationQueue().addOperation(HeldOperation().exclusive("k"))
-        OperationQueue().addOperation(x.exclusive("k", "l"))
-        x.start()
-      }
-    ),
-  ]
-
-  @Test(arguments: mistakes.indices) func badInputTraps(number: Int) async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      [number = number as Int] in
-      Self.mistakes[number].body(AsyncOperation().named("x"))
-    }
-    expectSentence(Self.mistakes[number].sentence, in: result)
-  }
-  #endif
 }

@@ -11,23 +11,11 @@ struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
 
-  /// Returns its number when its gate is opened.
+  /// Executes until the test finishes it.
   private final class Login: ResultOperation<Int>, @unchecked Sendable {
     let begun = Gate()
-    let gate = Gate()
-    private let number: Int
 
-    init(_ number: Int) {
-      self.number = number
-      super.init()
-      named("login \(number)")
-    }
-
-    override func execute() {
-      begun.open()
-      gate.whenOpen { [weak self, number] in self?.finish(returning: number) }
-    }
-
+    override func execute() { begun.open() }
     override func didCancel() { finish() }
   }
 
@@ -36,63 +24,59 @@ struct SharedRunTests {
 
   private func login() async throws -> Int {
     try await queue.run(sharing: "login", in: domain) { [logins] in
-      let login = Login(logins.count + 1)
+      let login = Login().named("login \(logins.count + 1)")
       logins.write(login)
       return login
     }
   }
 
-  /// Waits until this many callers share the run.
-  private func callers(_ count: Int) async {
-    await poll { domain.callers(sharing: "login", Int.self) == count }
+  /// Returns the login with this number when it executes.
+  private func startedLogin(_ number: Int) async -> Login {
+    await logins.reaches(number)
+    let login = logins.entries[number - 1]
+    await login.begun.opened()
+    return login
+  }
+
+  /// Waits until this many callers share the run under a key.
+  private func callers<T: Sendable>(_ count: Int, of key: ExclusivityKey = "login", _ type: T.Type = Int.self) async {
+    await poll { (domain.sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.callerCount == count }
   }
 
   @Test(arguments: [nil, TestError("wrong password")])
-  func allWhoAskMeanwhileGetTheOneOutcome(error: TestError?) async throws {
+  func allCallersMeanwhileGetTheOneOutcome(error: TestError?) async {
     let tasks = (0..<10).map { _ in Task { try await login() } }
     await callers(10)
-    #expect(logins.count == 1)
-    await logins.entries[0].begun.opened()
+    let first = await startedLogin(1)
     #expect(domain.holders(of: "login") == ["login 1"])
-    if let error { logins.entries[0].finish(with: error) } else { logins.entries[0].gate.open() }
-    for task in tasks {
-      if let error {
-        await #expect(throws: error) { try await task.value }
-      } else {
-        #expect(try await task.value == 1)
-      }
-    }
-    #expect(domain.sharedRuns.withLock { $0.isEmpty })
+    if let error { first.finish(with: error) } else { first.finish(returning: 1) }
+    for task in tasks { #expect(await words { "\(try await task.value)" } == error?.description ?? "1") }
+    #expect(logins.count == 1 && domain.sharedRuns.withLock { $0.isEmpty })
   }
 
   @Test func theNextCallerAfterItsEndStartsANewOne() async throws {
     for number in 1...3 {
       async let value = login()
-      await logins.reaches(number)
-      logins.entries[number - 1].gate.open()
+      await startedLogin(number).finish(returning: number)
       #expect(try await value == number)
     }
   }
 
   @Test func aGroupMayBeShared() async throws {
     let held = HeldOperation()
-    let made = Journal<Void>()
+    // A second group could not take the same member.
     @Sendable func sync() async throws {
-      try await queue.run(sharing: "sync", in: domain) {
-        made.write(())
-        return GroupOperation("Sync") { held }
-      }
+      try await queue.run(sharing: "sync", in: domain) { GroupOperation("Sync") { held } }
     }
     let first = Task { try await sync() }
     await held.begun.opened()
     let second = Task { try await sync() }
-    await poll { domain.callers(sharing: "sync", Void.self) == 2 }
+    await callers(2, of: "sync", Void.self)
     held.finish(with: TestError("gone"))
     for caller in [first, second] {
       let error = await #expect(throws: AggregateError.self) { try await caller.value }
       #expect(error?.failures.map(\.path.count) == [2])
     }
-    #expect(made.count == 1)
   }
 
   @Test func oneCallersCancellationLeavesItToTheOthers() async throws {
@@ -102,28 +86,27 @@ struct SharedRunTests {
     await callers(2)
     first.cancel()
     await #expect(throws: CancellationError.self) { try await first.value }
-    #expect(!logins.entries[0].isCancelled)
-    logins.entries[0].gate.open()
+    await startedLogin(1).finish(returning: 1)
     #expect(try await second.value == 1)
   }
 
   @Test func theLastOnesCancelsIt() async {
     let tasks = (0..<3).map { _ in Task { try await login() } }
     await callers(3)
-    await logins.entries[0].begun.opened()
+    let first = await startedLogin(1)
     for task in tasks { task.cancel() }
     for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
-    #expect(logins.entries[0].isCancelled && logins.entries[0].isFinished && logins.count == 1)
+    #expect(first.isCancelled && first.isFinished && logins.count == 1)
   }
 
   @Test(arguments: [true, false])
-  func whoAsksAfterItWasCancelledGetsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
-    let (begun, holding) = (Gate(), HeldOperation())
+  func aCallerAfterItWasCancelled_startsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
+    let (begun, end) = (Gate(), Gate())
     let first = Task {
       try await queue.run(sharing: "login", in: domain) {
         TaskOperation {
           begun.open()
-          await holding.finished()
+          await end.opened()
           return 1
         }
       }
@@ -135,15 +118,13 @@ struct SharedRunTests {
     let second = Task { try await login() }
     await poll { !domain.waiting(for: "login").isEmpty }
     #expect(logins.count == 1 && domain.waiting(for: "login") == ["login 1"])
-    holding.start()
-    holding.gate.open()
-    await logins.entries[0].begun.opened()
-    logins.entries[0].gate.open()
+    end.open()
+    await startedLogin(1).finish(returning: 1)
     #expect(try await second.value == 1)
     await #expect(throws: CancellationError.self) { try await first.value }
   }
 
-  @Test func whoIsCancelledBeforeItAsksStartsNothing() async {
+  @Test func aCallerThatIsCancelledBefore_startsNothing() async {
     let task = Task {
       unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
       return try await login()
@@ -152,18 +133,19 @@ struct SharedRunTests {
     #expect(logins.count == 0)
   }
 
-  @Test func underCancellationAtAnyMomentEverybodyReturns() async {
-    let running = Locked(0)
+  @Test func underCancellationAtAnyMoment_allCallersReturnAndTheOperationsAreReleased() async {
+    let (running, live) = (Locked(0), LiveCount())
     for _ in 0..<100 {
       let tasks = (0..<6).map { _ in
         Task {
           try await queue.run(sharing: "login", in: domain) {
-            TaskOperation {
+            let token = LiveCount.Token(live)
+            return TaskOperation {
               running.withLock { $0 += 1 }
               await Task.yield()
               #expect(running.withLock { $0 } == 1)
               running.withLock { $0 -= 1 }
-              return 1
+              return withExtendedLifetime(token) { 1 }
             }
           }
         }
@@ -178,23 +160,6 @@ struct SharedRunTests {
     }
     await queue.finished()
     #expect(domain.isUnused)
-  }
-
-  @Test func theOperationIsReleased() async throws {
-    let live = LiveCount()
-    for _ in 0..<10 {
-      _ = try await queue.run(sharing: "login", in: domain) {
-        let token = LiveCount.Token(live)
-        return ResultOperation { withExtendedLifetime(token) { 1 } }
-      }
-    }
     await live.none()
-  }
-}
-
-extension ExclusivityDomain {
-  /// The number of callers that share the current run, or nil if there is none.
-  fileprivate func callers<T: Sendable>(sharing key: ExclusivityKey, _ type: T.Type) -> Int? {
-    (sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.callerCount
   }
 }

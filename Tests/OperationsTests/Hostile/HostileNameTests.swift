@@ -26,6 +26,13 @@ struct HostileNameTests {
     AsyncBlockOperation { $0.finish(with: TestError("boom")) }.named(name)
   }
 
+  /// A group with a member, and the operation that it waits for, all of this name.
+  private func threeOperations(_ name: String) -> [AsyncOperation] {
+    let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
+    first ==> second
+    return [first, second]
+  }
+
   @Test(arguments: names) func inErrors(_ name: String) async throws {
     let group = GroupOperation([failing(name)]).named(name)
     let error = try #require(await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) })
@@ -37,19 +44,6 @@ struct HostileNameTests {
     let unmet = "“\(spoken(name, "AsyncOperation"))” did not run because its condition “\(name)” was not met: boom."
     let thrown = await #expect(throws: OperationError.self) { try await OperationQueue().run(conditional) }
     #expect(thrown?.message == unmet)
-  }
-
-  @Test(arguments: names) func inQueuesAndGroups(_ name: String) async {
-    let queue = OperationQueue.suspended()
-    queue.name = name
-    let (queued, member) = (AsyncOperation().named(name), AsyncOperation().named(name))
-    let group = GroupOperation([member, AsyncOperation().named("other")])
-    queue.addOperation(queued)
-    #expect(queue.operations(named: name) == [queued] && group.operations(named: name) == [member])
-    #expect(queue.cancelOperations(named: name) == 1 && group.cancelOperations(named: name) == 1)
-    #expect(queue.cancelOperations(named: name) == 0 && group.cancelOperations(named: name) == 0)
-    queue.isSuspended = false
-    await queue.finished()
   }
 
   @Test(arguments: names) func asKeys(_ name: String) async throws {
@@ -68,9 +62,7 @@ struct HostileNameTests {
   @Test(arguments: names) func inStallReports(_ name: String) throws {
     let queue = OperationQueue.suspended()
     queue.name = name
-    let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
-    first ==> second
-    queue.addOperations([first, second])
+    queue.addOperations(threeOperations(name))
     let report = queue.stallReport()
     #expect(report.entries.count == 3)
     // A line each, and one above them.
@@ -85,20 +77,13 @@ struct HostileNameTests {
   /// A diagram of operations of this name has as many lines, and as many marks of its language, as one of harmless
   /// names.
   @Test(arguments: names) func inGraphs(_ name: String) {
-    func graph(_ name: String) -> OperationGraph {
-      let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
-      first ==> second
-      return OperationGraph([second])
-    }
-    let (hostile, harmless) = (graph(name), graph("x"))
+    let (hostile, harmless) = (OperationGraph(threeOperations(name)), OperationGraph(threeOperations("x")))
     #expect(hostile.nodes.count == 3 && hostile.cycle == nil)
     func marks(_ text: String, _ characters: String) -> [Int] {
       characters.unicodeScalars.map { character in text.unicodeScalars.count { $0 == character } }
     }
-    #expect(
-      marks(hostile.mermaid(), "\n\r\u{2028}\u{85}\"[]{}|`\0")
-        == marks(harmless.mermaid(), "\n\r\u{2028}\u{85}\"[]{}|`\0")
-    )
+    let language = "\n\r\u{2028}\u{85}\"[]{}|`\0"
+    #expect(marks(hostile.mermaid(), language) == marks(harmless.mermaid(), language))
     // What belongs to the language of Graphviz is outside of strings: those are taken out first.
     let strings = /"(?:[^"\\]|\\.)*"(?: \+ "(?:[^"\\]|\\.)*")*/
     func dot(_ graph: OperationGraph) -> String { graph.dot().replacing(strings, with: "S") }

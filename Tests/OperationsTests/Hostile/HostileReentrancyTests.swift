@@ -3,11 +3,14 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Calls a closure in whatever is called of a group.
-private final class CallingGroup: GroupOperation, @unchecked Sendable {
-  private let body: @Sendable (AsyncOperation) -> Void
+/// Does something to an operation. Nil stands for the operation under test.
+private typealias Body = @Sendable (AsyncOperation?) -> Void
 
-  init(_ members: [Operation], _ body: @escaping @Sendable (AsyncOperation) -> Void) {
+/// Calls a closure in every method of a group that a subclass can override.
+private final class CallingGroup: GroupOperation, @unchecked Sendable {
+  private let body: Body
+
+  init(_ members: [Operation], _ body: @escaping Body) {
     self.body = body
     super.init(members)
   }
@@ -20,11 +23,11 @@ private final class CallingGroup: GroupOperation, @unchecked Sendable {
   }
 }
 
-/// Calls a closure in whatever is called of an operation.
+/// Cancels itself, and calls a closure in `didCancel` and `didFinish`.
 private final class CallingOperation: AsyncOperation, @unchecked Sendable {
-  private let body: @Sendable (AsyncOperation) -> Void
+  private let body: Body
 
-  init(_ body: @escaping @Sendable (AsyncOperation) -> Void) {
+  init(_ body: @escaping Body) {
     self.body = body
     super.init()
   }
@@ -39,14 +42,13 @@ private final class CallingOperation: AsyncOperation, @unchecked Sendable {
 }
 
 /// Adds an observer to an operation, and returns it.
-private func observed(by observer: OperationObserver, _ operation: AsyncOperation = AsyncOperation()) -> AsyncOperation
-{
+private func observed(_ operation: AsyncOperation = .init(), by observer: OperationObserver) -> AsyncOperation {
   operation.addObserver(observer)
   return operation
 }
 
 /// Calls a closure in its condition, which is not met if there is an error.
-private func conditional(_ body: @escaping @Sendable (AsyncOperation) -> Void, error: TestError?) -> AsyncOperation {
+private func conditional(_ body: @escaping Body, error: TestError? = nil) -> AsyncOperation {
   let operation = AsyncOperation()
   operation.addCondition(
     OperationCondition(name: "c") { operation in
@@ -57,44 +59,25 @@ private func conditional(_ body: @escaping @Sendable (AsyncOperation) -> Void, e
   return operation
 }
 
-/// The operation that calls, which is not kept by what it calls. Set before the operation is started.
+/// The operation under test, which its own closures do not retain. Set before the operation is started.
 private final class Itself: @unchecked Sendable {
   weak var operation: AsyncOperation?
-}
-
-/// Makes an operation from a closure that calls `body` with it.
-private func calling<O: AsyncOperation>(
-  _ body: @escaping @Sendable (AsyncOperation) -> Void,
-  _ make: (@escaping @Sendable () -> Void) -> O
-) -> O {
-  let itself = Itself()
-  let operation = make { if let operation = itself.operation { body(operation) } }
-  itself.operation = operation
-  return operation
 }
 
 /// Whatever may be done to an operation, done in whatever it calls: it ends once, and nothing hangs.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileReentrancyTests {
-  typealias Body = @Sendable (AsyncOperation) -> Void
-
-  /// Something that is done to an operation.
-  struct Action: Sendable, CustomTestStringConvertible {
+  /// A value with its name.
+  struct Named<Value: Sendable>: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    let body: Body
+    let value: Value
 
-    init(_ name: String, _ body: @escaping Body) { (testDescription, self.body) = (name, body) }
+    init(_ name: String, _ value: Value) { (testDescription, self.value) = (name, value) }
   }
 
-  /// An operation that does it in one of its callbacks.
-  struct Callback: Sendable, CustomTestStringConvertible {
-    let testDescription: String
-    let make: @Sendable (@escaping Body) -> AsyncOperation
-
-    init(_ name: String, _ make: @escaping @Sendable (@escaping Body) -> AsyncOperation) {
-      (testDescription, self.make) = (name, make)
-    }
-  }
+  typealias Action = Named<@Sendable (AsyncOperation) -> Void>
+  /// Makes an operation that calls a closure in one of its callbacks.
+  typealias Callback = Named<@Sendable (@escaping @Sendable (AsyncOperation?) -> Void) -> AsyncOperation>
 
   static let actions = [
     Action("finish") { $0.finish() },
@@ -113,14 +96,14 @@ struct HostileReentrancyTests {
       operation.timeout = .seconds(1000)
       operation.timeout = nil
     },
-    Action("change the clock") { $0.clock = SuspendingClock() },
-    Action("change the name") { $0.name = "another \($0.name ?? "")" },
     Action("change the completion block") { operation in
       operation.completionBlock = { operation.cancel() }
       operation.completionBlock = nil
       operation.completionBlock = { _ = operation.state }
     },
-    Action("change the priority and the quality of service") { operation in
+    Action("change the clock, the name, the priority and the quality of service") { operation in
+      operation.clock = SuspendingClock()
+      operation.name = "another \(operation.name ?? "")"
       operation.queuePriority = .veryHigh
       operation.qualityOfService = .background
     },
@@ -172,13 +155,7 @@ struct HostileReentrancyTests {
       }
     },
     Callback("didStart") { observed(by: OperationObserver(didStart: $0)) },
-    Callback("didCancel, as an observer") { body in
-      let operation = AsyncBlockOperation { operation in
-        operation.cancel()
-        operation.finish()
-      }
-      return observed(by: OperationObserver(didCancel: body), operation)
-    },
+    Callback("didCancel, as an observer") { observed(CallingOperation { _ in }, by: OperationObserver(didCancel: $0)) },
     Callback("didCancel, as an observer, before the start") { body in
       let operation = observed(by: OperationObserver(didCancel: body))
       operation.cancel()
@@ -186,7 +163,7 @@ struct HostileReentrancyTests {
     },
     Callback("didFinish, as an observer") { observed(by: OperationObserver(didFinish: $0)) },
     Callback("didCancel and didFinish") { CallingOperation($0) },
-    Callback("a condition") { conditional($0, error: nil) },
+    Callback("a condition") { conditional($0) },
     Callback("an unmet condition") { conditional($0, error: TestError("unmet")) },
     Callback("a hand-over") { body in
       let producer = ResultOperation { 1 }
@@ -194,55 +171,45 @@ struct HostileReentrancyTests {
       return producer.pass(to: AsyncOperation()) { consumer, _ in body(consumer) }
     },
     Callback("a transformation") { body in
-      let transform = calling(body) { call in
-        TransformOperation<Int, Int> { value in
-          call()
-          return value
-        }
+      let transform = TransformOperation<Int, Int> { value in
+        body(nil)
+        return value
       }
       transform.input = 1
       return transform
     },
     Callback("a task") { body in
-      calling(body) { call in
-        TaskOperation<Int> {
-          call()
-          return 1
-        }
+      TaskOperation<Int> {
+        body(nil)
+        return 1
       }
     },
     Callback("retryIf and make") { body in
-      calling(body) { call in
-        RetryOperation<Int>(
-          attempts: 3,
-          backoff: Backoff { _ in
-            call()
-            return .zero
-          },
-          retryIf: { _, _ in
-            call()
-            return true
-          },
-          { attempt in
-            call()
-            return ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
-          }
-        )
-      }
+      RetryOperation<Int>(
+        attempts: 3,
+        backoff: Backoff { _ in
+          body(nil)
+          return .zero
+        },
+        retryIf: { _, _ in
+          body(nil)
+          return true
+        },
+        { attempt in
+          body(nil)
+          return ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
+        }
+      )
     },
     Callback("flatMap") { body in
       let producer = ResultOperation { 1 }
       OperationQueue().addOperation(producer)
-      return calling(body) { call in
-        producer.flatMap { value in
-          call()
-          return ResultOperation { value }
-        }
+      return producer.flatMap { value in
+        body(nil)
+        return ResultOperation { value }
       }
     },
-    Callback("a member of the group") { body in
-      calling(body) { call in GroupOperation([ResultOperation { call() }, AsyncOperation()]) }
-    },
+    Callback("a member of the group") { body in GroupOperation([ResultOperation { body(nil) }, AsyncOperation()]) },
     Callback("operation(_:didFinishWith:) and didFinish of a group") { body in
       CallingGroup([AsyncOperation(), AsyncBlockOperation { $0.finish(with: TestError("member")) }], body)
     },
@@ -253,17 +220,18 @@ struct HostileReentrancyTests {
       return target
     },
     Callback("a delay that has begun") {
-      observed(by: OperationObserver(didStart: $0), DelayOperation(.nanoseconds(1)))
+      observed(DelayOperation(.nanoseconds(1)), by: OperationObserver(didStart: $0))
     },
   ]
 
   @Test(arguments: callbacks, actions) func itEndsOnce(_ callback: Callback, _ action: Action) async {
-    let (ends, calls) = (Journal<Bool>(), Journal<Void>())
-    let operation = callback.make { operation in
+    let (ends, calls, itself) = (Journal<Bool>(), Journal<Void>(), Itself())
+    let operation = callback.value { operation in
       // A member that adds a member that adds a member is the user's own cycle.
       calls.write(())
-      if calls.count <= 8 { action.body(operation) }
+      if calls.count <= 8, let operation = operation ?? itself.operation { action.value(operation) }
     }
+    itself.operation = operation
     operation.addObserver(OperationObserver(didFinish: { ends.write($0.isFinished) }))
     OperationQueue().addOperation(operation)
     await operation.finished()
