@@ -1,4 +1,5 @@
 import Foundation
+import Soak
 
 @main
 struct Benchmarks {
@@ -28,9 +29,8 @@ struct Benchmarks {
     var soakTime: Int?
     var seed: UInt64?
     let benchmarks =
-      GroupBenchmarks.all + GroupGrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all
-      + SchedulerBenchmarks.all + SchedulerGrowthBenchmarks.all + DiagnosticsBenchmarks.all
-      + DependencyGrowthBenchmarks.all
+      GroupBenchmarks.all + GrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all
+      + SchedulerBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }
@@ -53,13 +53,13 @@ struct Benchmarks {
     }
     if let soakTime {
       if isMeasuring { fail("--soak measures nothing: it goes with --seed only") }
-      exit(await SoakCommand(time: soakTime, seed: seed).run())
+      exit(await soak(seconds: soakTime, seed: seed))
     }
     if seed != nil { fail("--seed goes with --soak only") }
     for name in only where !benchmarks.contains(where: { $0.name == name }) { fail("no benchmark is named \(name)") }
     let chosen = only.isEmpty ? benchmarks : benchmarks.filter { only.contains($0.name) }
     let measurements = chosen.map { benchmark in
-      FileHandle.standardError.write(Data("measuring \(benchmark.name) …\n".utf8))
+      say("measuring \(benchmark.name) …")
       return benchmark.measure(rounds: rounds)
     }
     print(isJSON ? try Report.json(measurements) : Report.table(measurements))
@@ -78,7 +78,35 @@ struct Benchmarks {
   }
 
   private static func fail(_ message: String) -> Never {
-    FileHandle.standardError.write(Data("Benchmarks: \(message)\n\n\(usage)\n".utf8))
+    say("Benchmarks: \(message)\n\n\(usage)")
     exit(2)
+  }
+
+  /// Writes to the standard error. After a crash of a soak, it shows which seeds may have caused it.
+  private static func say(_ text: String) { FileHandle.standardError.write(Data("\(text)\n".utf8)) }
+
+  /// Runs the soak for some time, and prints the result.
+  ///
+  /// - Parameter seed: The only seed to run, again and again, to replay it.
+  /// - Returns: The exit status.
+  private static func soak(seconds: Int, seed: UInt64?) async -> Int32 {
+    let end = ContinuousClock.now + .seconds(seconds)
+    var next = seed ?? UInt64.random(in: 1...1_000_000_000)
+    var summary = SoakSummary()
+    say("soaking, beginning with the seed \(next) …")
+    repeat {
+      let outcome = await SoakRunner.run(seed: next)
+      summary += outcome.summary
+      if !outcome.violations.isEmpty {
+        print("The seed \(next) has failed:")
+        for violation in outcome.violations { print("- \(violation)") }
+        print("To replay it: swift run -c release Benchmarks --soak \(seconds) --seed \(next)")
+        return 1
+      }
+      if summary.rounds.isMultiple(of: 100) { say("\(summary.rounds) rounds, up to the seed \(next)") }
+      if seed == nil { next += 1 }
+    } while ContinuousClock.now < end
+    print(summary)
+    return 0
   }
 }

@@ -1,111 +1,97 @@
 import Foundation
 import Operations
 
-/// Groups and operations against stock Foundation.
+/// Groups and operations compared with stock Foundation, and the cost of a tracer and of reports.
 enum GroupBenchmarks {
   private static let independent = 100_000
   private static let fed = 10_000
+  private static let unit = "operation, \(independent) independent"
+  private static let chained = "operation of a chain of 4000"
+  private static let added = "member of \(fed) that are added one by one, each waiting for the one before"
+  private static let member = "operation of a group, \(independent) independent"
+  private static let reported = "operation, \(independent) in a chain in a suspended queue, or in a group"
 
   static let all: [Benchmark] = [
+    Benchmark("group", of: unit, .stockQueue(independent), over: group, .atLeast(2, aim: 2.5)),
+    Benchmark("group-by-hand", of: unit, group, over: byHand, .atMost(1.5)),
+    Benchmark("chain", of: chained, stockChain, over: .chain(4000), .atLeast(100, aim: 100)),
     Benchmark(
-      name: "group",
-      unit: "operation, \(independent) independent",
-      numerator: stockQueue(independent),
-      denominator: group(independent),
-      target: .atLeast(2, aim: 2.5)
+      "chain-growth",
+      of: "\(chained) or 64000",
+      .chain(64_000),
+      over: .chain(4000, repeated: 16),
+      .atMost(1.5)
     ),
+    Benchmark("open-group-chain", of: added, .stockQueue(fed, isChain: true), over: fedGroup, .atLeast(2, aim: 5)),
     Benchmark(
-      name: "group-by-hand",
-      unit: "operation, \(independent) independent",
-      numerator: group(independent),
-      denominator: byHand(independent),
-      target: .atMost(1.5)
+      "async-block",
+      of: "operation in a stock queue",
+      .stockQueue(50_000),
+      over: .asyncBlocks(50_000),
+      .atLeast(0.8, aim: 0.95)
     ),
-    Benchmark(
-      name: "chain",
-      unit: "operation of a chain of 4000",
-      numerator: .stockChain(4000),
-      denominator: .chain(4000),
-      target: .atLeast(100, aim: 100)
-    ),
-    Benchmark(
-      name: "chain-growth",
-      unit: "operation of a chain of 64000 or 4000",
-      numerator: .chain(64_000),
-      denominator: .chain(4000, repeated: 16),
-      target: .atMost(1.5)
-    ),
-    Benchmark(
-      name: "open-group-chain",
-      unit: "member of \(fed) that are added one by one, each waiting for the one before",
-      numerator: fedQueue(fed),
-      denominator: fedGroup(fed),
-      target: .atLeast(2, aim: 5)
-    ),
-    Benchmark(
-      name: "async-block",
-      unit: "operation in a stock queue",
-      numerator: stockQueue(50_000),
-      denominator: .asyncBlocks(50_000),
-      target: .atLeast(0.8, aim: 0.95)
-    ),
+    Benchmark("untraced", of: "\(member), while a tracer follows another", besideTracer, over: group, .atMost(1.1)),
+    Benchmark("traced", of: member, tracedGroup, over: group),
+    Benchmark("stall-report", of: reported, report(chain: true), over: report(chain: false)),
   ]
 
-  private static func stockQueue(_ count: Int) -> Workload {
-    Workload(name: "BlockOperation, OperationQueue", units: count) {
-      Lifetime.run { lifetime in
-        let queue = OperationQueue()
-        for index in 0..<count { queue.addOperation(Workload.block(lifetime(index))) }
-      }
+  private static let group = Workload.group(independent)
+
+  private static let stockChain = Workload(name: "BlockOperation, addDependency, OperationQueue", units: 4000) {
+    Lifetime.run { lifetime in
+      let operations = (0..<4000).map { Workload.block(lifetime($0)) }
+      for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
+      OperationQueue().addOperations(operations, waitUntilFinished: false)
     }
   }
 
-  private static func fedQueue(_ count: Int) -> Workload {
-    Workload(name: "BlockOperation, OperationQueue", units: count) {
-      Lifetime.run { lifetime in
-        let queue = OperationQueue()
-        var last: Operation?
-        for index in 0..<count {
-          let next = Workload.block(lifetime(index))
-          if let last { next.addDependency(last) }
-          queue.addOperation(next)
-          last = next
-        }
+  private static let fedGroup = Workload(name: "AsyncBlockOperation ==>, open GroupOperation", units: fed) {
+    Lifetime.run { lifetime in
+      let group = GroupOperation()
+      group.staysOpen = true
+      OperationQueue().addOperation(group)
+      var last: AsyncOperation?
+      for index in 0..<fed {
+        let next = Workload.asyncBlock(lifetime(index))
+        if let last { last ==> next }
+        group.addOperation(next)
+        last = next
       }
+      group.staysOpen = false
     }
   }
 
-  private static func fedGroup(_ count: Int) -> Workload {
-    Workload(name: "AsyncBlockOperation ==>, open GroupOperation", units: count) {
-      Lifetime.run { lifetime in
-        let group = GroupOperation()
-        group.staysOpen = true
-        OperationQueue().addOperation(group)
-        var last: AsyncOperation?
-        for index in 0..<count {
-          let next = Workload.asyncBlock(lifetime(index))
-          if let last { last ==> next }
-          group.addOperation(next)
-          last = next
-        }
-        group.staysOpen = false
-      }
+  private static let byHand = Workload(name: "BlockOperation, start()", units: independent) {
+    Lifetime.run { lifetime in
+      for index in 0..<independent { Workload.block(lifetime(index)).start() }
     }
   }
 
-  private static func byHand(_ count: Int) -> Workload {
-    Workload(name: "BlockOperation, start()", units: count) {
-      Lifetime.run { lifetime in
-        for index in 0..<count { Workload.block(lifetime(index)).start() }
-      }
-    }
+  // MARK: Diagnostics
+
+  private static let besideTracer = Workload(name: "not followed", units: independent) {
+    let tracer = OperationTracer()
+    tracer.trace(AsyncBlockOperation { $0.finish() })
+    group.run()
+    withExtendedLifetime(tracer) {}
   }
 
-  private static func group(_ count: Int) -> Workload {
-    Workload(name: "AsyncBlockOperation, GroupOperation", units: count) {
-      Lifetime.run { lifetime in
-        OperationQueue().addOperation(GroupOperation((0..<count).map { Workload.asyncBlock(lifetime($0)) }))
-      }
+  private static let tracedGroup = Workload(name: "followed", units: independent) {
+    let tracer = OperationTracer()
+    Lifetime.run { lifetime in
+      let group = GroupOperation((0..<independent).map { Workload.asyncBlock(lifetime($0)) })
+      tracer.trace(group)
+      OperationQueue().addOperation(group)
+    }
+    withExtendedLifetime(tracer) {}
+  }
+
+  private static func report(chain: Bool) -> Workload {
+    Workload(name: chain ? "a chain" : "independent", units: independent) {
+      let members = (0..<independent).map { _ in AsyncBlockOperation { $0.finish() } }
+      if chain { for (before, after) in zip(members, members.dropFirst()) { before ==> after } }
+      let group = GroupOperation(members)
+      if group.stallReport().entries.count != independent + 1 { fatalError("Entries are missing.") }
     }
   }
 }

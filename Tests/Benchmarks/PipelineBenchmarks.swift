@@ -8,35 +8,14 @@ enum PipelineBenchmarks {
   /// How many items stock operations are given at once: they get slower with each one that waits.
   private static let batch = 25
 
+  private static let unit = "stage of an item, \(items) items in \(stages) stages"
+  private static let awaited = "value awaited, one at a time"
+
   static let all: [Benchmark] = [
-    Benchmark(
-      name: "pipeline",
-      unit: "stage of an item, \(items) items in \(stages) stages",
-      numerator: stockPipeline(),
-      denominator: pipeline(),
-      target: .atLeast(1, aim: 2)
-    ),
-    Benchmark(
-      name: "pipeline-tasks",
-      unit: "stage of an item, \(items) items in \(stages) stages",
-      numerator: pipeline(),
-      denominator: taskPipeline(),
-      target: .none
-    ),
-    Benchmark(
-      name: "run",
-      unit: "value awaited, one at a time",
-      numerator: runs(20_000),
-      denominator: tasks(20_000),
-      target: .none
-    ),
-    Benchmark(
-      name: "run-by-hand",
-      unit: "value awaited, one at a time",
-      numerator: runs(20_000),
-      denominator: continuations(20_000),
-      target: .atMost(1.5)
-    ),
+    Benchmark("pipeline", of: unit, stockPipeline(), over: pipeline(), .atLeast(1, aim: 2)),
+    Benchmark("pipeline-tasks", of: unit, pipeline(), over: taskPipeline()),
+    Benchmark("run", of: awaited, runs(20_000), over: tasks(20_000)),
+    Benchmark("run-by-hand", of: awaited, runs(20_000), over: continuations(20_000), .atMost(1.5)),
   ]
 
   private static func pipeline() -> Workload {
@@ -95,61 +74,46 @@ enum PipelineBenchmarks {
   }
 
   private static func taskPipeline() -> Workload {
-    Workload(name: "TaskGroup", units: items * stages) {
-      wait {
-        await withTaskGroup(of: Int.self) { group in
-          for item in 0..<items {
-            group.addTask {
-              var value = work(item, nil)
-              for _ in 1..<stages { value = await stage(value) }
-              return value
-            }
+    .awaiting("TaskGroup", units: items * stages) {
+      await withTaskGroup(of: Int.self) { group in
+        for item in 0..<items {
+          group.addTask {
+            var value = work(item, nil)
+            for _ in 1..<stages { value = await stage(value) }
+            return value
           }
-          for await _ in group {}
         }
+        for await _ in group {}
       }
     }
   }
 
   @concurrent private static func stage(_ value: Int) async -> Int { work(value, nil) }
 
+  private static func work(_ value: Int, _ lifetime: Lifetime?) -> Int { withExtendedLifetime(lifetime) { value &+ 1 } }
+
+  // MARK: Awaited values
+
   private static func runs(_ count: Int) -> Workload {
-    Workload(name: "queue.run(ResultOperation)", units: count) {
-      wait {
-        let queue = OperationQueue()
-        for index in 0..<count { _ = try? await queue.run(ResultOperation { index }) }
-      }
+    .awaiting("queue.run(ResultOperation)", units: count) {
+      let queue = OperationQueue()
+      for index in 0..<count { _ = try? await queue.run(ResultOperation { index }) }
     }
   }
 
   private static func tasks(_ count: Int) -> Workload {
-    Workload(name: "Task.value", units: count) {
-      wait { for index in 0..<count { _ = await Task { index }.value } }
-    }
+    .awaiting("Task.value", units: count) { for index in 0..<count { _ = await Task { index }.value } }
   }
 
   private static func continuations(_ count: Int) -> Workload {
-    Workload(name: "BlockOperation and a continuation", units: count) {
-      wait {
-        let queue = OperationQueue()
-        for index in 0..<count {
-          _ = await withCheckedContinuation { continuation in
-            queue.addOperation(BlockOperation { continuation.resume(returning: index) })
-          }
+    .awaiting("BlockOperation and a continuation", units: count) {
+      let queue = OperationQueue()
+      for index in 0..<count {
+        _ = await withCheckedContinuation { continuation in
+          queue.addOperation(BlockOperation { continuation.resume(returning: index) })
         }
       }
     }
-  }
-
-  private static func work(_ value: Int, _ lifetime: Lifetime?) -> Int { withExtendedLifetime(lifetime) { value &+ 1 } }
-
-  private static func wait(for body: @escaping @Sendable () async -> Void) {
-    let done = DispatchSemaphore(value: 0)
-    Task {
-      await body()
-      done.signal()
-    }
-    done.wait()
   }
 }
 

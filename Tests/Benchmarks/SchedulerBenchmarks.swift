@@ -8,70 +8,20 @@ enum SchedulerBenchmarks {
   private static let roundTrips = 5_000
   private static let producers = 4
 
+  private static let fromThreads = "event, from \(producers) threads"
+  private static let call = "await actor.method()"
+  private static let awaited = "event, awaited before the next"
+
   static let all: [Benchmark] = [
-    Benchmark(
-      name: "event",
-      unit: "event",
-      numerator: operationEvents,
-      denominator: schedulerEvents,
-      target: .atLeast(25, aim: 25)
-    ),
-    Benchmark(
-      name: "event-dispatch",
-      unit: "event",
-      numerator: dispatchEvents,
-      denominator: schedulerEvents,
-      target: .atLeast(1.5, aim: 2.5)
-    ),
-    Benchmark(
-      name: "event-producers",
-      unit: "event, from \(producers) threads",
-      numerator: fromProducers("serial DispatchQueue") { DispatchQueue(label: "serial").post },
-      denominator: fromProducers("SerialScheduler") { SerialScheduler(name: "serial").post },
-      target: .atLeast(1, aim: 1)
-    ),
-    Benchmark(
-      name: "event-wait",
-      unit: "event, awaited before the next",
-      numerator: roundTrips("OperationQueue of one", operationQueue().post),
-      denominator: roundTrips("SerialScheduler", SerialScheduler(name: "serial").post),
-      target: .atLeast(0.9, aim: 0.9)
-    ),
-    Benchmark(
-      name: "event-wait-dispatch",
-      unit: "event, awaited before the next",
-      numerator: roundTrips("serial DispatchQueue", DispatchQueue(label: "serial").post),
-      denominator: roundTrips("SerialScheduler", SerialScheduler(name: "serial").post),
-      target: .atLeast(0.7, aim: 0.7)
-    ),
-    Benchmark(
-      name: "wait",
-      unit: "blocking wait",
-      numerator: roundTrips("serial DispatchQueue", DispatchQueue(label: "serial").post),
-      denominator: waits,
-      target: .none
-    ),
-    Benchmark(
-      name: "actor",
-      unit: "await actor.method()",
-      numerator: actorCalls("ScheduledActor") { ScheduledCounter(SerialScheduler(name: "actor")) },
-      denominator: actorCalls("default actor") { DefaultCounter() },
-      target: .none
-    ),
-    Benchmark(
-      name: "actor-dispatch",
-      unit: "await actor.method()",
-      numerator: actorCalls("ScheduledActor") { ScheduledCounter(SerialScheduler(name: "actor")) },
-      denominator: actorCalls("actor on a serial DispatchQueue") { DispatchCounter() },
-      target: .none
-    ),
-    Benchmark(
-      name: "confined",
-      unit: "append to an array of 100,000",
-      numerator: ConfinedBenchmark.confined,
-      denominator: ConfinedBenchmark.plain,
-      target: .atMost(10)
-    ),
+    Benchmark("event", of: "event", operationEvents, over: schedulerEvents, .atLeast(25, aim: 25)),
+    Benchmark("event-dispatch", of: "event", dispatchEvents, over: schedulerEvents, .atLeast(1.5, aim: 2.5)),
+    Benchmark("event-producers", of: fromThreads, dispatchProducers, over: schedulerProducers, .atLeast(1, aim: 1)),
+    Benchmark("event-wait", of: awaited, operationTrips, over: schedulerTrips, .atLeast(0.9, aim: 0.9)),
+    Benchmark("event-wait-dispatch", of: awaited, dispatchTrips, over: schedulerTrips, .atLeast(0.7, aim: 0.7)),
+    Benchmark("wait", of: "blocking wait", dispatchTrips, over: waits),
+    Benchmark("actor", of: call, scheduledCalls, over: actorCalls("default actor") { DefaultCounter() }),
+    Benchmark("actor-dispatch", of: call, scheduledCalls, over: dispatchCalls),
+    Benchmark("confined", of: "append to an array of 100,000", confinedArray, over: plainArray, .atMost(10)),
   ]
 
   private typealias Post = (@escaping @Sendable () -> Void) -> Void
@@ -85,6 +35,9 @@ enum SchedulerBenchmarks {
   private static let operationEvents = fromOne("OperationQueue of one", operations) { operationQueue().post }
   private static let schedulerEvents = fromOne("SerialScheduler", events) { SerialScheduler(name: "serial").post }
   private static let dispatchEvents = fromOne("serial DispatchQueue", events) { DispatchQueue(label: "serial").post }
+
+  private static let schedulerProducers = fromProducers("SerialScheduler") { SerialScheduler(name: "serial").post }
+  private static let dispatchProducers = fromProducers("serial DispatchQueue") { DispatchQueue(label: "serial").post }
 
   private static func fromOne(_ name: String, _ count: Int, _ make: @escaping @Sendable () -> Post) -> Workload {
     Workload(name: name, units: count) {
@@ -121,22 +74,56 @@ enum SchedulerBenchmarks {
     }
   }
 
+  private static let operationTrips = roundTrips("OperationQueue of one", operationQueue().post)
+  private static let schedulerTrips = roundTrips("SerialScheduler", SerialScheduler(name: "serial").post)
+  private static let dispatchTrips = roundTrips("serial DispatchQueue", DispatchQueue(label: "serial").post)
+
   private static let waits = Workload(name: "wait { }, SerialScheduler", units: roundTrips) {
     let scheduler = SerialScheduler(name: "serial")
     for _ in 0..<roundTrips { try? scheduler.wait {} }
   }
 
+  private static let dispatchCalls = actorCalls("actor on a serial DispatchQueue") { DispatchCounter() }
+  private static let scheduledCalls = actorCalls("ScheduledActor") { ScheduledCounter(SerialScheduler(name: "actor")) }
+
   private static func actorCalls(_ name: String, _ make: @escaping @Sendable () -> any Counter) -> Workload {
-    Workload(name: "\(name), one at a time", units: roundTrips) {
+    .awaiting("\(name), one at a time", units: roundTrips) {
+      let counter = make()
+      for _ in 0..<roundTrips { await counter.count() }
+    }
+  }
+
+  // MARK: An array that is checked at every access, and changed in place
+
+  private static let appends = 100_000
+
+  private static let confinedArray = filling("@Confined array") { list in
+    for number in 0..<appends { list.confined.append(number) }
+  }
+
+  private static let plainArray = filling("plain array") { list in
+    for number in 0..<appends { list.plain.append(number) }
+  }
+
+  private static func filling(_ name: String, _ fill: @escaping @Sendable (List) -> Void) -> Workload {
+    Workload(name: name, units: appends) {
+      let scheduler = SerialScheduler(name: "confined")
       let end = DispatchSemaphore(value: 0)
-      Task {
-        let counter = make()
-        for _ in 0..<roundTrips { await counter.count() }
+      scheduler.schedule {
+        fill(List(scheduler))
         end.signal()
       }
       end.wait()
     }
   }
+}
+
+private final class List: Schedulable, @unchecked Sendable {
+  let scheduler: SerialScheduler
+  @Confined var confined: [Int] = []
+  var plain: [Int] = []
+
+  init(_ scheduler: SerialScheduler) { self.scheduler = scheduler }
 }
 
 extension DispatchQueue {

@@ -1,4 +1,5 @@
 import Foundation
+import Operations
 
 /// Something to be timed: `run` does the work of `units` operations, and returns when all of it has been torn down.
 struct Workload: Sendable {
@@ -37,5 +38,99 @@ final class Lifetime: Sendable {
     body { shards[$0 % shards.count] }
     withExtendedLifetime(shards) {}
     end.wait()
+  }
+}
+
+// MARK: - Workloads and operations of several benchmarks
+
+extension Workload {
+  /// `BlockOperation`s that are added to a queue one by one. In a chain, each waits for the one before.
+  static func stockQueue(_ count: Int, isChain: Bool = false, isSuspended: Bool = false) -> Workload {
+    let name = isChain ? "BlockOperation, addDependency, OperationQueue" : "BlockOperation, OperationQueue"
+    return Workload(name: name, units: count) {
+      Lifetime.run { lifetime in
+        let queue = OperationQueue()
+        queue.isSuspended = isSuspended
+        var last: Operation?
+        for index in 0..<count {
+          let operation = block(lifetime(index))
+          if isChain, let last { operation.addDependency(last) }
+          queue.addOperation(operation)
+          last = operation
+        }
+        queue.isSuspended = false
+      }
+    }
+  }
+
+  /// `AsyncBlockOperation`s that are prepared, and added to a queue one by one.
+  static func asyncBlocks(
+    _ count: Int,
+    _ name: String = "AsyncBlockOperation",
+    isSuspended: Bool = false,
+    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
+  ) -> Workload {
+    Workload(name: "\(name), OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let queue = OperationQueue()
+        queue.isSuspended = isSuspended
+        for index in 0..<count {
+          let operation = asyncBlock(lifetime(index))
+          prepare(operation, index)
+          queue.addOperation(operation)
+        }
+        queue.isSuspended = false
+      }
+    }
+  }
+
+  /// `AsyncBlockOperation`s that are prepared, and run as a group.
+  static func group(
+    _ count: Int,
+    _ name: String = "AsyncBlockOperation",
+    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
+  ) -> Workload {
+    Workload(name: "\(name), GroupOperation", units: count) {
+      Lifetime.run { lifetime in
+        let operations = (0..<count).map { index in
+          let operation = asyncBlock(lifetime(index))
+          prepare(operation, index)
+          return operation
+        }
+        OperationQueue().addOperation(GroupOperation(operations))
+      }
+    }
+  }
+
+  static func chain(_ count: Int, repeated: Int = 1) -> Workload {
+    Workload(name: "AsyncBlockOperation ==>, GroupOperation", units: count * repeated) {
+      for _ in 0..<repeated {
+        Lifetime.run { lifetime in
+          let operations = (0..<count).map { asyncBlock(lifetime($0)) }
+          for (first, second) in zip(operations, operations.dropFirst()) { first ==> second }
+          OperationQueue().addOperation(GroupOperation(operations))
+        }
+      }
+    }
+  }
+
+  /// Waits on the calling thread for `body` to return.
+  static func awaiting(_ name: String, units: Int, _ body: @escaping @Sendable () async -> Void) -> Workload {
+    Workload(name: name, units: units) {
+      let done = DispatchSemaphore(value: 0)
+      Task {
+        await body()
+        done.signal()
+      }
+      done.wait()
+    }
+  }
+
+  static func block(_ lifetime: Lifetime) -> BlockOperation {
+    BlockOperation { withExtendedLifetime(lifetime) {} }
+  }
+
+  static func asyncBlock(_ lifetime: Lifetime) -> AsyncBlockOperation {
+    AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } }
   }
 }

@@ -29,8 +29,7 @@ package final class LiveCount: @unchecked Sendable {
     for waiter in due { waiter() }
   }
 
-  /// Waits until none is alive. What a thread of Foundation's is just letting go of may take a moment longer than the
-  /// test.
+  /// Waits until none is alive. A thread of Foundation may release an object a moment after the test.
   package func none() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let isDone = counted.withLock { counted in
@@ -40,4 +39,11 @@ package final class LiveCount: @unchecked Sendable {
       if isDone { continuation.resume() }
     }
   }
+}
+
+/// Sees whether an object has been released, without keeping it.
+package final class WeakReference<Object: AnyObject> {
+  package weak var object: Object?
+
+  package init(_ object: Object) { self.object = object }
 }

@@ -1,29 +1,19 @@
 import Foundation
 import Operations
 
-/// What has to be true at the end of a round.
+/// What must be true at the end of a round.
 struct SoakChecks {
   let world: SoakWorld
   var violations: [String] = []
-  private(set) var started: [Int: Int] = [:]
-  private(set) var ran: [Int: Int] = [:]
-  private(set) var finished: [Int: Int] = [:]
-  private(set) var counts: [SoakLog.Entry: Int] = [:]
+  /// The positions of the entries in the log.
+  private var positions: [SoakLog.Entry: [Int]] = [:]
   var plan: SoakPlan { world.plan }
 
   init(_ world: SoakWorld) {
     self.world = world
     violations = world.log.violations
-    for (position, entry) in world.log.entries.enumerated() {
-      counts[entry, default: 0] += 1
-      switch entry {
-      case .started(let index): started[index] = position
-      case .ran(let index): ran[index] = position
-      case .finished(let index): finished[index] = position
-      case .attempted, .cancelled, .accounted, .counted, .added: break
-      }
-    }
-    for (entry, count) in counts where count > 1 { violations.append("\(count) times: \(entry)") }
+    for (position, entry) in world.log.entries.enumerated() { positions[entry, default: []].append(position) }
+    for (entry, found) in positions where found.count > 1 { violations.append("\(found.count) times: \(entry)") }
     for item in plan.items where isPresent(item) {
       checkEnd(of: item)
       checkOrder(of: item)
@@ -32,13 +22,11 @@ struct SoakChecks {
     checkPlaces()
   }
 
+  /// Whether the log has this entry.
+  func did(_ entry: SoakLog.Entry) -> Bool { positions[entry] != nil }
+
   /// Whether it was enqueued.
-  func isPresent(_ item: SoakItem) -> Bool {
-    switch item.coming {
-    case .atFirst, .awaited: true
-    case .broughtBy, .whenGroupIsCancelled: counts[.added(item.index)] != nil
-    }
-  }
+  func isPresent(_ item: SoakItem) -> Bool { !item.isNewcomer || did(.added(item.index)) }
 
   func own(_ index: Int) -> AsyncOperation? { world.operations[index] as? AsyncOperation }
 
@@ -50,49 +38,202 @@ struct SoakChecks {
   }
 
   private mutating func checkEnd(of item: SoakItem) {
-    let operation = world.operations[item.index]
-    for part in world.parts[item.index] { expect(part.isFinished, item, "has not finished") }
-    guard let own = operation as? AsyncOperation else {
-      let isExplained = ran[item.index] != nil || isCancelledForReason(item)
-      return expect(isExplained, item, "finished unexecuted, without a reason")
+    let index = item.index
+    for part in world.parts[index] { expect(part.isFinished, item, "has not finished") }
+    guard let own = own(index) else {
+      return expect(did(.ran(index)) || isCancelledForReason(item), item, "finished unexecuted, without a reason")
     }
-    expect(finished[item.index] != nil, item, "was not said to have finished")
+    expect(did(.finished(index)), item, "did not report that it had finished")
     expect(own.state == .finished, item, "is \(own.state)")
-    expect(ran[item.index] == nil || started[item.index] != nil, item, "did its work without having been started")
-    expect(
-      (counts[.cancelled(item.index)] != nil) == own.isCancelled,
-      item,
-      "was told of no cancellation, or a wrong one"
-    )
+    expect(!did(.ran(index)) || did(.started(index)), item, "did its work without having been started")
+    expect(did(.cancelled(index)) == own.isCancelled, item, "was notified of no cancellation, or a wrong one")
     expect(!own.isCancelled || isCancelledForReason(item), item, "was cancelled without a reason")
-    if started[item.index] != nil {
-      expect(item.condition != .unmet && item.condition != .unmetLater, item, "executed in spite of its condition")
+    if did(.started(index)) {
+      expect(!item.isUnmet, item, "executed in spite of its condition")
     } else {
       expect(isUnexecutedForReason(item), item, "finished unexecuted, without a reason")
     }
   }
 
   private mutating func checkOrder(of item: SoakItem) {
-    guard let start = started[item.index] else { return }
+    guard let start = positions[.started(item.index)]?.last else { return }
     for other in item.dependencies + item.inputs where !plan.items[other].isPlain {
-      let isInOrder = finished[other].map { $0 < start } ?? false
+      let isInOrder = positions[.finished(other)]?.last.map { $0 < start } ?? false
       expect(isInOrder, item, "began before the end of \(other), for which it waits")
     }
   }
 
   /// All queues are empty, and all keys free.
   private mutating func checkPlaces() {
-    for queue in world.queues {
-      let report = queue.stallReport()
-      if !report.entries.isEmpty { violations.append("\(report)") }
+    for report in world.queues.map({ $0.stallReport() }) where !report.entries.isEmpty {
+      violations.append("\(report)")
     }
     for domain in world.domains {
       for key in (SoakPlan.keys + SoakPlan.sharedKeys).map({ ExclusivityKey($0) }) {
-        let holders = domain.holders(of: key)
-        if !holders.isEmpty { violations.append("\(holders) still hold \(key)") }
-        let waiting = domain.waiting(for: key)
-        if !waiting.isEmpty { violations.append("\(waiting) still wait for \(key)") }
+        let (holders, waiting) = (domain.holders(of: key), domain.waiting(for: key))
+        if holders.isEmpty, waiting.isEmpty { continue }
+        violations.append("\(holders) still hold \(key), and \(waiting) still wait for it")
       }
+    }
+  }
+
+  // MARK: Outcomes
+
+  mutating func checkOutcome(of item: SoakItem) {
+    guard let own = own(item.index) else { return }
+    expect(!did(.started(item.index)) || missingInputs(of: item).isEmpty, item, "executed without its inputs")
+    for error in own.errors { expect(isExpected(error, of: item), item, "has an error that it cannot have") }
+    let isUndisturbed = !own.isCancelled && !isFinishedFromOutside(item)
+    if isUndisturbed, did(.ran(item.index)), item.isFailing, item.hasValue {
+      expect(own.errors.contains { $0 as? SoakError == SoakError(item: item.index) }, item, "has lost its error")
+    }
+    guard item.hasValue else { return }
+    let result = world.output(item.index).result
+    switch result {
+    case .success(let value):
+      // A finish before the start decides, even if a cancellation follows.
+      let mayHaveValue = !own.isCancelled || isFinishedFromOutside(item)
+      expect(own.errors.isEmpty && mayHaveValue, item, "has a value although it failed")
+      checkValue(value, of: item)
+    case .failure: expect(!own.errors.isEmpty || own.isCancelled, item, "has no value although it succeeded")
+    case nil: expect(false, item, "has no result")
+    }
+    if case .retry(let failures) = item.kind, case .success? = result, isUndisturbed {
+      expect(did(.attempted(item.index, attempt: failures + 1)), item, "tried too rarely")
+      expect(!did(.attempted(item.index, attempt: failures + 2)), item, "tried again after its success")
+      let errors = (own as? RetryOperation<Int>)?.attemptErrors.count ?? 0
+      expect(errors == failures, item, "has \(errors) errors of attempts")
+    }
+  }
+
+  private func isExpected(_ error: any Error, of item: SoakItem) -> Bool {
+    switch error {
+    case let error as SoakError: error.item == item.index && (item.isFailing || isCutShort(item))
+    case OperationError.Code.timedOut: item.timeout != nil
+    case OperationError.Code.conditionFailed: item.condition != nil
+    // The operation that passes the input may have been cancelled, with the group, a moment earlier.
+    case OperationError.Code.inputUnavailable:
+      !missingInputs(of: item).isEmpty || world.parts[item.index].dropLast().contains(where: \.isCancelled)
+    case OperationError.Code.excluded: item.policy == .drop
+    case OperationError.Code.waitCycle: item.outer != nil && !item.keys.isEmpty
+    default: false
+    }
+  }
+
+  /// Whether it may have been cancelled in an attempt that failed, after which there was no other.
+  private func isCutShort(_ item: SoakItem) -> Bool {
+    if case .retry(1...) = item.kind { world.operations[item.index].isCancelled } else { false }
+  }
+
+  private mutating func checkValue(_ value: Int, of item: SoakItem) {
+    if isFinishedFromOutside(item), value == -1 { return }
+    expect(!item.isFailing, item, "has succeeded, and was to fail")
+    let inputs = item.inputs.compactMap { try? world.output($0).result?.get() }
+    guard let operation = own(item.index) as? SoakOperation else {
+      return expect(value == item.value(of: inputs), item, "has the wrong value \(value), of \(inputs)")
+    }
+    expect(!operation.refusedValues.contains(value), item, "has a value that was refused, \(value)")
+    expect(0...1 ~= value &- item.value(of: inputs), item, "has the wrong value \(value), of \(inputs)")
+  }
+
+  // MARK: Groups
+
+  /// The text of a failure, without the operation inside a flatMap or a retry, which has no name here.
+  private static func text(of path: [String], _ error: any Error) -> String {
+    path.filter { $0 != "ResultOperation<Int>" }.joined(separator: " › ") + ": \(error)"
+  }
+
+  mutating func checkGroup(_ item: SoakItem) {
+    guard let group = world.group(item.index) else { return }
+    // A group that timed out does not wait for its members.
+    let isAbandoned = item.timeout != nil && (has(.timedOut, item) || group.isCancelled)
+    let members = plan.members(of: item.index).filter(isPresent)
+    let (first, late) = (members.filter { $0.coming == .atFirst }, members.filter { $0.coming != .atFirst })
+    // How many more of a failure the group has than its members.
+    var surplus: [String: Int] = [:]
+    for case let part as AsyncOperation in first.flatMap({ world.parts[$0.index] }) {
+      let failures =
+        (part as? GroupOperation)?.failures.map { ($0.path, $0.error) } ?? part.errors.map { ([part.name ?? ""], $0) }
+      for (path, error) in failures { surplus[Self.text(of: ["\(item.index)"] + path, error), default: 0] -= 1 }
+    }
+    let lateNames = late.map { "\($0.index)" }
+    for failure in group.failures where failure.path.count > 1 && !lateNames.contains(failure.path[1]) {
+      surplus[Self.text(of: failure.path, failure.error), default: 0] += 1
+    }
+    for (failure, count) in surplus {
+      expect(count <= 0, item, "has a failure that no member had: \(failure)")
+      expect(count >= 0 || isAbandoned, item, "has lost a failure: \(failure)")
+    }
+    guard group is SoakGroup, !isAbandoned else { return }
+    for member in first {
+      expect(did(.accounted(member.index)), item, "was not notified of the end of \(member.index)")
+    }
+  }
+
+  // MARK: Reasons of cancellations, and of operations that did not execute
+
+  /// Whether the item, or a group itself, has such an error.
+  func has(_ code: OperationError.Code, _ item: SoakItem) -> Bool {
+    if let group = world.operations[item.index] as? GroupOperation {
+      return group.failures.contains { $0.path.count == 1 && code ~= $0.error }
+    }
+    return own(item.index)?.errors.contains { code ~= $0 } ?? false
+  }
+
+  /// Whether the plan has such a deed.
+  func isDone(_ isMeant: (SoakDeed) -> Bool) -> Bool { plan.actions.contains { isMeant($0.deed) } }
+
+  func isFinishedFromOutside(_ item: SoakItem) -> Bool {
+    isDone { deed in if case .finish(item.index) = deed { true } else { false } }
+  }
+
+  /// The required inputs that have no value.
+  func missingInputs(of item: SoakItem) -> [Int] {
+    item.isInputOptional ? [] : item.inputs.filter { (try? world.output($0).result?.get()) == nil }
+  }
+
+  func isCancelledForReason(_ item: SoakItem) -> Bool {
+    if isDone({ deed in if case .cancel(item.index, _) = deed { true } else { false } }) { return true }
+    // A finish that came before the cancellation decided, so the reason of the cancellation was not recorded.
+    if isFinishedFromOutside(item), missingInputs(of: item).count > 0 || !item.keys.isEmpty { return true }
+    if case .awaited(.some) = item.coming { return true }
+    if item.coming == .whenGroupIsCancelled { return true }
+    for outer in plan.outer(of: item.index).compactMap(world.group) {
+      if outer.isCancelled || (outer.errorPolicy == .cancelOnFailure && !outer.failures.isEmpty) { return true }
+    }
+    if has(.timedOut, item), item.timeout != nil { return true }
+    if has(.inputUnavailable, item), !missingInputs(of: item).isEmpty { return true }
+    let members = item.isGroup ? plan.members(of: item.index) : []
+    if members.contains(where: { $0.way == .cancellingGroup && did(.ran($0.index)) }) { return true }
+    return isTurnedAway(item)
+  }
+
+  /// Because of its keys.
+  private func isTurnedAway(_ item: SoakItem) -> Bool {
+    if item.keys.isEmpty { return false }
+    if has(.excluded, item) { return item.policy == .drop }
+    if has(.waitCycle, item) { return item.outer != nil }
+    return plan.items.contains { other in
+      other.policy == .replace && other.domain == item.domain && other.index != item.index
+        && other.keys.contains(where: item.keys.contains)
+    }
+  }
+
+  func isUnexecutedForReason(_ item: SoakItem) -> Bool {
+    guard let own = own(item.index) else { return false }
+    if own.isCancelled { return isCancelledForReason(item) }
+    return (has(.conditionFailed, item) && isUnmet(item)) || isFinishedFromOutside(item)
+  }
+
+  private func isUnmet(_ item: SoakItem) -> Bool {
+    let dependencies = (item.dependencies + item.inputs).map { world.operations[$0] }
+    switch item.condition {
+    case .unmet, .unmetLater: return true
+    // The condition may be about a part of the item, in between.
+    case .noFailed:
+      return item.inputs.count > 0 || dependencies.contains { ($0 as? AsyncOperation)?.errors.isEmpty == false }
+    case .noCancelled: return item.inputs.count > 0 || dependencies.contains { $0.isCancelled }
+    case .met, .metLater, nil: return false
     }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 
 /// Two groups that run for as long as the round does, each fed by a thread: with operations and repetitions, some under a
 /// key, plain operations that are cancelled while they wait, and graphs that share operations with the other group.
@@ -7,23 +8,18 @@ final class SoakFeed: Sendable {
   private static let steps = 80
   private static let logins = 5
 
-  private let seed: UInt64
-  private let live: LiveCount
+  private let world: SoakWorld
   private let groups = [GroupOperation().named("feed 0"), GroupOperation().named("feed 1")]
   private let domain = ExclusivityDomain()
-  private let log = SoakLog()
 
-  init(seed: UInt64, _ live: LiveCount) {
-    self.seed = seed
-    self.live = live
-  }
+  init(_ world: SoakWorld) { self.world = world }
 
-  /// - Returns: What is wrong.
-  func run() async -> [String] {
+  func run() async {
     let staying = groups.map { _ in AsyncBlockOperation { _ in } }
+    let loggedIn = Journal<Int>()
     let logins = (0..<Self.logins).map { index in
-      AsyncBlockOperation { [log] operation in
-        log.write(.ran(index))
+      AsyncBlockOperation { operation in
+        loggedIn.write(index)
         operation.finish()
       }
     }
@@ -33,46 +29,41 @@ final class SoakFeed: Sendable {
     }
     groups[1].maxConcurrentOperationCount = 3
     let made = await withTaskGroup(of: [Operation].self) { tasks in
-      for index in groups.indices {
-        tasks.addTask {
-          await withCheckedContinuation { (continuation: CheckedContinuation<[Operation], Never>) in
-            Thread.detachNewThread { continuation.resume(returning: self.feed(index, logins)) }
-          }
-        }
-      }
+      for index in groups.indices { tasks.addTask { await onThread { self.feed(index, logins) } } }
       return await tasks.reduce(into: []) { $0 += $1 }
     }
     for member in staying { member.finish() }
     for group in groups { await group.finished() }
-    var violations = made.filter { !$0.isFinished }.map { "\($0.name ?? "") was fed to a group and has not finished" }
-    for index in logins.indices {
-      let runs = log.entries.count { if case .ran(index) = $0 { true } else { false } }
-      if runs > 1 || (runs == 1) != logins[index].isFinished { violations.append("login \(index) ran \(runs) times") }
+    for operation in made where !operation.isFinished {
+      world.log.report("\(operation.name ?? "") was fed to a group and has not finished")
     }
-    return violations
+    for index in logins.indices {
+      let runs = loggedIn.entries.count { $0 == index }
+      if runs > 1 || (runs == 1) != logins[index].isFinished { world.log.report("login \(index) ran \(runs) times") }
+    }
   }
 
   private func feed(_ index: Int, _ logins: [AsyncOperation]) -> [Operation] {
-    var generator = SeededGenerator(seed: seed &+ UInt64(index))
+    var generator = SeededGenerator(seed: world.plan.seed &+ UInt64(index))
     let group = groups[index]
     var made: [Operation] = []
     for step in 0..<Self.steps {
-      let token = LiveCount.Token(live)
-      let isPlain = generator.one(of: 2)
+      let token = LiveCount.Token(world.live)
       let operation: Operation =
-        if isPlain {
+        if generator.one(of: 2) {
           BlockOperation { withExtendedLifetime(token) {} }
         } else if generator.one(of: 4) {
           RepeatOperation { iteration in iteration > 3 ? nil : Self.block(token) }
         } else {
           Self.block(token)
         }
-      if generator.one(of: 4) { (operation as? AsyncOperation)?.limited("feed", to: 2, in: domain) }
+      let own = operation as? AsyncOperation
+      if generator.one(of: 4) { own?.limited("feed", to: 2, in: domain) }
       operation.name = "\(index).\(step)"
       for earlier in made.suffix(8) where generator.one(of: 4) { earlier ==> operation }
-      if !isPlain, generator.one(of: 4), let login = logins.randomElement(using: &generator) {
-        login ==> operation
-        if let own = operation as? AsyncOperation { group.addGraph(endingIn: own) }
+      if let own, generator.one(of: 4), let login = logins.randomElement(using: &generator) {
+        login ==> own
+        group.addGraph(endingIn: own)
       } else {
         group.addOperation(operation)
       }

@@ -2,7 +2,7 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// What lives on a scheduler. Its state has no lock: the thread sanitizer sees whether the scheduler is one.
+/// An object that lives on a scheduler. Its state has no lock, so the thread sanitizer sees whether the scheduler is one.
 final class SoakHome: Schedulable, @unchecked Sendable {
   /// Belongs to the home's scheduler, is no actor, and is not Sendable.
   final class Box {
@@ -22,12 +22,15 @@ final class SoakHome: Schedulable, @unchecked Sendable {
     func visit() { home.visit(0, nil) }
   }
 
-  /// What those who schedule count, on their threads.
+  /// What the producers count, on their threads.
   struct Account {
-    /// Events that were to be run, refused ones and all, without those that were taken back.
+    /// Events that must run, even refused ones, without those that were taken back.
     var attempts = 0
     /// Events that were accepted at once.
     var accepted = 0
+    /// The last number of each producer.
+    var numbers: [Int: Int] = [:]
+    var coalesced: [Int: Int] = [:]
   }
 
   let plan: SoakHomePlan
@@ -38,29 +41,35 @@ final class SoakHome: Schedulable, @unchecked Sendable {
   private var isInside = false
   private var last: [Int: Int] = [:]
   private var lastCoalesced: [Int: Int] = [:]
-  private(set) var violations: [String] = []
-  /// Those that were events.
-  private(set) var eventVisits = 0
+  private var violations: [String] = []
+  /// The visits that were events.
+  private var eventVisits = 0
 
   init(_ index: Int, _ plan: SoakHomePlan, _ clock: ManualClock, _ live: LiveCount) {
     self.plan = plan
-    let policies = EventCapacity.Policy.allCases
-    let capacity = plan.capacity.map { EventCapacity($0, whenFull: policies[plan.policy % policies.count]) }
-    scheduler = SerialScheduler(name: "home \(index)", capacity: capacity, clock: clock)
+    scheduler = SerialScheduler(name: "home \(index)", capacity: plan.capacity, clock: clock)
     box = SchedulableObject(Box(), on: scheduler)
     token = LiveCount.Token(live)
   }
 
-  /// - Parameter number: The how manieth of the producer's here; nil for one that is in no order.
+  /// Draws the next number of a producer here.
+  func next(_ numbers: WritableKeyPath<Account, [Int: Int]>, of producer: Int) -> Int {
+    account.withLock { account in
+      account[keyPath: numbers][producer, default: 0] += 1
+      return account[keyPath: numbers][producer, default: 0]
+    }
+  }
+
+  /// - Parameter number: The number among the producer's visits here, or nil for a visit in no order.
   func visit(_ producer: Int, _ number: Int?, isEvent: Bool = false) {
-    if !scheduler.isCurrent { violations.append("\(scheduler.name): not current") }
-    if isInside { violations.append("\(scheduler.name): two at once") }
+    if !scheduler.isCurrent { report("not current") }
+    if isInside { report("two at once") }
     isInside = true
     if isEvent { eventVisits += 1 }
     if let number {
       let previous = last[producer, default: 0]
       if plan.takesAll ? number != previous + 1 : number <= previous {
-        violations.append("\(scheduler.name): the \(number). of producer \(producer) came after its \(previous).")
+        report("the \(number). of producer \(producer) came after its \(previous).")
       }
       last[producer] = number
     }
@@ -70,28 +79,52 @@ final class SoakHome: Schedulable, @unchecked Sendable {
   func visitCoalesced(_ producer: Int, _ number: Int) {
     visit(producer, nil, isEvent: true)
     if number <= lastCoalesced[producer, default: 0] {
-      violations.append("\(scheduler.name): the coalesced \(number). of producer \(producer) came too late")
+      report("the coalesced \(number). of producer \(producer) came too late")
     }
     lastCoalesced[producer] = number
   }
 
+  private func report(_ violation: String) { violations.append("\(scheduler.name): \(violation)") }
+
   /// Everything has been run by now.
-  func check(last expected: [Int: Int], coalesced: [Int: Int]) -> [String] {
-    var violations = violations
-    let name = scheduler.name
-    let statistics = scheduler.statistics
-    let account = account.withLock { $0 }
+  func check() -> [String] {
+    let (statistics, account) = (scheduler.statistics, account.withLock { $0 })
     if plan.takesAll {
-      if last != expected { violations.append("\(name): events were lost, \(last) of \(expected)") }
-      if lastCoalesced != coalesced { violations.append("\(name): the latest is not the last, \(lastCoalesced)") }
+      if last != account.numbers { report("events were lost, \(last) of \(account.numbers)") }
+      if lastCoalesced != account.coalesced { report("the latest is not the last, \(lastCoalesced)") }
     }
-    if statistics.eventsQueued + statistics.jobsQueued > 0 { violations.append("\(name): something is left") }
+    if statistics.eventsQueued + statistics.jobsQueued > 0 { report("something is left") }
     if statistics.eventsRun != eventVisits {
-      violations.append("\(name): \(eventVisits) events were run, and \(statistics.eventsRun) counted")
+      report("\(eventVisits) events were run, and \(statistics.eventsRun) counted")
     }
     let known = statistics.eventsRun + statistics.eventsCoalesced + statistics.eventsDropped
     let isRight = plan.shutdown == nil ? known == account.attempts : (account.accepted...account.attempts) ~= known
-    if !isRight { violations.append("\(name): \(account) became \(statistics)") }
+    if !isRight { report("\(account) became \(statistics)") }
+    return violations
+  }
+}
+
+/// The events of the producers.
+extension SoakWorld {
+  /// Schedules all events, and waits until they have been run.
+  func runEvents() async {
+    await withTaskGroup(of: Void.self) { group in for producer in producers { group.addTask { await producer.run() } } }
+    await delayed.none()
+    // The first home may receive a delivery from a later one.
+    for home in homes + homes {
+      await home.scheduler.queue.finished()
+      await home.scheduler.drained()
+    }
+  }
+
+  func checkEvents() async -> [String] {
+    var violations: [String] = []
+    for home in homes {
+      // Not as an event, which would be counted; and a scheduler that is shut down takes none.
+      violations += await withCheckedContinuation { continuation in
+        home.scheduler.queue.addOperation { continuation.resume(returning: home.check()) }
+      }
+    }
     return violations
   }
 }

@@ -1,3 +1,5 @@
+import Operations
+
 /// An operation of a plan, and what is to become of it.
 struct SoakItem: Sendable {
   enum Place: Sendable, Equatable {
@@ -57,7 +59,7 @@ struct SoakItem: Sendable {
   /// One that is never enqueued waits for it.
   var leadsToGhost = false
   var keys: [String] = []
-  var policy = 0
+  var policy = ExclusivityPolicy.wait
   var domain = 0
   var condition: Condition?
   /// In ticks.
@@ -76,16 +78,27 @@ struct SoakItem: Sendable {
 
   var outer: Int? { if case .group(let group) = place { group } else { nil } }
 
-  /// Whether it has a value.
-  var hasValue: Bool {
-    switch kind {
-    case .delay, .plain, .group: false
-    default: true
-    }
-  }
+  var hasValue: Bool { if case .delay = kind { false } else { !isPlain && !isGroup } }
+
+  /// Whether it is added to its group while that executes.
+  var isNewcomer: Bool { if case .broughtBy = coming { true } else { coming == .whenGroupIsCancelled } }
 
   var way: Way? { if case .work(let way) = kind { way } else { nil } }
 
+  var isUnmet: Bool { condition == .unmet || condition == .unmetLater }
+
+  /// The outcome of its work.
+  func outcome(of inputs: [Int]) throws -> Int {
+    if isFailing { throw SoakError(item: index) }
+    return value(of: inputs)
+  }
+
   /// What its work comes to, of these inputs.
   func value(of inputs: [Int]) -> Int { inputs.reduce(index &+ 1) { ($0 &* 31) &+ $1 } }
+}
+
+/// What an item of a plan fails with.
+struct SoakError: Error, Hashable, CustomStringConvertible {
+  let item: Int
+  var description: String { "failure of \(item)" }
 }

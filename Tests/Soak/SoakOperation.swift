@@ -3,7 +3,7 @@ import Operations
 
 /// An item whose work ends in one of many ways.
 final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
-  /// A serial queue gets a thread also when those of the pool are blocked.
+  /// A serial queue gets a thread even if those of the pool are blocked.
   static let elsewhere = DispatchQueue(label: "elsewhere")
 
   private let item: SoakItem
@@ -30,12 +30,12 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
     guard let world else { return }
     world.log.write(.ran(item.index))
     world.watch.enter(item.index, self)
-    if item.place == .scheduler, item.way != nil, !world.events.homes[1].scheduler.isCurrent {
+    if item.place == .scheduler, item.way != nil, !world.homes[1].scheduler.isCurrent {
       world.log.report("\(item.index) did not execute on its scheduler")
     }
-    world.bringNewcomers(of: item.index)
+    world.bringNewcomers(.broughtBy(item.index))
     switch item.way ?? (item.isFailing ? .failing : .atOnce) {
-    case .atOnce: end()
+    case .atOnce, .failing: end()
     case .elsewhere: Self.elsewhere.async { self.end() }
     case .twice:
       Self.elsewhere.async { self.end() }
@@ -43,7 +43,6 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
     case .blocking:
       Thread.sleep(forTimeInterval: 0.001)
       end()
-    case .failing: end()
     case .failingElsewhere: DispatchQueue.global().async { self.end() }
     case .byEvent: if !world.ends.schedule({ self.end() }) { world.log.report("an open scheduler refused an event") }
     case .never, .late, .whenCancelled: break
@@ -63,7 +62,7 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
   private func end() {
     world?.watch.leave(item.index)
     if item.isFailing { return finish(with: SoakError(item: item.index)) }
-    // Another one each time, so that it shows which one counts.
+    // Another value each time, which shows which one counts.
     let value = ends.withLock { ends in
       defer { ends += 1 }
       return item.value(of: received) &+ ends
@@ -73,5 +72,27 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
     } else {
       refused.withLock { _ = $0.insert(value) }
     }
+  }
+}
+
+/// A group that records the end of each member.
+final class SoakGroup: GroupOperation, @unchecked Sendable {
+  private let log: SoakLog
+  private let isNotified = Locked(false)
+
+  init(_ log: SoakLog) {
+    self.log = log
+    super.init(nil) {}
+  }
+
+  override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+    let isSecond = isNotified.withLock { isNotified in
+      defer { isNotified = true }
+      return isNotified
+    }
+    if isSecond { log.report("\(name ?? "") was notified of two members at once") }
+    if let index = member.name.flatMap(Int.init) { log.write(.accounted(index)) }
+    isNotified.withLock { $0 = false }
+    return errors
   }
 }

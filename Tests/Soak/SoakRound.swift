@@ -5,43 +5,39 @@ import OperationsTestSupport
 /// Carries a plan out.
 final class SoakRound: @unchecked Sendable {
   let world: SoakWorld
-  private let plan: SoakPlan
   private let watchdog: SoakWatchdog
-  let awaited = Locked<[Int: Task<Void, Never>]>([:])
-  let sharing: SoakSharing
+  private let awaited = Locked<[Int: Task<Void, Never>]>([:])
+  private let sharing: SoakSharing
   private let clock: SoakClock
   private let feed: SoakFeed
 
-  init(_ plan: SoakPlan, _ live: LiveCount, _ watchdog: SoakWatchdog) {
-    self.plan = plan
+  init(_ plan: SoakPlan, _ watchdog: SoakWatchdog) {
     self.watchdog = watchdog
-    feed = SoakFeed(seed: plan.seed, live)
-    let world = SoakWorld(plan, live)
+    let (world, awaited) = (SoakWorld(plan, watchdog.live), awaited)
     self.world = world
-    let (awaited, sharing) = (awaited, SoakSharing(plan.callers, world))
-    self.sharing = sharing
-    var deeds: [(tick: Int, deed: SoakClock.Deed)] = plan.actions.map { action in
-      (action.tick, { world.carryOut(action.deed) })
-    }
+    feed = SoakFeed(world)
+    sharing = SoakSharing(world)
+    var deeds: [SoakClock.Deed] = plan.actions.map { action in (action.tick, { world.carryOut(action.deed) }) }
     for item in plan.items {
-      guard case .awaited(let tick?) = item.coming else { continue }
-      deeds.append((tick, { awaited.withLock { $0[item.index] }?.cancel() }))
+      if case .awaited(let tick?) = item.coming {
+        deeds.append((tick, { awaited.withLock { $0[item.index] }?.cancel() }))
+      }
     }
     clock = SoakClock(world.clock, deeds + sharing.deeds)
   }
 
-  /// - Returns: What is wrong.
+  /// - Returns: The violations.
   func run() async -> [String] {
-    let events = Task { [world] in await world.events.run() }
+    let events = Task { [world] in await world.runEvents() }
     let feeding = Task { [feed] in await feed.run() }
     clock.start()
     await watchdog.stage("enqueueing") { await enqueueAll() }
     await watchdog.stage("operations") {
-      for index in plan.items.indices where isComing(index) {
-        for part in world.parts[index] { await part.finished() }
+      for item in world.plan.items where !item.isNewcomer {
+        for part in world.parts[item.index] { await part.finished() }
       }
     }
-    await watchdog.stage("actions") { await clock.isDone.opened() }
+    await watchdog.stage("actions") { await clock.pending.none() }
     await watchdog.stage("newcomers") {
       for case .added(let index) in world.log.entries { await world.operations[index].finished() }
     }
@@ -51,48 +47,29 @@ final class SoakRound: @unchecked Sendable {
     }
     await watchdog.stage("events") { await events.value }
     await watchdog.stage("probes") { await probe() }
-    var fed: [String] = []
-    await watchdog.stage("feed") { fed = await feeding.value }
+    await watchdog.stage("feed") { await feeding.value }
     clock.stop()
-    let violations = SoakChecks(world).violations + sharing.violations + fed
-    return await violations + world.events.check()
-  }
-
-  private func isComing(_ index: Int) -> Bool {
-    switch plan.items[index].coming {
-    case .atFirst, .awaited: true
-    case .broughtBy, .whenGroupIsCancelled: false
-    }
+    let violations = await world.checkEvents()
+    return SoakChecks(world).violations + violations
   }
 
   // MARK: Enqueueing
 
   private func enqueueAll() async {
     await withTaskGroup(of: Void.self) { group in
-      for indices in plan.enqueuers {
-        group.addTask {
-          await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            Thread.detachNewThread {
-              for index in indices { self.enqueue(self.plan.items[index]) }
-              continuation.resume()
-            }
-          }
-        }
+      for indices in world.plan.enqueuers {
+        group.addTask { await onThread { for index in indices { self.enqueue(self.world.plan.items[index]) } } }
       }
     }
   }
 
   private func enqueue(_ item: SoakItem) {
-    let queue: OperationQueue
-    switch item.place {
-    case .queue(let number): queue = world.queues[number]
-    case .scheduler: queue = world.events.homes[1].scheduler.queue
-    case .group: return
-    }
-    let (operation, parts) = (world.operations[item.index], world.parts[item.index].dropLast())
-    queue.addOperations(Array(parts))
-    if case .awaited = item.coming, let own = operation as? AsyncOperation { return run(own, item.index, queue) }
-    if let own = operation as? AsyncOperation { queue.addOperation(own) } else { queue.addOperation(operation) }
+    let queue =
+      if case .queue(let number) = item.place { world.queues[number] } else { world.homes[1].scheduler.queue }
+    queue.addOperations(Array(world.parts[item.index].dropLast()))
+    let operation = world.operations[item.index]
+    guard let own = operation as? AsyncOperation else { return queue.addOperation(operation) }
+    if case .awaited = item.coming { run(own, item.index, queue) } else { queue.addOperation(own) }
   }
 
   private func run(_ operation: AsyncOperation, _ index: Int, _ queue: OperationQueue) {
@@ -101,32 +78,23 @@ final class SoakRound: @unchecked Sendable {
       do {
         if let own = operation as? ResultOperation<Int> {
           let value = try await queue.run(own)
-          if case .success(value)? = own.result.map(Outcome.init) { return }
-          log.report("\(index) gave \(value) to who awaited it, and has \(String(describing: own.result))")
+          if case .success(value)? = own.result { return }
+          log.report("\(index) gave \(value) to its awaiting task, and has \(String(describing: own.result))")
         } else {
           try await queue.run(operation)
-          if !operation.isSuccessful { log.report("\(index) failed, and who awaited it has not heard") }
+          if !operation.isSuccessful { log.report("\(index) failed, and its awaiting task got no error") }
         }
       } catch {
-        if operation.isSuccessful { log.report("\(index) succeeded, and who awaited it got \(error)") }
-        if !operation.isFinished { log.report("who awaited \(index) went on too early") }
+        if operation.isSuccessful { log.report("\(index) succeeded, and its awaiting task got \(error)") }
+        if !operation.isFinished { log.report("the task awaiting \(index) was resumed too early") }
       }
     }
     awaited.withLock { $0[index] = task }
   }
 
-  private enum Outcome {
-    case success(Int)
-    case failure
-
-    init(_ result: Result<Int, any Error>) {
-      if case .success(let value) = result { self = .success(value) } else { self = .failure }
-    }
-  }
-
   // MARK: Probes
 
-  /// Everything can still be used.
+  /// Uses everything once more.
   private func probe() async {
     for queue in world.queues {
       _ = try? await queue.run(ResultOperation { 1 })
@@ -139,5 +107,51 @@ final class SoakRound: @unchecked Sendable {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       DispatchQueue.global().async { continuation.resume() }
     }
+  }
+}
+
+/// Advances a world's clock, a millisecond per tick, and carries out the deeds that are due.
+///
+/// The speed of the ticks must not change any result.
+final class SoakClock: @unchecked Sendable {
+  typealias Deed = (tick: Int, body: @Sendable () -> Void)
+
+  /// The deeds that have not been carried out.
+  let pending = LiveCount()
+  private let clock: ManualClock
+  private let state: Locked<(tick: Int, deeds: [Deed])>
+  private let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "soak clock"))
+
+  init(_ clock: ManualClock, _ deeds: [Deed]) {
+    self.clock = clock
+    let pending = pending
+    let deeds = deeds.sorted { $0.tick < $1.tick }.map { tick, body -> Deed in
+      let token = LiveCount.Token(pending)
+      return (tick, { withExtendedLifetime(token) { body() } })
+    }
+    state = Locked((0, deeds))
+  }
+
+  func start() {
+    timer.schedule(deadline: .now(), repeating: .microseconds(250))
+    timer.setEventHandler { self.advance() }
+    timer.resume()
+  }
+
+  /// The handler holds this.
+  func stop() {
+    timer.setEventHandler {}
+    timer.cancel()
+  }
+
+  private func advance() {
+    clock.advance(by: .milliseconds(1))
+    let due = state.withLock { state in
+      state.tick += 1
+      let due = state.deeds.prefix { $0.tick < state.tick }
+      state.deeds.removeFirst(due.count)
+      return due
+    }
+    for deed in due { DispatchQueue.global().async(execute: deed.body) }
   }
 }

@@ -1,13 +1,39 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 
-/// Sees who executes under which key.
-final class SoakWatch: Sendable {
-  private struct Key: Hashable {
-    let name: String
-    let domain: Int
+/// What happened to the operations, in order.
+final class SoakLog: Sendable {
+  enum Entry: Hashable, Sendable {
+    case started(Int)
+    /// Its work has been done, of a plain operation as well.
+    case ran(Int)
+    case attempted(Int, attempt: Int)
+    case cancelled(Int)
+    case finished(Int)
+    /// A group has been told of the end of a member.
+    case accounted(Int)
+    /// A value was accepted as the operation's.
+    case counted(Int)
+    /// A newcomer has been added to its group.
+    case added(Int)
   }
 
+  private let journal = Journal<Entry>()
+  private let found = Locked<[String]>([])
+
+  var entries: [Entry] { journal.entries }
+
+  /// What was seen to be wrong while it happened.
+  var violations: [String] { found.withLock { $0 } }
+
+  func write(_ entry: Entry) { journal.write(entry) }
+
+  func report(_ violation: String) { found.withLock { $0.append(violation) } }
+}
+
+/// Checks that the operations exclude each other under their keys, and that no group exceeds its limit.
+final class SoakWatch: Sendable {
   private struct Holder {
     let index: Int
     let operation: Operation
@@ -17,7 +43,8 @@ final class SoakWatch: Sendable {
 
   private let plan: SoakPlan
   private let log: SoakLog
-  private let holders = Locked<[Key: [Holder]]>([:])
+  /// By domain and key.
+  private let holders = Locked<[String: [Holder]]>([:])
   /// Members of groups whose limit stays what it is.
   private let slots = Locked<[Int: [Holder]]>([:])
   /// Groups whose limit is changed.
@@ -31,11 +58,12 @@ final class SoakWatch: Sendable {
 
   /// A member of a group has started.
   func start(_ index: Int, _ operation: Operation, in group: GroupOperation) {
-    guard let outer = plan.items[index].outer else { return }
-    // Once it has been resumed nobody suspends it again.
+    let item = plan.items[index]
+    guard let outer = item.outer else { return }
+    // Once resumed, it is never suspended again.
     if group.isSuspended { log.report("\(index) began in the suspended \(outer)") }
     // A retry gives its slot back in its pauses.
-    if case .retry = plan.items[index].kind { return }
+    if case .retry = item.kind { return }
     let limit = plan.items[outer].limit
     if limit < 0 || changing.contains(outer) { return }
     let others = slots.withLock { slots in
@@ -56,7 +84,7 @@ final class SoakWatch: Sendable {
     let outer = plan.outer(of: index)
     let others = holders.withLock { holders in
       var others: [Holder] = []
-      for key in item.keys.map({ Key(name: $0, domain: item.domain) }) {
+      for key in keys(of: item) {
         let present = holders[key, default: []]
         others += present
         let around = present.filter { outer.contains($0.index) }.map(\.operation)
@@ -74,6 +102,8 @@ final class SoakWatch: Sendable {
     }
   }
 
+  private func keys(of item: SoakItem) -> [String] { item.keys.map { "\(item.domain) \($0)" } }
+
   private func isHolding(_ holder: Holder) -> Bool {
     holders.withLock { holders in holders.values.contains { $0.contains { $0.index == holder.index } } }
   }
@@ -82,13 +112,13 @@ final class SoakWatch: Sendable {
   func leave(_ index: Int) {
     let item = plan.items[index]
     if item.keys.isEmpty { return }
-    let left = holders.withLock { holders -> [[Holder]] in
-      item.keys.map { name in
-        let key = Key(name: name, domain: item.domain)
+    let left = holders.withLock { holders in
+      keys(of: item).map { key in
         defer { holders[key]?.removeAll { $0.index == index } }
         return holders[key, default: []]
       }
     }
+    // Released after the lock.
     withExtendedLifetime(left) {}
   }
 }

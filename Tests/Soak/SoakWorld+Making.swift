@@ -2,7 +2,7 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// What the task that makes an operation leaves to it.
+/// The value that an operation inherits from the task that makes it.
 enum SoakLocal {
   @TaskLocal static var index = -1
 }
@@ -20,14 +20,14 @@ extension SoakWorld {
       return [operation]
     case .task:
       let isMadeByTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
-      let operation = SoakLocal.$index.withValue(item.index) {
-        TaskOperation { [clock, log] in
+      return SoakLocal.$index.withValue(item.index) {
+        let operation = TaskOperation { [clock, log] in
           try? await clock.sleep(for: .milliseconds(1))
           if isMadeByTask, SoakLocal.index != item.index { log.report("\(item.index) has another's task-local value") }
           return try work([])
         }
+        return [operation]
       }
-      return [operation]
     case .map: return [output(item.inputs[0]).map { try work([$0]) }]
     case .asynchronousMap:
       return [
@@ -44,8 +44,7 @@ extension SoakWorld {
       return [all, all.map { try work($0) }]
     case .flatMap:
       // Two lead to one operation, if it may run in either of them.
-      let isShared = item.keys.isEmpty && item.index.isMultiple(of: 2)
-      if isShared { return flatMaps(of: item) }
+      if item.keys.isEmpty, item.index.isMultiple(of: 2) { return flatMaps(of: item) }
       return [output(item.inputs[0]).flatMap { value in ResultOperation { try work([value]) } }]
     case .adapted:
       let operation = SoakOperation(item, self)
@@ -92,12 +91,7 @@ extension SoakWorld {
     let shared = Locked<ResultOperation<Int>?>(nil)
     return (0..<2).map { _ in
       output(item.inputs[0]).flatMap { value -> ResultOperation<Int> in
-        let new = ResultOperation<Int> {
-          try withExtendedLifetime(token) {
-            if item.isFailing { throw SoakError(item: item.index) }
-            return item.value(of: [value])
-          }
-        }
+        let new = ResultOperation<Int> { try withExtendedLifetime(token) { try item.outcome(of: [value]) } }
         return shared.withLock { shared in
           let operation = shared ?? new
           shared = operation
@@ -114,35 +108,18 @@ extension SoakWorld {
       log.write(.ran(item.index))
       guard let self else { throw CancellationError() }
       watch.enter(item.index, operations[item.index])
-      bringNewcomers(of: item.index)
+      bringNewcomers(.broughtBy(item.index))
       watch.leave(item.index)
-      return try withExtendedLifetime(token) {
-        if item.isFailing { throw SoakError(item: item.index) }
-        return item.value(of: inputs)
-      }
+      return try withExtendedLifetime(token) { try item.outcome(of: inputs) }
     }
   }
 
-  func make(_ condition: SoakItem.Condition, of index: Int) -> OperationCondition {
-    let token = LiveCount.Token(live)
-    switch condition {
-    case .met: return OperationCondition(name: "met") { _ in withExtendedLifetime(token) {} }
-    case .unmet:
-      return OperationCondition(name: "unmet") { _ in
-        try withExtendedLifetime(token) { throw SoakError(item: index) }
-      }
-    case .metLater:
-      return OperationCondition(name: "met later") { [clock] _ in
-        try await clock.sleep(for: .milliseconds(3))
-        withExtendedLifetime(token) {}
-      }
-    case .unmetLater:
-      return OperationCondition(name: "unmet later") { [clock] _ in
-        try await clock.sleep(for: .milliseconds(3))
-        try withExtendedLifetime(token) { throw SoakError(item: index) }
-      }
-    case .noFailed: return .noFailedDependencies
-    case .noCancelled: return .noCancelledDependencies
+  func make(_ condition: SoakItem.Condition, of item: SoakItem) -> OperationCondition {
+    if condition == .noFailed { return .noFailedDependencies }
+    if condition == .noCancelled { return .noCancelledDependencies }
+    return OperationCondition(name: "\(condition)") { [clock, token = LiveCount.Token(live)] _ in
+      if condition == .metLater || condition == .unmetLater { try await clock.sleep(for: .milliseconds(3)) }
+      try withExtendedLifetime(token) { if item.isUnmet { throw SoakError(item: item.index) } }
     }
   }
 }

@@ -2,7 +2,7 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// What a plan describes, made of operations, queues and schedulers. It does not change any more once it is made.
+/// The operations, queues and schedulers that a plan describes. It does not change once it is made.
 final class SoakWorld: @unchecked Sendable {
   let plan: SoakPlan
   let live: LiveCount
@@ -13,7 +13,11 @@ final class SoakWorld: @unchecked Sendable {
   let domains = (0..<SoakPlan.domains).map { _ in ExclusivityDomain() }
   /// Ends operations: nothing else is done on it.
   let ends = SerialScheduler(name: "ends")
-  let events: SoakEvents
+  let homes: [SoakHome]
+  let tenants: [SoakHome.Tenant]
+  private(set) var producers: [SoakProducer] = []
+  /// Events for a later time that have neither been run nor dropped.
+  let delayed = LiveCount()
   /// By index.
   private(set) var operations: [Operation] = []
   /// What makes up an item, itself at the end.
@@ -30,23 +34,22 @@ final class SoakWorld: @unchecked Sendable {
       if limit > 0 { queue.maxConcurrentOperationCount = limit }
       return queue
     }
-    events = SoakEvents(plan, clock, live)
+    homes = plan.homes.enumerated().map { [clock] in SoakHome($0, $1, clock, live) }
+    tenants = homes.map { SoakHome.Tenant($0) }
+    producers = plan.producers.enumerated().map { SoakProducer($0 + 1, $1, self) }
     for item in plan.items {
       let parts = make(item)
-      guard let operation = parts.last else { preconditionFailure("An item is an operation at least.") }
       self.parts.append(parts)
-      operations.append(operation)
+      operations.append(parts[parts.count - 1])
       prepare(item, parts)
     }
-    for item in plan.items where item.isGroup { fill(item) }
+    for item in plan.items where !item.isNewcomer { item.outer.flatMap(group)?.addOperations(parts[item.index]) }
   }
 
   func group(_ index: Int) -> GroupOperation? { operations[index] as? GroupOperation }
 
   func output(_ index: Int) -> ResultOperation<Int> {
-    guard let operation = operations[index] as? ResultOperation<Int> else {
-      preconditionFailure("\(index) has no value.")
-    }
+    guard let operation = operations[index] as? ResultOperation<Int> else { fatalError("\(index) has no value.") }
     return operation
   }
 
@@ -72,7 +75,7 @@ final class SoakWorld: @unchecked Sendable {
         didCancel: { [log, weak self] _ in
           log.write(.cancelled(index))
           if isGroup {
-            self?.bringNewcomers(whenCancelled: index)
+            self?.bringNewcomers(.whenGroupIsCancelled, to: index)
             self?.cancelNested(in: index)
           }
         },
@@ -87,48 +90,82 @@ final class SoakWorld: @unchecked Sendable {
         }
       )
     )
-    own.exclusive(item.keys.map { ExclusivityKey($0) }, policy: policy(of: item), in: domains[item.domain])
-    if let condition = item.condition { own.addCondition(make(condition, of: index)) }
+    own.exclusive(item.keys.map { ExclusivityKey($0) }, policy: item.policy, in: domains[item.domain])
+    if let condition = item.condition { own.addCondition(make(condition, of: item)) }
     if let timeout = item.timeout { own.timeout = .milliseconds(timeout) }
     if item.waitsForGhost {
       let ghost = AsyncBlockOperation { $0.finish() }.named("ghost")
       ghost ==> own
       ghosts[index] = ghost
     }
-    // Released at once: nobody has enqueued it.
+    // Released at once, because it is not enqueued.
     if item.leadsToGhost { own ==> AsyncBlockOperation { $0.finish() } }
   }
 
-  private func fill(_ item: SoakItem) {
-    guard let group = group(item.index) else { return }
-    for member in plan.members(of: item.index) {
-      switch member.coming {
-      case .broughtBy, .whenGroupIsCancelled: continue
-      case .atFirst, .awaited: break
+  /// Adds newcomers to their groups: all that come in this way, or the ones of one group.
+  func bringNewcomers(_ coming: SoakItem.Coming, to outer: Int? = nil) {
+    for item in plan.items where item.coming == coming && (outer == nil || item.outer == outer) {
+      item.outer.flatMap(group)?.addOperation(operations[item.index])
+      log.write(.added(item.index))
+    }
+  }
+}
+
+// MARK: - Deeds from outside
+
+extension SoakWorld {
+  func carryOut(_ deed: SoakDeed) {
+    switch deed {
+    case .cancel(let index, let threads):
+      let operation = operations[index]
+      if threads == 1 {
+        // A thread that is starting the group cancels the members as well, and may not have reached all of them.
+        let members = plan.items[index].isGroup ? plan.members(of: index).map { operations[$0.index] } : []
+        let hasStarted = operation.isExecuting && members.contains { $0.isExecuting || $0.isFinished }
+        operation.cancel()
+        if hasStarted { checkMembers(ofCancelled: index) }
+      } else {
+        DispatchQueue.concurrentPerform(iterations: threads) { _ in operation.cancel() }
       }
-      group.addOperations(parts[member.index])
+    case .finish(let index):
+      watch.leave(index)
+      output(index).finish(returning: -1)
+    case .resume(let index): group(index)?.isSuspended = false
+    case .close(let index): group(index)?.staysOpen = false
+    case .limit(let index, let limit): group(index)?.maxConcurrentOperationCount = limit
+    case .takeGhostBack(let index): if let ghost = ghosts[index] { operations[index].removeDependency(ghost) }
+    case .rename(let index): operations[index].name = "\(index)"
+    case .lookAtEverything:
+      for queue in queues { _ = queue.stallReport() }
+      for case let group as GroupOperation in operations { _ = (group.stallReport(), group.failures) }
+      _ = domains.flatMap { domain in SoakPlan.keys.map { domain.waiting(for: ExclusivityKey($0)) } }
     }
   }
 
-  func policy(of item: SoakItem) -> ExclusivityPolicy { [.wait, .replace, .drop][item.policy] }
-
-  func takeGhostBack(_ index: Int) {
-    if let ghost = ghosts[index] { operations[index].removeDependency(ghost) }
+  /// From an observer, however deep inside: groups are cancelled when `cancel()` returns, and have one progress.
+  func cancelNested(in index: Int) {
+    var groups = [GroupOperation([AsyncOperation()])]
+    for _ in 0..<(index % 20) { groups.append(GroupOperation([groups[groups.count - 1]])) }
+    let outermost = groups[groups.count - 1]
+    if outermost.progress !== outermost.progress { log.report("\(index) saw a group with two progresses") }
+    outermost.cancel()
+    if !groups.allSatisfy(\.isCancelled) { log.report("\(index) cancelled nested groups, and one was not") }
   }
 
-  // MARK: Newcomers
-
-  func bringNewcomers(of index: Int) { bring { $0.coming == .broughtBy(index) } }
-
-  func bringNewcomers(whenCancelled group: Int) {
-    bring { $0.coming == .whenGroupIsCancelled && $0.outer == group }
-  }
-
-  private func bring(_ isMeant: (SoakItem) -> Bool) {
-    for item in plan.items where isMeant(item) {
-      guard let group = item.outer.flatMap(group) else { continue }
-      group.addOperation(operations[item.index])
-      log.write(.added(item.index))
+  /// Checks that the members are cancelled, unless another thread may be cancelling them.
+  private func checkMembers(ofCancelled index: Int) {
+    let item = plan.items[index]
+    let cancellations = plan.actions.count { if case .cancel(index, _) = $0.deed { true } else { false } }
+    guard item.isGroup, cancellations == 1, item.timeout == nil, item.keys.isEmpty, !item.cancelsOnFailure,
+      item.coming == .atFirst,
+      plan.outer(of: index).isEmpty,
+      !plan.members(of: index).contains(where: { $0.way == .cancellingGroup })
+    else { return }
+    for member in plan.members(of: index) where member.coming == .atFirst {
+      let operation = operations[member.index]
+      if !operation.isCancelled, !operation.isFinished {
+        log.report("\(index) was cancelled, and its member \(member.index) was not")
+      }
     }
   }
 }

@@ -1,0 +1,137 @@
+import Foundation
+import Operations
+
+/// How the time of groups, dependencies and schedulers grows.
+enum GrowthBenchmarks {
+  static let all: [Benchmark] = [
+    .growth("group-new-dependencies", "members of a waiting group that gain a dependency", of: 1000, gainDependencies),
+    .growth("group-pairs", "pairs of members that wait for a member group of as many", of: 500, addPairs),
+    .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
+    .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
+    .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
+    .growth("delays-descending", "delayed events, each due before the one before it", of: 10_000, delayDescending),
+    .growth("delays-cancelled", "delayed events, cancelled in the order of their times", of: 10_000, cancelDelays),
+    .growth("wait-nesting", "nested waits of two schedulers for each other", of: 200) { count in
+      wait(SerialScheduler(name: "A"), SerialScheduler(name: "B"), count)
+    },
+    .growth("dependents-leave", "dependents that stop waiting for one operation", of: 10_000, leave),
+    .growth("dependencies-leave", "dependencies that one operation stops waiting for", of: 10_000, removeAll),
+    .growth("nested-progress", "nested groups whose progress is followed", of: 2000, followProgress),
+  ]
+
+  // MARK: Groups
+
+  /// Runs a group and calls `body` when it has begun.
+  private static func run(_ group: GroupOperation, _ body: () -> Void) {
+    let (begun, finished) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    group.addObserver(OperationObserver(didStart: { _ in begun.signal() }, didFinish: { _ in finished.signal() }))
+    OperationQueue().addOperation(group)
+    begun.wait()
+    body()
+    finished.wait()
+  }
+
+  private static func gainDependencies(_ count: Int) {
+    let outside = AsyncOperation()
+    let members = (0..<count).map { _ in AsyncOperation() }
+    for member in members { outside ==> member }
+    run(GroupOperation(members)) {
+      for (first, second) in zip(members, members.dropFirst()) { first ==> second }
+      OperationQueue().addOperation(outside)
+    }
+  }
+
+  private static func addPairs(_ count: Int) {
+    let outside = AsyncOperation()
+    let inside = (0..<count).map { _ in AsyncOperation() }
+    for member in inside { outside ==> member }
+    let nested = GroupOperation(inside)
+    let group = GroupOperation([nested])
+    run(group) {
+      for _ in 0..<count {
+        let (first, second) = (AsyncOperation(), AsyncOperation())
+        nested ==> first ==> second
+        group.addOperations([first, second])
+      }
+      OperationQueue().addOperation(outside)
+    }
+  }
+
+  private static func nest(_ count: Int) {
+    let outermost = GroupOperation()
+    var group = outermost
+    for _ in 0..<count {
+      let inner = GroupOperation()
+      group.addOperation(inner)
+      group = inner
+    }
+    withExtendedLifetime(outermost) {}
+  }
+
+  private static func churn(_ count: Int) {
+    let staying = AsyncBlockOperation { _ in }
+    let group = GroupOperation([staying])
+    run(group) {
+      for index in 0..<count {
+        let member = AsyncBlockOperation { $0.finish() }
+        group.addOperation(member)
+        if index.isMultiple(of: 100) { while group.operations.count > 200 { Thread.sleep(forTimeInterval: 0.0001) } }
+      }
+      staying.finish()
+    }
+  }
+
+  private static func chainPlain(_ count: Int) {
+    let outside = AsyncOperation()
+    let members = (0..<count).map { _ in BlockOperation {} }
+    outside ==> members[0]
+    for (first, second) in zip(members, members.dropFirst()) { first ==> second }
+    run(GroupOperation(members)) { OperationQueue().addOperation(outside) }
+  }
+
+  // MARK: Schedulers
+
+  private static func delayDescending(_ count: Int) {
+    let scheduler = SerialScheduler(name: "later")
+    for index in 0..<count { scheduler.schedule(after: .seconds(100_000) - .milliseconds(index)) {} }
+    scheduler.shutDown(.discard)
+  }
+
+  private static func cancelDelays(_ count: Int) {
+    let scheduler = SerialScheduler(name: "later")
+    let events = (0..<count).map { scheduler.schedule(after: .seconds(100_000) + .milliseconds($0)) {} }
+    for event in events { event.cancel() }
+  }
+
+  private static func wait(_ first: SerialScheduler, _ second: SerialScheduler, _ depth: Int) {
+    if depth == 0 { return }
+    do { try first.wait { wait(second, first, depth - 1) } } catch { fatalError("\(error)") }
+  }
+
+  // MARK: Dependencies
+
+  /// In reverse order, because the last dependent is found last.
+  private static func leave(_ count: Int) {
+    let dependency = AsyncOperation()
+    let dependents = (0..<count).map { _ in AsyncOperation() }
+    dependency ==> dependents
+    for dependent in dependents.reversed() { dependent.removeDependency(dependency) }
+  }
+
+  private static func removeAll(_ count: Int) {
+    let dependencies = (0..<count).map { _ in AsyncOperation() }
+    let dependent = AsyncOperation()
+    dependencies ==> dependent
+    for dependency in dependencies { dependent.removeDependency(dependency) }
+  }
+
+  private static func followProgress(_ count: Int) {
+    Lifetime.run { lifetime in
+      var group = GroupOperation([Workload.asyncBlock(lifetime(0))])
+      for _ in 0..<count { group = GroupOperation([group]) }
+      let progress = group.progress
+      run(group) {}
+      if progress.fractionCompleted != 1 { fatalError("The progress is incomplete.") }
+    }
+  }
+}
