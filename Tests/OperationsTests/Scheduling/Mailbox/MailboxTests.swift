@@ -18,8 +18,7 @@ import Testing
       case .event: kinds.append("event")
       case .ticket(let ticket): kinds.append(ticket.isWaiting ? "ticket" : "gone")
       case .mark: kinds.append("mark")
-      case .job: kinds.append("job")
-      case .none: kinds.append("none")
+      case .job, .none: Issue.record("unexpected entry")
       }
     }
     return kinds
@@ -30,32 +29,21 @@ import Testing
     return (acceptance, dropped == nil ? 0 : 1)
   }
 
-  @Test func eventsNeedASegment() {
+  @Test func sealedOrEmptySegment_takesNoMoreEvents() {
     #expect(mailbox.post({}, origin) == nil)
     mailbox.open(segment)
-    #expect(mailbox.post({}, origin) == true)
-    #expect(mailbox.eventsAccepted == 1)
-  }
-
-  @Test func sealedSegmentIsAddedToNoMore() {
-    mailbox.open(segment)
-    _ = mailbox.post({}, origin)
+    #expect(mailbox.post({}, origin) == true && mailbox.eventsAccepted == 1)
     mailbox.seal()
     #expect(mailbox.post({}, origin) == nil)
     let next = Mailbox.Segment()
     mailbox.open(next)
     mailbox.mark {}
-    #expect(mailbox.refill(&batch, from: segment))
-    #expect(kinds() == ["event"])
-    batch.clear()
-    #expect(!mailbox.refill(&batch, from: segment))
-    #expect(mailbox.refill(&batch, from: next))
-    #expect(kinds() == ["mark"])
-  }
-
-  @Test func segmentThatIsEmptyIsClosed() {
-    mailbox.open(segment)
-    #expect(!mailbox.refill(&batch, from: segment))
+    for (segment, kind) in [(segment, "event"), (next, "mark")] {
+      #expect(mailbox.refill(&batch, from: segment))
+      #expect(kinds() == [kind])
+      batch.clear()
+      #expect(!mailbox.refill(&batch, from: segment))
+    }
     #expect(mailbox.post({}, origin) == nil)
   }
 
@@ -72,7 +60,7 @@ import Testing
     #expect(kinds.last == "ticket")
   }
 
-  @Test func newerEventUnderAKeyTakesOverTheRoomAlsoWhenSomebodyWaitsForSome() {
+  @Test func newerEventUnderAKey_takesOverTheRoomThoughAnotherIsSuspended() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.open(segment)
     let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), isBounded: true) }

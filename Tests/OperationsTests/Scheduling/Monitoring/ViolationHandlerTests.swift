@@ -21,9 +21,7 @@ final class ViolationHandlerTests {
     #expect(shelf.items == [1, 2])
     #expect(violations.count == 3)
     for violation in violations.entries {
-      #expect(violation.scheduler == "home" && violation.touchedOn == nil)
-      #expect(violation.subject.contains("Shelf"))
-      #expect(violation.description.contains("“home”"))
+      #expect(violation.scheduler == "home" && violation.touchedOn == nil && violation.subject.contains("Shelf"))
       #expect(violation.origin?.description.contains("Shelf.swift") == true)
     }
     #expect(try await shelf.run { $0.items } == [1, 2])
@@ -33,11 +31,9 @@ final class ViolationHandlerTests {
   @Test func theOtherSchedulerIsRecorded() async throws {
     let shelf = Shelf(on: scheduler)
     try await other.run { shelf.items.append(1) }
-    #expect(violations.entries.map(\.touchedOn) == ["abroad"])
-    #expect(violations.entries[0].description.contains("“home”"))
-    #expect(violations.entries[0].description.contains("“abroad”"))
     await MainActor.run { shelf.items.append(2) }
     #expect(violations.entries.map(\.touchedOn) == ["abroad", "main"])
+    for name in ["“home”", "“abroad”"] { #expect(violations.entries[0].description.contains(name)) }
   }
 
   @Test func scheduledObjectsAreRecorded() async throws {

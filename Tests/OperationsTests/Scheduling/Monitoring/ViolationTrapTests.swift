@@ -46,10 +46,6 @@ struct ViolationTrapTests {
     Violation("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
       _ = shelf().items
     },
-    Violation("reading on another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
-      let shelf = shelf()
-      try await onKitchen { _ = shelf.items }
-    },
     Violation("changing in a job of another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
       let shelf = shelf()
       await inJobOnKitchen { shelf.items.append(1) }
@@ -107,10 +103,6 @@ struct ViolationTrapTests {
     Violation("an actor, assumed on no scheduler", says: "“photos”", "no scheduler") {
       let notes = notes()
       _ = await onThread { notes.assumeIsolated { _ in } }
-    },
-    Violation("an actor, assumed in an event of another scheduler", says: "“photos”", "“kitchen”") {
-      let notes = notes()
-      try await onKitchen { notes.assumeIsolated { _ in } }
     },
     Violation("an actor, assumed in an actor of another scheduler", says: "“photos”", "“kitchen”") {
       let notes = notes()

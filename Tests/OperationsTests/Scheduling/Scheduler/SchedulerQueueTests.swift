@@ -1,101 +1,141 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
 
-/// What may be done to the queue of a scheduler.
+@testable import Operations
+
+/// The queue of a scheduler, and the operations in it that drain the mailbox.
 @Suite(.timeLimit(.minutes(5)))
 struct SchedulerQueueTests {
   private let scheduler = SerialScheduler(name: "line", qualityOfService: .utility)
   private let journal = Journal<String>()
 
-  @Test func oneAtATimeMayBeSaidAgain() {
-    scheduler.queue.maxConcurrentOperationCount = 1
-    #expect(scheduler.queue.maxConcurrentOperationCount == 1)
-    #expect(SerialScheduler.main.queue.maxConcurrentOperationCount == 1)
-  }
-
-  @Test func cancelAllOperationsLosesNoEvent() async {
-    let end = await scheduler.held()
-    let operations = (0..<10).map { plain("operation \($0)", journal) }
-    for index in 0..<100 {
-      scheduler.schedule { journal.write("\(index)") }
-      if index % 10 == 0 { scheduler.queue.addOperation(operations[index / 10] as Operation) }
-    }
-    let notes = Notes(on: scheduler, journal)
-    let job = immediately { await notes.note("job") }
-    scheduler.queue.cancelAllOperations()
-    end.open()
-    try? await job.value
-    #expect(journal.entries == (0..<100).map(String.init) + ["job"])
-    #expect(operations.allSatisfy { $0.isCancelled })
-  }
-
-  @Test func cancelAllOperationsAtAnyMomentLosesNoEvent() async {
-    await onThreads(3) { thread in
-      for index in 0..<3000 {
-        if thread < 2 { scheduler.schedule { journal.write("\(thread).\(index)") } }
-        if thread == 2, index % 30 == 0 {
-          scheduler.queue.addOperation {}
-          scheduler.queue.cancelAllOperations()
-        }
-      }
-    }
-    await journal.reaches(6000)
-    await scheduler.drained()
-    for thread in 0..<2 {
-      let own = journal.entries.filter { $0.hasPrefix("\(thread).") }
-      #expect(own == (0..<3000).map { "\(thread).\($0)" })
-    }
-  }
-
-  @Test func anEventThatCancelsAllOperationsLosesNoneBehindIt() async {
+  @Test func cancelAllOperationsLosesNoEvent() async throws {
     let end = await scheduler.held()
     scheduler.schedule {
       scheduler.queue.cancelAllOperations()
-      // The rest has to be queued anew.
+      // The drain leaves the rest to another drain.
       work(for: .milliseconds(20))
     }
-    for index in 0..<200 { scheduler.schedule { journal.write("\(index)") } }
-    end.open()
-    await journal.reaches(200)
-    #expect(journal.entries == (0..<200).map(String.init))
-  }
-
-  @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
-    scheduler.isSuspended = true
-    #expect(scheduler.isSuspended && scheduler.queue.isSuspended)
-    for index in 0..<100 { #expect(scheduler.schedule { journal.write("\(index)") }) }
-    scheduler.queue.addOperation { journal.write("operation") }
-    #expect(scheduler.schedule { journal.write("last") })
-    // Time for another scheduler to do as much.
-    let neighbour = SerialScheduler(name: "neighbour")
-    for _ in 0..<100 { try await neighbour.run {} }
-    #expect(journal.entries.isEmpty)
-    #expect(scheduler.statistics.eventsQueued == 101)
-    scheduler.isSuspended = false
-    await journal.reaches(102)
-    #expect(journal.entries == (0..<100).map(String.init) + ["operation", "last"])
-  }
-
-  @Test func theNameAndTheQualityOfServiceAreTheQueues() async throws {
-    #expect(scheduler.name == "line" && scheduler.queue.name == "line")
-    #expect(SerialScheduler(name: "plain").qualityOfService == .default)
-    for quality in [QualityOfService.userInteractive, .background, .default] {
-      let scheduler = SerialScheduler(name: "some", qualityOfService: quality)
-      #expect(scheduler.qualityOfService == quality && scheduler.queue.qualityOfService == quality)
-      #expect(try await scheduler.run { 7 } == 7)
+    let operations = (0..<10).map { plain("operation \($0)", journal) }
+    for index in 0..<100 { scheduler.schedule { journal.write("\(index)") } }
+    for operation in operations {
+      scheduler.queue.addOperation(operation as Operation)
+      scheduler.schedule { journal.write("behind") }
     }
+    let notes = Notes(on: scheduler, journal)
+    let job = immediately { await notes.note("job") }
+    end.open()
+    try await job.value
+    #expect(journal.entries == (0..<100).map(String.init) + Array(repeating: "behind", count: 10) + ["job"])
+    #expect(operations.allSatisfy { $0.isCancelled })
   }
 
-  @Test func changedQualityOfServiceIsThatOfTheNextDrain() async throws {
-    #expect(scheduler.qualityOfService == .utility)
+  @Test func oneAtATimeMayBeSaidAgain() {
+    scheduler.queue.maxConcurrentOperationCount = 1
+    for scheduler in [scheduler, .main] { #expect(scheduler.queue.maxConcurrentOperationCount == 1) }
+  }
+
+  @Test func nameAndQualityOfService_areThoseOfTheQueue() {
+    #expect(scheduler.name == "line" && scheduler.queue.name == "line")
+    #expect(scheduler.qualityOfService == .utility && scheduler.queue.qualityOfService == .utility)
+    #expect(SerialScheduler(name: "plain").qualityOfService == .default)
+  }
+
+  @Test func changedQualityOfServiceIsThatOfTheNextDrain() async {
     scheduler.qualityOfService = .userInitiated
-    #expect(scheduler.qualityOfService == .userInitiated && scheduler.queue.qualityOfService == .userInitiated)
+    #expect(scheduler.queue.qualityOfService == .userInitiated)
     scheduler.isSuspended = true
     scheduler.schedule {}
     #expect(scheduler.queue.operations.map(\.qualityOfService) == [.userInitiated])
     scheduler.isSuspended = false
     await scheduler.drained()
+  }
+
+  // MARK: Draining
+
+  /// Calls a closure when Foundation first reads whether the operation is ready.
+  private final class CuriousOperation: Operation, @unchecked Sendable {
+    private let hook: Locked<(@Sendable () -> Void)?>
+    private let body: @Sendable () -> Void
+
+    init(whenAsked hook: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () -> Void) {
+      self.hook = Locked(hook)
+      self.body = body
+    }
+
+    override var isReady: Bool {
+      hook.withLock { $0.take() }?()
+      return super.isReady
+    }
+
+    override func main() { body() }
+  }
+
+  @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
+    let suspended = Gate()
+    scheduler.isSuspended = true
+    scheduler.schedule {
+      scheduler.isSuspended = true
+      journal.write("suspending")
+      suspended.open()
+    }
+    for number in 0..<100 { #expect(scheduler.schedule { journal.write("\(number)") }) }
+    scheduler.queue.addOperation { journal.write("operation") }
+    #expect(scheduler.isSuspended && scheduler.queue.isSuspended)
+    #expect(scheduler.statistics.eventsQueued == 101 && journal.entries.isEmpty)
+    scheduler.isSuspended = false
+    await suspended.opened()
+    // The rest has been put back into the queue when the operation that ran it has finished.
+    for operation in scheduler.queue.operations where operation.isExecuting { await operation.finished() }
+    #expect(journal.entries == ["suspending"])
+    #expect(scheduler.statistics.eventsQueued == 100)
+    scheduler.isSuspended = false
+    await scheduler.drained()
+    #expect(journal.entries == ["suspending"] + (0..<100).map(String.init) + ["operation"])
+  }
+
+  @Test func eventScheduledWhileAnOperationIsAdded_precedesTheOperation() async {
+    scheduler.isSuspended = true
+    scheduler.schedule { journal.write("before") }
+    scheduler.queue.addOperation(
+      CuriousOperation(whenAsked: { scheduler.schedule { journal.write("meanwhile") } }) { journal.write("operation") }
+    )
+    scheduler.schedule { journal.write("after") }
+    scheduler.isSuspended = false
+    await scheduler.drained()
+    #expect(journal.entries == ["before", "meanwhile", "operation", "after"])
+  }
+
+  @Test func eventsForTheSameTimeKeepTheirOrderWhileOthersAreScheduled() async {
+    let numbers = Journal<Int>()
+    for number in 0..<3000 { scheduler.schedule(after: .microseconds(300)) { numbers.write(number) } }
+    await numbers.reaches(3000)
+    #expect(numbers.entries == Array(0..<3000))
+  }
+
+  @Test func theMainThreadGetsItsTurnBetweenEventsOfALongBurst() async {
+    SerialScheduler.main.schedule {
+      // This follows the current event, and precedes what is left of the burst after some milliseconds.
+      DispatchQueue.main.async { journal.write("frame") }
+      for index in 0..<100 {
+        SerialScheduler.main.schedule {
+          work(for: .milliseconds(1))
+          journal.write("\(index)")
+        }
+      }
+    }
+    await journal.reaches(101)
+    let frame = journal.entries.firstIndex(of: "frame")!
+    #expect(frame < 40, "\(frame)")
+    #expect(journal.entries.filter { $0 != "frame" } == (0..<100).map(String.init))
+  }
+}
+
+extension SerialScheduler {
+  /// Opens a gate that holds the scheduler, and waits until everything that was scheduled has run.
+  func drained(afterOpening gate: Gate) async {
+    gate.open()
+    await drained()
   }
 }

@@ -11,6 +11,7 @@ struct ShutdownTests {
   private let journal = Journal<String>()
 
   private func note(_ text: String) -> Bool { scheduler.schedule { journal.write(text) } }
+  private func coalesce(_ text: String) -> Bool { scheduler.schedule(coalescing: "key") { journal.write(text) } }
 
   /// Keeps the scheduler from running anything until the result is called.
   private func stop(bySuspending: Bool) async -> () -> Void {
@@ -28,11 +29,12 @@ struct ShutdownTests {
     await scheduler.drained()
     scheduler.shutDown(mode)
     #expect(scheduler.isShutDown)
-    #expect(!note("after"))
-    let isCoalesced = scheduler.schedule(coalescing: "key") { journal.write("coalesced") }
-    #expect(!isCoalesced)
-    let isAccepted = scheduler.schedule({ 1 }, deliverOn: other, { _ in journal.write("delivered") })
-    #expect(!isAccepted)
+    #expect(!note("after") && !coalesce("coalesced"))
+    let acceptances = [
+      scheduler.schedule({ 1 }, deliverOn: other, { _ in journal.write("delivered") }),
+      Shelf(on: scheduler).scheduleWeakly { _ in journal.write("weak") },
+    ]
+    #expect(acceptances == [false, false])
     let results = [
       await immediately { try await scheduler.send { journal.write("sent") } }.result,
       await immediately { try await scheduler.run { journal.write("ran") } }.result,
@@ -50,9 +52,11 @@ struct ShutdownTests {
     for index in 0..<100 { #expect(note("\(index)")) }
     let run = immediately { try await scheduler.run { journal.write("run") } }
     scheduler.queue.addOperation { journal.write("operation") }
-    #expect(note("last"))
+    #expect(coalesce("last"))
     scheduler.shutDown()
     #expect(!note("late"))
+    // The event that was accepted is not replaced.
+    #expect(!coalesce("later"))
     resume()
     try await run.value
     await scheduler.drained()
@@ -61,10 +65,7 @@ struct ShutdownTests {
 
   @Test func discardRunsNothingThatHasNotBegun() async {
     let live = LiveCount()
-    func event() -> @Sendable () -> Void {
-      let token = LiveCount.Token(live)
-      return { withExtendedLifetime(token) { journal.write("event") } }
-    }
+    func event() -> @Sendable () -> Void { live.counted { journal.write("event") } }
     let end = await scheduler.held()
     for _ in 0..<10 {
       for _ in 0..<10 { scheduler.schedule(event()) }
@@ -132,25 +133,23 @@ struct ShutdownTests {
     #expect(code == .shutDown)
   }
 
-  @Test func atAnyMomentEverythingAcceptedIsRunAndNothingElse() async {
-    for mode in [SerialScheduler.ShutdownMode.drain, .discard] {
-      for _ in 0..<50 {
-        let scheduler = SerialScheduler(name: "race")
-        let (accepted, ran) = (Journal<Int>(), Journal<Int>())
-        let ended = Journal<OperationError.Code?>()
-        await onThreads(4) { thread in
-          if thread == 3 { return scheduler.shutDown(mode) }
-          for index in 0..<100 {
-            if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
-          }
-          let run = immediately { try await scheduler.run {} }
-          Task { ended.write(await run.result.code) }
+  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
+  func atAnyMomentEverythingAcceptedIsRunAndNothingElse(_ mode: SerialScheduler.ShutdownMode) async {
+    for _ in 0..<50 {
+      let scheduler = SerialScheduler(name: "race")
+      let (accepted, ran, ended) = (Journal<Int>(), Journal<Int>(), Journal<OperationError.Code?>())
+      await onThreads(4) { thread in
+        if thread == 3 { return scheduler.shutDown(mode) }
+        for index in 0..<100 {
+          if scheduler.schedule({ ran.write(index) }) { accepted.write(index) }
         }
-        await ended.reaches(3)
-        await scheduler.drained()
-        #expect(ended.entries.allSatisfy { $0 == nil || $0 == .shutDown })
-        #expect(mode == .drain ? ran.count == accepted.count : ran.count <= accepted.count)
+        let run = immediately { try await scheduler.run {} }
+        Task { ended.write(await run.result.code) }
       }
+      await ended.reaches(3)
+      await scheduler.drained()
+      #expect(ended.entries.allSatisfy { $0 == nil || $0 == .shutDown })
+      #expect(mode == .drain ? ran.count == accepted.count : ran.count <= accepted.count)
     }
   }
 
@@ -175,10 +174,9 @@ struct ShutdownTests {
   @Test func jobsThatWereWaitingAreRunThoughEventsAreDiscarded() async throws {
     let notes = Notes(on: scheduler, journal)
     let end = await scheduler.held()
-    var jobs: [Task<Void, any Error>] = []
-    for index in 0..<20 {
+    let jobs = (0..<20).map { index in
       #expect(note("event"))
-      jobs.append(immediately { await notes.note("job \(index)") })
+      return immediately { await notes.note("job \(index)") }
     }
     scheduler.shutDown(.discard)
     end.open()

@@ -28,7 +28,7 @@ import Testing
     mutating func step() throws {
       let idle = chains.indices.filter { chains[$0].wanted == nil }
       guard let number = idle.randomElement(using: &generator) else {
-        Issue.record("everybody waits")
+        Issue.record("all chains wait")
         return
       }
       if chains[number].places.isEmpty {
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: UInt64(1)...200)
-  func nobodyWaitsForEverAndNobodyIsTurnedAwayWithoutNeed(seed: UInt64) throws {
+  func randomWaits_areRefusedOnlyInACycle(seed: UInt64) throws {
     var world = World(generator: SeededGenerator(seed: seed))
     for _ in 0..<400 { try world.step() }
   }
@@ -143,16 +143,29 @@ import Testing
     #expect(wait(c, a).decision == "c a b c")
   }
 
-  @Test mutating func waitWhoseTimeIsOverNoLongerServes() {
+  @Test mutating func waitWhoseTimeIsOver_doesNotServe() {
     let first = wait(a, b).link
     _ = graph.end(first)
+    // A body that B goes on with is not run in the middle of what A does now.
+    _ = wait(a, c)
     #expect(wait(b, a, after: first).decision == "post")
   }
 
-  @Test mutating func waitThatHasEndedBlocksNobodyThoughItsThreadSleepsOn() {
+  @Test mutating func waitThatHasEnded_closesNoCycleThoughItsThreadSleeps() {
     let first = wait(a, b).link
     graph.finish(first)
     #expect(wait(b, a).decision == "post")
+  }
+
+  @Test mutating func waitFromOutsideAChain_isNotServedInTheMiddleOfIt() {
+    _ = wait(b, a, after: wait(a, b).link)
+    for target in [a, b] {
+      for waiter in [nil, c] {
+        let (decision, link) = wait(waiter, target)
+        #expect(decision == "post")
+        _ = graph.end(link)
+      }
+    }
   }
 
   @Test mutating func waitWithinAnActorsJobDoesNotServe() {
@@ -179,7 +192,7 @@ import Testing
   }
 
   /// The body that is abandoned and the body that goes on after it wait for each other's schedulers.
-  @Test mutating func bodyThatNobodyWaitsForAnyMoreMayNotWaitInACycle() {
+  @Test mutating func abandonedBody_mayNotWaitInACycle() {
     let first = wait(a, b).link
     let abandoned = wait(b, a, after: first).link
     _ = graph.end(abandoned)
