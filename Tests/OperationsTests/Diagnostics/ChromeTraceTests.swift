@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The trace against what the Trace Event Format asks for.
+/// The trace in the Trace Event Format.
 @Suite(.timeLimit(.minutes(5)))
 struct ChromeTraceTests {
   private let clock = ManualClock()
@@ -11,42 +11,38 @@ struct ChromeTraceTests {
 
   init() { tracer = OperationTracer(clock: clock) }
 
-  private func delay(_ name: String, _ milliseconds: Int) -> DelayOperation {
-    let operation = DelayOperation(.milliseconds(milliseconds)).named(name)
-    operation.clock = clock
-    return operation
-  }
-
-  /// Two downloads, one after the other, in a group; what waits for the group; a pause beside them; and one that is
-  /// cancelled.
+  /// Runs a group of two downloads in a chain, an operation that waits for the group, one beside them, and a cancelled
+  /// one.
   private func runImporter() async {
-    let (first, second) = (delay("first", 10), delay("second", 10))
-    let downloads = GroupOperation("downloads") { first ==> second }
-    let (last, cancelled) = (operation("last"), operation("cancelled"))
+    let cancelled = operation("cancelled")
     cancelled.cancel()
     let group = GroupOperation("importer") {
-      downloads ==> last
-      delay("beside", 15)
+      GroupOperation("downloads") { clock.delay("first", 10) ==> clock.delay("second", 10) } ==> operation("last")
+      clock.delay("beside", 15)
       cancelled
     }
-    tracer.trace(group)
-    OperationQueue().addOperation(group)
-    for _ in 0..<2 {
-      await clock.waitForSleepers(2)
-      clock.advance(by: .milliseconds(10))
-    }
+    tracer.trace([group], in: OperationQueue())
+    await clock.tick(sleepers: [2, 2])
     await group.finished()
   }
 
-  @Test func everyEventHasWhatItsPhaseAsksFor() async throws {
+  @Test func everyEvent_hasTheFieldsOfItsPhase_andARowWithItsOwnName() async throws {
     await runImporter()
-    for event in try tracer.events() {
-      #expect(event.name != nil && event.pid != nil && event.tid != nil, "\(event)")
+    let events = try tracer.events()
+    let names = events.filter { $0.name == "thread_name" }
+    let rows = Set(names.compactMap(\.tid))
+    #expect(rows.count == names.count && Set(names.compactMap { $0.arguments["name"] as? String }).count == names.count)
+    // Perfetto puts the row with the number of the process before all others.
+    #expect(!rows.contains(1))
+    for event in events {
+      #expect(event.name == "process_name" || rows.contains(event.tid ?? -1), "\(event)")
+      #expect(event.name != nil && event.fields["pid"] is Int && event.tid != nil, "\(event)")
+      #expect(event.start != nil || event.phase == "M", "\(event)")
       switch event.phase {
-      case "X": #expect(event.start != nil && event.duration ?? -1 > 0 && event.category != nil, "\(event)")
-      case "i": #expect(event.start != nil && event.scope == "t", "\(event)")
-      case "s": #expect(event.start != nil && event.id != nil, "\(event)")
-      case "f": #expect(event.start != nil && event.id != nil && event.binding == "e", "\(event)")
+      case "X": #expect(event.duration ?? -1 > 0 && event.category != nil, "\(event)")
+      case "i": #expect(event.fields["s"] as? String == "t", "\(event)")
+      case "s": #expect(event.id != nil, "\(event)")
+      case "f": #expect(event.id != nil && event.fields["bp"] as? String == "e", "\(event)")
       case "M":
         let isName = ["process_name", "thread_name"].contains(event.name)
         #expect(isName ? event.arguments["name"] is String : event.arguments["sort_index"] is Int, "\(event)")
@@ -55,7 +51,7 @@ struct ChromeTraceTests {
     }
   }
 
-  @Test func aGroupIsDrawnInsideTheOneAroundItAndTimesAreInMicroseconds() async throws {
+  @Test func aGroup_isDrawnInsideItsGroup_andTimesAreInMicroseconds() async throws {
     await runImporter()
     let groups = try tracer.events().filter { $0.category == "group" }
     #expect(groups.map(\.name) == ["importer", "downloads"] && Set(groups.map(\.tid)).count == 1)
@@ -65,38 +61,22 @@ struct ChromeTraceTests {
     #expect(second.arguments["state"] as? String == "finished")
   }
 
-  @Test func everyRowHasANameAndOneUse() async throws {
-    await runImporter()
-    let events = try tracer.events()
-    let names = events.filter { $0.name == "thread_name" }
-    let rows = Set(names.compactMap(\.tid))
-    #expect(rows.count == names.count && Set(names.compactMap { $0.arguments["name"] as? String }).count == names.count)
-    #expect(events.allSatisfy { $0.name == "process_name" || rows.contains($0.tid ?? -1) })
-    // Perfetto puts the row that has the number of the process before all others.
-    #expect(!rows.contains(1))
-  }
-
-  @Test func groupsAtTheSameTimeAreOnRowsOfTheirOwn() async throws {
-    let outer = GroupOperation((0..<3).map { GroupOperation([delay("\($0)", 10)]) })
-    tracer.trace(outer)
-    OperationQueue().addOperation(outer)
-    await clock.waitForSleepers(3)
-    clock.advance(by: .milliseconds(10))
+  @Test func groupsAndDelaysAtTheSameTime_areOnSeparateRows() async throws {
+    let outer = GroupOperation((0..<3).map { GroupOperation([clock.delay("\($0)", 10)]) })
+    tracer.trace([outer], in: OperationQueue())
+    await clock.tick(sleepers: [3])
     await outer.finished()
-    // And so are the delays, which hold no thread.
     for category in ["group", "operation"] {
       #expect(Set(try tracer.events().filter { $0.category == category }.map(\.tid)).count == 3)
     }
   }
 
-  @Test func aGroupThatOutlivesTheOneAroundItIsNotDrawnInsideIt() async throws {
+  @Test func aGroupThatOutlivesItsGroup_isNotDrawnInsideIt() async throws {
     let (first, held) = (HeldOperation(), HeldOperation())
     let inner = GroupOperation([held])
-    first ==> inner
-    let outer = GroupOperation([inner, first])
+    let outer = GroupOperation([first ==> inner, first])
     (outer.clock, outer.timeout) = (clock, .seconds(5))
-    tracer.trace(outer)
-    OperationQueue().addOperation(outer)
+    tracer.trace([outer], in: OperationQueue())
     await first.begun.opened()
     clock.advance(by: .seconds(1))
     first.gate.open()
@@ -110,7 +90,7 @@ struct ChromeTraceTests {
     try expectNesting(tracer)
   }
 
-  @Test func anOperationThatOutlivesItsStarterIsNotOnItsRow() async throws {
+  @Test func anOperationThatOutlivesItsStarter_isNotOnItsRow() async throws {
     let inner = AsyncBlockOperation { [clock] operation in
       clock.advance(by: .seconds(8))
       operation.finish()
@@ -127,7 +107,7 @@ struct ChromeTraceTests {
 
   // MARK: Arrows and marks
 
-  @Test func dependenciesAreArrowsBetweenExecutions() async throws {
+  @Test func dependencies_areArrowsBetweenExecutions() async throws {
     await runImporter()
     let executions = try tracer.events("X")
     func name(at arrow: TraceEvent) -> String? {
@@ -135,32 +115,26 @@ struct ChromeTraceTests {
     }
     let arrows = Dictionary(grouping: try tracer.events("s", "f"), by: \.id)
     #expect(arrows.count == 2)
-    let pairs = try arrows.values.map { ends -> [String?] in
-      let from = try #require(ends.first { $0.phase == "s" })
-      let to = try #require(ends.first { $0.phase == "f" })
-      #expect(from.begin <= to.begin)
-      return [name(at: from), name(at: to)]
-    }
-    #expect(Set(pairs) == [["first", "second"], ["downloads", "last"]])
+    // The start of an arrow is written before its end.
+    for ends in arrows.values { #expect(ends.map(\.phase) == ["s", "f"] && ends[0].begin <= ends[1].begin) }
+    #expect(Set(arrows.values.map { $0.map { name(at: $0) } }) == [["first", "second"], ["downloads", "last"]])
   }
 
-  @Test func noArrowLeadsBackInTime() async throws {
+  @Test func arrows_neverLeadBackInTime() async throws {
     let (first, second, queue) = (HeldOperation(), AsyncOperation(), OperationQueue())
     first ==> second
     tracer.trace([first, second])
     second.removeDependency(first)
-    queue.addOperation(first)
-    await first.begun.opened()
+    await queue.add(first, until: first.begun)
     clock.advance(by: .seconds(5))
     queue.addOperation(second)
     await second.finished()
     clock.advance(by: .seconds(5))
-    first.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [first.gate])
     #expect(try tracer.events("s", "f").map(\.start) == [5_000_000, 5_000_000])
   }
 
-  @Test func whatWasCancelledHasAMarkAlsoIfItNeverExecuted() async throws {
+  @Test func cancelledWithoutExecution_hasAMark() async throws {
     await runImporter()
     let mark = try #require(try tracer.events("i").first)
     #expect(mark.name == "cancelled cancelled")
@@ -169,12 +143,11 @@ struct ChromeTraceTests {
     #expect(try !tracer.events("X").contains { $0.name == "cancelled" })
   }
 
-  // MARK: What is odd
+  // MARK: Oddities
 
-  @Test func whatHasNotFinishedEndsNow() async throws {
+  @Test func anUnfinishedOperation_endsNow() async throws {
     let held = HeldOperation()
-    tracer.trace(held)
-    OperationQueue().addOperation(held)
+    tracer.trace([held], in: OperationQueue())
     await held.begun.opened()
     clock.advance(by: .milliseconds(7))
     let event = try #require(try tracer.events("X").first)
@@ -183,11 +156,10 @@ struct ChromeTraceTests {
     await held.finished()
   }
 
-  /// Perfetto 52 takes the quotation mark behind a backslash for part of the text, and then the file for broken.
-  @Test(arguments: ["C:\\", "\\\\"]) func perfettoOpensATraceOfANameThatEndsInABackslash(name: String) async {
+  /// Perfetto 52 reads the quotation mark behind a backslash as part of the text, and then rejects the file.
+  @Test(arguments: ["C:\\", "\\\\"]) func aNameThatEndsInABackslash_isOpenedByPerfetto(name: String) async {
     let operation = operation(name)
-    tracer.trace(operation)
-    OperationQueue().addOperation(operation)
+    tracer.trace([operation], in: OperationQueue())
     await operation.finished()
     #expect(!String(decoding: tracer.chromeTrace(), as: UTF8.self).contains("\\\\\""))
   }

@@ -4,14 +4,14 @@ import OperationsTestSupport
 import Testing
 
 extension StallReport {
-  /// The entry of the operation with this name, of which there is one.
+  /// The entry of the only operation with this name.
   func entry(_ name: String) throws -> Entry {
     try #require(entries.first { $0.operation == name }, "no “\(name)” in: \(self)")
   }
 }
 
 extension OperationTracer {
-  /// The record of the operation with this name, of which there is one.
+  /// The record of the only operation with this name.
   func record(_ name: String) throws -> Record { try #require(records.first { $0.name == name }) }
 
   /// The events of the trace that have one of the phases, or all of them if none is given.
@@ -21,9 +21,37 @@ extension OperationTracer {
     return try #require(trace["traceEvents"] as? [[String: Any]]).map { TraceEvent(fields: $0) }
       .filter { phases.isEmpty || phases.contains($0.phase ?? "") }
   }
+
+  /// Traces operations and adds them to a queue.
+  func trace(_ operations: [AsyncOperation], in queue: OperationQueue) {
+    trace(operations)
+    queue.addOperations(operations)
+  }
 }
 
 func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+
+/// Removes all dependencies, because a cycle would keep itself alive.
+func untie(_ operations: [Operation]) {
+  for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
+}
+
+extension ManualClock {
+  /// An operation that executes for a time of the clock.
+  func delay(_ name: String, _ milliseconds: Int) -> DelayOperation {
+    let operation = DelayOperation(.milliseconds(milliseconds)).named(name)
+    operation.clock = self
+    return operation
+  }
+
+  /// Advances by 10 ms for each count, as soon as there are that many sleepers.
+  func tick(sleepers counts: [Int]) async {
+    for count in counts {
+      await waitForSleepers(count)
+      advance(by: .milliseconds(10))
+    }
+  }
+}
 
 extension OperationQueue {
   static func named(_ name: String, limit: Int = defaultMaxConcurrentOperationCount) -> OperationQueue {
@@ -42,6 +70,13 @@ extension OperationQueue {
 
   /// Adds the operation by Foundation's own method.
   func addByFoundation(_ operation: Operation) { addOperation(operation) }
+
+  /// Opens gates, resumes the queue, and waits until it is empty.
+  func drained(opening gates: [Gate] = []) async {
+    for gate in gates { gate.open() }
+    isSuspended = false
+    await finished()
+  }
 }
 
 extension GroupOperation {
@@ -54,23 +89,13 @@ extension GroupOperation {
   }
 }
 
-/// Tells when it has begun, and finishes when the test says so.
-final class HeldAttempt: ResultOperation<Int>, @unchecked Sendable {
-  let begun = Gate()
-
-  override func execute() { begun.open() }
-}
-
 /// An event of the Trace Event Format.
-struct TraceEvent: CustomStringConvertible {
+struct TraceEvent {
   let fields: [String: Any]
 
   var name: String? { fields["name"] as? String }
   var phase: String? { fields["ph"] as? String }
   var category: String? { fields["cat"] as? String }
-  var binding: String? { fields["bp"] as? String }
-  var scope: String? { fields["s"] as? String }
-  var pid: Int? { fields["pid"] as? Int }
   var tid: Int? { fields["tid"] as? Int }
   var id: Int? { fields["id"] as? Int }
   var start: Double? { (fields["ts"] as? NSNumber)?.doubleValue }
@@ -78,7 +103,6 @@ struct TraceEvent: CustomStringConvertible {
   var begin: Double { start ?? -1 }
   var end: Double { begin + (duration ?? 0) }
   var arguments: [String: Any] { fields["args"] as? [String: Any] ?? [:] }
-  var description: String { "\(fields)" }
 }
 
 /// Slices of one row lie beside each other or inside each other.

@@ -19,9 +19,8 @@ struct GraphDrawingTests {
 
   /// A group of a and b, and c, which waits for it.
   private func importer() -> OperationGraph {
-    let (a, b, c) = (operation("a"), operation("b"), operation("c"))
+    let c = GroupOperation("Import") { operation("a") ==> operation("b") } ==> operation("c")
     c.cancel()
-    GroupOperation("Import") { a ==> b } ==> c
     return OperationGraph([c])
   }
 
@@ -62,7 +61,7 @@ struct GraphDrawingTests {
     a.removeDependency(b)
   }
 
-  @Test func anArrowBetweenAGroupAndItsMemberHasAnEndBesideTheGroup() {
+  @Test func anArrowBetweenAGroupAndItsMember_endsBesideTheGroup() {
     let member = operation("member")
     let group = GroupOperation([member]).named("group")
     group ==> member
@@ -72,19 +71,13 @@ struct GraphDrawingTests {
     member.removeDependency(group)
   }
 
-  @Test(arguments: 1...20) func everyArrowIsDrawnOnce(seed: Int) {
+  @Test(arguments: 1...20) func everyArrow_isDrawnOnce(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
-    var all: [Operation] = []
-    var free: [Operation] = []
-    for _ in 0..<15 {
-      var operation = Bool.random(using: &random) ? AsyncOperation() : Operation()
-      if Int.random(in: 0..<3, using: &random) == 0 {
-        free.shuffle(using: &random)
-        operation = GroupOperation(Array(free.prefix(3)))
-        free.removeFirst(min(3, free.count))
-      }
-      all.append(operation)
-      free.append(operation)
+    let all = (0..<15).map { [GroupOperation([]), AsyncOperation(), Operation()][$0 % 3] }
+    // A member comes after its group, so no group is inside itself.
+    for index in 3..<15 where Bool.random(using: &random) {
+      let groups = all.prefix(index).compactMap { $0 as? GroupOperation }
+      groups.randomElement(using: &random)!.addOperation(all[index])
     }
     for _ in 0..<20 {
       let (a, b) = (all.randomElement(using: &random)!, all.randomElement(using: &random)!)
@@ -94,8 +87,7 @@ struct GraphDrawingTests {
     let arrows = graph.nodes.reduce(0) { $0 + $1.dependencies.count }
     #expect(graph.mermaid().matches(of: /(?m)^ *[ns][0-9]+ --> [ns][0-9]+$/).count == arrows)
     #expect(graph.dot().matches(of: /(?m)^ *[ns][0-9]+ -> [ns][0-9]+/).count == arrows)
-    // So that no cycle keeps itself alive.
-    for operation in all { for other in operation.dependencies { operation.removeDependency(other) } }
+    untie(all)
   }
 
   // MARK: Labels
@@ -108,7 +100,7 @@ struct GraphDrawingTests {
     #expect(graph.dot().contains(#"label="a\n1.5 s""#))
   }
 
-  @Test func mermaidShowsEveryNameAsItIsAndSeesNothingInItThatMeansSomethingToIt() {
+  @Test func mermaidLabels_areEscapedAndReadAsTheName() {
     let labels = OperationGraph(Self.names.map(operation)).mermaid().matches(of: /(?m)^ *n[0-9]+\["(.*)"\]/)
     #expect(labels.count == Self.names.count)
     for (label, name) in zip(labels.map { String($0.1) }, Self.names) {
@@ -127,8 +119,8 @@ struct GraphDrawingTests {
     }
   }
 
-  /// They may be in no XML, and Graphviz writes SVG.
-  @Test(arguments: ["\u{FFFE}", "\u{FFFF}", "\u{1}", "\u{1B}[31m"]) func whatXMLForbidsIsInNoDrawing(name: String) {
+  /// Graphviz writes SVG, in which they are invalid.
+  @Test(arguments: ["\u{FFFE}", "\u{FFFF}", "\u{1}", "\u{1B}[31m"]) func whatXMLForbids_isInNoDrawing(name: String) {
     let graph = OperationGraph([operation("a" + name)])
     #expect(!graph.dot().unicodeScalars.contains(name.unicodeScalars.first!))
     #expect(!graph.mermaid().unicodeScalars.contains(name.unicodeScalars.first!))
@@ -163,23 +155,15 @@ struct GraphDrawingTests {
   }
 
   @Test(.enabled(if: Tool.dot != nil, "Graphviz is not installed"))
-  func graphvizDrawsEveryNameAsItIs() async throws {
-    let graph = OperationGraph([operation(#"back\slash \n \N \G "q" & <b>"#)])
-    let drawn = try #require(try await Tool.dot?.run(["-Tsvg"], graph.dot()))
-    #expect(drawn.errors == "")
-    #expect(drawn.output.contains(#">back\slash \n \N \G &quot;q&quot; &amp; &lt;b&gt;<"#), "\(drawn.output)")
-  }
-
-  @Test(.enabled(if: Tool.dot != nil, "Graphviz is not installed"))
-  func graphvizAcceptsArrowsBetweenAGroupAndWhatIsInsideIt() async throws {
-    let (member, other) = (operation("member"), operation("other"))
+  func graphvizDrawsANameAsItIs_andArrowsBetweenAGroupAndItsMembers() async throws {
+    let (member, other) = (operation("member"), operation(#"back\slash \n \N \G "q" & <b>"#))
     let outer = GroupOperation([GroupOperation([member]).named("inner"), other]).named("outer")
     outer ==> member
     other ==> outer
     let drawn = try #require(try await Tool.dot?.run(["-Tsvg"], OperationGraph([outer]).dot()))
     #expect(drawn.errors == "")
+    #expect(drawn.output.contains(#">back\slash \n \N \G &quot;q&quot; &amp; &lt;b&gt;<"#), "\(drawn.output)")
     #expect(drawn.output.components(separatedBy: "class=\"edge\"").count == 3)
-    member.removeDependency(outer)
-    outer.removeDependency(other)
+    untie([member, outer])
   }
 }

@@ -6,26 +6,20 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct OperationGraphTests {
-  /// So that no cycle keeps itself alive.
-  private func untie(_ operations: [Operation]) {
-    for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
-  }
+  // MARK: Contents
 
-  // MARK: What is in it
-
-  @Test func plainOperationsAreAsGoodAsOurs() {
+  @Test func plainOperationsAndOwnOnes_areNodesAlike() {
     // An empty name is no name.
     let (a, b, c) = (BlockOperation {}.named("a"), operation(""), Operation())
     a ==> b ==> c
     let graph = OperationGraph([c])
     #expect(graph.nodes.map(\.name) == ["Operation", "AsyncOperation", "a"])
     #expect(graph.nodes.map(\.dependencies) == [[1], [2], []] && graph.cycle == nil)
-    // What waits for it is not taken in.
-    #expect(OperationGraph([a]).nodes.map(\.name) == ["a"])
     #expect(graph.nodes.map(\.id) == [0, 1, 2] && graph.nodes.allSatisfy { $0.state == .pending && !$0.isGroup })
+    #expect(OperationGraph([a]).nodes.map(\.name) == ["a"], "dependents are not taken in")
   }
 
-  @Test func givenOnesComeFirstAndEachOnceHoweverOftenTheyAreNamed() {
+  @Test func givenOperationsComeFirst_eachOnce() {
     let (a, b, c) = (operation("a"), operation("b"), operation("c"))
     [a, b, a] ==> c
     let graph = OperationGraph([c, b, c, a, b])
@@ -39,34 +33,27 @@ struct OperationGraphTests {
     let outer = GroupOperation([inner, GroupOperation().named("empty")]).named("outer")
     outer ==> after
     let graph = OperationGraph([after])
-    let ids = Dictionary(uniqueKeysWithValues: graph.nodes.map { ($0.name, $0.id) })
-    let groups = Dictionary(uniqueKeysWithValues: graph.nodes.map { ($0.name, $0.group) })
+    let groups = graph.nodes.map { "\($0.name) in \($0.group.map { graph.nodes[$0].name } ?? "none")" }
     #expect(
-      groups == [
-        "after": nil, "outer": nil, "inner": ids["outer"], "empty": ids["outer"], "a": ids["inner"], "b": ids["inner"],
+      groups.sorted() == [
+        "a in inner", "after in none", "b in inner", "empty in outer", "inner in outer", "outer in none",
       ]
     )
     #expect(graph.nodes.filter(\.isGroup).map(\.name).sorted() == ["empty", "inner", "outer"])
   }
 
-  @Test func aMemberBringsTheGroupItWaitsForButNotItsSiblings() {
-    let (member, outside) = (operation("member"), operation("outside"))
+  @Test func aMember_bringsItsGroupButNotItsSiblings() {
+    let (member, outside, last) = (operation("member"), operation("outside"), operation("last"))
     let group = GroupOperation([member, operation("sibling")]).named("group")
     member ==> outside
     let graph = OperationGraph([outside])
     #expect(graph.nodes.map(\.name) == ["outside", "member", "group"] && graph.nodes[1].group == 2)
-    #expect(OperationGraph([outside, group]).nodes.map(\.name).sorted() == ["group", "member", "outside", "sibling"])
-  }
-
-  @Test func aGroupThatIsFoundByItsMemberFirstComesWithAllOfThem() {
-    let (member, outside, last) = (operation("member"), operation("outside"), operation("last"))
-    let group = GroupOperation([member, operation("sibling")])
-    member ==> outside
     group ==> operation("a") ==> operation("b") ==> last
+    // The walk finds the group by its member first, and then as a dependency, which brings all members.
     #expect(OperationGraph([outside, last]).nodes.contains { $0.name == "sibling" })
   }
 
-  @Test func statesAreThoseOfTheMoment() async {
+  @Test func statesAreCurrent() async {
     let (held, queue) = (HeldOperation().named("executing"), OperationQueue())
     let failed = NoteOperation("failed", Journal(), failing: TestError("no"))
     let (cancelled, finished) = (operation("cancelled"), BlockOperation {}.named("finished"))
@@ -81,17 +68,6 @@ struct OperationGraphTests {
     #expect(Set(graph.dot().matches(of: /fillcolor="(#[0-9a-f]+)"/).map(\.1)).count == 5)
     held.gate.open()
     await queue.finished()
-  }
-
-  @Test func whatARetryTriesIsInsideIt() async throws {
-    let attempt = HeldAttempt().named("attempt")
-    let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
-    OperationQueue().addOperation(retry)
-    await attempt.begun.opened()
-    let graph = OperationGraph([retry])
-    #expect(graph.nodes.map(\.name) == ["retry", "attempt"] && graph.nodes[1].group == 0)
-    attempt.finish(returning: 1)
-    try await retry.completed()
   }
 
   // MARK: Cycles
@@ -140,18 +116,17 @@ struct OperationGraphTests {
 
   // MARK: The critical path
 
-  @Test func theCriticalPathIsTheLongestWayThrough() {
+  @Test func theCriticalPath_isTheLongestChain() {
     let (load, parse, index, store) = (operation("load"), operation("parse"), operation("index"), operation("store"))
     load ==> [parse, index] ==> store
     let seconds = ["load": 3, "parse": 1, "index": 4, "store": 2]
     let graph = OperationGraph([store])
     #expect(graph.criticalPath == nil)
     let path = graph.withDurations { .seconds(seconds[$0.name] ?? 0) }.criticalPath
-    #expect(path?.names == ["load", "index", "store"] && path?.duration == .seconds(9))
-    #expect(path?.description == "9 s: load → index → store")
-    // Those that are not known count as nothing.
+    #expect(path?.names == ["load", "index", "store"] && path?.description == "9 s: load → index → store")
+    // An unknown duration counts as zero.
     let partial = graph.withDurations { $0.name == "parse" ? .seconds(2) : nil }.criticalPath
-    #expect(partial?.duration == .seconds(2) && partial?.names.contains("parse") == true)
+    #expect(partial?.duration == .seconds(2) && partial?.names == ["parse"])
     #expect(graph.withDurations { _ in nil }.criticalPath == nil)
   }
 
@@ -165,7 +140,7 @@ struct OperationGraphTests {
     #expect(empty?.names == ["empty"] && empty?.duration == .seconds(3))
   }
 
-  @Test(arguments: 1...30) func ofRandomGraphsItIsTheLongest(seed: Int) {
+  @Test(arguments: 1...30) func theCriticalPathOfARandomGraph_isTheLongestChain(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     let operations = (0..<40).map { operation("\($0)") }
     let seconds = operations.map { _ in Int.random(in: 0...9, using: &random) }
@@ -183,7 +158,7 @@ struct OperationGraphTests {
     #expect(graph.criticalPath?.names.reduce(0) { $0 + seconds[Int($1)!] } == ends.max()!)
   }
 
-  @Test func aLongCriticalPathIsToldInFewNames() {
+  @Test func aLongCriticalPath_isDescribedInFewNames() {
     let operations = chain((1...100).map { operation("\($0)") })
     let path = OperationGraph([operations[99]]).withDurations { _ in .seconds(1) }.criticalPath
     #expect(path?.names.count == 100)

@@ -15,27 +15,23 @@ struct OperationTracerTests {
 
   private func plain(_ name: String) -> Operation { BlockOperation {}.named(name) }
 
-  // MARK: Stations
+  // MARK: Lifecycle events
 
-  @Test func nothingWasTraced() throws {
+  @Test func nothingTraced_recordsNothing() throws {
     #expect(tracer.records.isEmpty && tracer.graph.nodes.isEmpty && tracer.summary.operations == 0)
     #expect(tracer.summary.criticalPath == nil && tracer.summary.parallelism == 0)
     #expect(tracer.timeline() == "Nothing has been recorded.\n")
     #expect(try tracer.events().allSatisfy { $0.phase == "M" })
   }
 
-  @Test func stationsHaveTheTimesOfTheClock() async throws {
-    let delays = ["first", "second"].map { DelayOperation(.milliseconds(10)).named($0) }
-    for delay in delays { delay.clock = clock }
-    delays[0] ==> delays[1]
+  @Test func eventsHaveTheTimesOfTheClock() async throws {
+    let delays = [clock.delay("first", 10), clock.delay("second", 10)]
+    chain(delays)
     tracer.trace(delays)
     clock.advance(by: .milliseconds(5))
     queue.name = "work"
     queue.addOperations(delays)
-    for _ in delays {
-      await clock.waitForSleepers(1)
-      clock.advance(by: .milliseconds(10))
-    }
+    await clock.tick(sleepers: [1, 1])
     await queue.finished()
     let (one, two) = (try tracer.record("first"), try tracer.record("second"))
     #expect(one.created == .zero && one.ready == .zero && one.duration == .milliseconds(10))
@@ -45,32 +41,22 @@ struct OperationTracerTests {
     #expect(two.state == .finished && two.cancelled == nil)
   }
 
-  @Test func cancelledBeforeItBeganHasNoExecution() async throws {
-    let operation = operation("a")
-    tracer.trace(operation)
-    clock.advance(by: .milliseconds(5))
-    operation.cancel()
-    clock.advance(by: .milliseconds(5))
-    queue.addOperation(operation)
-    await operation.finished()
-    let record = try tracer.record("a")
-    #expect(record.started == nil && record.duration == nil && record.state == .cancelled)
-    #expect(record.cancelled == .milliseconds(5) && record.finished == .milliseconds(10))
-  }
-
-  @Test func cancelledWhileItExecutesHasAMarkAndAnEnd() async throws {
-    let held = await queue.holding()
-    tracer.trace(held)
+  @Test func cancelledWhileExecutingOrBeforeTheStart_hasTheTimesOfBothEvents() async throws {
+    let (held, never) = (await queue.holding(), operation("never"))
+    tracer.trace([held, never])
     clock.advance(by: .seconds(2))
-    held.cancel()
-    #expect(try tracer.record("held").cancelled == .seconds(2) && tracer.record("held").finished == nil)
-    #expect(try tracer.events("i").count == 1)
+    for operation in [held, never] { operation.cancel() }
+    #expect(tracer.records.allSatisfy { $0.cancelled == .seconds(2) && $0.finished == nil })
+    #expect(try tracer.events("i").count == 2)
+    clock.advance(by: .seconds(2))
     held.gate.open()
+    await queue.run(settling: [never])
     await held.finished()
-    #expect(try tracer.record("held").state == .cancelled && tracer.record("held").duration == .seconds(2))
+    #expect(tracer.records.allSatisfy { $0.state == .cancelled && $0.finished == .seconds(4) })
+    #expect(tracer.records.map(\.started) == [.zero, nil] && tracer.records.map(\.duration) == [.seconds(4), nil])
   }
 
-  @Test func theDependenciesAreKnownAlsoWhenFinishedOperationsHaveForgottenThem() async throws {
+  @Test func dependenciesAreKnownAfterTheEndHasReleasedThem() async throws {
     let (a, b) = (operation("a"), operation("b"))
     tracer.trace(b)
     a ==> b
@@ -81,7 +67,7 @@ struct OperationTracerTests {
     #expect(try tracer.record("b").dependencies == [tracer.record("a").id])
   }
 
-  @Test func tracedTwiceIsRecordedOnceAndTwoTracersDoNotKnowOfEachOther() async {
+  @Test func tracedTwice_isRecordedOnceByEachTracer() async {
     let (other, a, b) = (OperationTracer(clock: clock), operation("a"), operation("b"))
     a ==> b
     other.trace(b)
@@ -93,7 +79,7 @@ struct OperationTracerTests {
     #expect((tracer.records + other.records).allSatisfy { $0.state == .finished })
   }
 
-  @Test func whatIsTracedWhileItExecutesBeginsThen() async {
+  @Test func tracedWhileExecuting_startsThen() async {
     let (held, late, cancelled) = (await queue.holding(), OperationTracer(clock: clock), operation("cancelled"))
     clock.advance(by: .milliseconds(5))
     tracer.trace(held)
@@ -108,40 +94,31 @@ struct OperationTracerTests {
     #expect(late.records.map(\.state) == [.finished, .cancelled] && late.records[0].started == nil)
   }
 
-  /// A clock that ends an operation when it is looked at.
-  private final class TrickClock: Clock, @unchecked Sendable {
-    typealias Instant = ContinuousClock.Instant
+  /// A clock that calls a closure the next time it is read.
+  private struct TrickClock: Clock {
     let trick = Locked<(@Sendable () -> Void)?>(nil)
     var minimumResolution: Duration { .zero }
-    var now: Instant {
-      let body = trick.withLock { trick in
-        defer { trick = nil }
-        return trick
-      }
-      body?()
-      return ContinuousClock.now
+    var now: ContinuousClock.Instant {
+      trick.withLock { $0.take() }?()
+      return .now
     }
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {}
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {}
   }
 
-  @Test func endedInTheInstantInWhichItBeginsItHasEnded() async throws {
+  @Test func finishedAtTheMomentOfItsStart_hasFinished() async {
     let (clock, operation) = (TrickClock(), AsyncBlockOperation { _ in })
     let tracer = OperationTracer(clock: clock)
     tracer.trace(operation)
     clock.trick.withLock { $0 = { operation.finish() } }
     await start(operation)
-    let record = try #require(tracer.records.first)
-    #expect(operation.isFinished && record.state == .finished)
-    #expect(try #require(record.started) <= (try #require(record.finished)))
+    #expect(operation.isFinished && tracer.records[0].state == .finished)
+    #expect(tracer.records[0].duration ?? .seconds(-1) >= .zero)
   }
 
-  @Test(arguments: [false, true]) func waitingForAKeyIsShownAsSuch(inAGroup: Bool) async {
-    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
-    tracer.trace(holder)
-    queue.addOperation(holder.exclusive("key", in: domain))
-    await holder.begun.opened()
-    let waiting = HeldOperation().exclusive("key", in: domain)
-    tracer.trace(waiting)
+  @Test(arguments: [false, true]) func waitingForAKey_isShown(inAGroup: Bool) async {
+    let (domain, holder, waiting) = (ExclusivityDomain(), HeldOperation(), HeldOperation())
+    for operation in [holder, waiting] { tracer.trace(operation.exclusive("key", in: domain)) }
+    await queue.add(holder, until: holder.begun)
     queue.addOperation(inAGroup ? GroupOperation([waiting]) : waiting)
     await poll { tracer.records[1].requestedKeys != nil }
     clock.advance(by: .milliseconds(10))
@@ -157,17 +134,17 @@ struct OperationTracerTests {
 
   // MARK: Groups
 
-  @Test func membersAreFollowedAlsoThoseThatAreAddedLater() async throws {
-    let (held, early, late) = (HeldOperation().named("held"), operation("early"), operation("late"))
+  @Test func membersAreTraced_evenLaterOnes() async throws {
+    let (held, early) = (HeldOperation().named("held"), operation("early"))
     let inner = GroupOperation([operation("inside")]).named("inner")
     let (outer, nested) = (GroupOperation([inner, held]).named("outer"), GroupOperation().named("nested"))
-    tracer.trace(outer)
+    // One of the members is traced before it is added.
+    tracer.trace([outer, early])
     outer.addOperation(held ==> early)
-    queue.addOperation(outer)
-    await held.begun.opened()
+    await queue.add(outer, until: held.begun)
     clock.advance(by: .seconds(2))
-    // Without a member the nested group would be over at once.
-    outer.addOperations(held ==> [late, nested])
+    // Without a member the nested group would finish at once.
+    outer.addOperations(held ==> [operation("late"), nested])
     nested.addOperation(operation("inside later"))
     held.gate.open()
     await outer.finished()
@@ -175,24 +152,14 @@ struct OperationTracerTests {
     for name in ["held", "inner", "early", "late", "nested"] { #expect(try tracer.record(name).group == outerID) }
     #expect(try tracer.record("inside").group == tracer.record("inner").id)
     #expect(try tracer.record("inside later").group == tracer.record("nested").id)
-    for (operation, created) in [(early, Duration.zero), (late, .seconds(2))] {
-      let record = try tracer.record(operation.name ?? "")
-      #expect(record.created == created && record.dependencies == [heldID])
+    for (name, created) in [("early", Duration.zero), ("late", .seconds(2))] {
+      #expect(try tracer.record(name).created == created && tracer.record(name).dependencies == [heldID])
     }
     #expect(tracer.records.filter(\.isGroup).map(\.name).sorted() == ["inner", "nested", "outer"])
     #expect(tracer.records.map(\.id) == Array(0..<8) && tracer.records.allSatisfy { $0.state == .finished })
   }
 
-  @Test func followedBeforeItWasPutIntoAGroupItIsInside() async throws {
-    let (member, group) = (operation("member"), GroupOperation().named("group"))
-    tracer.trace([member, group])
-    group.addOperation(member)
-    queue.addOperation(group)
-    await group.finished()
-    #expect(try tracer.record("member").group == tracer.record("group").id)
-  }
-
-  @Test func aGroupThatAnOperationStartsItselfIsInsideIt() async {
+  @Test func aGroupThatAnOperationStarts_isInsideIt() async {
     let group = GroupOperation([operation("member")]).named("group")
     let outer = AsyncBlockOperation { operation in
       group.addObserver(OperationObserver(didFinish: { _ in operation.finish() }))
@@ -205,12 +172,11 @@ struct OperationTracerTests {
     #expect(tracer.records.map(\.group) == [nil, 0, 1] && tracer.summary.operations == 1)
   }
 
-  @Test func theAttemptsOfARetryAreInsideIt() async {
+  @Test func attemptsAreInsideTheirRetry() async {
     let retry = RetryOperation(attempts: 3) { attempt in
       ResultOperation { if attempt < 3 { throw TestError("not yet") } }.named("attempt \(attempt)")
     }.named("retry")
-    tracer.trace(retry)
-    queue.addOperation(retry)
+    tracer.trace([retry], in: queue)
     await retry.finished()
     #expect(tracer.records.map(\.name) == ["retry", "attempt 1", "attempt 2", "attempt 3"])
     #expect(tracer.records.map(\.group) == [nil, 0, 0, 0] && tracer.records[1].error == "not yet")
@@ -219,16 +185,16 @@ struct OperationTracerTests {
 
   // MARK: Plain members
 
-  @Test func plainMembersAreFollowedToo() async throws {
-    let (first, second, after) = (plain("first"), plain("second"), operation("after"))
-    let classic = ClassicOperation().named("classic")
-    first ==> second
-    classic ==> after
-    let group = GroupOperation([first, second, classic, after])
-    tracer.trace(group)
-    queue.addOperation(group)
+  @Test func plainMembersAreTraced_evenWhileTheyExecute() async throws {
+    let (classic, second, late) = (ClassicOperation(), plain("second"), OperationTracer(clock: clock))
+    let group = GroupOperation("group") {
+      plain("first") ==> second
+      classic.named("classic") ==> operation("after")
+    }
+    tracer.trace([group], in: queue)
     await classic.begun.opened()
     await second.finished()
+    late.trace(group)
     clock.advance(by: .milliseconds(5))
     classic.gate.open()
     await group.finished()
@@ -237,11 +203,12 @@ struct OperationTracerTests {
       #expect(record.started == .zero && record.state == .finished && record.group == 0)
     }
     #expect(try tracer.record("second").dependencies == [tracer.record("first").id])
-    #expect(try tracer.record("classic").finished == .milliseconds(5))
+    for tracer in [tracer, late] { #expect(try tracer.record("classic").finished == .milliseconds(5)) }
+    #expect(try late.record("classic").state == .finished)
     #expect(try tracer.record("after").dependencies == [tracer.record("classic").id])
   }
 
-  @Test func aPlainMemberThatIsCancelledHasNotExecuted() async throws {
+  @Test func cancelledPlainMember_hasNoExecution() async throws {
     let group = GroupOperation([plain("plain")])
     tracer.trace(group)
     group.cancel()
@@ -251,28 +218,17 @@ struct OperationTracerTests {
     #expect(record.started == nil && record.state == .cancelled && record.finished != nil)
   }
 
-  @Test func aPlainMemberThatIsTracedWhileItExecutesEnds() async throws {
-    let classic = ClassicOperation().named("classic")
-    let group = GroupOperation([classic])
-    queue.addOperation(group)
-    await classic.begun.opened()
-    tracer.trace(group)
-    classic.gate.open()
-    await group.finished()
-    #expect(try tracer.record("classic").finished != nil && tracer.record("classic").state == .finished)
-  }
-
-  @Test func aPastOperationsAddressIsNobodysIndex() {
+  @Test func addressOfAReleasedOperation_isNoIndex() {
     for round in 0..<100 { tracer.trace(GroupOperation([plain("\(round)")])) }
     #expect(tracer.records.filter { !$0.isGroup }.map(\.name) == (0..<100).map(String.init))
   }
 
   // MARK: Queues
 
-  @Test func aTracedQueueTracesWhatThePackageAddsToIt() async throws {
+  @Test func aTracedQueue_tracesWhatThePackageAddsToIt() async throws {
+    let other = OperationTracer()
     queue.addOperation(operation("before"))
-    tracer.trace(queue)
-    tracer.trace(queue)
+    for tracer in [tracer, tracer, other] { tracer.trace(queue) }
     queue.addOperation(operation("one"))
     queue.addOperations([operation("two"), BlockOperation {}.named("plain"), operation("three")])
     queue.addOperation(operation("exclusive").exclusive("key", in: ExclusivityDomain()))
@@ -290,53 +246,41 @@ struct OperationTracerTests {
     )
     let added = tracer.records.filter { $0.name != "member" }
     #expect(added.allSatisfy { $0.enqueued != nil } && tracer.records.allSatisfy { $0.state == .finished })
+    #expect(other.records.map(\.name) == tracer.records.map(\.name))
   }
 
-  @Test func severalTracersMayFollowAQueue() async {
-    let tracers = [tracer, OperationTracer()]
-    for tracer in tracers { tracer.trace(queue) }
-    queue.addOperation(operation("a"))
-    await queue.finished()
-    for tracer in tracers {
-      #expect(tracer.records.map(\.name) == ["a"] && tracer.records.allSatisfy { $0.enqueued != nil })
-    }
-  }
-
-  @Test func aTracedQueueAndItsTracerKeepNeitherAlive() {
+  @Test func aTracedQueueKeepsNoTracerAlive() {
     for _ in 0..<100 {
-      var queue: OperationQueue? = OperationQueue()
+      let queue = OperationQueue()
       var tracer: OperationTracer? = OperationTracer()
-      weak let (weakQueue, weakTracer) = (queue, tracer)
-      if let queue { tracer?.trace(queue) }
+      weak let weakTracer = tracer
+      tracer?.trace(queue)
       tracer = nil
       #expect(weakTracer == nil)
-      queue?.addOperation(AsyncOperation())
-      queue?.waitUntilAllOperationsAreFinished()
-      queue = nil
-      _ = weakQueue
+      queue.addOperation(AsyncOperation())
+      queue.waitUntilAllOperationsAreFinished()
     }
-    // What is gone has been forgotten.
+    // A queue at the address of a released one has no followers.
     #expect(QueueFollowers.of(OperationQueue()).isEmpty)
   }
 
-  @Test func queuesAreTracedWhileOthersAddOperations() async {
+  @Test func queuesAreTracedOnManyThreads() async {
     await onThreads(4) { thread in
       for _ in 0..<200 {
         let (queue, tracer) = (OperationQueue(), OperationTracer())
         tracer.trace(queue)
-        let operation = AsyncOperation().named("\(thread)")
-        queue.addOperation(operation)
+        queue.addOperation(operation("\(thread)"))
         #expect(tracer.records.map(\.name) == ["\(thread)"])
       }
     }
   }
 
-  // MARK: Being there
+  // MARK: Release
 
-  @Test func itKeepsNoOperationAlive() async {
+  @Test func aTracerKeepsNoOperationAlive() async {
     let live = LiveCount()
     do {
-      let group = CountedGroup(live, [operation("ours"), plain("plain")])
+      let group = CountedGroup(live, [operation("own"), plain("plain")])
       tracer.trace([group, CountedGroup(live, [operation("never run"), plain("never run either")])])
       queue.addOperation(group)
       await queue.finished()

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What a stall report says of dependencies, members and slots that wait for each other.
+/// Stall reports of dependencies, members and slots that wait for each other.
 @Suite(.timeLimit(.minutes(5)))
 struct StallCycleTests {
   private let queue = OperationQueue.named("sync")
@@ -27,10 +27,8 @@ struct StallCycleTests {
     // On Linux, a plain operation whose dependency is removed never becomes ready, so the test awaits only `after`.
     after.removeDependency(ring[2])
     await after.finished()
-    for operation in ring {
-      operation.cancel()
-      for dependency in operation.dependencies { operation.removeDependency(dependency) }
-    }
+    for operation in ring { operation.cancel() }
+    untie(ring)
   }
 
   @Test func aLongCycleIsCutShort() async throws {
@@ -54,8 +52,7 @@ struct StallCycleTests {
     let report = queue.stallReport()
     #expect(report.entries.allSatisfy { $0.cause == .cycle } && report.entries.count == 2)
     #expect(try report.entry("group").waitsFor == ["member"] && report.entry("member").waitsFor == ["group"])
-    queue.isSuspended = false
-    await group.finished()
+    await queue.drained()
   }
 
   // MARK: Slots
@@ -68,10 +65,7 @@ struct StallCycleTests {
     narrow.addOperations(inAGroup ? [outer] : [group, later])
     await group.begun()
     for report in [narrow.stallReport(), group.stallReport()] {
-      #expect(report.entries.count >= 3 && report.entries.allSatisfy { $0.cause == .cycle })
-      for name in ["group", "member", "later"] {
-        #expect(report.entries.allSatisfy { $0.description.contains("“\(name)”") }, "\(report)")
-      }
+      #expect(report.entries.count >= 3 && report.entries.allSatisfy { $0.cause == .cycle }, "\(report)")
       let slot = "the slot of the \(inAGroup ? "group" : "queue") “one”"
       #expect(
         try report.entry("later").description
@@ -84,7 +78,7 @@ struct StallCycleTests {
     await narrow.finished()
   }
 
-  @Test func ifBothSlotsAreInCyclesNobodyIsAboutToFinish() async {
+  @Test func ifBothSlotsAreInCycles_noOperationIsAboutToFinish() async {
     let later = [operation("1"), operation("2")]
     let groups = later.map { GroupOperation([$0 ==> operation("member")]) }
     narrow.maxConcurrentOperationCount = 2
@@ -93,10 +87,8 @@ struct StallCycleTests {
     narrow.addOperations(later)
     let report = narrow.stallReport()
     #expect(report.entries.count == 6)
-    for entry in report.entries {
-      #expect(entry.cause == .cycle && entry.description.contains("in a cycle"), "\(entry)")
-      #expect(!entry.description.contains("about to"), "\(entry)")
-    }
+    #expect(report.entries.allSatisfy { $0.cause == .cycle && $0.description.contains("in a cycle") }, "\(report)")
+    #expect(!"\(report)".contains("about to"), "\(report)")
     narrow.cancelAllOperations()
     await narrow.finished()
   }
@@ -110,12 +102,10 @@ struct StallCycleTests {
     narrow.addOperation(waiting)
     #expect(try narrow.stallReport().entry("waiting").cause == .cycle)
     narrow.maxConcurrentOperationCount = -1
-    held.gate.open()
-    inner.gate.open()
-    await narrow.finished()
+    await narrow.drained(opening: [held.gate, inner.gate])
   }
 
-  @Test func whoWaitsForASlotThatIsPartOfACycleIsToldOfIt() async throws {
+  @Test func slotThatIsPartOfACycle_isTheCauseOfAllThatWaitForIt() async throws {
     let (first, second) = (operation("first"), operation("second"))
     let group = GroupOperation([first ==> operation("member")]).named("group")
     narrow.addOperations([group, first, second, second ==> operation("third")])
@@ -129,19 +119,5 @@ struct StallCycleTests {
     #expect(try report.entry("third").description.contains("in a cycle"), "\(report)")
     narrow.maxConcurrentOperationCount = -1
     await narrow.finished()
-  }
-
-  @Test func manyWhoWaitForACycleThroughManyMembers() async {
-    let (wanted, held) = (operation("wanted"), (0..<800).map { _ in HeldOperation() })
-    narrow.addOperation(GroupOperation(held + [wanted ==> operation("last")]))
-    for operation in held { await operation.begun.opened() }
-    narrow.addOperation(wanted)
-    queue.addOperations(wanted ==> (0..<800).map { _ in AsyncOperation() })
-    let report = queue.stallReport()
-    #expect(report.entries.count == 1603 && report.entries.count { $0.cause == .cycle } == 803)
-    narrow.maxConcurrentOperationCount = -1
-    for operation in held { operation.gate.open() }
-    await narrow.finished()
-    await queue.finished()
   }
 }

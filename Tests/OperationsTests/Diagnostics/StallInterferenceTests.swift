@@ -3,12 +3,12 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Taking a stall report while operations start, execute and finish changes nothing, and is never wrong.
+/// Stall reports that are taken while operations start, execute and finish change nothing, and are never wrong.
 @Suite(.timeLimit(.minutes(5)))
 struct StallInterferenceTests {
   /// Runs members that depend on each other and hold keys, and calls `ask` at every event of their lives.
   ///
-  /// - Returns: What has happened, in an order that is certain.
+  /// - Returns: The events in an order that is certain.
   private func run(asking ask: @escaping @Sendable (OperationQueue, GroupOperation) -> Void) async -> [String] {
     let (journal, domain) = (Journal<String>(), ExclusivityDomain())
     let (queue, group) = (OperationQueue.limited(to: 1), GroupOperation([]))
@@ -17,31 +17,24 @@ struct StallInterferenceTests {
       ask(queue, group)
     }
     group.maxConcurrentOperationCount = 1
-    var last: Operation?
-    for index in 0..<30 {
-      let member = member(index, event)
-      if index == 29 { member.cancel() }
-      if let last { last ==> member }
-      last = member
+    let members = chain(
+      (0..<30).map { index in index % 5 == 0 ? BlockOperation { event("\(index)") } : member(index, event) }
+    )
+    members[29].cancel()
+    for (index, member) in members.enumerated() {
       if index % 3 == 0 { (member as? AsyncOperation)?.exclusive("key", in: domain) }
       group.addOperation(member)
       event(nil)
     }
-    queue.addOperation(group.exclusive("outer", in: domain))
-    let after = AsyncBlockOperation { operation in
-      event("after")
-      operation.finish()
-    }
-    queue.addOperation(after.exclusive("outer", in: domain))
+    let after = member(60, event)
+    for operation in [group, after] { queue.addOperation(operation.exclusive("outer", in: domain)) }
     event(nil)
     await after.finished()
     event(nil)
-    let holders = domain.holders(of: "key")
-    return journal.entries + ["\(group.isSuccessful), \(group.errors.count), \(holders.first ?? "free")"]
+    return journal.entries + ["\(group.isSuccessful), \(group.errors.count), \(domain.holders(of: "key"))"]
   }
 
-  private func member(_ index: Int, _ event: @escaping @Sendable (String?) -> Void) -> Operation {
-    if index % 5 == 0 { return BlockOperation { event("\(index)") } }
+  private func member(_ index: Int, _ event: @escaping @Sendable (String?) -> Void) -> AsyncOperation {
     let member = AsyncBlockOperation { operation in
       event("\(index)")
       operation.finish()
@@ -58,13 +51,13 @@ struct StallInterferenceTests {
     return member
   }
 
-  @Test func askingAtEveryStationChangesNothing() async {
+  @Test func reportsAtEveryEvent_changeNothing() async {
     let quiet = await run { _, _ in }
     let asked = await run { queue, group in _ = (queue.stallReport(), group.stallReport(), OperationGraph([group])) }
     #expect(quiet == asked && quiet.count > 50)
   }
 
-  @Test func askingFromOtherThreadsAllTheTimeChangesNothing() async {
+  @Test func reportsFromAnotherThread_changeNothing() async {
     let quiet = await run { _, _ in }
     for _ in 0..<10 {
       let (end, subject) = (Gate(), Locked<(OperationQueue, GroupOperation)?>(nil))
@@ -84,7 +77,7 @@ struct StallInterferenceTests {
     }
   }
 
-  @Test func operationsThatFinishWhileOneAsks() async {
+  @Test func reportsWhileOperationsFinish_nameNoLastingCause() async {
     let (queue, end) = (OperationQueue(), Gate())
     async let asking = onThread {
       while !end.isOpen {

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Where a stall report finds operations: in no queue or group, in a group, in another queue, and before their turn.
+/// Stall reports of operations in no queue or group, in a group, in another queue, and before they are ready.
 @Suite(.timeLimit(.minutes(5)))
 struct StallPlaceTests {
   private let queue = OperationQueue.named("sync")
@@ -11,10 +11,10 @@ struct StallPlaceTests {
 
   // MARK: Never added
 
-  @Test func aDependencyThatWasNeverAddedIsTheRootOfAllThatFollow() async {
+  @Test func aNeverAddedDependency_isTheRootOfItsDependents() async {
     let names = ["missing", "first", "second", "third"]
     let operations = names.map(operation)
-    operations[0] ==> operations[1] ==> operations[2] ==> operations[3]
+    chain(operations)
     queue.addOperations(operations.dropFirst().reversed())
     // A report must not read `isReady`: the next one could no longer tell that no queue has read it.
     _ = queue.stallReport()
@@ -32,12 +32,11 @@ struct StallPlaceTests {
     #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
     #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
     #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
-    #expect(report.roots.map(\.operation) == ["missing"])
     queue.addOperation(operations[0])
     await queue.finished()
   }
 
-  @Test func theWorstOfSeveralDependenciesCounts() async throws {
+  @Test func theMostSevereDependencyCounts() async throws {
     let (held, suspended, missing) = (await queue.holding(), operation("suspended"), operation("missing"))
     elsewhere.isSuspended = true
     elsewhere.addOperation(suspended)
@@ -47,20 +46,19 @@ struct StallPlaceTests {
     #expect(entry.cause == .notEnqueued && entry.root == "missing")
     #expect(entry.waitsFor == ["held", "suspended", "missing"])
     #expect(try report.entry("suspended").cause == .suspended && report.entry("held").cause == .executing)
-    elsewhere.isSuspended = false
     queue.addOperation(missing)
-    held.gate.open()
-    await queue.finished()
+    await elsewhere.drained()
+    await queue.drained(opening: [held.gate])
   }
 
-  @Test func aGroupThatWasNeverAddedSaysSo() throws {
+  @Test func aNeverAddedGroup_saysSo() throws {
     let report = GroupOperation([operation("member")]).named("group").stallReport()
     #expect(try report.entry("group").description == "“group” was never added to a queue or a group.")
     let sentence = "“member” cannot begin before its group “group”, which was never added to a queue or a group."
     #expect(try report.entry("member").description == sentence)
   }
 
-  @Test func nestedGroupsThatWereNeverAddedAreTheRoot() async throws {
+  @Test func neverAddedNestedGroups_areTheRoot() async throws {
     let (member, waiting) = (operation("member"), operation("waiting"))
     let inner = GroupOperation([member]).named("inner")
     let outer = GroupOperation([inner]).named("outer")
@@ -76,7 +74,7 @@ struct StallPlaceTests {
     await waiting.finished()
   }
 
-  @Test func aPlainMemberThatIsWaitedForFromOutsideIsInItsGroup() async throws {
+  @Test func aPlainMemberAwaitedFromOutside_isInItsGroup() async throws {
     let (held, member, waiting) = (HeldOperation(), BlockOperation {}.named("plain"), operation("waiting"))
     let group = GroupOperation([held, member])
     group.maxConcurrentOperationCount = 1
@@ -85,21 +83,22 @@ struct StallPlaceTests {
     queue.addOperation(waiting)
     await held.begun.opened()
     #expect(try queue.stallReport(alsoIn: [elsewhere]).entry("plain").cause == .saturated)
-    held.gate.open()
+    await elsewhere.drained(opening: [held.gate])
     await queue.finished()
-    await elsewhere.finished()
   }
 
   // MARK: Other queues
 
-  @Test func whereAPlainOperationIsCanBeSaid() async throws {
-    let (load, show, lead) = (BlockOperation {}.named("load"), operation("show"), operation("lead"))
-    load ==> show
+  @Test(arguments: [(true, "none of the searched queues"), (false, "unless it was added by Foundation's")])
+  func anOperationThatFoundationAdded_isFoundInTheGivenQueues(isPlain: Bool, guess: String) async throws {
+    let load = isPlain ? BlockOperation {}.named("load") : operation("load")
+    let (show, lead) = (operation("show"), operation("lead"))
     elsewhere.isSuspended = true
-    elsewhere.addOperation(load)
-    queue.addOperation(show)
-    let guess = try queue.stallReport().entry("load")
-    #expect(guess.cause == .notEnqueued && guess.description.contains("none of the searched queues"))
+    elsewhere.addByFoundation(load)
+    queue.addOperation(load ==> show)
+    let entry = try queue.stallReport().entry("load")
+    #expect(entry.cause == .notEnqueued && entry.description.contains(guess))
+    #expect(try elsewhere.stallReport().entry("load").cause == .suspended)
     let report = queue.stallReport(alsoIn: [elsewhere])
     #expect(try report.entry("show").cause == .suspended && report.entry("show").root == "load")
     #expect(try report.entry("load").place == "elsewhere")
@@ -107,25 +106,11 @@ struct StallPlaceTests {
     elsewhere.addOperation(lead)
     lead ==> show
     #expect(try queue.stallReport().entry("load").cause == .suspended)
-    elsewhere.isSuspended = false
+    await elsewhere.drained()
     await queue.finished()
   }
 
-  @Test func whatFoundationsVerbsAddedElsewhereIsNotSaidToBeNowhere() async throws {
-    let a = operation("a")
-    elsewhere.isSuspended = true
-    elsewhere.addByFoundation(a)
-    queue.addOperation(a ==> operation("b"))
-    let guess = try queue.stallReport().entry("a")
-    #expect(guess.cause == .notEnqueued && guess.description.contains("unless it was added by Foundation's"))
-    for report in [queue.stallReport(alsoIn: [elsewhere]), elsewhere.stallReport()] {
-      #expect(try report.entry("a").cause == .suspended)
-    }
-    elsewhere.isSuspended = false
-    await queue.finished()
-  }
-
-  @Test func theMainQueueIsLookedIntoAnyhow() async throws {
+  @Test func theMainQueue_isAlwaysSearched() async throws {
     let (held, beside, show) = (HeldOperation().named("held"), BlockOperation {}.named("beside"), operation("show"))
     held ==> beside ==> show
     queue.addOperation(show)
@@ -136,28 +121,22 @@ struct StallPlaceTests {
     for report in [queue.stallReport(), OperationQueue.main.stallReport()] {
       #expect(try report.entry("held").place == "main" && report.entry("held").cause == .executing)
     }
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
   }
 
-  @Test func theQueueOfASchedulerHasItsEventsInTheSlot() async throws {
+  @Test func theSlotOfASchedulersQueue_isInUseByItsEvents() async throws {
     let scheduler = SerialScheduler(name: "disk")
-    let (end, waiting, next) = (await scheduler.held(), operation("waiting"), operation("next"))
+    let (end, waiting) = (await scheduler.held(), operation("waiting"))
     scheduler.queue.addOperation(waiting)
     let entry = try scheduler.queue.stallReport().entry("waiting")
     #expect(entry.cause == .saturated && entry.place == "disk" && entry.description.contains("events"))
     end.open()
     await waiting.finished()
-    scheduler.isSuspended = true
-    scheduler.queue.addOperation(next)
-    #expect(try scheduler.queue.stallReport().entry("next").cause == .suspended)
-    scheduler.isSuspended = false
-    await next.finished()
   }
 
   // MARK: Readiness
 
-  @Test func anOverriddenReadinessIsNamed() async throws {
+  @Test func anOverriddenReadiness_isNamed() async throws {
     let operation = NeverReady().named("moody")
     queue.addOperation(operation)
     let entry = try queue.stallReport().entry("moody")
@@ -167,15 +146,14 @@ struct StallPlaceTests {
     await queue.finished()
   }
 
-  @Test func anOperationBehindABarrierBlockIsNotReady() async throws {
+  @Test func anOperationBehindABarrierBlock_isNotReady() async throws {
     let held = await queue.holding()
     queue.addBarrierBlock {}
     queue.addOperation(operation("after"))
     let entry = try queue.stallReport().entry("after")
     #expect(entry.cause == .notReady && entry.description.contains("barrier block"))
-    #expect(!entry.description.contains("overridden"), "isReady is final in ours")
-    held.gate.open()
-    await queue.finished()
+    #expect(!entry.description.contains("overridden"), "isReady is final in an `AsyncOperation`")
+    await queue.drained(opening: [held.gate])
   }
 }
 

@@ -1,7 +1,6 @@
 import Foundation
 import Operations
 import OperationsTestSupport
-import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -10,51 +9,26 @@ struct StallReportTests {
 
   // MARK: The report
 
-  @Test func aQueueWithNothingToDoHasNoEntries() async throws {
-    try await queue.run(operation("a"))
-    await queue.finished()
-    let report = queue.stallReport()
-    #expect(report.entries.isEmpty && report.roots.isEmpty)
-    #expect("\(report)" == "Nothing is left to be done in the queue “sync”.")
-  }
-
-  @Test func itIsTheSameAfterEncodingAndDecoding() async throws {
-    let held = HeldOperation().named("held “x”\n\0\\")
+  @Test func encodedReport_isDecodedAsItWas() async throws {
     queue.maxConcurrentOperationCount = 1
-    queue.addOperations([held, operation("next")])
-    await held.begun.opened()
+    let held = await queue.holding("held “x”\n\0\\")
+    queue.addOperation(operation("next"))
     let report = queue.stallReport()
     let data = try JSONEncoder().encode(report)
     #expect(try JSONDecoder().decode(StallReport.self, from: data) == report)
     #expect(String(decoding: data, as: UTF8.self).contains(#""cause":"saturated""#))
-    let json = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
-    let entries = try #require(json["entries"] as? [[String: Any]])
-    let elapsed = try #require(entries.compactMap { $0["elapsed"] as? Double }.first)
-    let reported = try #require(report.entries[0].elapsed) / .seconds(1)
-    #expect(elapsed >= 0 && abs(elapsed - reported) < 1e-6)
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
   }
 
-  @Test func aCauseOfALaterVersionIsDecoded() throws {
-    let causes = try JSONDecoder().decode([StallReport.Cause].self, from: Data(#"["executing", "fromTheFuture"]"#.utf8))
-    #expect(causes[0] == .executing && causes[1].rawValue == "fromTheFuture")
+  @Test func entryOfALaterVersion_isDecodedWithItsCauseAndSeconds() throws {
+    let json = #"{"operation": "a", "cause": "fromTheFuture", "waitsFor": [], "elapsed": 1.5, "description": "a."}"#
+    let entry = try JSONDecoder().decode(StallReport.Entry.self, from: Data(json.utf8))
+    #expect(entry.cause.rawValue == "fromTheFuture" && entry.elapsed == .milliseconds(1500))
   }
 
-  @Test func reportsAndGraphsKeepNoOperationAlive() async {
-    let live = LiveCount()
-    queue.isSuspended = true
-    queue.addOperation(CountedGroup(live, [operation("member")]))
-    let (report, graph) = (queue.stallReport(), OperationGraph(queue.operations))
-    queue.isSuspended = false
-    await queue.finished()
-    await live.none()
-    #expect(report.entries.count == 2 && graph.nodes.count == 2)
-  }
+  // MARK: The subject
 
-  // MARK: Whose report
-
-  @Test func aGroupCanBeAskedItself() async throws {
+  @Test func reportOfAGroup_coversItsMembersOnly() async throws {
     let held = HeldOperation().named("held")
     let group = GroupOperation([held, held ==> operation("member")]).named("group")
     queue.addOperations([group, operation("unrelated")])
@@ -64,14 +38,12 @@ struct StallReportTests {
     let header = "3 operations have not finished, in the group “group” or where it waits:"
     #expect("\(report)".hasPrefix("\(header)\n“held” has"))
     #expect(try report.entry("group").waitsFor.sorted() == ["held", "member"])
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
     #expect("\(group.stallReport())" == "Nothing is left to be done in the group “group”.")
   }
 
-  @Test func anOperationThatWasNeverAddedSaysSo() async throws {
+  @Test func neverAddedOperation_isSaidToBeNowhereUntilItHasFinished() async {
     let orphan = operation("orphan")
-    #expect(try orphan.stallReport().entry("orphan").cause == .notEnqueued)
     #expect(
       "\(orphan.stallReport())" == """
         1 operation has not finished, in the operation “orphan” or where it waits:
@@ -79,22 +51,20 @@ struct StallReportTests {
         """
     )
     queue.addOperation(orphan)
-    await orphan.finished()
+    await queue.drained()
     #expect("\(orphan.stallReport())" == "Nothing is left to be done in the operation “orphan”.")
+    #expect("\(queue.stallReport())" == "Nothing is left to be done in the queue “sync”.")
   }
 
-  @Test(arguments: [2, 9, 12])
-  func theOtherOperationsItWaitsForAreNamed(count: Int) throws {
+  @Test(arguments: [
+    (2, " and “1”"), (9, ", “1”, “2”, “3”, “4”, “5”, “6”, “7” and “8”"),
+    (12, ", “1”, “2”, “3”, “4”, “5”, “6”, “7”, “8” and 3 others"),
+  ])
+  func severalDependencies_areNamedUpToALimit(count: Int, others: String) throws {
     let last = operation("last")
     for index in 0..<count { operation("\(index)").waits(for: operation("-")) ==> last }
     let text = try last.stallReport().entry("last").description
-    let others =
-      switch count {
-      case 2: " and “1”; “0” "
-      case 9: ", “1”, “2”, “3”, “4”, “5”, “6”, “7” and “8”; “0” "
-      default: ", “1”, “2”, “3”, “4”, “5”, “6”, “7”, “8” and 3 others; “0” "
-      }
-    #expect(text.hasPrefix("“last” waits for “0”\(others)"), "\(text)")
+    #expect(text.hasPrefix("“last” waits for “0”\(others); “0” "), "\(text)")
   }
 
   // MARK: Executing
@@ -109,40 +79,16 @@ struct StallReportTests {
     #expect(dependent.cause == .executing && dependent.waitsFor == ["held"] && dependent.root == "held")
     held.cancel()
     #expect(try queue.stallReport().entry("held").description.contains("cancelled"))
-    held.gate.open()
-    await queue.finished()
-  }
-
-  @Test func anOperationThatWasStartedByHandIsSaidToBeExecuting() async throws {
-    let held = HeldOperation().named("held")
-    queue.addOperation(held ==> operation("after"))
-    await start(held)
-    #expect(try queue.stallReport().entry("held").cause == .executing)
-    held.gate.open()
-    await queue.finished()
-  }
-
-  @Test func aDelayThatHasNotPassedIsSaidToBeExecuting() async throws {
-    let (clock, delay) = (ManualClock(), DelayOperation(.seconds(90)).named("delay"))
-    delay.clock = clock
-    queue.addOperation(delay)
-    await clock.waitForSleepers()
-    #expect(try queue.stallReport().entry("delay").cause == .executing)
-    clock.advance(by: .seconds(90))
-    await delay.finished()
+    await queue.drained(opening: [held.gate])
   }
 
   @Test func onlyWhatMayForgetToFinishIsSuspectedOfIt() async throws {
-    let end = Gate()
-    let (source, target) = (BlockOperation {}.named("source"), BlockOperation {}.named("target"))
-    let transform = TransformOperation { (number: Int) -> Int in
-      end.pass()
-      return number
-    }
+    let (end, source, target) = (Gate(), BlockOperation {}, BlockOperation {})
+    let transform = TransformOperation { (_: Int) in end.pass() }.named("transform")
     transform.input = 1
     let held = HeldOperation().named("held")
     queue.addOperations([
-      ResultOperation { end.pass() }.named("result"), transform.named("transform"), source,
+      ResultOperation { end.pass() }.named("result"), transform, source,
       AdapterOperation(from: source, to: target) { _, _ in end.pass() }.named("adapter"), held,
     ])
     let names = ["result", "transform", "adapter", "held"]
@@ -153,14 +99,12 @@ struct StallReportTests {
     }
     let suspected = entries().filter { $0.description.contains("perhaps it never calls finish()") }
     #expect(suspected.map(\.operation) == ["held"])
-    end.open()
-    held.gate.open()
     queue.addOperation(target)
-    await queue.finished()
+    await queue.drained(opening: [end, held.gate])
   }
 
   @Test func aConditionThatIsBeingEvaluatedIsNamed() async throws {
-    let (upload, after, begun, end) = (operation("upload"), operation("after"), Gate(), Gate())
+    let (upload, begun, end) = (operation("upload"), Gate(), Gate())
     upload.addCondition(OperationCondition(name: "met at once") { _ in })
     upload.addCondition(
       OperationCondition(name: "signed in") { _ in
@@ -168,19 +112,18 @@ struct StallReportTests {
         await end.opened()
       }
     )
-    upload ==> after
-    queue.addOperations([upload, after])
+    queue.addOperations([upload, upload ==> operation("after")])
     await begun.opened()
-    let (entry, dependent) = try (queue.stallReport().entry("upload"), queue.stallReport().entry("after"))
+    let report = queue.stallReport()
+    let (entry, dependent) = try (report.entry("upload"), report.entry("after"))
     #expect(entry.cause == .condition && entry.elapsed != nil)
     let sentence = "“upload” has not started because its condition “signed in” is being evaluated"
     #expect(entry.description.hasPrefix(sentence))
     #expect(dependent.cause == .condition && dependent.root == "upload")
-    end.open()
-    await queue.finished()
+    await queue.drained(opening: [end])
   }
 
-  @Test func oneWhoseDependencyIsJustTellingOfItsEndIsNotCalledUnready() async {
+  @Test func dependencyThatNotifiesItsObserversOfItsEnd_isTransitioning() async {
     let (first, second, causes) = (operation("first"), operation("second"), Journal<StallReport.Cause?>())
     first ==> second
     first.addObserver(
@@ -193,67 +136,49 @@ struct StallReportTests {
 
   // MARK: Retries
 
-  private func failingRetry(attempts: Int, after interval: Duration) -> RetryOperation<Int> {
-    RetryOperation(attempts: attempts, backoff: .constant(interval)) { attempt in
+  /// A retry whose second attempt succeeds, after a backoff of 10 s.
+  private func failingRetry() -> RetryOperation<Int> {
+    RetryOperation(attempts: 5, backoff: .constant(.seconds(10))) { attempt in
       ResultOperation { if attempt == 1 { throw TestError("once") } else { attempt } }
     }.named("retry")
   }
 
-  @Test func aRetrySaysWhichAttemptIsNextAndWhen() async throws {
-    let (clock, retry, after) = (ManualClock(), failingRetry(attempts: 5, after: .seconds(10)), operation("after"))
-    retry.clock = clock
-    retry ==> after
-    queue.addOperations([retry, after])
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(4))
-    let entry = try queue.stallReport().entry("retry")
-    #expect(entry.cause == .backingOff)
-    #expect(entry.description == "“retry” waits for attempt 2 of 5, which begins in 6 s.")
-    #expect(try queue.stallReport().entry("after").root == "retry")
-    clock.advance(by: .seconds(6))
-    await after.finished()
-  }
-
-  @Test func whoPausesTakesNoSlot() async throws {
-    let (clock, retry) = (ManualClock(), failingRetry(attempts: 2, after: .seconds(60)))
-    let (held, next) = (HeldOperation().named("held"), operation("next"))
-    let group = GroupOperation([retry, held, next])
+  @Test func backingOff_saysWhichAttemptIsNextAndWhen_andTakesNoSlot() async throws {
+    let (clock, retry, held) = (ManualClock(), failingRetry(), HeldOperation().named("held"))
+    let group = GroupOperation([retry, held, operation("next"), retry ==> operation("after")])
     group.maxConcurrentOperationCount = 1
     group.clock = clock
-    queue.addOperation(group)
+    await queue.add(group, until: held.begun)
     await clock.waitForSleepers()
-    await held.begun.opened()
-    #expect(try group.stallReport().entry("next").waitsFor == ["held"])
-    held.gate.open()
-    await next.finished()
-    clock.advance(by: .seconds(60))
-    await queue.finished()
+    clock.advance(by: .seconds(4))
+    let report = queue.stallReport()
+    #expect(try report.entry("retry").cause == .backingOff && report.entry("after").root == "retry")
+    #expect(try report.entry("retry").description == "“retry” waits for attempt 2 of 5, which begins in 6 s.")
+    #expect(try report.entry("next").waitsFor == ["held"])
+    clock.advance(by: .seconds(6))
+    await queue.drained(opening: [held.gate])
   }
 
-  @Test func whatARetryTriesIsWhatItWaitsFor() async throws {
-    let attempt = HeldAttempt().named("attempt")
-    queue.addOperation(RetryOperation(attempts: 2) { _ in attempt }.named("retry"))
-    await attempt.begun.opened()
-    let report = queue.stallReport()
+  @Test func executingAttempt_isInsideItsRetryInReportsAndGraphs() async throws {
+    let attempt = HeldOperation().named("attempt")
+    let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
+    await queue.add(retry, until: attempt.begun)
+    let (report, graph) = (queue.stallReport(), OperationGraph([retry]))
     #expect(report.entries.map(\.operation) == ["attempt", "retry"])
     #expect(try report.entry("retry").waitsFor == ["attempt"] && report.entry("retry").root == "attempt")
-    attempt.finish(returning: 1)
-    await queue.finished()
+    #expect(graph.nodes.map(\.name) == ["retry", "attempt"] && graph.nodes[1].group == 0)
+    await queue.drained(opening: [attempt.gate])
   }
 
-  @Test func askingWhilePausesEndChangesNothing() async {
+  @Test func reportsWhileBackoffsEnd_changeNothing() async {
     for _ in 0..<200 {
       let clock = ManualClock()
-      let group = GroupOperation([failingRetry(attempts: 2, after: .seconds(1))])
+      let group = GroupOperation([failingRetry()])
       group.clock = clock
       queue.addOperation(group)
       await clock.waitForSleepers(1)
       await onThreads(2) { thread in
-        if thread == 0 {
-          clock.advance(by: .seconds(1))
-        } else {
-          for _ in 0..<5 { _ = group.stallReport() }
-        }
+        if thread == 0 { clock.advance(by: .seconds(10)) } else { for _ in 0..<5 { _ = group.stallReport() } }
       }
       await group.finished()
     }

@@ -3,18 +3,18 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What a stall report says of queues and groups that are suspended, full, or have no slots.
+/// Stall reports of operations that wait for a slot or a key.
 @Suite(.timeLimit(.minutes(5)))
 struct StallSlotTests {
   private let queue = OperationQueue.named("sync")
+  private let domain = ExclusivityDomain()
 
   // MARK: Suspended
 
   @Test(arguments: [false, true]) func aChainOverThreeQueuesEndsAtTheSuspendedOne(isPlain: Bool) async throws {
     let (middle, last) = (OperationQueue.named("B", limit: 1), OperationQueue.named("C"))
     last.isSuspended = true
-    let operations = ["x", "y", "z"].map { isPlain ? BlockOperation {}.named($0) : operation($0) }
-    operations[0] ==> operations[1] ==> operations[2]
+    let operations = chain(["x", "y", "z"].map { isPlain ? BlockOperation {}.named($0) : operation($0) })
     for (operation, queue) in zip(operations, [last, middle, queue]) { queue.addOperations([operation]) }
     let report = queue.stallReport(alsoIn: [middle, last])
     #expect(report.entries.map(\.operation) == ["x", "y", "z"] && report.entries.map(\.place) == ["C", "B", "sync"])
@@ -26,34 +26,33 @@ struct StallSlotTests {
     await operations[2].finished()
   }
 
-  @Test func cancelledOnesInASuspendedQueueWaitForItToo() async {
-    let (missing, a, b) = (operation("missing"), operation("a"), BlockOperation {}.named("b"))
-    missing ==> a
+  @Test func cancelledInASuspendedQueue_waitsForTheQueueOnly() async {
+    let (a, b) = (operation("a"), BlockOperation {}.named("b"))
+    operation("missing") ==> a
     queue.isSuspended = true
     queue.addOperations([a, b])
     queue.cancelAllOperations()
     let report = queue.stallReport()
     #expect(report.entries.map(\.operation) == ["a", "b"] && report.entries.allSatisfy { $0.cause == .suspended })
-    queue.isSuspended = false
-    await queue.finished()
+    await queue.drained()
   }
 
-  @Test func aQueueWithoutANameIsNotCalledByItsAddress() async throws {
+  @Test func aQueueWithoutAName_isNotCalledByItsAddress() async throws {
     let queue = OperationQueue.suspended()
     queue.addOperation(operation("a"))
     let entry = try queue.stallReport().entry("a")
     #expect(entry.description == "“a” cannot start because its queue is suspended." && entry.place == nil)
-    queue.isSuspended = false
-    await queue.finished()
+    await queue.drained()
   }
 
   @Test(arguments: [false, true], [false, true])
-  func aQueueOrAGroupThatExecutesNothingIsNamed(isGroup: Bool, isSuspended: Bool) async throws {
+  func aQueueOrAGroupThatExecutesNothing_isNamed(isGroup: Bool, isSuspended: Bool) async throws {
     let group = GroupOperation([operation("member")]).named("group")
+    let limit = isSuspended ? 1 : 0
     if isGroup {
-      if isSuspended { group.isSuspended = true } else { group.maxConcurrentOperationCount = 0 }
+      (group.isSuspended, group.maxConcurrentOperationCount) = (isSuspended, limit)
     } else {
-      if isSuspended { queue.isSuspended = true } else { queue.maxConcurrentOperationCount = 0 }
+      (queue.isSuspended, queue.maxConcurrentOperationCount) = (isSuspended, limit)
     }
     queue.addOperation(group)
     if isGroup { await group.begun() }
@@ -64,12 +63,11 @@ struct StallSlotTests {
       #expect(entry.cause == .suspended)
       #expect(entry.description == "“\(entry.operation)” cannot start because \(reason).")
     }
-    (group.isSuspended, group.maxConcurrentOperationCount) = (false, 1)
-    (queue.isSuspended, queue.maxConcurrentOperationCount) = (false, 1)
-    await queue.finished()
+    (group.isSuspended, group.maxConcurrentOperationCount, queue.maxConcurrentOperationCount) = (false, 1, 1)
+    await queue.drained()
   }
 
-  @Test func aSuspendedGroupWithoutMembersWaitsForSome() async throws {
+  @Test func aSuspendedGroupWithoutMembers_waitsForSome() async throws {
     let group = GroupOperation().named("group")
     group.isSuspended = true
     queue.addOperation(group)
@@ -82,11 +80,11 @@ struct StallSlotTests {
 
   // MARK: Full
 
-  @Test(arguments: [1, 2]) func whoTakesTheSlotsIsNamedWithTheTime(limit: Int) async throws {
+  @Test(arguments: [1, 2]) func theHoldersOfTheSlots_areNamedWithTheirTimes(limit: Int) async throws {
     let narrow = OperationQueue.named("narrow", limit: limit)
     let names = (1...limit).map { "held \($0)" }
-    var held: [HeldOperation] = []
-    for name in names { held.append(await narrow.holding(name)) }
+    var gates: [Gate] = []
+    for name in names { gates.append(await narrow.holding(name).gate) }
     let waiting = operation("waiting")
     narrow.addOperation(waiting)
     queue.addOperation(waiting ==> operation("after"))
@@ -100,17 +98,16 @@ struct StallSlotTests {
     #expect(dependent.description.hasPrefix("“after” waits for “waiting”, which \(slot)"))
     for name in names {
       #expect(entry.description.contains("“\(name)” for "))
-      let holder = try report.entry(name)
-      #expect(holder.cause == .executing && holder.waitsFor.isEmpty && holder.elapsed != nil)
+      #expect(try report.entry(name).cause == .executing)
     }
-    for operation in held { operation.gate.open() }
+    await narrow.drained(opening: gates)
     await queue.finished()
   }
 
   /// The other holder cannot finish: one of its members waits for an operation that was never added, or for the one
   /// that waits for the slot. Beside that member, another one may execute.
   @Test(arguments: [false, true], [false, true])
-  func oneSlotThatWillBeFreeIsEnough(isCycle: Bool, hasExecutingMember: Bool) async throws {
+  func aSlotThatWillBeFree_isEnough(isCycle: Bool, hasExecutingMember: Bool) async throws {
     let narrow = OperationQueue.limited(to: 2)
     let (held, inner) = (await narrow.holding(), HeldOperation())
     let (missing, waiting, member) = (operation("missing"), operation("waiting"), operation("member"))
@@ -123,30 +120,107 @@ struct StallSlotTests {
     let entry = try narrow.stallReport().entry("waiting")
     #expect(entry.cause == .saturated && Set(entry.waitsFor) == ["held", "group"], "\(entry)")
     queue.addOperation(missing)
-    held.gate.open()
-    inner.gate.open()
-    await narrow.finished()
+    await narrow.drained(opening: [held.gate, inner.gate])
   }
 
   @Test func plainOperationsOfTheQueueAreSeen() async throws {
-    let (begun, end) = (Gate(), Gate())
+    let (begun, end, narrow) = (Gate(), Gate(), OperationQueue.named("plain", limit: 1))
     let held = BlockOperation {
       begun.open()
       end.pass()
     }.named("held")
-    let (next, after) = (BlockOperation {}.named("next"), BlockOperation {}.named("after"))
-    next ==> after
-    let narrow = OperationQueue.named("plain", limit: 1)
-    narrow.addOperations([held, next, after])
+    narrow.addOperations([held] + chain([BlockOperation {}.named("next"), BlockOperation {}.named("after")]))
     await begun.opened()
     let report = narrow.stallReport()
-    let entry = try report.entry("held")
-    #expect(entry.cause == .executing && entry.elapsed == nil)
-    #expect(entry.description == "“held” is executing (Foundation does not record since when).")
-    let sentence = "“next” waits for the slot of the queue “plain”, taken by “held”."
-    #expect(try report.entry("next").description == sentence && report.entry("next").waitsFor == ["held"])
-    #expect(try report.entry("after").root == "held")
-    end.open()
-    await narrow.finished()
+    let (executing, next) = try (report.entry("held"), report.entry("next"))
+    #expect(executing.cause == .executing && executing.elapsed == nil)
+    #expect(executing.description == "“held” is executing (Foundation does not record since when).")
+    #expect(next.description == "“next” waits for the slot of the queue “plain”, taken by “held”.")
+    #expect(try next.waitsFor == ["held"] && report.entry("after").root == "held")
+    await narrow.drained(opening: [end])
+  }
+
+  // MARK: Keys
+
+  /// Returns an operation that executes with the key until its gate is opened.
+  private func holder(of key: ExclusivityKey) async -> HeldOperation {
+    let holder = HeldOperation().named("holder")
+    await queue.add(holder.exclusive(key, in: domain), until: holder.begun)
+    return holder
+  }
+
+  @Test func theHolderAndTheWaiterBefore_areNamed() async throws {
+    let (holder, waiting) = (await holder(of: "key"), operation("waiting"))
+    let group = GroupOperation([BlockOperation {}.named("plain")]).named("group")
+    queue.addOperation(waiting.exclusive("key", "other", in: domain))
+    queue.addOperation(waiting ==> operation("after"))
+    queue.addOperation(group.exclusive("key", in: domain))
+    queue.addOperation(operation("last").exclusive("other", in: domain))
+    let report = queue.stallReport()
+    for name in ["waiting", "after", "last", "group", "plain"] {
+      #expect(try report.entry(name).cause == .exclusivity)
+    }
+    #expect(try report.entry("waiting").waitsFor == ["holder"] && report.entry("last").waitsFor == ["waiting"])
+    #expect(try report.entry("after").root == "holder" && report.entry("group").waitsFor.contains("holder"))
+    #expect(try report.entry("group").description.contains(/“key”.*“holder”/))
+    let sentence = "waits for the key “key”, held by “holder”, which has "
+    #expect(try report.entry("waiting").description.hasPrefix("“waiting” \(sentence)"))
+    let last = try report.entry("last").description
+    #expect(last.hasPrefix("“last” waits for the key “other” behind “waiting”, which \(sentence)"))
+    await queue.drained(opening: [holder.gate])
+  }
+
+  @Test func theLimitOfTheKey_isNamed() async throws {
+    let held = (0..<2).map { HeldOperation().named("held \($0)") }
+    for operation in held { await queue.add(operation.limited("host", to: 2, in: domain), until: operation.begun) }
+    queue.addOperation(operation("waiting").limited("host", to: 4, in: domain))
+    let entry = try queue.stallReport().entry("waiting")
+    #expect(entry.cause == .exclusivity && Set(entry.waitsFor) == ["held 0", "held 1"])
+    #expect(entry.description.contains("waits for the key “host” (limit 2), held by “held "))
+    await queue.drained(opening: held.map(\.gate))
+  }
+
+  @Test func aThrottledKey_isNamed() async throws {
+    let (clock, first, second) = (ManualClock(), operation("first"), operation("second"))
+    for operation in [first, second] { operation.throttled("api", to: 1, per: .seconds(1), in: domain).clock = clock }
+    queue.addOperation(first)
+    // It starts at 0 s, and not after the clock has been moved.
+    await first.finished()
+    queue.addOperation(second)
+    await clock.waitForSleepers(1)
+    let entry = try queue.stallReport().entry("second")
+    #expect(entry.cause == .exclusivity)
+    #expect(entry.description == "“second” waits for its turn under the throttled key “api”.")
+    clock.advance(by: .seconds(1))
+    await queue.finished()
+  }
+
+  @Test func aMemberWithAKey_waitsForItsGroupAndThenForTheHolder() async throws {
+    let holder = await holder(of: "key")
+    let group = GroupOperation([operation("member").exclusive("key", in: domain)]).named("group")
+    #expect(try group.stallReport().entry("member").cause == .notEnqueued)
+    queue.addOperation(group)
+    await poll { !domain.waiting(for: "key").isEmpty }
+    let report = group.stallReport()
+    #expect(try report.entry("member").waitsFor == ["holder"] && report.entry("group").cause == .exclusivity)
+    await queue.drained(opening: [holder.gate])
+  }
+
+  @Test func aCycleThroughAKey_isSpelledOut() async throws {
+    let (member, wanting) = (operation("member"), operation("wanting"))
+    wanting ==> member
+    let group = GroupOperation([member]).named("group")
+    queue.addOperation(group.exclusive("k", in: domain))
+    await group.begun()
+    queue.addOperation(wanting.exclusive("k", in: domain))
+    let entry = try queue.stallReport().entry("wanting")
+    #expect(
+      entry.description
+        == "“wanting” waits for the key “k”, held by “group”, which waits for its member “member”, which waits for "
+        + "“wanting”, in a cycle."
+    )
+    #expect(entry.cause == .cycle)
+    member.removeDependency(wanting)
+    await queue.finished()
   }
 }

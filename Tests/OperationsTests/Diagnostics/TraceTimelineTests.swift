@@ -12,42 +12,31 @@ struct TraceTimelineTests {
 
   init() { tracer = OperationTracer(clock: clock) }
 
-  /// An operation that executes for a time of the clock.
-  private func delay(_ name: String, _ milliseconds: Int) -> DelayOperation {
-    let operation = DelayOperation(.milliseconds(milliseconds)).named(name)
-    operation.clock = clock
-    return operation
-  }
-
-  /// Moves the clock on by 10 ms each time when there are as many delays under way as expected.
-  private func run(_ operations: [AsyncOperation], underWay: [Int]) async {
-    queue.addOperations(operations)
-    for count in underWay {
-      await clock.waitForSleepers(count)
-      clock.advance(by: .milliseconds(10))
-    }
+  /// Traces and runs operations. The clock advances by 10 ms for each count of executing delays.
+  private func run(_ operations: [AsyncOperation], executing counts: [Int] = []) async {
+    tracer.trace(operations, in: queue)
+    await clock.tick(sleepers: counts)
     await queue.finished()
   }
 
-  /// Runs a group in which one waits for another, one beside it fails, and one has been cancelled.
+  /// Runs a group with a chain of two members, a failing member, and a cancelled one.
   private func runImporter() async {
-    let (download, parse, skipped) = (delay("Download", 20), delay("Parse", 10), operation("Skipped"))
-    let check = NoteOperation("Check", Journal(), failing: TestError("not signed"))
+    let (check, skipped) = (NoteOperation("Check", Journal(), failing: TestError("no")), operation("Skipped"))
     skipped.cancel()
     let group = GroupOperation("Import") {
-      download ==> parse
+      clock.delay("Download", 20) ==> clock.delay("Parse", 10)
       check
       skipped
     }
-    tracer.trace(group)
-    queue.addOperation(group)
+    tracer.trace([group], in: queue)
     await check.finished()
-    await run([], underWay: [1, 1, 1])
+    await clock.tick(sleepers: [1, 1, 1])
+    await queue.finished()
   }
 
   // MARK: The timeline
 
-  @Test func theTimelineIsDrawnToScale() async {
+  @Test func timeline_isDrawnToScale() async {
     await runImporter()
     #expect(
       tracer.timeline(width: 60) == """
@@ -62,15 +51,13 @@ struct TraceTimelineTests {
     )
   }
 
-  @Test func theTimelineIsAsLongAndAsWideAsAsked() async {
-    let group = GroupOperation((0..<50).map { operation("an operation with quite a long name, number \($0)") })
-    tracer.trace(group)
-    await run([group], underWay: [])
+  @Test func timeline_isAsLongAndAsWideAsRequested() async {
+    await run([GroupOperation((0..<50).map { operation("an operation with quite a long name, number \($0)") })])
     let lines = tracer.timeline(width: 70, lines: 10).split(separator: "\n")
     #expect(lines.count == 12 && lines.last == "… and 41 more." && lines.allSatisfy { $0.count <= 70 })
   }
 
-  @Test func theTimelineKeepsItsWidthWithLongNamesDeepInside() async {
+  @Test func timelineOfLongNamesInNestedGroups_keepsItsWidthWithoutTrailingSpaces() async {
     var group = GroupOperation([operation("a member with quite a long name")])
     for number in 0...12 {
       group.named("a group with quite a long name, number \(number)")
@@ -78,27 +65,20 @@ struct TraceTimelineTests {
     }
     let cancelled = operation("an operation that will be cancelled")
     cancelled.cancel()
-    tracer.trace([group, cancelled])
-    await run([group], underWay: [])
+    tracer.trace(cancelled)
+    // There is nothing to draw for an operation that has finished without executing.
+    let finished = operation("an operation that finishes before its start")
+    finished.finish()
+    await run([group, finished])
     for width in [40, 50, 60, 80] {
       let lines = tracer.timeline(width: width).split(separator: "\n")
-      #expect(lines.count == 16 && lines.dropFirst().allSatisfy { $0.contains("…") })
+      #expect(lines.count == 17 && lines.dropFirst().allSatisfy { $0.contains("…") })
       for line in lines { #expect(line.count <= width && line.last != " ", "\(width): “\(line)”") }
     }
     #expect(tracer.timeline() == tracer.timeline(width: 80))
   }
 
-  @Test func theTimelineHasNoTrailingBlanks() async {
-    let operations = [operation("a"), operation("b")]
-    tracer.trace(operations)
-    // Finished without having executed: there is nothing to draw, and nothing to say.
-    for operation in operations { operation.finish() }
-    await run(operations, underWay: [])
-    let lines = tracer.timeline().split(separator: "\n")
-    #expect(lines.count == 3 && lines.allSatisfy { $0.last != " " }, "\(lines)")
-  }
-
-  @Test func namesAreCutInTheMiddleAndReckonedInColumns() {
+  @Test func names_areShortenedInTheMiddle_andMeasuredInColumns() {
     let names = [
       "/home/somebody/Documents/letters/1.txt", "日本語", "e\u{301}🍏", "esc\u{1B}[31m\nline", "\u{202E}turned around",
     ]
@@ -112,13 +92,12 @@ struct TraceTimelineTests {
 
   // MARK: The summary
 
-  @Test func theSummaryAddsUp() async {
+  @Test func summary_addsUp() async {
     let group = GroupOperation("group") {
-      delay("b", 10) ==> delay("c", 10)
-      delay("a", 20)
+      clock.delay("b", 10) ==> clock.delay("c", 10)
+      clock.delay("a", 20)
     }
-    tracer.trace(group)
-    await run([group], underWay: [2, 2])
+    await run([group], executing: [2, 2])
     let summary = tracer.summary
     #expect(summary.operations == 3 && summary.elapsed == .milliseconds(20) && summary.busy == .milliseconds(40))
     #expect(summary.parallelism == 2 && summary.peak == 2 && summary.longestWait == nil)
@@ -127,24 +106,26 @@ struct TraceTimelineTests {
     #expect(summary.description.hasPrefix(sentences) && !summary.description.contains("Longest wait"))
   }
 
-  @Test(arguments: [false, true]) func theLongestWaitIsForATurn(inAGroup: Bool) async {
-    let delays = ["first", "second", "third"].map { delay($0, 10) }
+  @Test(arguments: [false, true]) func longestWait_isForASlot(inAGroup: Bool) async {
+    let delays = ["first", "second", "third"].map { clock.delay($0, 10) }
     let group = GroupOperation(inAGroup ? delays : [])
     group.maxConcurrentOperationCount = 1
     queue.maxConcurrentOperationCount = 1
     let operations: [AsyncOperation] = inAGroup ? [group] : delays
     tracer.trace(operations)
     clock.advance(by: .seconds(1))
-    await run(operations, underWay: [1, 1, 1])
+    queue.addOperations(operations)
+    await clock.tick(sleepers: [1, 1, 1])
+    await queue.finished()
     #expect(tracer.records[0].enqueued == .seconds(1))
-    // Not the second before the group or the queue began.
+    // The second before the operations were enqueued does not count.
     #expect(tracer.summary.longestWait?.name == "third")
     #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
   }
 
   // MARK: The graph
 
-  @Test func theGraphHasTheDurations() async {
+  @Test func graph_hasTheDurations() async {
     await runImporter()
     let graph = tracer.graph
     #expect(graph.criticalPath?.names == ["Download", "Parse"] && graph.criticalPath?.duration == .milliseconds(30))

@@ -1,13 +1,19 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 import Testing
 
+@Suite(.timeLimit(.minutes(5)))
 struct ErrorTests {
+  private let queue = OperationQueue()
+
   private func failure(_ path: String..., error: any Error) -> OperationFailure {
     OperationFailure(path: path, error: error)
   }
 
-  @Test func operationErrorsAreEqualIfTheirCodesAre() {
+  // MARK: The types
+
+  @Test func operationErrors_areEqualIfTheirCodesAre() {
     #expect(OperationError(.timedOut, "a") == OperationError(.timedOut, "b", underlyingErrors: [TestError("c")]))
     #expect(OperationError(.timedOut, "a") != OperationError(.shutDown, "a"))
     let codes: Set<OperationError.Code> = [
@@ -17,7 +23,7 @@ struct ErrorTests {
     #expect(codes.count == 8)
   }
 
-  @Test func aCatchClauseMayNameTheCode() {
+  @Test func aCatchClause_canNameTheCode() {
     do {
       throw OperationError(.timedOut, "late")
     } catch OperationError.Code.shutDown {
@@ -27,20 +33,17 @@ struct ErrorTests {
     #expect(!(OperationError.Code.timedOut ~= TestError("a")))
   }
 
-  @Test func theyAreReadable() {
+  @Test func descriptionsNameTheCauseAndThePath() {
     let error = OperationError(.inputUnavailable, "“b” has no input.", underlyingErrors: [TestError("no network")])
-    #expect("\(error)" == "“b” has no input. Cause: no network")
-    #expect(error.localizedDescription == "\(error)")
+    #expect("\(error)" == "“b” has no input. Cause: no network" && error.localizedDescription == "\(error)")
     let failure = failure("Import", "Download", "page 3", error: TestError("no network"))
-    #expect("\(failure)" == "Import › Download › page 3: no network")
-    #expect(failure.localizedDescription == "\(failure)")
+    #expect("\(failure)" == "Import › Download › page 3: no network" && failure.localizedDescription == "\(failure)")
     #expect("\(AggregateError([failure]))" == "\(failure)")
     let both = AggregateError([failure, failure])
-    #expect("\(both)" == "2 failures:\n- \(failure)\n- \(failure)")
-    #expect(both.localizedDescription == "\(both)")
+    #expect("\(both)" == "2 failures:\n- \(failure)\n- \(failure)" && both.localizedDescription == "\(both)")
   }
 
-  @Test func thePrimaryFailureIsNotAnEcho() {
+  @Test func thePrimaryFailure_isNoConsequenceOfAnother() {
     let cause = TestError("cause")
     let echo = OperationError(.inputUnavailable, "echo", underlyingErrors: [cause])
     let condition = OperationError(.conditionFailed, "a dependency failed", underlyingErrors: [cause])
@@ -53,12 +56,69 @@ struct ErrorTests {
     #expect(primary(echo, echo) == ["a"])
   }
 
-  @Test func errorsComeByType() {
-    let aggregate = AggregateError([
-      failure("a", error: TestError("1")), failure("b", error: OperationError(.timedOut, "t")),
-      failure("c", error: TestError("2")),
-    ])
+  @Test func errorsOfAType_areInOrder() {
+    let errors: [any Error] = [TestError("1"), OperationError(.timedOut, "t"), TestError("2")]
+    let aggregate = AggregateError(errors.map { failure("a", error: $0) })
     #expect(aggregate.errors(of: TestError.self) == [TestError("1"), TestError("2")])
-    #expect(aggregate.errors(of: OperationError.self).count == 1)
+  }
+
+  // MARK: Paths of failures that an operation awaited
+
+  private func failing(_ name: String) -> AsyncBlockOperation {
+    AsyncBlockOperation { $0.finish(with: TestError(name)) }.named(name)
+  }
+
+  private func expectPaths(_ paths: [[String]], of operation: AsyncOperation) async {
+    let error = await #expect(throws: AggregateError.self) { try await operation.completed() }
+    #expect(error?.failures.map(\.path) == paths)
+    #expect(error?.errors(of: TestError.self).count == paths.count && operation.errors.count == paths.count)
+  }
+
+  @Test(arguments: 1...2) func taskThatAwaitsAGroup_keepsItsPaths(count: Int) async {
+    let pages = GroupOperation(chain((1...count).map { failing("page \($0)") })).named("Download")
+    let task = TaskOperation { try await OperationQueue().run(pages) }.named("sync")
+    let outer = GroupOperation("Import") { task }
+    await queue.run(settling: [outer])
+    let paths = (1...count).map { ["sync", "Download", "page \($0)"] }
+    await expectPaths(paths, of: task)
+    #expect(outer.failures.map(\.path) == paths.map { ["Import"] + $0 })
+  }
+
+  @Test func retryOfAGroup_keepsThePathOfTheLastAttempt() async {
+    let retry = RetryOperation(attempts: 2) { number in GroupOperation("Download") { failing("page \(number)") } }
+    await queue.run(settling: [retry.named("patient")])
+    await expectPaths([["patient", "Download", "page 2"]], of: retry)
+    #expect(retry.attemptErrors.count == 2 && retry.attemptErrors.allSatisfy { $0 is AggregateError })
+  }
+
+  @Test func aggregateWithinAnAggregate_isFlattened() async {
+    let inner = AggregateError([failure("c", error: TestError("1"))])
+    let outer = AggregateError([failure("b", error: inner), failure(error: TestError("2"))])
+    let operation = AsyncBlockOperation { $0.finish(with: outer) }.named("a")
+    await queue.run(settling: [operation])
+    await expectPaths([["a", "b", "c"], ["a"]], of: operation)
+  }
+
+  @Test func flatMaps_keepAllNames() async {
+    let group = GroupOperation("Import") {
+      ResultOperation { 1 }.flatMap { _ in
+        ResultOperation { 2 }.flatMap { _ in
+          TaskOperation<Int> {
+            try await OperationQueue().run(GroupOperation("G") { failing("m") })
+            return 3
+          }.named("task")
+        }.named("second")
+      }.named("first")
+    }
+    await queue.run(settling: [group])
+    #expect(group.failures.map(\.path) == [["Import", "first", "second", "task", "G", "m"]])
+  }
+
+  @Test func flatMapToAnOperationOfAQueue_keepsBothNames() async {
+    let login = ResultOperation<Int> { throw TestError("wrong") }.named("login")
+    queue.addOperation(login)
+    let group = GroupOperation("Import") { ResultOperation { 1 }.flatMap { _ in login }.named("page") }
+    await queue.run(settling: [group])
+    #expect(group.failures.map(\.path) == [["Import", "page", "login"]])
   }
 }

@@ -3,19 +3,16 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Errors of operations that fail because others failed: they grow with each of them, but not beyond all bounds.
+/// The errors of operations that fail because others failed have a limited size.
 @Suite(.timeLimit(.minutes(5)))
 struct RootCausesTests {
   private let queue = OperationQueue()
 
   private func depth(of error: any Error) -> Int {
-    var depth = 1
-    var error = error
-    while let cause = (error as? OperationError)?.underlyingErrors.first { (error, depth) = (cause, depth + 1) }
-    return depth
+    Array(sequence(first: error) { ($0 as? OperationError)?.underlyingErrors.first }).count
   }
 
-  @Test func pairsOfPairsOfValues() async {
+  @Test func pairsOfPairsOfValues_nameOneRoot() async {
     var last: ResultOperation<Int> = ResultOperation { throw TestError("boom") }
     for _ in 0..<40 { last = zip(last.map { $0 }, last.map { $0 }).map { $0.0 + $0.1 } }
     _ = try? await queue.run(GroupOperation { last })
@@ -23,7 +20,7 @@ struct RootCausesTests {
     #expect(text.contains("boom") && text.count < 500)
   }
 
-  @Test func aChainOfWhichEachLinkFails() async {
+  @Test func aChainInWhichEachLinkFails_namesSomeRoots() async {
     var last: ResultOperation<Int> = ResultOperation { throw TestError("first") }
     for index in 0..<400 {
       last = zip(last, ResultOperation<Int> { throw TestError("\(index)") }).map { $0.0 + $0.1 }
@@ -33,38 +30,19 @@ struct RootCausesTests {
     #expect(text.count < 2000 && text.hasSuffix("; and others"))
   }
 
-  @Test func layersOfConditions() async {
-    var layer = (0..<2).map { index in AsyncBlockOperation { $0.finish(with: TestError("root \(index)")) } }
-    let group = GroupOperation()
-    group.addOperations(layer)
-    for _ in 0..<40 {
-      let next = (0..<2).map { _ in AsyncBlockOperation { _ in Issue.record("executed") } }
-      for operation in next { operation.addCondition(.noFailedDependencies) }
-      layer ==> next
-      group.addOperations(next)
-      layer = next
-    }
-    let aggregate = await #expect(throws: AggregateError.self) { try await queue.run(group) }
-    let text = layer[0].errors[0].localizedDescription
-    #expect(text.contains("root 0") && text.contains("root 1") && text.count < 1000)
-    #expect(aggregate?.primary.error is TestError && aggregate?.failures.count == 82)
-  }
-
-  @Test func aLongChainOfConditionsDoesNotNestForEver() async {
+  @Test func aLongChainOfConditions_isNotNestedWithoutLimit() async {
     let operations = (0..<1000).map { index in
       AsyncBlockOperation { $0.finish(withErrors: index == 0 ? [TestError("root")] : []) }
     }
-    for (first, second) in zip(operations, operations.dropFirst()) {
-      second.addCondition(.noFailedDependencies)
-      first ==> second
-    }
+    for operation in operations.dropFirst() { operation.addCondition(.noFailedDependencies) }
+    chain(operations)
     let aggregate = await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation(operations)) }
     #expect(operations.allSatisfy { depth(of: $0.errors[0]) < 100 })
     #expect(aggregate?.failures.count == 1000 && aggregate?.primary.error is TestError)
     #expect(operations[999].errors[0].localizedDescription.contains("root"))
   }
 
-  @Test func manyFailedDependenciesAreNotAllNamed() async {
+  @Test func manyFailedDependencies_areNotAllNamed() async {
     let failed = (0..<500).map { index in
       AsyncBlockOperation { $0.finish(with: TestError("\(index)")) }.named("f\(index)")
     }
@@ -76,7 +54,7 @@ struct RootCausesTests {
     #expect(text.contains("“f0”, “f1”") && text.contains("and 492 others") && text.count < 500)
   }
 
-  @Test func whatTheUserMadeIsLeftAsItIs() {
+  @Test func errorOfTheCaller_keepsItsCauses() {
     let causes = (0..<100).map { TestError("\($0)") }
     let error = OperationError(.timedOut, "Late.", underlyingErrors: causes)
     #expect(error.underlyingErrors.count == 100)

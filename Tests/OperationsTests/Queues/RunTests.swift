@@ -1,38 +1,39 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct RunTests {
   private let queue = OperationQueue()
+  private let journal = Journal<String>()
 
-  @Test func itReturnsTheValue() async throws {
-    let value = try await queue.run(ResultOperation { 6 * 7 })
-    #expect(value == 42)
+  @Test func run_returnsTheValue() async throws {
+    #expect(try await queue.run(ResultOperation { 6 * 7 }) == 42)
   }
 
-  @Test func itThrowsTheOneErrorAsItself() async {
+  @Test func oneError_isThrownAsItself() async {
     await #expect(throws: TestError("no")) { try await queue.run(ResultOperation<Int> { throw TestError("no") }) }
     await #expect(throws: TestError("no")) {
       try await queue.run(AsyncBlockOperation { $0.finish(with: TestError("no")) })
     }
   }
 
-  @Test func itThrowsSeveralErrorsTogether() async throws {
+  @Test func severalErrors_areThrownTogether() async throws {
     let operation = AsyncBlockOperation { $0.finish(withErrors: [TestError("a"), TestError("b")]) }.named("two")
     let error = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
     #expect(error?.failures.map(\.path) == [["two"], ["two"]])
     #expect(error?.errors(of: TestError.self) == [TestError("a"), TestError("b")])
   }
 
-  @Test func aGroupsErrorIsAlwaysAnAggregate() async {
+  @Test func theErrorOfAGroup_isAlwaysAnAggregate() async {
     let group = GroupOperation("G") { AsyncBlockOperation { $0.finish(with: TestError("a")) }.named("m") }
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map(\.path) == [["G", "m"]])
   }
 
-  @Test func aCancelledOperationThrowsCancellationErrorUnlessItHasAnError() async {
+  @Test func aCancelledOperation_throwsCancellationErrorUnlessItHasAnError() async {
     let cancelled = AsyncOperation()
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await queue.run(cancelled) }
@@ -42,9 +43,8 @@ struct RunTests {
   }
 
   @Test(arguments: [false, true])
-  func cancellingTheTaskCancelsTheOperationAndCancellingTheOperationEndsTheCall(byTask: Bool) async {
-    let operation = HeldOperation()
-    operation.addObserver(OperationObserver(didCancel: { _ in operation.gate.open() }))
+  func cancellingTheTaskOrTheOperation_cancelsTheOperationAndEndsTheCall(byTask: Bool) async {
+    let operation = StoppedOperation(reporting: CancellationError())
     let task = Task { try await queue.run(operation) }
     await operation.begun.opened()
     if byTask { task.cancel() } else { operation.cancel() }
@@ -52,82 +52,66 @@ struct RunTests {
     #expect(operation.isCancelled && operation.isFinished)
   }
 
-  @Test func aTaskThatIsCancelledBeforehandExecutesNothing() async {
-    let (journal, mayRun) = (Journal<String>(), Gate())
+  @Test func inACancelledTask_runExecutesNothing() async {
     let operation = NoteOperation("never", journal)
     let task = Task {
-      await mayRun.opened()
+      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
       try await queue.run(operation)
     }
-    task.cancel()
-    mayRun.open()
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(journal.entries.isEmpty && operation.isFinished)
   }
 
-  @Test func completedThrowsWhatRunWould() async throws {
-    let operation = AsyncBlockOperation { $0.finish(with: TestError("no")) }
-    queue.addOperation(operation)
-    for _ in 0..<2 { await #expect(throws: TestError("no")) { try await operation.completed() } }
-    let fine = AsyncOperation()
-    queue.addOperation(fine)
-    try await fine.completed()
-  }
+  // MARK: Graphs
 
-  @Test func aGraphIsRunFromItsEnd() async throws {
-    let journal = Journal<String>()
-    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
-    let last = ResultOperation { journal.entries.count }
-    a ==> [b, c] ==> last
+  @Test func aGraph_isRunFromItsEnd() async throws {
+    let last = ResultOperation { [journal] in journal.entries.count }
+    NoteOperation("a", journal) ==> [NoteOperation("b", journal), NoteOperation("c", journal)] ==> last
     #expect(try await queue.run(graphEndingIn: last) == 3)
     #expect(journal.entries.first == "a")
     try await queue.run(graphEndingIn: AsyncOperation() ==> NoteOperation("d", journal))
     #expect(journal.entries.last == "d")
   }
 
-  @Test func aGraphLeavesWhatIsElsewhereWhereItIs() async throws {
-    let (journal, elsewhere) = (Journal<String>(), OperationQueue.suspended())
-    let (a, b, c, d) = (
-      NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal), NoteOperation("d", journal)
-    )
-    a ==> b ==> c ==> d
-    let group = GroupOperation([a])
-    elsewhere.addOperation(b)
-    queue.addOperation(c as Operation)
-    queue.addGraph(endingIn: d)
-    #expect(Set(queue.operations) == [c, d] && elsewhere.operations == [b])
+  @Test func aGraph_leavesOperationsOfQueuesAndGroupsWhereTheyAre() async throws {
+    let (elsewhere, notes) = (OperationQueue.suspended(), ["a", "b", "c", "d"].map { NoteOperation($0, journal) })
+    chain(notes)
+    let group = GroupOperation([notes[0]])
+    elsewhere.addOperation(notes[1])
+    queue.addByFoundation(notes[2])
+    queue.addGraph(endingIn: notes[3])
+    #expect(Set(queue.operations) == [notes[2], notes[3]] && elsewhere.operations == [notes[1]])
     elsewhere.isSuspended = false
     try await queue.run(group)
-    await d.finished()
+    await notes[3].finished()
     #expect(journal.entries == ["a", "b", "c", "d"])
   }
 
-  @Test func aGraphTakesInWhatTheMembersOfAGroupWaitFor() async throws {
-    let journal = Journal<String>()
-    let (outside, member) = (NoteOperation("outside", journal), NoteOperation("member", journal))
-    outside ==> member
+  @Test func aGraph_includesTheDependenciesOfMembers() async throws {
+    let member = NoteOperation("outside", journal) ==> NoteOperation("member", journal)
     try await queue.run(graphEndingIn: GroupOperation([member]))
     #expect(journal.entries == ["outside", "member"])
   }
 
-  @Test func finishedWaitsForAnyOperation() async {
+  // MARK: Queues
+
+  @Test func finished_waitsForAnyOperation() async {
     let (plain, classic, own) = (BlockOperation {}, ClassicOperation(), HeldOperation())
     queue.addOperations([plain, classic, own])
     await plain.finished()
     await classic.begun.opened()
     await own.begun.opened()
-    classic.gate.open()
-    own.gate.open()
+    for gate in [classic.gate, own.gate] { gate.open() }
     await classic.finished()
     await own.finished()
     await queue.finished()
     #expect(queue.operationCount == 0 && classic.isFinished && own.isFinished)
   }
 
-  @Test func theQueuesFinishedWaitsForWhatIsAddedMeanwhile() async {
-    let (journal, held) = (Journal<String>(), HeldOperation())
-    held.addObserver(OperationObserver(didFinish: { _ in journal.write("held") }))
-    queue.addOperation(ResultOperation { queue.addOperation(held) })
+  @Test func finished_waitsForOperationsAddedMeanwhile() async {
+    let held = HeldOperation()
+    held.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("held") }))
+    queue.addOperation(ResultOperation { [queue] in queue.addOperation(held) })
     let waiting = Task { await queue.finished() }
     await held.begun.opened()
     held.gate.open()
@@ -138,16 +122,56 @@ struct RunTests {
 
   @Test func namesFindAndCancel() async {
     let queue = OperationQueue.suspended()
-    let operations: [Operation] = [
-      AsyncOperation().named("a"), BlockOperation {}.named("b"), AsyncOperation().named("a"),
-    ]
+    let operations = ["a", "b", "a"].map(operation)
     queue.addOperations(operations)
-    #expect(queue.operations(named: "a") == [operations[0], operations[2]])
-    #expect(queue.operations(named: "c").isEmpty)
-    #expect(queue.cancelOperations(named: "a") == 2)
-    #expect(queue.cancelOperations(named: "a") == 0)
+    #expect(queue.operations(named: "a") == [operations[0], operations[2]] && queue.operations(named: "c").isEmpty)
+    #expect(queue.cancelOperations(named: "a") == 2 && queue.cancelOperations(named: "a") == 0)
     #expect(operations.map(\.isCancelled) == [true, false, true])
-    queue.isSuspended = false
-    await queue.finished()
+    await queue.drained()
+  }
+
+  // MARK: The lost wake-up
+
+  // Foundation on Linux loses a wake-up too rarely to wait for it (7 in 276,000). The test checks instead that the
+  // methods of the package make Foundation check the operation once more when it is in the queue.
+
+  /// Opens the gate of an operation between Foundation's enqueueing and the end of the method, and forgets that
+  /// Foundation has checked it.
+  private final class ForgetfulQueue: OperationQueue, @unchecked Sendable {
+    override func addOperation(_ operation: Operation) {
+      super.addOperation(operation)
+      forget(operation)
+    }
+
+    override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
+      super.addOperations(operations, waitUntilFinished: waitUntilFinished)
+      for operation in operations { forget(operation) }
+    }
+
+    private func forget(_ operation: Operation) {
+      guard let operation = operation as? AsyncOperation else { return }
+      let action = operation.core.withLock { $0.ledger.countDown() }
+      if case .becomeReady(let gate?) = action { gate.start() }
+      operation.core.withLock { core in
+        core.ledger = DependencyLedger()
+        guard case .becomeReady = action else { return }
+        _ = core.ledger.add(.own(operation))
+        _ = core.ledger.makeGate()
+        _ = core.ledger.countDown()
+        _ = core.ledger.gateDidOpen()
+      }
+    }
+  }
+
+  @Test func anOperationThatWaited_isCheckedOnceMoreAndAReadyOneIsNot() async {
+    let queue = ForgetfulQueue()
+    queue.isSuspended = true
+    let operations = (0..<3).map { _ in AsyncOperation() }
+    [AsyncOperation()] ==> [operations[0], operations[1]]
+    queue.addOperation(operations[0])
+    queue.addOperations([operations[1]])
+    queue.addOperation(operations[2])
+    #expect(operations.map { $0.core.withLock { $0.ledger.isWatched } } == [true, true, false])
+    await queue.drained()
   }
 }
