@@ -32,34 +32,28 @@ struct CancellationOutcomeTests {
 
   private func unexecuted() -> AsyncOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
-  /// Returns when the operation has begun.
-  private func begin(_ operation: AsyncOperation, _ begun: Gate) async {
-    queue.addOperation(operation)
-    await begun.opened()
-  }
-
   @Test func afterACancellationAnErrorThatMeansCancelledIsNoFailure() async {
     for error in Self.cancellations {
       let operation = StoppedOperation(reporting: error)
-      await begin(operation, operation.begun)
+      await queue.add(operation, until: operation.begun)
       operation.cancel()
       await #expect(throws: CancellationError.self) { try await operation.completed() }
       #expect(operation.errors.isEmpty)
     }
   }
 
-  @Test func withoutACancellationItIsOne() async {
+  @Test func notCancelled_errorsThatMeanCancelledAreFailures() async {
     for error in Self.cancellations {
-      let operation = AsyncBlockOperation { $0.finish(with: error) }
-      await queue.run(settling: [operation])
-      #expect(!operation.errors.isEmpty && !operation.isCancelled)
+      let operation = AsyncBlockOperation { $0.finish(withErrors: [error, TestError("other")]) }
+      let thrown = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
+      #expect(operation.errors.count >= 2 && !operation.isCancelled && thrown?.isCancelled == false)
     }
   }
 
   @Test func anyOtherErrorIsKeptAfterTheReason() async {
     for error in Self.others {
       let operation = StoppedOperation(reporting: error)
-      await begin(operation, operation.begun)
+      await queue.add(operation, until: operation.begun)
       operation.cancel(with: TestError("reason"))
       await operation.finished()
       #expect(operation.errors.count == 2 && operation.errors[0] as? TestError == TestError("reason"))
@@ -68,19 +62,13 @@ struct CancellationOutcomeTests {
     }
   }
 
-  @Test(arguments: [false, true])
-  func theFirstReasonCounts(whileExecuting: Bool) async {
-    for first in [nil, TestError("first")] {
-      let operation = HeldOperation()
-      if whileExecuting { await begin(operation, operation.begun) }
-      if let first { operation.cancel(with: first) } else { operation.cancel() }
-      operation.cancel(with: TestError("second"))
-      operation.cancel()
-      #expect(operation.errors as? [TestError] == first.map { [$0] } ?? [])
-      operation.gate.open()
-      if !whileExecuting { queue.addOperation(operation) }
-      await operation.finished()
-    }
+  @Test(arguments: [nil, TestError("first")])
+  func cancelledAgain_keepsTheFirstReason(_ first: TestError?) {
+    let operation = AsyncOperation()
+    if let first { operation.cancel(with: first) } else { operation.cancel() }
+    operation.cancel(with: TestError("second"))
+    operation.cancel()
+    #expect(operation.errors as? [TestError] == first.map { [$0] } ?? [])
   }
 
   @Test func aReasonThatOnlySaysCancelledIsNone() async {
@@ -113,26 +101,12 @@ struct CancellationOutcomeTests {
     }
   }
 
-  @Test func ofSeveralFailuresTheErrorSaysWhetherTheGroupWasCancelled() async {
-    for isCancelled in [false, true] {
-      let held = HeldOperation()
-      let group = GroupOperation([NoteOperation("a", journal, failing: TestError("a")), held])
-      await begin(group, held.begun)
-      await poll { !group.failures.isEmpty }
-      if isCancelled { group.cancel() }
-      held.gate.open()
-      let error = await #expect(throws: AggregateError.self) { try await group.completed() }
-      #expect(error?.isCancelled == isCancelled && error?.failures.count == 1)
-    }
-    #expect(!AggregateError([OperationFailure(path: [], error: TestError("a"))]).isCancelled)
-  }
-
   @Test func whatMembersReportBeforeTheyAreCancelledThemselvesIsNoFailureOfACancelledGroup() async {
     let member = HeldOperation()
     let group = GroupOperation([member])
     // As a session does that the group has invalidated.
     group.addObserver(OperationObserver(didCancel: { _ in member.finish(with: URLError(.cancelled)) }))
-    await begin(group, member.begun)
+    await queue.add(group, until: member.begun)
     group.cancel()
     await #expect(throws: CancellationError.self) { try await group.completed() }
   }
@@ -170,20 +144,6 @@ struct CancellationOutcomeTests {
   }
 
   // MARK: In the middle
-
-  @Test func aConditionThatCancelsAndThrowsLeavesOneOutcome() async {
-    for _ in 0..<200 {
-      let operation = unexecuted()
-      operation.addCondition(
-        OperationCondition(name: "c") {
-          $0.cancel(with: TestError("reason"))
-          throw TestError("unmet")
-        }
-      )
-      await #expect(throws: TestError("reason")) { try await queue.run(operation) }
-      #expect(operation.errors.count == 1)
-    }
-  }
 
   @Test(arguments: [false, true])
   func retryIfThatCancelsOrFinishesLeavesOneOutcome(cancels: Bool) async {

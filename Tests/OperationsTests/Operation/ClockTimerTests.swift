@@ -8,17 +8,6 @@ import Testing
 /// Timers on the system's clocks, also while every thread of the shared pool is blocked.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ClockTimerTests {
-  /// Far longer than any of the timers here takes, far shorter than twenty blocked threads take to be replaced.
-  private static let patience = DispatchTimeInterval.seconds(5)
-
-  /// Something that has to happen while nothing that needs the pool can.
-  private final class Happening: Sendable {
-    private let signal = DispatchSemaphore(value: 0)
-
-    func happen() { signal.signal() }
-    func hasHappened() -> Bool { signal.wait(timeout: .now() + ClockTimerTests.patience) == .success }
-  }
-
   /// Runs `body` on a thread of its own while twenty operations block, or as many more as it takes.
   private func whileTwentyBlock(_ body: @escaping @Sendable () -> Void) async throws {
     let (end, queue) = (Gate(), OperationQueue())
@@ -44,12 +33,7 @@ struct ClockTimerTests {
 
     func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
       let seconds = ContinuousClock.now.duration(to: deadline) / .seconds(1)
-      await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-        Thread.detachNewThread {
-          Thread.sleep(forTimeInterval: seconds)
-          continuation.resume()
-        }
-      }
+      _ = await onThread { Thread.sleep(forTimeInterval: seconds) }
     }
   }
 
@@ -60,8 +44,8 @@ struct ClockTimerTests {
   @Test(arguments: Wait.allCases)
   func itEndsThoughAllThreadsAreBlocked(_ wait: Wait) async throws {
     try await whileTwentyBlock {
-      let (happening, pause) = (Happening(), Duration.milliseconds(50))
-      let observer = OperationObserver(didFinish: { _ in happening.happen() })
+      let (fired, pause) = (DispatchSemaphore(value: 0), Duration.milliseconds(50))
+      let observer = OperationObserver(didFinish: { _ in fired.signal() })
       let (held, scheduler) = (HeldOperation(), SerialScheduler(name: "blocked"))
       switch wait {
       case .timeout:
@@ -72,18 +56,21 @@ struct ClockTimerTests {
         let operation = DelayOperation(pause)
         operation.addObserver(observer)
         operation.start()
-      case .delayedEvent: scheduler.schedule(after: pause) { happening.happen() }
-      case .delayedEventOnMain: SerialScheduler.scheduleOnMain(after: pause) { happening.happen() }
+      case .delayedEvent: scheduler.schedule(after: pause) { fired.signal() }
+      case .delayedEventOnMain: SerialScheduler.scheduleOnMain(after: pause) { fired.signal() }
       case .retry:
-        let operation = RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { attempt in
-          if attempt == 2 { happening.happen() }
-          throw TestError("busy")
-        }
-        scheduler.queue.addOperation(operation)
-      case .otherClock: _ = ClockTimer.start(after: pause, on: ThreadClock()) { happening.happen() }
-      case .suspendingClock: _ = ClockTimer.start(after: pause, on: SuspendingClock()) { happening.happen() }
+        scheduler.queue.addOperation(
+          RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { attempt in
+            if attempt == 2 { fired.signal() }
+            throw TestError("busy")
+          }
+        )
+      case .otherClock: _ = ClockTimer.start(after: pause, on: ThreadClock()) { fired.signal() }
+      case .suspendingClock: _ = ClockTimer.start(after: pause, on: SuspendingClock()) { fired.signal() }
       }
-      withExtendedLifetime((held, scheduler)) { #expect(happening.hasHappened()) }
+      // Far longer than any of the timers takes, far shorter than twenty blocked threads take to be replaced.
+      let end = fired.wait(timeout: .now() + .seconds(5))
+      withExtendedLifetime((held, scheduler)) { #expect(end == .success) }
     }
   }
 
@@ -129,9 +116,7 @@ struct ClockTimerTests {
     let live = LiveCount()
     let delays: [Duration] = [.seconds(3600), Duration(attoseconds: .max)]
     for delay in delays + delays {
-      let token = LiveCount.Token(live)
-      let timer = ClockTimer.start(after: delay, on: clock) { withExtendedLifetime(token) {} }
-      timer.cancel()
+      ClockTimer.start(after: delay, on: clock) { [token = LiveCount.Token(live)] in _ = token }.cancel()
     }
     #expect(live.alive == 0)
   }

@@ -71,15 +71,13 @@ struct DelayOperationTests {
 
 /// Cancels the operation in the moment in which a timer is made for it.
 private struct CancellingClock: TimerClock {
-  typealias Instant = ManualClock.Instant
-
   let clock: ManualClock
   let operation: AsyncOperation
 
-  var now: Instant { clock.now }
-  var minimumResolution: Duration { clock.minimumResolution }
+  var now: ManualClock.Instant { clock.now }
+  var minimumResolution: Duration { .zero }
 
-  func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+  func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
     try await clock.sleep(until: deadline, tolerance: tolerance)
   }
 

@@ -7,16 +7,9 @@ import Testing
 /// Where an operation executes does not depend on how it was prepared.
 @Suite(.timeLimit(.minutes(5)))
 struct ExecutionPlaceTests {
-  private final class Home: Schedulable, @unchecked Sendable {
-    let scheduler = SerialScheduler(name: "home")
-    @Confined private var visits = 0
-
-    func visit() { visits += 1 }
-  }
-
   private static let met = OperationCondition(name: "met") { _ in await Task.yield() }
 
-  private let home = Home()
+  private let home = Shelf(on: SerialScheduler(name: "home"))
   private var scheduler: SerialScheduler { home.scheduler }
 
   /// An operation with a condition, which calls `body` when it executes.
@@ -41,23 +34,14 @@ struct ExecutionPlaceTests {
   }
 
   /// Everything that code on the scheduler may rely on.
-  private static func expectCurrent(_ home: Home, sourceLocation: SourceLocation = #_sourceLocation) {
+  private static func expectCurrent(_ home: Shelf, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(SerialScheduler.current === home.scheduler && home.scheduler.isCurrent, sourceLocation: sourceLocation)
     #expect((try? home.scheduler.wait(timeout: .seconds(30)) { 1 }) == 1, sourceLocation: sourceLocation)
-    home.visit()
+    home.items.append(1)
   }
 
   @Test func operationWithAConditionExecutesOnItsScheduler() async throws {
     for _ in 0..<100 { try await scheduler.queue.run(conditional { [home] in Self.expectCurrent(home) }) }
-  }
-
-  @Test func itMayWaitForAnotherSchedulerThatWaitsForIts() async throws {
-    let other = SerialScheduler(name: "other")
-    let operation = conditional { [home] in
-      let sum = try? other.wait(timeout: .seconds(30)) { 1 + ((try? home.wait { _ in 1 }) ?? 0) }
-      #expect(sum == 2)
-    }
-    try await scheduler.queue.run(operation)
   }
 
   @Test func itKeepsTheSchedulerUntilItHasFinished() async throws {
@@ -86,13 +70,11 @@ struct ExecutionPlaceTests {
       if round.isMultiple(of: 2) { await Task.yield() }
       operation.cancel()
     }
-    let running = Journal<Int>()
-    for index in 0..<20 {
-      let operation = HeldOperation()
-      operation.addObserver(OperationObserver(didStart: { _ in running.write(index) }))
-      scheduler.queue.addOperation(operation)
+    let operations = (0..<20).map { _ in HeldOperation() }
+    for operation in operations { scheduler.queue.addOperation(operation) }
+    for (index, operation) in operations.enumerated() {
       await operation.begun.opened()
-      #expect(running.entries.count == index + 1)
+      #expect(operations.filter(\.begun.isOpen).count == index + 1)
       operation.gate.open()
       await operation.finished()
     }
@@ -207,5 +189,40 @@ struct ExecutionPlaceTests {
     unsafe queue.underlyingQueue = underlying
     let operation = retry { #expect(DispatchQueue.getSpecific(key: key) == 1) }
     #expect(try await queue.run(operation) == 2)
+  }
+
+  // MARK: MainOperation
+
+  private final class Dialog: MainOperation, @unchecked Sendable {
+    let shown = Gate()
+
+    override func executeOnMain() {
+      // `Thread.isMainThread` is false here on Linux, where the main queue may be served by another one.
+      dispatchPrecondition(condition: .onQueue(.main))
+      shown.open()
+    }
+  }
+
+  @Test func mainOperation_executesOnTheMainActorUntilItIsFinished() async throws {
+    let dialog = Dialog()
+    OperationQueue().addOperation(dialog)
+    await dialog.shown.opened()
+    #expect(dialog.isExecuting)
+    dialog.finish()
+    try await dialog.completed()
+    // Without an override it finishes.
+    try await OperationQueue().run(MainOperation())
+  }
+
+  @Test(arguments: [false, true])
+  @MainActor func mainOperationEndedWhileTheMainActorIsBusy_neverExecutes(byCancelling: Bool) async {
+    let dialog = Dialog()
+    // The main actor is busy here until the next suspension.
+    dialog.start()
+    if byCancelling { dialog.cancel() } else { dialog.finish() }
+    #expect(dialog.isExecuting == byCancelling)
+    await dialog.finished()
+    await Task { @MainActor in }.value
+    #expect(!dialog.shown.isOpen && dialog.isCancelled == byCancelling)
   }
 }

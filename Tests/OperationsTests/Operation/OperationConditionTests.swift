@@ -1,7 +1,6 @@
 import Foundation
 import Operations
 import OperationsTestSupport
-import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -39,20 +38,16 @@ struct OperationConditionTests {
     #expect(journal.entries == ["signed in"])
   }
 
-  @Test func waitingForOneHoldsNoThreadAndTheOperationIsPending() async throws {
-    let (gate, asked, queue) = (Gate(), Journal<Int>(), OperationQueue.limited(to: 500))
-    let operations = (0..<500).map { index in
-      let operation = AsyncOperation()
-      operation.addCondition(
-        OperationCondition(name: "open") { _ in
-          asked.write(index)
-          await gate.opened()
-        }
-      )
-      return operation
+  @Test func waitingForACondition_holdsNoThreadAndIsPending() async throws {
+    let (gate, queue) = (Gate(), OperationQueue.limited(to: 500))
+    let waiting = OperationCondition(name: "open") { _ in
+      journal.write("asked")
+      await gate.opened()
     }
+    let operations = (0..<500).map { _ in AsyncOperation() }
+    for operation in operations { operation.addCondition(waiting) }
     queue.addOperations(operations)
-    await asked.reaches(500)
+    await journal.reaches(500)
     #expect(operations.allSatisfy { $0.state == .pending && !$0.isExecuting })
     gate.open()
     await queue.finished()
@@ -65,11 +60,7 @@ struct OperationConditionTests {
     operation.addCondition(
       OperationCondition(name: "stubborn") { _ in
         evaluating.open()
-        await withTaskCancellationHandler {
-          await end.opened()
-        } onCancel: {
-          cancelled.open()
-        }
+        await withTaskCancellationHandler(operation: end.opened, onCancel: cancelled.open)
       }
     )
     queue.addOperation(operation)
@@ -82,11 +73,16 @@ struct OperationConditionTests {
 
   @Test func theConditionMayCancelOrFinishTheOperation() async throws {
     let (cancelled, finished, value) = (unexecuted(), unexecuted(), ResultOperation<Int> { 1 })
-    cancelled.addCondition(OperationCondition(name: "cancelling") { $0.cancel() })
+    cancelled.addCondition(
+      OperationCondition(name: "cancelling") {
+        $0.cancel(with: TestError("reason"))
+        throw TestError("unmet")
+      }
+    )
     finished.addCondition(OperationCondition(name: "finishing") { $0.finish(with: TestError("done")) })
     value.addCondition(OperationCondition(name: "knows it") { ($0 as? ResultOperation<Int>)?.finish(returning: 2) })
     await queue.run(settling: [cancelled, finished, value])
-    #expect(cancelled.isCancelled && cancelled.errors.isEmpty)
+    #expect(cancelled.errors as? [TestError] == [TestError("reason")] && cancelled.isCancelled)
     #expect(finished.errors as? [TestError] == [TestError("done")] && !finished.isCancelled)
     #expect(try await value.value == 2)
   }
@@ -99,33 +95,15 @@ struct OperationConditionTests {
     try await queue.run(operation)
   }
 
-  @Test func cancelledOrFinishedBeforeNoneIsEvaluated() async {
-    let operations = [unexecuted(), unexecuted()]
+  @Test func endedBeforeTheStartOrWithoutAnInput_evaluatesNoCondition() async {
+    let producer = ResultOperation<Int> { throw TestError("none") }
+    let operations: [AsyncOperation] = [unexecuted(), unexecuted(), producer.map { $0 }]
     for operation in operations { operation.addCondition(condition("evaluated")) }
     operations[0].cancel()
     operations[1].finish()
-    await queue.run(settling: operations)
+    await queue.run(settling: operations + [producer])
     #expect(journal.entries.isEmpty)
-  }
-
-  @Test func withoutAnInputNoneIsEvaluated() async {
-    let operation = TransformOperation { (_: Int) in }
-    ResultOperation<Int> { throw TestError("none") }.pass(to: operation)
-    operation.addCondition(condition("asked in vain"))
-    queue.addGraph(endingIn: operation)
-    await operation.finished()
-    #expect(journal.entries.isEmpty && (operation.errors.first as? OperationError)?.code == .inputUnavailable)
-  }
-
-  @Test func theInputComesAfterTheConditions() async throws {
-    let operation = TransformOperation { (value: Int) in value }
-    ResultOperation { 1 }.pass(to: operation) { [journal] operation, value in
-      journal.write("input")
-      operation.input = value
-    }
-    operation.addCondition(condition("condition"))
-    #expect(try await queue.run(graphEndingIn: operation) == 1)
-    #expect(journal.entries == ["condition", "input"])
+    #expect((operations[2].errors.first as? OperationError)?.code == .inputUnavailable)
   }
 
   @Test func aGroupsConditionConcernsItsMembers() async {
@@ -134,17 +112,6 @@ struct OperationConditionTests {
     group.addCondition(condition("allowed", failing: TestError("forbidden")))
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map(\.path) == [["Import"]] && member.isFinished)
-  }
-
-  @Test func membersHaveConditionsToo() async throws {
-    let operations = (0..<200).map { NoteOperation("\($0)", journal) }
-    for operation in operations { operation.addCondition(OperationCondition(name: "met") { _ in await Task.yield() }) }
-    let unmet = unexecuted()
-    unmet.addCondition(condition("unmet", failing: TestError("no")))
-    let group = GroupOperation(operations + [unmet])
-    group.maxConcurrentOperationCount = 3
-    await #expect(throws: AggregateError.self) { try await queue.run(group) }
-    #expect(journal.count == 201 && group.failures.count == 1)
   }
 
   // MARK: Dependencies
@@ -197,20 +164,6 @@ struct OperationConditionTests {
     let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }
     #expect(error?.underlyingErrors as? [TestError] == [TestError("1"), TestError("2")])
     #expect(error?.message.contains("any of a, b") == true)
-  }
-
-  @Test func nothingIsLeftAlive() async {
-    let live = LiveCount()
-    do {
-      let token = LiveCount.Token(live)
-      for isCancelled in [false, true] {
-        let operation = AsyncOperation()
-        operation.addCondition(OperationCondition(name: "token") { _ in withExtendedLifetime(token) {} })
-        if isCancelled { operation.cancel() }
-        await queue.run(settling: [operation])
-      }
-    }
-    await live.none()
   }
 }
 

@@ -13,12 +13,9 @@ struct OperationObserverTests {
     )
   }
 
-  @Test func theyHearOfStartAndFinishInTheOrderTheyWereAdded() async {
+  @Test func observers_areNotifiedInTheOrderTheyWereAdded() async {
     let journal = Journal<String>()
-    let operation = AsyncBlockOperation { operation in
-      journal.write("execute")
-      operation.finish()
-    }
+    let operation = NoteOperation("execute", journal)
     operation.addObserver(observer(journal, "a "))
     operation.addObserver(observer(journal, "b "))
     await start(operation)
@@ -70,11 +67,10 @@ struct OperationObserverTests {
     #expect(journal.entries == ["finish true"])
   }
 
-  @Test func oneThatIsAddedDuringTheEndHearsOfItOnce() async {
+  @Test func addedDuringTheEnd_isNotifiedOnce() async {
     for _ in 0..<300 {
       let (journal, operation) = (Journal<String>(), HeldOperation())
-      OperationQueue().addOperation(operation)
-      await operation.begun.opened()
+      await OperationQueue().add(operation, until: operation.begun)
       await onThreads(3) { thread in
         if thread == 0 { operation.gate.open() }
         operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finish") }))
@@ -82,34 +78,6 @@ struct OperationObserverTests {
       await journal.reaches(3)
       await operation.finished()
       #expect(journal.entries.count == 3)
-    }
-  }
-
-  @Test func theSubclassHearsBeforeTheObserversAndTheyBeforeTheDependents() async {
-    final class Subclass: AsyncOperation, @unchecked Sendable {
-      let journal: Journal<String>
-      init(_ journal: Journal<String>) { self.journal = journal }
-      override func didFinish() { journal.write("subclass") }
-    }
-    for _ in 0..<100 {
-      let journal = Journal<String>()
-      let operation = Subclass(journal)
-      operation.addObserver(OperationObserver(didFinish: { _ in journal.write("observer") }))
-      let dependent = NoteOperation("dependent", journal)
-      operation ==> dependent
-      OperationQueue().addOperations([operation, dependent])
-      await dependent.finished()
-      #expect(journal.entries == ["subclass", "observer", "dependent"])
-    }
-  }
-
-  @Test func finishedReturnsAfterTheObserversHaveHeard() async {
-    for _ in 0..<100 {
-      let (journal, operation) = (Journal<String>(), AsyncOperation())
-      operation.addObserver(observer(journal))
-      OperationQueue().addOperation(operation)
-      await operation.finished()
-      #expect(journal.entries.last == "finish true")
     }
   }
 }

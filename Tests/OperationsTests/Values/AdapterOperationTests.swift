@@ -34,13 +34,6 @@ struct AdapterOperationTests {
     #expect(last.text == "?!!?" && adapters.allSatisfy(\.isSuccessful))
   }
 
-  @Test func theBuilderTakesItAlong() async throws {
-    let (source, target) = (Own(), Own())
-    _ = AdapterOperation(from: source, to: target) { $1.text = $0.text }
-    try await queue.run(GroupOperation { target })
-    #expect(target.text == "??")
-  }
-
   @Test func aFailedSourceCancelsTheTarget() async {
     let source = AsyncBlockOperation { $0.finish(with: TestError("no source")) }.named("source")
     let target = Own().named("target")

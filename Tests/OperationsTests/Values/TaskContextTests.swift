@@ -15,30 +15,16 @@ private enum Request {
 struct TaskContextTests {
   private let queue = OperationQueue()
 
-  private final class Reading: TaskOperation<String>, @unchecked Sendable {
-    override func run() async throws -> String {
-      await Task.yield()
-      return Request.id
-    }
-  }
-
   @Test func aTaskOperationSeesTheValuesOfTheTaskThatCreatesIt() async throws {
-    let (closure, subclass, synchronous) = Request.$id.withValue("creator") {
-      (TaskOperation { Request.id }, Reading(), ResultOperation { Request.id })
-    }
-    #expect(try await Request.$id.withValue("runner") { try await queue.run(closure) } == "creator")
-    #expect(try await queue.run(subclass) == "creator")
-    #expect(try await queue.run(synchronous) == "none" && Request.id == "none")
-  }
-
-  @Test func itsChildTasksSeeThemToo() async throws {
-    let operation = Request.$id.withValue("creator") {
-      TaskOperation {
+    let (task, synchronous) = Request.$id.withValue("creator") {
+      let task = TaskOperation {
         async let child = Request.id
-        return await child + " " + Task { Request.id }.value
+        return await Request.id + " " + child + " " + Task { Request.id }.value
       }
+      return (task, ResultOperation { Request.id })
     }
-    #expect(try await queue.run(operation) == "creator creator")
+    #expect(try await Request.$id.withValue("runner") { try await queue.run(task) } == "creator creator creator")
+    #expect(try await queue.run(synchronous) == "none" && Request.id == "none")
   }
 
   @Test func startedByHandInATaskItSeesThoseOfItsCreator() async throws {
@@ -80,15 +66,11 @@ struct TaskContextTests {
     return Request.$token.withValue(token) { TaskOperation { withExtendedLifetime(token) { 1 } } }
   }
 
-  @Test func anOperationThatNeverRunsLeavesNothing() async {
+  @Test func neverRunOrEnded_keepsNothing() async {
     let live = LiveCount()
     for _ in 0..<1000 { _ = operation(live) }
     _ = GroupOperation([operation(live)])
     await live.none()
-  }
-
-  @Test func anOperationThatHasEndedKeepsNothing() async {
-    let live = LiveCount()
     let (cancelled, finished, run) = (operation(live), operation(live), operation(live))
     cancelled.cancel()
     finished.finish(returning: 2)

@@ -4,6 +4,7 @@ import Testing
 
 @testable import Operations
 
+/// Operations that get their value from a task, a transformation, a closure or a caller.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskOperationTests {
   private final class Doubling: TaskOperation<Int>, @unchecked Sendable {
@@ -13,17 +14,19 @@ struct TaskOperationTests {
     }
   }
 
+  private final class Squaring: TransformOperation<Int, Int>, @unchecked Sendable {
+    override func transform(_ input: Int) async throws -> Int {
+      await Task.yield()
+      return input * input
+    }
+  }
+
+  private let queue = OperationQueue()
+
   @Test func aClosureOrASubclassDoesTheWork() async throws {
-    let queue = OperationQueue()
     #expect(try await queue.run(TaskOperation { await Task { "value" }.value }) == "value")
     #expect(try await queue.run(Doubling()) == 42)
     #expect(try await queue.run(TaskOperation(priority: .low) { Task.currentPriority }) == .low)
-  }
-
-  @Test func whatItThrowsIsTheError() async throws {
-    let operation = TaskOperation<Int> { throw TestError("lost") }
-    await #expect(throws: TestError("lost")) { try await OperationQueue().run(operation) }
-    #expect(!operation.isCancelled)
   }
 
   @Test func aThousandWaitOnTwoThreads() async throws {
@@ -35,13 +38,13 @@ struct TaskOperationTests {
         return index
       }
     }
-    let queue = OperationQueue.limited(to: 1000)
+    let lane = OperationQueue.limited(to: 1000)
     let threads = DispatchQueue(label: "two threads", attributes: .concurrent)
-    unsafe queue.underlyingQueue = threads
-    async let values = queue.run(graphEndingIn: collect(operations))
+    unsafe lane.underlyingQueue = threads
+    async let values = lane.run(graphEndingIn: collect(operations))
     await begun.reaches(1000)
     // All of them wait, and yet a thread can be had.
-    #expect(try await OperationQueue().run(ResultOperation { true }))
+    #expect(try await queue.run(ResultOperation { true }))
     gate.open()
     #expect(try await values == Array(0..<1000))
   }
@@ -53,7 +56,7 @@ struct TaskOperationTests {
       await end.opened()
       isCancelled.write(Task.isCancelled)
     }
-    await OperationQueue().add(operation, until: begun)
+    await queue.add(operation, until: begun)
     operation.cancel()
     #expect(operation.isExecuting)
     end.open()
@@ -61,21 +64,10 @@ struct TaskOperationTests {
     #expect(isCancelled.entries == [true] && operation.errors.isEmpty)
   }
 
-  @Test func cancelledInTheInstantOfItsStartTheTaskHearsOfIt() async {
-    for _ in 0..<500 {
-      let clock = ManualClock()
-      let operation = TaskOperation<Void> { try await clock.sleep(for: .seconds(1)) }
-      OperationQueue().addOperation(operation)
-      operation.cancel()
-      await operation.finished()
-      #expect(clock.sleepers == 0)
-    }
-  }
-
   @Test func aTaskOfAnEarlierPhaseDoesNotTakeThePlaceOfItsOwn() async {
     let clock = ManualClock()
     let operation = TaskOperation<Void> { try await clock.sleep(for: .seconds(1)) }
-    OperationQueue().addOperation(operation)
+    queue.addOperation(operation)
     await clock.waitForSleepers(1)
     // What the thread that began to evaluate the conditions may do late.
     operation.adopt(Task {}, while: .evaluating)
@@ -98,14 +90,13 @@ struct TaskOperationTests {
       unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
       #expect(Task.isCancelled)
     }
-    await OperationQueue().run(settling: [operation])
+    await queue.run(settling: [operation])
     #expect(operation.isCancelled && operation.errors.isEmpty)
   }
 
   @Test func throwingACancellationErrorCancelsTheOperation() async {
     let operation = TaskOperation<Int> { throw CancellationError() }
-    OperationQueue().addOperation(operation)
-    await #expect(throws: CancellationError.self) { try await operation.value }
+    await #expect(throws: CancellationError.self) { try await queue.run(operation) }
     #expect(operation.isCancelled && operation.errors.isEmpty)
   }
 
@@ -117,10 +108,118 @@ struct TaskOperationTests {
       try await clock.sleep(for: .seconds(1))
       return 1
     }
-    await OperationQueue().add(operation, until: begun)
+    await queue.add(operation, until: begun)
     operation.finish(returning: 2)
     #expect(try await operation.value == 2)
     await ended.opened()
     #expect(!operation.isCancelled)
+  }
+
+  // MARK: TransformOperation
+
+  @Test func aSynchronousTransformRunsOnTheQueuesThread() async throws {
+    let isOnQueue = TransformOperation { [queue] (_: Int) in OperationQueue.current === queue }
+    isOnQueue.input = 1
+    #expect(try await queue.run(isOnQueue))
+  }
+
+  @Test func anAsynchronousTransformOrASubclassRunsInATask() async throws {
+    let asynchronous = TransformOperation { (input: Int) in
+      await Task.yield()
+      return unsafe withUnsafeCurrentTask { task in unsafe task != nil } ? input + 1 : 0
+    }
+    asynchronous.input = 1
+    #expect(try await queue.run(asynchronous) == 2)
+    let square = Squaring()
+    square.input = 7
+    #expect(try await queue.run(square) == 49)
+  }
+
+  @Test func withoutAnInputItFailsAndSaysSo() async {
+    let operation = TransformOperation { (_: Int) in Issue.record("ran without an input") }.named("hungry")
+    let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }
+    #expect(error?.code == .inputUnavailable && error?.message.contains("“hungry” has no input") == true)
+  }
+
+  @Test func theInputMayBeReadAndWrittenOnAnyThread() async {
+    let operation = TransformOperation { (input: [Int]) in input }
+    await onThreads(4) { thread in
+      for _ in 0..<1000 {
+        operation.input = [thread]
+        _ = operation.input
+      }
+    }
+    #expect(operation.input?.count == 1)
+  }
+
+  @Test func thrownError_isTheOnlyError() async {
+    let synchronous = TransformOperation { (_: Int) -> Int in throw TestError("lost") }
+    let asynchronous = TransformOperation { (_: Int) async throws -> Int in throw TestError("lost") }
+    (synchronous.input, asynchronous.input) = (1, 1)
+    for operation in [TaskOperation<Int> { throw TestError("lost") }, synchronous, asynchronous] {
+      await #expect(throws: TestError("lost")) { try await queue.run(operation) }
+      #expect(!operation.isCancelled)
+    }
+  }
+
+  // MARK: ResultOperation
+
+  private final class Later: ResultOperation<String>, @unchecked Sendable {
+    let begun = Gate()
+    override func execute() { begun.open() }
+  }
+
+  @Test func result_isNilUntilTheFirstFinish() async throws {
+    let operation = Later()
+    #expect(operation.result == nil)
+    await queue.add(operation, until: operation.begun)
+    #expect(operation.result == nil)
+    #expect(operation.finish(returning: "first") && !operation.finish(returning: "second"))
+    #expect(try operation.result?.get() == "first")
+  }
+
+  @Test func finishedByManyThreads_keepsOneValue() async throws {
+    for _ in 0..<200 {
+      let operation = Later()
+      await queue.add(operation, until: operation.begun)
+      let wins = Journal<String>()
+      await onThreads(4) { thread in if operation.finish(returning: "\(thread)") { wins.write("\(thread)") } }
+      #expect(try await operation.value == wins.entries[0] && wins.count == 1)
+    }
+  }
+
+  @Test func finishedWithoutAValue_succeedsIfItsTypeIsVoid() async throws {
+    try await queue.run(ResultOperation<Void>())
+  }
+
+  @Test(arguments: [false, true])
+  func cancelled_discardsTheValueOfTheClosure(whileItRuns: Bool) async {
+    let (begun, end) = (Gate(), Gate())
+    let operation = ResultOperation {
+      begun.open()
+      end.pass()
+      return "value"
+    }
+    if !whileItRuns { operation.cancel() }
+    queue.addOperation(operation)
+    if whileItRuns {
+      await begun.opened()
+      operation.cancel()
+      #expect(operation.isExecuting)
+    }
+    end.open()
+    await #expect(throws: CancellationError.self) { try await operation.value }
+    #expect(operation.errors.isEmpty && begun.isOpen == whileItRuns)
+  }
+
+  @Test func theValueMayBeAwaitedByManyBeforeAndAfter() async throws {
+    let operation = Later()
+    queue.addOperation(operation)
+    let tasks = (0..<10).map { _ in Task { try await operation.value } }
+    await operation.begun.opened()
+    tasks[0].cancel()
+    operation.finish(returning: "value")
+    for task in tasks { #expect(try await task.value == "value") }
+    #expect(try await operation.value == "value" && !operation.isCancelled)
   }
 }
