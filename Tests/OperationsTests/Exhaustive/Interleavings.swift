@@ -1,65 +1,134 @@
 import Foundation
 import Testing
 
+/// A step that other actors see done or not done, never half: a critical section, or a single read or write.
+protocol InterleavedStep: Hashable, Sendable {
+  associatedtype World: InterleavedWorld
+
+  /// Otherwise the actor waits for others.
+  func isPossible(in world: World) -> Bool
+
+  /// Performs the step, and gives the actor what it must do because of it.
+  func perform(in world: inout World, by actor: inout InterleavedActor<Self>)
+}
+
+extension InterleavedStep {
+  func isPossible(in world: World) -> Bool { true }
+}
+
+/// What actors share: the value under test, and what must be remembered to check its promises.
+protocol InterleavedWorld {
+  associatedtype Phase: Hashable
+  associatedtype Deeds: Hashable
+
+  // All that decides what can happen from here on, and whether it may: the value under test, and what has been done.
+  var phase: Phase { get }
+  var counts: [Int] { get }
+  var flags: [Bool] { get }
+  var deeds: Deeds { get }
+
+  /// The first promise that has been broken.
+  var breach: String? { get set }
+
+  /// A promise that is broken if nothing is left to do.
+  var breachAtEnd: String? { get }
+
+  /// Checks what must be true after every step.
+  mutating func check()
+}
+
+extension InterleavedWorld {
+  mutating func promise(_ isKept: Bool, _ breach: String) {
+    if !isKept, self.breach == nil { self.breach = breach }
+  }
+}
+
+/// What one thread still has to do.
+struct InterleavedActor<Step: Hashable & Sendable>: Hashable {
+  /// The next one last.
+  private var steps: [Step]
+  /// The last result of the call in progress.
+  var answer = false
+  /// Whether the actor is in the middle of a call whose callees check for it.
+  var isInside = false
+  /// The work of further threads from now on.
+  fileprivate var spawned: [Self] = []
+
+  init(_ steps: [Step]) { self.steps = steps.reversed() }
+
+  var next: Step? { steps.last }
+
+  mutating func takeNext() -> Step? { steps.popLast() }
+
+  /// Inserts steps before the remaining ones.
+  mutating func go(on steps: Step...) { go(on: steps) }
+
+  mutating func go(on steps: [Step]) { self.steps += steps.reversed() }
+
+  /// Gives steps to another thread.
+  mutating func spawn(_ steps: [Step]) { spawned.append(Self(steps)) }
+}
+
 /// Every order in which several actors can take their steps, each state visited once.
 ///
-/// A promise that is broken is reported with the schedule that led there, to be replayed by hand.
+/// A broken promise is reported with the schedule that led to it, to be replayed by hand.
 struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
 
   private struct State: Hashable {
-    let world: Step.World.Fingerprint
-    /// Those who have something left to do.
+    let phase: Step.World.Phase
+    let counts: [Int]
+    let flags: [Bool]
+    let deeds: Step.World.Deeds
+    /// The actors that have something left to do.
     let actors: [Actor]
+
+    init(_ world: Step.World, _ actors: [Actor]) {
+      (phase, counts, flags, deeds) = (world.phase, world.counts, world.flags, world.deeds)
+      self.actors = actors.filter { $0.next != nil }
+    }
   }
 
-  private var names: [String] = []
-  /// In how many ways it can go on from each state.
+  /// The number of schedules from each state.
   private var known: [State: Int] = [:]
   private var schedule: [(actor: Int, step: Step)] = []
-  private(set) var states = 0
-  private(set) var steps = 0
-  /// How many orders there are. No more than this type holds.
-  private(set) var schedules = 0
-  private(set) var failure: String?
+  private var states = 0
+  /// The number of orders, limited to the range of this type.
+  private var schedules = 0
+  private var failure: String?
 
-  /// Walks them all, from one more beginning.
-  mutating func walk(_ world: Step.World, _ actors: KeyValuePairs<String, [Step]>) {
-    walk(world, actors.map { ($0.key, $0.value) })
-  }
-
-  mutating func walk(_ world: Step.World, _ actors: [(name: String, steps: [Step])]) {
-    names = actors.map(\.name)
+  /// Walks every order from one more beginning.
+  mutating func walk(_ world: Step.World, _ actors: [[Step]]) {
     known = [:]
-    schedule = []
-    let ways = ways(from: world, actors.map { Actor($0.steps) })
+    let ways = ways(from: world, actors.map { Actor($0) })
     states += known.count
     schedules = schedules.addingOrMaximum(ways)
   }
 
-  /// - Returns: In how many ways it can go on.
+  /// - Returns: The number of schedules from here on.
   private mutating func ways(from world: Step.World, _ actors: [Actor]) -> Int {
     if failure != nil { return 0 }
-    let state = State(world: world.fingerprint, actors: actors.filter { $0.next != nil })
+    let state = State(world, actors)
     if let ways = known[state] { return ways }
     var ways = 0
     var isMoving = false
     for index in actors.indices {
       guard let step = actors[index].next, step.isPossible(in: world) else { continue }
       isMoving = true
-      steps += 1
       var (world, actors) = (world, actors)
       _ = actors[index].takeNext()
       step.perform(in: &world, by: &actors[index])
-      if !actors[index].spawned.isEmpty { actors += actors[index].takeSpawned() }
+      world.check()
+      let spawned = actors[index].spawned
+      actors[index].spawned = []
       schedule.append((index, step))
       if let breach = world.breach { fail(breach) }
-      ways = ways.addingOrMaximum(self.ways(from: world, actors))
+      ways = ways.addingOrMaximum(self.ways(from: world, actors + spawned))
       schedule.removeLast()
     }
     if !isMoving {
       ways = 1
-      if let breach = world.breachAtEnd(waiting: actors.count { $0.next != nil }) { fail(breach) }
+      if let breach = state.actors.isEmpty ? world.breachAtEnd : "an actor waits for ever" { fail(breach) }
     }
     known[state] = ways
     return ways
@@ -67,19 +136,20 @@ struct Interleavings<Step: InterleavedStep> {
 
   private mutating func fail(_ breach: String) {
     if failure != nil { return }
-    let lines = schedule.map { "  \(names.indices.contains($0.actor) ? names[$0.actor] : "another"): \($0.step)" }
-    failure = "\(breach), after\n" + lines.joined(separator: "\n")
+    failure = "\(breach), after\n" + schedule.map { "  \($0.actor): \($0.step)" }.joined(separator: "\n")
   }
 
-  /// All promises were kept, in so many states at least: a walk that has become empty would keep them, too.
+  /// Expects that all promises were kept, in so many states at least: an empty walk would keep them, too.
   func expectSuccess(states: Int, schedules: Int, sourceLocation: SourceLocation = #_sourceLocation) {
-    if let failure { Issue.record("\(failure)", sourceLocation: sourceLocation) }
-    if failure != nil { return }
-    #expect(
-      self.states >= states && self.schedules >= schedules,
-      "only \(self.states) states, \(self.schedules) schedules",
-      sourceLocation: sourceLocation
-    )
+    if let failure {
+      Issue.record("\(failure)", sourceLocation: sourceLocation)
+    } else {
+      #expect(
+        self.states >= states && self.schedules >= schedules,
+        "only \(self.states) states, \(self.schedules) schedules",
+        sourceLocation: sourceLocation
+      )
+    }
   }
 }
 

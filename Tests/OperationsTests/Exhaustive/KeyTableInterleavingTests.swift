@@ -8,15 +8,11 @@ struct KeyTableInterleavingTests {
   /// An operation that enters, possibly inside others, starts and leaves, once.
   private struct Actor {
     let keys: [ExclusivityKey: Int]
-    /// What it runs inside of, from the innermost outwards.
+    /// The operations around it, from the innermost outwards.
     var enclosing: [Int] = []
-    /// Which queue has to start it. In hand without one.
+    /// The queue that starts it, or nil if it has been started.
     var host: Int?
   }
-
-  private static let domain = ExclusivityDomain()
-  private final class Host: Sendable {}
-  private static let hosts = [Host(), Host()]
 
   /// Three operations with every choice of two keys, in every mode.
   @Test func everySequenceOfEventsKeepsThePromises() {
@@ -51,11 +47,8 @@ struct KeyTableInterleavingTests {
       for second in choices {
         for third in choices.prefix(isThorough ? 5 : 3) {
           for enclosing in [([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
-            let actors = [
-              Actor(keys: first), Actor(keys: second, enclosing: enclosing.0),
-              Actor(keys: third, enclosing: enclosing.1),
-            ]
-            states += Walk(actors).walk()
+            let inner = [Actor(keys: second, enclosing: enclosing.0), Actor(keys: third, enclosing: enclosing.1)]
+            states += Walk([Actor(keys: first)] + inner).walk()
           }
         }
       }
@@ -78,18 +71,22 @@ struct KeyTableInterleavingTests {
         let host = [nil, nil, 0, 1].randomElement(using: &generator) ?? nil
         actors.append(Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing, host: host))
       }
-      var walk = Walk(actors)
-      walk.wander(&generator)
+      Walk(actors).wander(&generator)
     }
   }
 
-  /// A state that has been reached, and the promises it has to keep.
+  /// A state that has been reached, and the promises that it must keep.
   private struct Walk {
-    private enum Phase: Hashable {
+    private final class Host: Sendable {}
+
+    private enum Phase {
       case away
       case entered(Int)
       case gone
     }
+
+    private static let domain = ExclusivityDomain()
+    private static let hosts = [Host(), Host()]
 
     private let actors: [Actor]
     private var table = KeyTable<Int>()
@@ -118,24 +115,21 @@ struct KeyTableInterleavingTests {
       let before = table
       var effects = KeyTable<Int>.Effects()
       body(&table, &effects)
-      let told = effects.grants.map(\.ticket)
-      expect(Set(told).count == told.count, "told twice")
+      let granted = effects.grants.map(\.ticket)
+      expect(Set(granted).count == granted.count, "granted twice")
       for (ticket, entry) in table.entries where entry.claimant != actor {
         let old = before.entries[ticket]?.state
         let goesOn = entry.state != old && (entry.state == .holding || entry.state == .permitted)
-        expect(goesOn == told.contains(ticket), "\(entry.claimant) was \(String(describing: old)), is \(entry.state)")
+        expect(goesOn == granted.contains(ticket), "\(entry.claimant) was \(old as Any), is \(entry.state)")
       }
     }
 
     private mutating func enter(_ actor: Int) {
       let enclosing = actors[actor].enclosing.compactMap { isHolding($0) ? self.ticket($0) : nil }
       let demands = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-        KeyTable<Int>.Demand(
-          queue: table.queueID(of: key, in: KeyTableInterleavingTests.domain, inside: enclosing),
-          limit: limit
-        )
+        KeyTable<Int>.Demand(queue: table.queueID(of: key, in: Self.domain, inside: enclosing), limit: limit)
       }
-      let host = actors[actor].host.map { ObjectIdentifier(KeyTableInterleavingTests.hosts[$0]) }
+      let host = actors[actor].host.map { ObjectIdentifier(Self.hosts[$0]) }
       let applicant = KeyTable<Int>.Applicant(claimant: actor, demands: demands, enclosing: enclosing, host: host)
       var new = 0
       change(except: actor) { new = $0.enter(applicant, &$1) }
@@ -147,7 +141,7 @@ struct KeyTableInterleavingTests {
       let waits = actors[actor].enclosing.isEmpty
       var isHolding = false
       change(except: actor) { isHolding = $0.start(ticket, waits: waits, &$1) }
-      expect(isHolding == self.isHolding(actor), "\(actor) has been told something else")
+      expect(isHolding == self.isHolding(actor), "\(actor) got another answer")
     }
 
     private mutating func leave(_ actor: Int) {
@@ -161,7 +155,9 @@ struct KeyTableInterleavingTests {
       change(except: nil) { $0.tick(&$1) }
     }
 
-    /// What is done about deadlocks.
+    /// Remedies a deadlock.
+    ///
+    /// - Returns: Whether there was one.
     private mutating func remedy() -> Bool {
       if !table.mayDeadlock { return false }
       table.beginDeadlockSearch()
@@ -250,9 +246,10 @@ struct KeyTableInterleavingTests {
     private var fingerprint: [Int] {
       func actor(_ ticket: Int) -> Int { table.entries[ticket]?.claimant ?? -1 }
       func isPresent(_ ticket: Int) -> Bool { table.entries[ticket] != nil }
-      func number(_ host: ObjectIdentifier?) -> Int {
-        KeyTableInterleavingTests.hosts.firstIndex { ObjectIdentifier($0) == host } ?? -1
+      func isWaiting(_ ticket: Int) -> Bool {
+        table.entries[ticket].map { $0.state == .waiting && !$0.isPreferred && !$0.isDeferred } ?? false
       }
+      func number(_ host: ObjectIdentifier?) -> Int { Self.hosts.firstIndex { ObjectIdentifier($0) == host } ?? -1 }
       func list(_ tickets: some Sequence<Int>) -> [Int] { tickets.filter(isPresent).map(actor) + [-2] }
       var result = [ticks, table.mayDeadlock ? 1 : 0]
       // The order in which they came decides when one that was deferred is requeued.
@@ -263,10 +260,8 @@ struct KeyTableInterleavingTests {
         case .gone: result.append(-4)
         case .entered(let ticket):
           guard let entry = table.entries[ticket] else { continue }
-          result += [entry.isStarted ? 1 : 0, entry.isPreferred ? 1 : 0, entry.isDeferred ? 1 : 0]
-          result.append(
-            [KeyTable<Int>.State.waiting, .permitted, .overdue, .holding].firstIndex(of: entry.state) ?? -1
-          )
+          result += [entry.isStarted, entry.isPreferred, entry.isDeferred].map { $0 ? 1 : 0 }
+          result.append([.waiting, .permitted, .overdue, .holding].firstIndex(of: entry.state) ?? -1)
           if entry.state == .permitted { result.append(table.epoch - entry.epoch) }
           result += list(entry.yieldsTo.sorted())
           result += list(entry.enclosing)
@@ -276,16 +271,11 @@ struct KeyTableInterleavingTests {
         var result = queue.id.key.description.utf8.map { Int($0) } + [queue.id.holder.map(actor) ?? -1]
         result += list(queue.holders)
         result += list(queue.preferred.all.filter { table.entries[$0]?.isPreferred == true })
-        result += list(
-          queue.waiting.all.filter {
-            table.entries[$0].map { $0.state == .waiting && !$0.isPreferred && !$0.isDeferred } == true
+        result += list(queue.waiting.all.filter(isWaiting))
+        for tickets in [queue.overdue, queue.deferred] {
+          for host in tickets.keys.sorted(by: { number($0) < number($1) }) {
+            result += [number(host)] + list(tickets[host] ?? [])
           }
-        )
-        for (host, tickets) in queue.overdue.sorted(by: { number($0.key) < number($1.key) }) {
-          result += [number(host)] + list(tickets)
-        }
-        for (host, tickets) in queue.deferred.sorted(by: { number($0.key) < number($1.key) }) {
-          result += [number(host)] + list(tickets)
         }
         return result
       }
@@ -293,12 +283,13 @@ struct KeyTableInterleavingTests {
       return result
     }
 
-    mutating func wander(_ generator: inout some RandomNumberGenerator) {
+    /// Goes one random way to its end.
+    func wander(_ generator: inout some RandomNumberGenerator) {
       check()
-      while let move = moves.randomElement(using: &generator) {
-        move(&self)
-        check()
-      }
+      guard let move = moves.randomElement(using: &generator) else { return }
+      var next = self
+      move(&next)
+      next.wander(&generator)
     }
   }
 }

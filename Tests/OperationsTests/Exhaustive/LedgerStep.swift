@@ -4,15 +4,19 @@ import Foundation
 
 /// What is done with a ledger: each step is one critical section of the operation's, or one of Foundation's.
 enum LedgerStep: InterleavedStep {
+  typealias Actor = InterleavedActor<Self>
+
   // Ours.
   case dependencyFinishes(Int)
   case countDown, gateDidOpen
   case add(Int)
   case enlist(Int)
   case unlist(Int)
-  case makeGate, lookAgain, nudgeIfReady
-  case cancel
-  case start, startIfReady, awaitGate, startByHand, startByHandIfReady, awaitGateByHand, conclude, close
+  case makeGate, lookAgain, nudgeIfReady, cancel
+  case start(byHand: Bool)
+  case startIfReady(byHand: Bool)
+  case awaitGate(byHand: Bool)
+  case conclude, close
   // The permit.
   case requirePermit, request, takeBackIfTooEarly, postpone, postponePermit, free, grant
   // Foundation's.
@@ -23,49 +27,29 @@ enum LedgerStep: InterleavedStep {
   case adopt, attach, schedule
   case cancelBooks, emptyBooks, superStart
 
-  /// What Foundation does when something may have become ready. It asks and notes the answer in two steps.
-  static func look(_ actor: inout InterleavedActor<Self>) { actor.go(on: .ask, .noteAndTell) }
-
   /// `addOperation`, of the toolkit's verb or of Foundation's own spelling.
   static let enqueue: [Self] = [.makeGate] + plainEnqueue + [.lookAgain]
   static let plainEnqueue: [Self] = [.ask, .note, .adopt, .attach, .schedule]
 
   func isPossible(in world: LedgerWorld) -> Bool {
     switch self {
-    case .awaitGate, .awaitGateByHand: !world.ledger.isOpeningGate
-    // Whoever starts it by hand has seen that they have finished.
-    case .startByHand: world.deeds.finished == [.one(0), .one(1)] || world.deeds.isCancelled
+    case .awaitGate: !world.ledger.isOpeningGate
+    // The thread that starts it by hand has seen that they have finished.
+    case .start(byHand: true): world.deeds.finished == [0, 1] || world.deeds.isCancelled
     default: true
     }
   }
 
-  func perform(in world: inout LedgerWorld, by actor: inout InterleavedActor<Self>) {
+  func perform(in world: inout LedgerWorld, by actor: inout Actor) {
     switch self {
-    case .dependencyFinishes, .countDown, .gateDidOpen, .add, .enlist, .unlist, .makeGate, .lookAgain,
-      .nudgeIfReady, .cancel:
-      count(&world, &actor)
-    case .start, .startIfReady, .awaitGate, .startByHand, .startByHandIfReady, .awaitGateByHand, .conclude, .close:
-      start(&world, &actor)
-    case .requirePermit, .request, .takeBackIfTooEarly, .postpone, .postponePermit, .free, .grant:
-      permit(&world, &actor)
-    case .ask, .nudge, .askOwn, .askAgain, .note, .noteAndTell, .tellQueue, .noteRetest: look(&world, &actor)
-    case .giveGate, .openGate, .passGate, .adopt, .attach, .schedule, .cancelBooks, .emptyBooks, .superStart:
-      keepBooks(&world, &actor)
-    }
-    world.check()
-  }
-
-  // MARK: The count
-
-  private func count(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
-    switch self {
+    // The count.
     case .dependencyFinishes(let index):
-      world.deeds.finished.insert(.one(index))
-      if world.deeds.listed.remove(.one(index)) != nil { actor.go(on: .countDown) }
+      world.deeds.finished.insert(index)
+      if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
     case .countDown: changeCount(&world, &actor) { $0.countDown() }
     case .gateDidOpen:
       actor.isInside = false
-      if world.ledger.gateDidOpen() { nudge(&actor) }
+      if world.ledger.gateDidOpen() { actor.go(on: .nudge, .noteAndTell) }
     case .add(let index):
       guard !world.deeds.isStarted else { return }
       let isAsking = world.ledger.permit == .requested
@@ -74,100 +58,48 @@ enum LedgerStep: InterleavedStep {
       if isAsking { actor.go(on: .postpone) }
       if let gate { actor.go(on: .giveGate(world.enter(gate)), .lookAgain) }
     case .enlist(let index):
-      if world.deeds.finished.contains(.one(index)) {
+      if world.deeds.finished.contains(index) {
         actor.go(on: .countDown)
       } else {
-        world.deeds.listed.insert(.one(index))
+        world.deeds.listed.insert(index)
       }
     case .unlist(let index):
       _ = world.ledger.remove(LedgerWorld.dependencies[index])
-      if world.deeds.listed.remove(.one(index)) != nil { actor.go(on: .countDown) }
+      if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
     case .makeGate: if let gate = world.ledger.makeGate() { actor.go(on: .giveGate(world.enter(gate))) }
     case .lookAgain:
       guard !world.deeds.isStarted, world.ledger.lookAgain(isCancelled: world.deeds.isCancelled) else { return }
       actor.go(on: .nudgeIfReady)
-    case .nudgeIfReady: if world.books.isReady { nudge(&actor) }
-    default:
+    case .nudgeIfReady: if world.books.isReady { actor.go(on: .nudge, .noteAndTell) }
+    case .cancel:
       guard !world.deeds.isCancelled, !world.deeds.isSettled else { return }
       world.deeds.isCancelled = true
       if world.deeds.permit != .granted { world.deeds.permit = .over }
       actor.go(on: .cancelBooks)
-    }
-  }
 
-  private func nudge(_ actor: inout InterleavedActor<Self>) { actor.go(on: .nudge, .noteAndTell) }
-
-  private func changeCount(
-    _ world: inout LedgerWorld,
-    _ actor: inout InterleavedActor<Self>,
-    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction
-  ) {
-    let before = world.ledger
-    let action = change(&world.ledger)
-    let isZero = before.remaining > 0 && world.ledger.remaining == 0
-    switch action {
-    case .becomeReady(let gate):
-      world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
-      world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
-      world.promise(world.isPermitted, "it became ready without a permit")
-      if let gate { actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen) }
-    case .ask:
-      world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
-      world.promise(before.permit != .requested || self == .postponePermit, "it requests twice")
-      actor.go(on: .request, .takeBackIfTooEarly)
-    case .keepWaiting, .ignore: world.promise(!isZero, "it became ready, and nobody was told")
-    }
-  }
-
-  // MARK: The start
-
-  private func start(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
-    switch self {
-    case .start, .startByHand:
-      let isByHand = self == .startByHand
+    // The start.
+    case .start(let isByHand):
       if !world.isDue {
         // All have finished, and not all have said so. A queue may also start what has just gained a dependency.
         guard isByHand else { return goOn(&world, &actor) }
-        actor.go(on: .startByHand)
+        actor.go(on: self)
         if let gate = world.ledger.waitNoMore() { open(gate, &world, &actor) }
       } else if !world.ledger.isSatisfied, !world.deeds.isCancelled {
-        actor.go(on: isByHand ? .startByHandIfReady : .startIfReady)
+        actor.go(on: .startIfReady(byHand: isByHand))
       } else {
         goOn(&world, &actor)
       }
-    case .startIfReady: if world.books.isReady { goOn(&world, &actor) } else { actor.go(on: .awaitGate) }
-    case .startByHandIfReady:
-      if world.books.hasQueue, world.books.isReady { goOn(&world, &actor) } else { actor.go(on: .awaitGateByHand) }
-    case .awaitGate: actor.go(on: .start)
-    case .awaitGateByHand: actor.go(on: .startByHand)
+    case .startIfReady(let isByHand):
+      let mayStart = world.books.isReady && (!isByHand || world.books.hasQueue)
+      if mayStart { goOn(&world, &actor) } else { actor.go(on: .awaitGate(byHand: isByHand)) }
+    case .awaitGate(let isByHand): actor.go(on: .start(byHand: isByHand))
     case .conclude:
       // A cancelled operation is ready in Foundation's books only after its own `cancel()`.
       actor.go(on: .superStart, .close)
       if world.deeds.isCancelled, !world.books.isCancelled || !world.books.isReady { actor.go(on: .cancelBooks) }
-    default:
-      _ = world.ledger.close()
-      world.deeds.isSettled = true
-    }
-  }
+    case .close: close(&world)
 
-  private func goOn(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
-    world.promise(!world.deeds.isStarted, "it was started twice")
-    world.deeds.isStarted = true
-    if world.books.place == .outside { return actor.go(on: .conclude) }
-    // In a queue nothing stands in its way any more.
-    world.books.place = .finished
-    _ = world.ledger.close()
-    world.deeds.isSettled = true
-  }
-
-  func open(_ gate: Operation, _ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
-    actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
-  }
-
-  // MARK: The permit
-
-  private func permit(_ world: inout LedgerWorld, _ actor: inout InterleavedActor<Self>) {
-    switch self {
+    // The permit.
     case .requirePermit:
       if world.deeds.isCancelled { return }
       world.deeds.isInPlace = true
@@ -195,9 +127,117 @@ enum LedgerStep: InterleavedStep {
       guard world.deeds.permit == .waiting else { return }
       world.deeds.permit = .granted
       actor.go(on: .grant)
-      // It may be told twice: by the one who leaves, and by the one who has come and gone before it.
+      // Both the operation that leaves and one that has come and gone before it may grant the permit.
       actor.spawn([.grant])
-    default: changeCount(&world, &actor) { $0.grantPermit() }
+    case .grant: changeCount(&world, &actor) { $0.grantPermit() }
+
+    // Foundation's part, read off swift-corelibs-foundation's `Operation.swift`.
+    case .ask, .nudge:
+      if world.deeds.isCancelled || world.deeds.isStarted { return actor.go(on: .askOwn) }
+      switch world.ledger.readiness(byOpener: actor.isInside, byNudge: self == .nudge) {
+      case .leftToFoundation: actor.go(on: .askOwn)
+      case .overlooked:
+        actor.spawn([.lookAgain])
+        actor.go(on: .askOwn)
+      case .waiting: actor.answer = false
+      case .waitingBehindNew(let gate): actor.go(on: .giveGate(world.enter(gate)), .lookAgain, .askAgain)
+      }
+    case .askOwn: actor.answer = world.books.isReady
+    case .askAgain:
+      actor.answer = world.isDue
+      if actor.answer { actor.go(on: .askOwn) }
+    case .note, .noteAndTell, .noteRetest:
+      if actor.answer || self != .noteRetest { world.books.isReadyNoted = actor.answer }
+      if actor.answer, self == .noteAndTell { actor.go(on: .tellQueue) }
+      actor.answer = false
+    case .tellQueue: if world.books.hasQueue { schedule(&world, &actor) }
+    case .giveGate(let index):
+      if !world.books.gates[index].isOpen, !world.books.isCancelled {
+        world.books.unfinished += 1
+        world.books.gates[index].isWaitedFor = true
+      }
+      look(&actor)
+    case .openGate(let index):
+      actor.isInside = true
+      world.promise(!world.books.gates[index].isOpen, "a gate was opened twice")
+      world.books.gates[index].isOpen = true
+      // Of several, only the last one is told apart.
+      guard world.books.gates[index].isWaitedFor else { return }
+      if world.books.unfinished == 1 { actor.go(on: .passGate) }
+      if world.books.unfinished > 1 { world.books.unfinished -= 1 }
+    case .passGate:
+      if world.books.unfinished >= 1 { world.books.unfinished -= 1 }
+      look(&actor)
+    case .adopt: world.books.hasQueue = true
+    case .attach: world.books.place = .enqueued
+    case .schedule: schedule(&world, &actor)
+    case .cancelBooks:
+      if world.books.place == .finished { return }
+      world.books.isCancelled = true
+      actor.go(on: .emptyBooks)
+    case .emptyBooks:
+      world.books.unfinished = 0
+      look(&actor)
+    case .superStart:
+      world.promise(world.books.place == .dispatched || world.books.isReady, "Foundation refuses to start it")
+      world.promise(world.books.place != .finished, "Foundation has finished it before")
+      world.books.place = .finished
+    }
+  }
+
+  private func changeCount(
+    _ world: inout LedgerWorld,
+    _ actor: inout Actor,
+    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction
+  ) {
+    let before = world.ledger
+    let action = change(&world.ledger)
+    let isZero = before.remaining > 0 && world.ledger.remaining == 0
+    switch action {
+    case .becomeReady(let gate):
+      world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
+      world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
+      world.promise(world.isPermitted, "it became ready without a permit")
+      if let gate { open(gate, &world, &actor) }
+    case .ask:
+      world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
+      world.promise(before.permit != .requested || self == .postponePermit, "it requests twice")
+      actor.go(on: .request, .takeBackIfTooEarly)
+    case .keepWaiting, .ignore: world.promise(!isZero, "it became ready, and nothing was notified")
+    }
+  }
+
+  private func open(_ gate: Operation, _ world: inout LedgerWorld, _ actor: inout Actor) {
+    actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
+  }
+
+  private func goOn(_ world: inout LedgerWorld, _ actor: inout Actor) {
+    world.promise(!world.deeds.isStarted, "it was started twice")
+    world.deeds.isStarted = true
+    if world.books.place == .outside { return actor.go(on: .conclude) }
+    // In a queue nothing stands in its way any more.
+    world.books.place = .finished
+    close(&world)
+  }
+
+  private func close(_ world: inout LedgerWorld) {
+    _ = world.ledger.close()
+    world.deeds.isSettled = true
+  }
+
+  /// What Foundation does when something may have become ready. It asks and notes the answer in two steps.
+  private func look(_ actor: inout Actor) { actor.go(on: .ask, .noteAndTell) }
+
+  /// Under the lock of the queue.
+  private func schedule(_ world: inout LedgerWorld, _ actor: inout Actor) {
+    guard world.books.place == .enqueued else { return }
+    if world.books.isReadyNoted {
+      world.books.place = .dispatched
+      world.promise(world.isDue || world.mayBeLate, "it is run though it waits for \(world.ledger.remaining)")
+      world.promise(!world.ledger.isPermitPending || world.deeds.isCancelled, "it is run without a permit")
+      actor.spawn([.start(byHand: false)])
+    } else if world.books.isReady {
+      actor.go(on: .ask, .noteRetest)
     }
   }
 }

@@ -3,94 +3,81 @@ import Testing
 
 @testable import Operations
 
-/// A group's schedule, with every order of what its runners, its members and those who change it do at once.
+/// A group's schedule, with every order of what its runners, its members and its callers do at once.
 struct ScheduleInterleavingTests {
   private typealias Walk = Interleavings<ScheduleStep>
   private typealias Member = ScheduleWorld.Member
 
-  private let changes: [(name: String, steps: [ScheduleStep])] = [
-    ("pauser", [.suspend, .resume]), ("canceller", [.windDown]),
-  ]
+  private let changes: [[ScheduleStep]] = [[.suspend, .resume], [.windDown]]
 
-  private func begun(_ members: [Int]) -> [ScheduleStep] {
-    [.beginAdding(members), .append(members), .membersWereAdded, .begin]
+  /// Adds the members, of which some are ready, and begins.
+  private func beginning(_ members: [Int], ready: [Int]) -> [ScheduleStep] {
+    [.beginAdding(members), .append(ready), .membersWereAdded, .begin]
   }
 
-  @Test func everyMemberIsHandedOutOnceAndTheGroupEndsOnce() {
+  @Test func readyMembers_areHandedOutOnceAndTheGroupEndsOnce() {
     var walk = Walk()
     for limit in [-1, 1] {
       for isAsynchronous in [false, true] {
         for isFailing in [false, true] {
           let member = Member(isAsynchronous: isAsynchronous, isFailing: isFailing)
-          let members = [member, Member(isAsynchronous: true, isFailing: true)]
-          for change in changes {
-            walk.walk(ScheduleWorld(members, limit: limit), [("engine", begun([0, 1])), change])
-          }
+          let world = ScheduleWorld([member, Member(isAsynchronous: true, isFailing: true)], limit: limit)
+          for change in changes { walk.walk(world, [beginning([0, 1], ready: [0, 1]), change]) }
         }
       }
     }
     walk.expectSuccess(states: 8_000, schedules: 200_000_000)
   }
 
-  @Test func whatBecomesReadyInARunnerIsNotForgotten() {
+  @Test func memberThatBecomesReadyInARunner_isNotForgotten() {
     var walk = Walk()
     for limit in [-1, 1] {
       for isAsynchronous in [false, true] {
         let first = Member(isAsynchronous: isAsynchronous, dependent: 1)
-        let members = [first, Member(isFailing: true)]
-        let beginning: [ScheduleStep] = [.beginAdding([0, 1]), .append([0]), .membersWereAdded, .begin]
-        for change in changes { walk.walk(ScheduleWorld(members, limit: limit), [("engine", beginning), change]) }
+        let world = ScheduleWorld([first, Member(isFailing: true)], limit: limit)
+        for change in changes { walk.walk(world, [beginning([0, 1], ready: [0]), change]) }
       }
     }
-    // With three there is somebody else for a runner to take.
-    walk.walk(
-      ScheduleWorld([Member(dependent: 1), Member(), Member(isFailing: true)], limit: 2),
-      [("engine", [.beginAdding([0, 1, 2]), .append([0, 2]), .membersWereAdded, .begin])]
-    )
+    // With three there is another member for a runner to take.
+    let world = ScheduleWorld([Member(dependent: 1), Member(), Member(isFailing: true)], limit: 2)
+    walk.walk(world, [beginning([0, 1, 2], ready: [0, 2])])
     walk.expectSuccess(states: 4_000, schedules: 300_000_000)
   }
 
-  @Test func aGroupDoesNotEndWhileMembersCome() {
+  @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     var walk = Walk()
-    let members = [Member(isAsynchronous: true), Member(isFailing: true)]
-    let adder: [ScheduleStep] = [.becomeReady(1, takenNext: false), .membersWereAdded]
+    // An addition to a group that has ended is refused, so the first step is the same thread's.
+    let engine: [ScheduleStep] = [
+      .beginAdding([0]), .append([0]), .membersWereAdded, .beginAdding([1]),
+      .split([.becomeReady(1, takenNext: false), .membersWereAdded]), .begin,
+    ]
     for limit in [-1, 1] {
-      for change in changes {
-        // Whoever adds to a group that has ended is refused: so the first step is the same thread's.
-        let engine: [ScheduleStep] = [
-          .beginAdding([0]), .append([0]), .membersWereAdded, .beginAdding([1]), .split(adder), .begin,
-        ]
-        walk.walk(ScheduleWorld(members, limit: limit), [("engine", engine), change])
-      }
+      let world = ScheduleWorld([Member(isAsynchronous: true), Member(isFailing: true)], limit: limit)
+      for change in changes { walk.walk(world, [engine, change]) }
     }
     walk.expectSuccess(states: 10_000, schedules: 10_000_000_000)
   }
 
-  @Test func anOpenGroupEndsWhenItIsClosed() {
+  @Test func openGroup_endsWhenItIsClosed() {
     var walk = Walk()
-    let closings: [(name: String, steps: [ScheduleStep])] = [
-      ("nobody", []), ("closer", [.stopStayingOpen]), ("finisher", [.finishGroup]), ("canceller", [.windDown]),
-      ("both", [.split([.windDown]), .stopStayingOpen]),
+    let closings: [[ScheduleStep]] = [
+      [], [.stopStayingOpen], [.finishGroup], [.windDown], [.split([.windDown]), .stopStayingOpen],
     ]
-    let beginnings: [[ScheduleStep]] = [[.begin], [.suspend, .begin, .resume]]
     let members = [Member(isAsynchronous: true)] + (isThorough ? [Member(isFailing: true)] : [])
     for members in [[], [members[0]], members] {
-      let adder: [ScheduleStep] = members.indices.map { .add([$0]) }
-      for beginning in beginnings {
-        for closing in closings {
-          let world = ScheduleWorld(members, limit: 1, staysOpen: true)
-          walk.walk(world, [("engine", beginning), ("adder", adder), closing])
-        }
+      let world = ScheduleWorld(members, limit: 1, staysOpen: true)
+      for beginning: [ScheduleStep] in [[.begin], [.suspend, .begin, .resume]] {
+        for closing in closings { walk.walk(world, [beginning, members.indices.map { .add([$0]) }, closing]) }
       }
     }
     walk.expectSuccess(states: 3_000, schedules: 1_000_000)
   }
 
-  @Test func aGroupThatBeginsSuspendedAndEmptyEndsWhenItIsResumed() {
+  @Test func groupThatBeginsSuspendedAndEmpty_endsWhenItIsResumed() {
     var walk = Walk()
-    walk.walk(ScheduleWorld([], limit: -1), [("engine", [.suspend, .split([.resume]), .begin])])
+    walk.walk(ScheduleWorld([], limit: -1), [[.suspend, .split([.resume]), .begin]])
     for steps: [ScheduleStep] in [[.begin, .stopStayingOpen], [.split([.stopStayingOpen, .resume]), .begin]] {
-      walk.walk(ScheduleWorld([], limit: -1, staysOpen: true), [("engine", [.suspend] + steps)])
+      walk.walk(ScheduleWorld([], limit: -1, staysOpen: true), [[.suspend] + steps])
     }
     walk.expectSuccess(states: 20, schedules: 6)
   }

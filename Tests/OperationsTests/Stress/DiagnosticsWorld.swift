@@ -4,7 +4,7 @@ import Soak
 
 @testable import Operations
 
-/// A random world of operations in which some can never run, and a simple model of who can.
+/// A random world of operations in which some can never run, and a simple model of which ones can.
 final class DiagnosticsWorld {
   enum Kind { case instant, held, plain, condition, retry, group }
 
@@ -12,6 +12,9 @@ final class DiagnosticsWorld {
     case queue(Int)
     case group(Int)
     case missing
+
+    /// The index of the group, if it is one.
+    var group: Int? { if case .group(let index) = self { index } else { nil } }
   }
 
   final class Item {
@@ -22,7 +25,7 @@ final class DiagnosticsWorld {
     var dependencies: [Int] = []
     var keys: [ExclusivityKey] = []
     var members: [Int] = []
-    /// For an operation that executes, or is evaluated, until its gate is opened.
+    /// Open when it executes or is evaluated, which lasts until its gate is opened.
     let (gate, begun): (Gate, Gate)
 
     init(_ index: Int, _ kind: Kind, _ place: Place, _ operation: Operation, _ gate: Gate, _ begun: Gate) {
@@ -33,8 +36,8 @@ final class DiagnosticsWorld {
     var own: AsyncOperation? { operation as? AsyncOperation }
     var group: GroupOperation? { operation as? GroupOperation }
     var name: String { "\(index)" }
-    var isMember: Bool { if case .group = place { true } else { false } }
-    /// It has a slot.
+    var isMember: Bool { place.group != nil }
+    /// Whether it has a slot.
     var isRunning: Bool {
       !operation.isFinished && (operation.isExecuting || (kind == .condition && begun.isOpen))
     }
@@ -81,7 +84,7 @@ final class DiagnosticsWorld {
       place = .missing
     }
     let kinds: [Kind] = [.instant, .instant, .instant, .held, .plain, .condition, .retry, .group, .group]
-    let item = makeItem(index, kinds.randomElement(using: &generator)!, place)
+    let item = makeItem(kinds.randomElement(using: &generator)!, place)
     if item.kind != .group, item.kind != .plain, place == .queue(0), one(of: 2) {
       item.keys = one(of: 3) ? ["a", "b"] : one(of: 2) ? ["a"] : ["b"]
     }
@@ -94,11 +97,10 @@ final class DiagnosticsWorld {
   }
 
   @discardableResult
-  private func makeItem(_ index: Int, _ kind: Kind, _ place: Place) -> Item {
+  private func makeItem(_ kind: Kind, _ place: Place) -> Item {
     let (gate, begun) = (Gate(), Gate())
-    let item = Item(index, kind, place, makeOperation(index, kind, gate, begun), gate, begun)
-    items.append(item)
-    return item
+    items.append(Item(items.count, kind, place, makeOperation(items.count, kind, gate, begun), gate, begun))
+    return items.last!
   }
 
   private func makeOperation(_ index: Int, _ kind: Kind, _ gate: Gate, _ begun: Gate) -> Operation {
@@ -109,19 +111,22 @@ final class DiagnosticsWorld {
       gate.whenOpen { withExtendedLifetime(token) { finish() } }
     }
     if kind == .instant || kind == .plain { gate.open() }
+    let own = AsyncBlockOperation { operation in execute { operation.finish() } }
     switch kind {
-    case .instant, .held: return AsyncBlockOperation { operation in execute { operation.finish() } }
+    case .instant, .held: return own
     case .plain: return BlockOperation { execute {} }
     case .condition:
-      let operation = AsyncBlockOperation { operation in execute { operation.finish() } }
-      operation.addCondition(
+      own.addCondition(
         OperationCondition(name: "gate") { _ in
           begun.open()
           await gate.opened()
         }
       )
-      return operation
-    case .retry: return RetryOperation(attempts: 2) { _ in HeldResult(execute).named("attempt of \(index)") }
+      return own
+    case .retry:
+      return RetryOperation(attempts: 2) { _ in
+        AsyncBlockOperation { operation in execute { operation.finish() } }.named("attempt of \(index)")
+      }
     case .group:
       let group = CountedGroup(live, [])
       if one(of: 5) { group.isSuspended = true }
@@ -131,43 +136,22 @@ final class DiagnosticsWorld {
     }
   }
 
-  private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
-    private let body: @Sendable (@escaping @Sendable () -> Void) -> Void
-
-    init(_ body: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
-      self.body = body
-      super.init()
-    }
-
-    override func execute() { body { self.finish(returning: 1) } }
-  }
-
   private func contains(_ group: Int, _ item: Int) -> Bool {
-    var place = items[item].place
-    while case .group(let outer) = place {
-      if outer == group { return true }
-      place = items[outer].place
-    }
-    return false
+    sequence(first: item) { self.items[$0].place.group }.dropFirst().contains(group)
   }
 
-  /// Whether ends, members and beginnings wait for each other, whoever has slots.
+  /// Whether ends, members and beginnings wait for each other, whichever have slots.
   private var hasFixedCycle: Bool {
-    var waits: [[Int]] = items.map { $0.members }
-    waits += items.map { _ in [] }
-    for item in items {
-      let beginning = items.count + item.index
-      waits[item.index].append(beginning)
-      waits[beginning] += item.dependencies
-      if case .group(let group) = item.place { waits[beginning].append(items.count + group) }
-    }
+    let count = items.count
+    var waits = items.map { $0.members + [count + $0.index] }
+    waits += items.map { item in item.dependencies + (item.place.group.map { [count + $0] } ?? []) }
     return WaitOrder(waits).order.count < waits.count
   }
 
   /// Three operations that wait for each other, and one that waits for them.
   private func closeRing() {
     let first = items.count
-    for index in first..<(first + 4) { makeItem(index, .instant, .queue(0)) }
+    for _ in 0..<4 { makeItem(.instant, .queue(0)) }
     for (one, other) in [(first, first + 1), (first + 1, first + 2), (first + 2, first), (first + 3, first)] {
       items[one].operation.waits(for: items[other].operation)
       items[one].dependencies.append(other)
@@ -176,7 +160,7 @@ final class DiagnosticsWorld {
   }
 
   func add() {
-    for item in items { if case .group(let group) = item.place { items[group].group!.addOperation(item.operation) } }
+    for item in items { if let group = item.place.group { items[group].group!.addOperation(item.operation) } }
     tracer.trace(items.compactMap { $0.isMember ? nil : $0.own })
     for item in items.shuffled(using: &generator) {
       if item.kind == .group, one(of: 2) { otherTracer.trace(item.own!) }
@@ -198,7 +182,7 @@ final class DiagnosticsWorld {
 
   // MARK: The end
 
-  /// Gives everyone what it waits for.
+  /// Gives every operation what it waits for.
   func supply() {
     for item in items {
       if item.place == .missing {
@@ -220,9 +204,7 @@ final class DiagnosticsWorld {
   }
 
   func outermostPlace(of item: Item) -> Place {
-    var place = item.place
-    while case .group(let group) = place { place = items[group].place }
-    return place
+    item.place.group.map { outermostPlace(of: items[$0]) } ?? item.place
   }
 
   private func place(_ place: Place) -> (limit: Int, isSuspended: Bool, members: [Item]) {
@@ -237,11 +219,10 @@ final class DiagnosticsWorld {
   }
 
   private func hasBegun(_ place: Place) -> Bool {
-    if case .group(let group) = place { return items[group].operation.isExecuting }
-    return true
+    place.group.map { items[$0].operation.isExecuting } ?? true
   }
 
-  /// Those with whom it shares a key, or who share one with those, include one that has a slot.
+  /// Whether the operations with which it shares a key, directly or through others, include one that has a slot.
   func isKeptBack(_ item: Item) -> Bool {
     if item.keys.isEmpty || item.operation.isCancelled { return false }
     var (reached, toDo) = (Set([item.index]), [item])
@@ -255,9 +236,10 @@ final class DiagnosticsWorld {
     return false
   }
 
-  var stations: [Int] { items.map { $0.operation.isFinished ? 2 : $0.isRunning ? 1 : 0 } }
+  /// How far each operation has come.
+  var steps: [Int] { items.map { $0.operation.isFinished ? 2 : $0.isRunning ? 1 : 0 } }
 
-  /// Who is just about to get on.
+  /// An operation that is about to proceed.
   var moving: Item? {
     items.first { item in
       if item.operation.isFinished { return false }
@@ -277,8 +259,7 @@ final class DiagnosticsWorld {
     }
   }
 
-  /// The worst and the best that can be said of the end of each, and then of each one's beginning: how little hope
-  /// there is.
+  /// The best or the worst cause that may be reported for the end of each item, and then for the beginning of each.
   func ranks(optimistic: Bool) -> [Int] {
     let count = items.count
     var ranks = [Int](repeating: 10, count: 2 * count)
@@ -291,7 +272,7 @@ final class DiagnosticsWorld {
     }
     func fullRank(_ item: Item) -> Int {
       var waits = unfinishedDependencies(item).map { ranks[$0.index] }
-      if case .group(let group) = item.place, !hasBegun(item.place) { waits.append(ranks[count + group]) }
+      if let group = item.place.group, !hasBegun(item.place) { waits.append(ranks[count + group]) }
       if let worst = waits.max() { return worst }
       if isKeptBack(item) { return 3 }
       if item.place == .missing { return item.own == nil || item.operation.isCancelled ? 6 : 9 }

@@ -5,20 +5,12 @@ import Testing
 
 @testable import Operations
 
-/// Random worlds in which some can never run, compared with a simple model of who can; traced all the while.
+/// Random worlds in which some can never run, compared with a simple model of which ones can; traced all the while.
 ///
-/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomDiagnostics` replays a world, `RANDOM_DIAGNOSTICS_SEEDS=100..<200`
-/// runs others.
+/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomDiagnostics` replays a world.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomDiagnosticsTests {
-  static var seeds: [UInt64] {
-    let range = ProcessInfo.processInfo.environment["RANDOM_DIAGNOSTICS_SEEDS"]?.split(separator: "..<")
-      .compactMap { UInt64($0) }
-    if let range, range.count == 2 { return Array(range[0]..<range[1]) }
-    return SeededGenerator.seeds
-  }
-
-  @Test(arguments: seeds) func whoIsBlockedForEverIsSaidWhy(seed: UInt64) async throws {
+  @Test(arguments: SeededGenerator.seeds) func blockedOperations_areReportedWithTheirCauses(seed: UInt64) async throws {
     var world: DiagnosticsWorld? = DiagnosticsWorld(seed: seed)
     let live = world!.live
     try await round(world!, seed)
@@ -30,16 +22,15 @@ struct RandomDiagnosticsTests {
     let (stop, complaints) = (Gate(), Journal<String>())
     let (queues, tracer, otherTracer) = (world.queues, world.tracer, world.otherTracer)
     let (groups, all) = (world.items.compactMap(\.group), world.items.map(\.operation))
-    let mayCycle =
-      !world.ring.isEmpty || queues.contains { $0.maxConcurrentOperationCount >= 0 }
-      || groups.contains { $0.maxConcurrentOperationCount >= 0 }
+    let limits = queues.map(\.maxConcurrentOperationCount) + groups.map(\.maxConcurrentOperationCount)
+    let mayCycle = !world.ring.isEmpty || limits.contains { $0 >= 0 }
     let own = Set(world.items.filter { $0.own != nil }.map(\.name))
     let asker = Task.detached {
       var turn = 0
       while !stop.isOpen {
         turn += 1
         for entry in queues[turn % queues.count].stallReport(alsoIn: queues).entries {
-          // Foundation's books are settled a moment late for plain ones, which nobody can see.
+          // Foundation's books are settled a moment late for plain operations, which cannot be observed.
           let isUnready = entry.cause == .notReady && entry.root == nil && own.contains(entry.operation)
           if isUnready || (entry.cause == .cycle && !mayCycle) { complaints.write("\(entry.cause): \(entry)") }
         }
@@ -65,20 +56,16 @@ struct RandomDiagnosticsTests {
     try checkTrace(world, seed)
   }
 
-  /// Until nothing moves.
+  /// Waits until nothing proceeds.
   private func rest(_ world: DiagnosticsWorld, _ seed: UInt64) async {
     let deadline = ContinuousClock.now + .seconds(60)
-    while true {
-      // Each is looked at at another moment: nobody may have moved between the first and the last.
-      let before = world.stations
-      let item = world.moving
-      if item == nil, world.stations == before { return }
-      if ContinuousClock.now > deadline {
-        if let item { Issue.record("seed \(seed): \(item.index) \(item.kind) at \(item.place) does not get on") }
-        return
-      }
+    while ContinuousClock.now < deadline {
+      // Each is checked at another moment, so nothing may have changed between the first and the last.
+      let before = world.steps
+      if world.moving == nil, world.steps == before { return }
       await Task.yield()
     }
+    if let item = world.moving { Issue.record("seed \(seed): \(item.index) \(item.kind) does not proceed") }
   }
 
   // MARK: The reports
@@ -95,7 +82,7 @@ struct RandomDiagnosticsTests {
         #expect(isExpected, "seed \(seed): \(item.index) \(item.kind) has \(found)")
         guard isExpected, let entry = found.first else { continue }
         var points = [item.index]
-        // Where nobody waits for the group's end but its own members, only its beginning is spoken of.
+        // If only its own members wait for the group's end, only its beginning is reported.
         if item.kind == .group, item.isWaiting { points.append(world.items.count + item.index) }
         let ranks = points.map { low[$0]...max(low[$0], high[$0]) }
         #expect(
@@ -114,17 +101,13 @@ struct RandomDiagnosticsTests {
     }
   }
 
-  /// What may be said of something for which there is so little hope.
+  /// The causes that may be reported for ranks in this range.
   private func causes(_ ranks: ClosedRange<Int>) -> Set<StallReport.Cause> {
-    ranks.reduce(into: []) { causes, rank in
-      switch rank {
-      case 10: causes.insert(.cycle)
-      case 9, 6: causes.insert(.notEnqueued)
-      case 8: causes.insert(.suspended)
-      case 3: causes.formUnion([.executing, .condition, .saturated, .exclusivity])
-      default: break
-      }
-    }
+    let causes: [Int: Set<StallReport.Cause>] = [
+      10: [.cycle], 9: [.notEnqueued], 8: [.suspended], 6: [.notEnqueued],
+      3: [.executing, .condition, .saturated, .exclusivity],
+    ]
+    return Set(ranks.flatMap { causes[$0] ?? [] })
   }
 
   // MARK: What has happened

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Random graphs of hundreds of operations, failing, cancelled and finishing in every way there is.
+/// Random graphs of hundreds of operations, which fail, are cancelled and finish in every way there is.
 ///
 /// The seed of each round is in the test's name and in every failure: `RANDOM_GRAPH_SEED=17 swift test --filter
 /// RandomGraph` replays one.
@@ -14,26 +14,21 @@ struct RandomGraphTests {
     case atOnce, onAnotherThread, twice, withError, withErrorOnAnotherThread, whenCancelled
   }
 
+  private typealias History = Journal<(index: Int, hasFinished: Bool)>
+
   private final class Node: AsyncOperation, @unchecked Sendable {
-    let way: Way
-    let history: Journal<Event>
     let index: Int
+    let way: Way
+    private let history: History
 
-    enum Event: Equatable {
-      case executed(Int)
-      case finished(Int)
-    }
-
-    init(_ index: Int, _ way: Way, _ history: Journal<Event>) {
-      self.index = index
-      self.way = way
-      self.history = history
+    init(_ index: Int, _ way: Way, _ history: History) {
+      (self.index, self.way, self.history) = (index, way, history)
       super.init()
       named("\(index)")
     }
 
     override func execute() {
-      history.write(.executed(index))
+      history.write((index, false))
       switch way {
       case .atOnce: finish()
       case .onAnotherThread, .whenCancelled: DispatchQueue.global().async { self.finish() }
@@ -46,7 +41,7 @@ struct RandomGraphTests {
     }
 
     override func didCancel() { if way == .whenCancelled { finish() } }
-    override func didFinish() { history.write(.finished(index)) }
+    override func didFinish() { history.write((index, true)) }
 
     var fails: Bool { way == .withError || way == .withErrorOnAnotherThread }
   }
@@ -55,15 +50,12 @@ struct RandomGraphTests {
     var generator: SeededGenerator
     let nodes: [Node]
     let edges: [(from: Int, to: Int)]
-    let history = Journal<Node.Event>()
+    let history = History()
 
     init(seed: UInt64) {
       generator = SeededGenerator(seed: seed)
-      let history = history
-      let count = Int.random(in: 100...400, using: &generator)
-      var nodes: [Node] = []
-      var edges: [(from: Int, to: Int)] = []
-      for index in 0..<count {
+      var (nodes, edges): ([Node], [(from: Int, to: Int)]) = ([], [])
+      for index in 0..<Int.random(in: 100...400, using: &generator) {
         nodes.append(Node(index, Way.allCases.randomElement(using: &generator)!, history))
         guard index > 0 else { continue }
         for _ in 0..<Int.random(in: 0...3, using: &generator) {
@@ -72,8 +64,7 @@ struct RandomGraphTests {
           edges.append((dependency, index))
         }
       }
-      self.nodes = nodes
-      self.edges = edges
+      (self.nodes, self.edges) = (nodes, edges)
     }
 
     /// Cancels some, at moments that the machine chooses.
@@ -85,16 +76,12 @@ struct RandomGraphTests {
     }
 
     func check(_ seed: UInt64, sourceLocation: SourceLocation = #_sourceLocation) {
-      let entries = history.entries
-      var executed: [Int: Int] = [:]
-      var finished: [Int: Int] = [:]
-      for (position, event) in entries.enumerated() {
-        switch event {
-        case .executed(let index):
-          #expect(executed.updateValue(position, forKey: index) == nil, "seed \(seed): \(index) executed twice")
-        case .finished(let index):
-          #expect(finished.updateValue(position, forKey: index) == nil, "seed \(seed): \(index) finished twice")
-        }
+      var (executed, finished): ([Int: Int], [Int: Int]) = ([:], [:])
+      for (position, event) in history.entries.enumerated() {
+        let earlier =
+          event.hasFinished
+          ? finished.updateValue(position, forKey: event.index) : executed.updateValue(position, forKey: event.index)
+        #expect(earlier == nil, "seed \(seed): twice: \(event)")
       }
       #expect(finished.count == nodes.count, "seed \(seed)", sourceLocation: sourceLocation)
       let early = edges.filter { edge in
@@ -104,8 +91,9 @@ struct RandomGraphTests {
       #expect(early.isEmpty, "seed \(seed): started before its dependency", sourceLocation: sourceLocation)
       for node in nodes {
         #expect(node.isFinished && node.state == .finished, "seed \(seed): \(node.index)")
-        #expect((executed[node.index] == nil) ? node.isCancelled : true, "seed \(seed): \(node.index) never executed")
-        if executed[node.index] != nil {
+        if executed[node.index] == nil {
+          #expect(node.isCancelled, "seed \(seed): \(node.index) never executed")
+        } else {
           #expect(node.errors.count == (node.fails ? 1 : 0), "seed \(seed): \(node.index)")
         }
       }
@@ -169,14 +157,9 @@ struct RandomGraphTests {
   @Test(arguments: SeededGenerator.seeds)
   func sharedGraphsInGroups(seed: UInt64) async {
     var graph = Graph(seed: seed)
-    let groups = (0..<4).map { index in
-      let group = GroupOperation().named("group \(index)")
-      group.isSuspended = true
-      return group
-    }
-    // So that it takes in what comes until all threads are done.
-    let held = groups.map { _ in HeldOperation() }
-    for (group, operation) in zip(groups, held) { group.addOperation(operation) }
+    let groups = (0..<4).map { GroupOperation().named("group \($0)") }
+    // They stay open until all threads are done.
+    for group in groups { (group.isSuspended, group.staysOpen) = (true, true) }
     OperationQueue().addOperations(groups)
     let ends = graph.nodes.suffix(40).map(\.index).shuffled(using: &graph.generator)
     let nodes = graph.nodes
@@ -191,7 +174,7 @@ struct RandomGraphTests {
     for node in nodes { groups[1].addGraph(endingIn: node) }
     for group in groups { group.isSuspended = false }
     await graph.cancelSome()
-    for operation in held { operation.gate.open() }
+    for group in groups { group.staysOpen = false }
     for group in groups { await group.finished() }
     graph.check(seed)
     #expect(groups.allSatisfy { $0.operations.isEmpty }, "seed \(seed)")
@@ -203,17 +186,11 @@ struct RandomGraphTests {
     var generator = SeededGenerator(seed: seed)
     let group = GroupOperation().named("group")
     group.maxConcurrentOperationCount = Int.random(in: 1...3, using: &generator)
+    group.staysOpen = true
     let staying = HeldOperation()
-    // Outside, so that it takes no slot.
-    let door = AsyncOperation()
-    staying ==> door
-    let end = NoteOperation("end", Journal())
-    door ==> end
-    group.addOperation(end)
-    OperationQueue().addOperations([group, staying, door])
+    OperationQueue().addOperations([group, staying])
     let journal = Journal<Int>()
-    var members: [BlockOperation] = []
-    var cancelled: Set<Int> = []
+    var (members, cancelled): ([BlockOperation], Set<Int>) = ([], [])
     for index in 0..<200 {
       let member = BlockOperation { journal.write(index) }.named("\(index)")
       for _ in 0..<Int.random(in: 0...2, using: &generator) {
@@ -232,6 +209,7 @@ struct RandomGraphTests {
     // Whatever they wait for.
     for victim in cancelled { await members[victim].finished() }
     staying.gate.open()
+    group.staysOpen = false
     await group.finished()
     #expect(members.allSatisfy { $0.isFinished }, "seed \(seed)")
     let executed = Set(journal.entries)

@@ -8,7 +8,11 @@ import Testing
 struct TimingTests {
   private let rounds = 1500
 
-  @Test func aGateIsOpenedWhileItsOperationIsAddedToARunningGroup() async {
+  private func atOnce(_ first: @escaping @Sendable () -> Void, _ second: @escaping @Sendable () -> Void) async {
+    await onThreads(2) { thread in if thread == 0 { first() } else { second() } }
+  }
+
+  @Test func gateOpenedWhileItsOperationJoinsARunningGroup_losesNoWakeUp() async {
     let held = HeldOperation()
     let group = GroupOperation([held])
     OperationQueue().addOperation(group)
@@ -17,14 +21,14 @@ struct TimingTests {
       let (dependency, member) = (AsyncOperation(), AsyncOperation())
       dependency ==> member
       #expect(!member.isReady)
-      await onThreads(2) { thread in if thread == 0 { dependency.start() } else { group.addOperation(member) } }
+      await atOnce({ dependency.start() }, { group.addOperation(member) })
       await member.finished()
     }
     held.gate.open()
     await group.finished()
   }
 
-  @Test func aDependencyOfAReadyMemberEndsWhileItsGroupIsResumed() async {
+  @Test func dependencyOfAReadyMemberEndsWhileItsGroupIsResumed_memberRuns() async {
     for _ in 0..<rounds {
       let (dependency, member) = (AsyncOperation(), AsyncOperation())
       let group = GroupOperation([member])
@@ -32,62 +36,33 @@ struct TimingTests {
       OperationQueue().addOperation(group)
       #expect(member.isReady)
       dependency ==> member
-      await onThreads(2) { thread in if thread == 0 { dependency.start() } else { group.isSuspended = false } }
+      await atOnce({ dependency.start() }, { group.isSuspended = false })
       await group.finished()
     }
   }
 
-  @Test func aWaitingOperationIsCancelledWhileItIsEnqueued() async {
+  @Test(arguments: [false, true])
+  func waitingOperationCancelledWhileItIsEnqueued_finishes(byFoundation: Bool) async {
     let never = AsyncOperation()
-    for round in 0..<rounds {
-      let operation = AsyncOperation()
+    for _ in 0..<rounds / 2 {
+      let (operation, queue) = (AsyncOperation(), OperationQueue())
       never ==> operation
-      let queue = OperationQueue()
-      await onThreads(2) { thread in
-        if thread == 0 {
-          operation.cancel()
-        } else if round.isMultiple(of: 2) {
-          queue.addOperation(operation)
-        } else {
-          queue.addOperation(operation as Operation)
-        }
-      }
+      let add = { @Sendable in byFoundation ? queue.addByFoundation(operation) : queue.addOperation(operation) }
+      await atOnce({ operation.cancel() }, add)
       await operation.finished()
     }
   }
 
-  @Test func theLastDependencyEndsWhileItsDependentIsEnqueuedAndAsked() async {
-    for round in 0..<rounds {
-      let (dependency, operation) = (AsyncOperation(), AsyncOperation())
-      dependency ==> operation
-      if round.isMultiple(of: 3) { #expect(!operation.isReady) }
-      let queue = OperationQueue()
-      await onThreads(3) { thread in
-        switch thread {
-        case 0: dependency.start()
-        case 1: queue.addOperation(operation)
-        default: _ = operation.isReady
-        }
-      }
-      await operation.finished()
-    }
-  }
-
-  @Test func graphsThatShareADependencyAreAddedAtOnce() async {
+  @Test func graphsThatShareADependencyAreAddedAtOnce_allFinish() async {
     for _ in 0..<rounds / 5 {
-      let login = AsyncOperation().named("login")
-      let queue = OperationQueue()
-      let last = (0..<4).map { _ in
-        let operation = AsyncOperation()
-        login ==> operation
-        return operation
-      }
+      let (login, queue) = (AsyncOperation(), OperationQueue())
+      let last = (0..<4).map { _ in login ==> AsyncOperation() }
       await onThreads(4) { thread in queue.addGraph(endingIn: last[thread]) }
       for operation in last { await operation.finished() }
     }
   }
 
-  @Test func dependentsThatAskTheirDependencyWhenTheyAreReleased() async {
+  @Test func dependentThatReadsItsDependencyWhenItIsReleased_doesNotDeadlock() async {
     final class Asking: AsyncOperation, @unchecked Sendable {
       let dependency: AsyncOperation
       init(_ dependency: AsyncOperation) { self.dependency = dependency }
@@ -98,56 +73,50 @@ struct TimingTests {
       let dependents = Locked((0..<4).map { _ in dependency ==> Asking(dependency) })
       let other = AsyncOperation()
       dependency ==> other
-      await onThreads(2) { thread in
-        if thread == 0 {
-          dependents.withLock { dependents in dependents.popLast() }.map { withExtendedLifetime($0) {} }
-          _ = dependents.withLock { dependents in
-            defer { dependents = [] }
-            return dependents
-          }
-        } else {
-          other.removeDependency(dependency)
+      await atOnce {
+        // The first is released by itself, the others together, and all after the lock.
+        dependents.withLock { $0.popLast() }.map { withExtendedLifetime($0) {} }
+        _ = dependents.withLock { dependents in
+          defer { dependents = [] }
+          return dependents
         }
+      } _: {
+        other.removeDependency(dependency)
       }
     }
   }
 
-  @Test func whatAPlainMemberWaitsForEndsWhileItsGroupIsCancelled() async {
+  @Test func dependencyOfAPlainMemberEndsWhileItsGroupIsCancelled_groupFinishes() async {
     for _ in 0..<rounds {
-      let dependency = BlockOperation {}
-      let member = BlockOperation {}
+      let (dependency, member) = (BlockOperation {}, BlockOperation {})
       dependency ==> member
       let group = GroupOperation([member])
       OperationQueue().addOperation(group)
-      await onThreads(2) { thread in if thread == 0 { dependency.start() } else { group.cancel() } }
+      await atOnce({ dependency.start() }, { group.cancel() })
       await group.finished()
     }
   }
 
-  @Test func nestedGroupsEndWhileTheyAreAddedToACancelledOne() async {
+  @Test func groupsAddedWhileTheirGroupIsCancelled_keepItsProgressBelowItsTotal() async {
     for _ in 0..<rounds / 10 {
       let held = HeldOperation()
       let group = GroupOperation([held])
       let progress = group.progress
       OperationQueue().addOperation(group)
       await held.begun.opened()
-      await onThreads(2) { thread in
-        if thread == 0 { group.cancel() } else { group.addOperations((0..<40).map { _ in GroupOperation() }) }
-      }
+      await atOnce({ group.cancel() }, { group.addOperations((0..<40).map { _ in GroupOperation() }) })
       held.gate.open()
       await group.finished()
       #expect(progress.completedUnitCount <= progress.totalUnitCount)
     }
   }
 
-  @Test func aPlainDependencyIsAddedAndRemovedAtOnce() async {
+  @Test func plainDependencyAddedAndRemovedAtOnce_doesNotCrash() async {
     for _ in 0..<rounds {
       let plain = BlockOperation {}
       do {
         let operation = AsyncOperation()
-        await onThreads(2) { thread in
-          if thread == 0 { operation.addDependency(plain) } else { operation.removeDependency(plain) }
-        }
+        await atOnce({ operation.addDependency(plain) }, { operation.removeDependency(plain) })
       }
       await start(plain)
     }

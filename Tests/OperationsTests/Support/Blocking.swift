@@ -15,8 +15,7 @@ extension Gate {
 extension SerialScheduler {
   /// Returns when an event holds the scheduler, which it does until the gate is opened.
   func held() async -> Gate {
-    let begun = Gate()
-    let end = Gate()
+    let (begun, end) = (Gate(), Gate())
     schedule {
       begun.open()
       end.pass()
@@ -32,19 +31,20 @@ func poll(until condition: () -> Bool) async {
 }
 
 /// Runs what may block on a thread of its own, which is on no scheduler.
-func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async -> Result<T, any Error> {
+func onThread<T: Sendable>(
+  stackSize: Int? = nil,
+  _ body: @escaping @Sendable () throws -> T
+) async -> Result<T, any Error> {
   await withCheckedContinuation { continuation in
-    Thread.detachNewThread { continuation.resume(returning: Result { try body() }) }
+    let thread = Thread { continuation.resume(returning: Result { try body() }) }
+    if let stackSize { thread.stackSize = stackSize }
+    thread.start()
   }
 }
 
 /// Runs `body` on a thread whose stack is as small as that of a thread of the system's pool: 512 KiB.
 func onSmallStack<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-  try await withCheckedContinuation { (continuation: CheckedContinuation<Result<T, any Error>, Never>) in
-    let thread = Thread { continuation.resume(returning: Result { try body() }) }
-    thread.stackSize = 512 * 1024
-    thread.start()
-  }.get()
+  try await onThread(stackSize: 512 * 1024, body).get()
 }
 
 /// Starts a task that has come to where it first waits when this returns.
@@ -77,14 +77,10 @@ actor Notes: ScheduledActor {
 }
 
 extension Result where Failure == any Error {
-  /// The code of the package's error, if that is what it ended with.
-  var code: OperationError.Code? {
-    guard case .failure(let error as OperationError) = self else { return nil }
-    return error.code
-  }
+  private var error: OperationError? { if case .failure(let error as OperationError) = self { error } else { nil } }
 
-  var message: String {
-    guard case .failure(let error as OperationError) = self else { return "" }
-    return error.message
-  }
+  /// The code of the package's error, if it ended with one.
+  var code: OperationError.Code? { error?.code }
+
+  var message: String { error?.message ?? "" }
 }

@@ -7,7 +7,7 @@ struct ManualClockTests {
   private let clock = ManualClock()
   private let journal = Journal<String>()
 
-  /// What the package does at a time, from the inside.
+  /// Timed work of the package, which writes an entry when it is done.
   private func note(_ text: String, after delay: Duration) -> DelayOperation {
     let operation = DelayOperation(delay)
     operation.clock = clock
@@ -15,17 +15,24 @@ struct ManualClockTests {
     return operation
   }
 
-  @Test func itStandsStillUntilItIsMoved() {
-    let start = clock.now
-    #expect(clock.now == start && start.offset == .zero)
-    clock.advance(by: .seconds(3))
-    clock.advance(by: .zero)
-    #expect(start.duration(to: clock.now) == .seconds(3))
-    clock.advance(to: .init(offset: .seconds(5)))
-    #expect(clock.now.offset == .seconds(5))
+  private func sleep(for duration: Duration) -> Task<Duration, any Error> {
+    Task { [clock] in
+      try await clock.sleep(for: duration)
+      return clock.now.offset
+    }
   }
 
-  @Test func whatIsDueIsDoneInOrderOfTimeThenOfAsking() async {
+  @Test func advances_addUpAlsoFromSeveralThreads() async {
+    #expect(clock.now.offset == .zero)
+    clock.advance(by: .zero)
+    clock.advance(by: .seconds(3))
+    #expect(clock.now.offset == .seconds(3))
+    clock.advance(to: .init(offset: .seconds(5)))
+    await onThreads(4) { [clock] _ in for _ in 0..<1000 { clock.advance(by: .seconds(1)) } }
+    #expect(clock.now.offset == .seconds(4005))
+  }
+
+  @Test func dueSleepers_wakeInOrderOfTimeThenOfWaiting() async {
     for (text, seconds) in [("c", 2), ("a", 1), ("d", 2), ("b", 1), ("late", 9)] {
       await start(note(text, after: .seconds(seconds)))
     }
@@ -36,7 +43,7 @@ struct ManualClockTests {
     #expect(journal.entries.last == "late")
   }
 
-  @Test func whatIsAskedForMeanwhileCountsFromThen() async {
+  @Test func waitThatBeginsDuringAnAdvance_countsFromThen() async {
     let first = note("first", after: .seconds(1))
     let second = note("second", after: .seconds(1))
     first.addObserver(
@@ -51,11 +58,8 @@ struct ManualClockTests {
     #expect(journal.entries == ["first", "1.0 seconds", "second"] && clock.now.offset == .seconds(2))
   }
 
-  @Test func aSleepingTaskGoesOnWhenItIsTime() async throws {
-    let task = Task { [clock] in
-      try await clock.sleep(for: .seconds(2))
-      return clock.now.offset
-    }
+  @Test func sleep_endsWhenItsTimeHasCome() async throws {
+    let task = sleep(for: .seconds(2))
     await clock.waitForSleepers(1)
     clock.advance(by: .seconds(1))
     #expect(clock.sleepers == 1)
@@ -64,8 +68,8 @@ struct ManualClockTests {
     try await clock.sleep(until: .init(offset: .seconds(1)))
   }
 
-  @Test func aCancelledSleepEnds() async {
-    let task = Task { [clock] in try await clock.sleep(for: .seconds(2)) }
+  @Test func cancelledSleep_throws() async {
+    let task = sleep(for: .seconds(2))
     await clock.waitForSleepers(1)
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
@@ -77,27 +81,13 @@ struct ManualClockTests {
     await #expect(throws: CancellationError.self) { try await late.value }
   }
 
-  @Test func cancelledAtAnyMomentASleepEndsOnce() async {
+  @Test func sleepCancelledWhileTheClockMoves_endsOnce() async {
     for _ in 0..<500 {
-      let task = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
+      let task = sleep(for: .seconds(1))
       await onThreads(2) { [clock] thread in if thread == 0 { task.cancel() } else { clock.advance(by: .seconds(1)) } }
       task.cancel()
       _ = await task.result
       #expect(clock.sleepers == 0)
     }
-  }
-
-  @Test func severalThreadsMayMoveIt() async {
-    await onThreads(4) { [clock] _ in for _ in 0..<1000 { clock.advance(by: .seconds(1)) } }
-    #expect(clock.now.offset == .seconds(4000))
-  }
-
-  @Test func manySleepers() async {
-    let tasks = (0..<5000).map { index in
-      Task { [clock] in try await clock.sleep(for: .milliseconds(1 + index % 100)) }
-    }
-    await clock.waitForSleepers(5000)
-    clock.advance(by: .seconds(1))
-    for task in tasks { await #expect(throws: Never.self) { try await task.value } }
   }
 }

@@ -17,15 +17,13 @@ final class NoteOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() {
     journal.write(name ?? "")
-    if let error { return finish(with: error) }
-    finish()
+    if let error { finish(with: error) } else { finish() }
   }
 }
 
 /// Tells when it has begun, and finishes when its gate is opened.
 final class HeldOperation: AsyncOperation, @unchecked Sendable {
-  let gate = Gate()
-  let begun = Gate()
+  let (gate, begun) = (Gate(), Gate())
 
   override func execute() {
     begun.open()
@@ -72,8 +70,7 @@ func plain(_ name: String, _ journal: Journal<String>) -> BlockOperation {
 
 /// An asynchronous Foundation operation of the classic kind, which finishes by key-value notifications.
 final class ClassicOperation: Operation, @unchecked Sendable {
-  let gate = Gate()
-  let begun = Gate()
+  let (gate, begun) = (Gate(), Gate())
   private let lock = NSLock()
   private var flags = (executing: false, finished: false)
 
@@ -126,11 +123,4 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
 }
 
 /// Starts an operation by hand from asynchronous code, on a thread of Dispatch.
-func start(_ operation: Operation) async {
-  await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-    DispatchQueue.global().async {
-      operation.start()
-      continuation.resume()
-    }
-  }
-}
+func start(_ operation: Operation) async { await onThreads(1) { _ in operation.start() } }
