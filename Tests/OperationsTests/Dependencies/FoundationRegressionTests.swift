@@ -11,8 +11,7 @@ struct FoundationRegressionTests {
     // Stock: segmentation fault every time.
     for _ in 0..<500 {
       let (queue, held) = (OperationQueue(), HeldOperation())
-      queue.addOperation(held)
-      await held.begun.opened()
+      await queue.add(held, until: held.begun)
       do {
         let dependent = AsyncOperation()
         held ==> dependent
@@ -38,34 +37,21 @@ struct FoundationRegressionTests {
   }
 
   @Test(arguments: [false, true])
-  func removingAnUnfinishedDependency(isPlain: Bool) async {
+  func removingUnfinishedDependenciesInAnyOrder(isForeign: Bool) async {
     // Stock: never ready again.
-    let removed: Operation = isPlain ? BlockOperation {} : AsyncOperation()
-    let (other, dependent) = (AsyncOperation(), AsyncOperation())
-    [removed, other] ==> dependent
-    OperationQueue().addOperation(dependent)
-    dependent.removeDependency(removed)
-    #expect(dependent.dependencies == [other] && !dependent.isReady)
-    OperationQueue().addOperation(other)
-    await dependent.finished()
-    #expect(!removed.isFinished)
-  }
-
-  @Test(arguments: [false, true])
-  func removingManyDependenciesInAnyOrder(isForeign: Bool) async {
     let queue = OperationQueue()
     let dependencies: [Operation] = (0..<300).map { _ in isForeign ? BlockOperation {} : AsyncOperation() }
     let (dependent, others) = (AsyncOperation(), (0..<300).map { _ in AsyncOperation() })
     dependencies ==> dependent
     dependencies[150] ==> dependent
     dependencies[7] ==> others
+    queue.addOperation(dependent)
     for operation in dependencies.shuffled() where operation !== dependencies[42] {
       dependent.removeDependency(operation)
     }
     for other in others.shuffled() { other.removeDependency(dependencies[7]) }
     #expect(dependent.dependencies == [dependencies[42]] && !dependent.isReady)
     #expect(others.allSatisfy { $0.dependencies.isEmpty && $0.isReady })
-    queue.addOperation(dependent)
     queue.addOperation(dependencies[42])
     await dependent.finished()
   }
@@ -86,20 +72,6 @@ struct FoundationRegressionTests {
     #expect(dependent.dependencies.count == 3)
   }
 
-  @Test func removingADependencyWhileItFinishes() async {
-    for _ in 0..<500 {
-      let (held, dependent) = (HeldOperation(), AsyncOperation())
-      held ==> dependent
-      OperationQueue().addOperations([held, dependent])
-      await held.begun.opened()
-      await onThreads(2) { thread in
-        if thread == 0 { held.gate.open() } else { dependent.removeDependency(held) }
-      }
-      await dependent.finished()
-      await held.finished()
-    }
-  }
-
   @Test func enqueueingWhileTheDependencyFinishes() async {
     // Stock: 7 permanent stalls in 276,000. One thread enqueues the dependents while another wakes them up, in the same
     // order, each in a queue of its own, where nothing else would make Foundation look again.
@@ -108,8 +80,7 @@ struct FoundationRegressionTests {
       let dependents = (0..<100).map { _ in AsyncOperation() }
       let queues = dependents.map { _ in OperationQueue() }
       [held] ==> dependents
-      OperationQueue().addOperation(held)
-      await held.begun.opened()
+      await OperationQueue().add(held, until: held.begun)
       let lead = round % 100
       await onThreads(2) { thread in
         if thread == 0 {
@@ -132,15 +103,10 @@ struct FoundationRegressionTests {
       }
       held ==> dependent
       let queue = OperationQueue()
-      queue.addOperation(held)
-      await held.begun.opened()
+      await queue.add(held, until: held.begun)
       await onThreads(3) { thread in
-        switch thread {
-        // By Foundation's own verb, which asks for the readiness itself.
-        case 0: queue.addOperation(dependent as Operation)
-        case 1: _ = dependent.isReady
-        default: _ = dependent.isReady
-        }
+        // By Foundation's own method, which checks the readiness itself.
+        if thread == 0 { queue.addOperation(dependent as Operation) } else { _ = dependent.isReady }
       }
       // Anything else that finishes in the queue makes Foundation look at the dependent once more.
       try? await queue.run(AsyncOperation())
@@ -165,8 +131,7 @@ struct FoundationRegressionTests {
     let first = HeldOperation()
     let members = (0..<10_000).map { _ in AsyncOperation() }
     let group = GroupOperation(chain([first] + members))
-    OperationQueue().addOperation(group)
-    await first.begun.opened()
+    await OperationQueue().add(group, until: first.begun)
     group.cancel()
     first.gate.open()
     await group.finished()

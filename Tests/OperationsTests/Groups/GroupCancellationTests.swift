@@ -12,27 +12,6 @@ struct GroupCancellationTests {
 
   private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
 
-  @Test func theFlagIsItsOwnFirstThenItsMembersThenTheirs() async {
-    let leaf = HeldOperation().named("leaf")
-    let inner = GroupOperation("inner") { leaf }
-    let outer = GroupOperation("outer") { inner }
-    for operation in [leaf, inner, outer] {
-      operation.addObserver(
-        OperationObserver(didCancel: { _ in
-          journal.write([outer, inner, leaf].map { $0.isCancelled ? "1" : "0" }.joined())
-        })
-      )
-    }
-    await queue.add(outer, until: leaf.begun)
-    outer.cancel()
-    // Each hears of it before those further in are cancelled.
-    #expect(journal.entries == ["100", "110", "111"])
-    #expect(!outer.isFinished)
-    leaf.gate.open()
-    await outer.finished()
-    #expect(inner.isFinished && leaf.isFinished)
-  }
-
   /// Groups around a leaf, the innermost first.
   private func nested(_ depth: Int) -> [GroupOperation] {
     var groups = [GroupOperation([AsyncOperation(), BlockOperation {}])]
@@ -43,48 +22,35 @@ struct GroupCancellationTests {
   @Test(arguments: [1, 15, 16, 17, 100, isThorough ? 20_000 : 8_000])
   func nestedGroupsAreCancelledWhenCancelReturns(depth: Int) async throws {
     try await onSmallStack {
-      let groups = nested(depth)
-      let members = groups.flatMap(\.operations)
-      let levels = Journal<Int>()
+      let (groups, others, levels) = (nested(depth), nested(depth), Journal<Int>())
       for (level, group) in groups.enumerated() {
-        group.addObserver(OperationObserver(didCancel: { _ in levels.write(level) }))
+        group.addObserver(
+          OperationObserver(didCancel: { levels.write($0.members.contains(where: \.isCancelled) ? -1 : level) })
+        )
       }
+      groups[0].addObserver(
+        OperationObserver(didCancel: { _ in
+          others[depth - 1].cancel()
+          #expect(others.flatMap(\.operations).allSatisfy { $0.isCancelled })
+        })
+      )
       groups[depth - 1].cancel()
-      #expect(members.allSatisfy { $0.isCancelled })
-      #expect(levels.entries == Array((0..<depth).reversed()), "each group before the ones inside it")
+      #expect((groups + others).flatMap(\.operations).allSatisfy { $0.isCancelled })
+      #expect(levels.entries == Array((0..<depth).reversed()), "each group before its members")
     }
-  }
-
-  @Test(arguments: [1, 15, 16, 17, 100])
-  func anObserverDeepInsideCancelsBeforeItGoesOn(depth: Int) async {
-    let groups = nested(depth)
-    let other = nested(depth)
-    let members = other.flatMap(\.operations)
-    let seen = Gate()
-    groups[0].addObserver(
-      OperationObserver(didCancel: { _ in
-        other[depth - 1].cancel()
-        if members.allSatisfy(\.isCancelled) { seen.open() }
-      })
-    )
-    groups[depth - 1].cancel()
-    #expect(seen.isOpen)
-    await queue.run(settling: [groups[depth - 1], other[depth - 1]])
   }
 
   @Test func everyMemberFinishesOfAGroupThatIsCancelledBeforeItsStart() async {
     let members = ["a", "b", "nested"].map { note($0) }
     members[0] ==> members[1]
-    let group = GroupOperation([members[1], members[0], GroupOperation([members[2]])])
+    let group = GroupOperation([members[1], members[0], GroupOperation([members[2]])]).named("G")
     let after = note("after")
     members[1] ==> after
     group.addObserver(OperationObserver(didStart: { _ in journal.write("start") }))
-    group.cancel()
+    group.cancel(with: TestError("no more"))
     #expect(members[0].isCancelled && members[2].isCancelled && !members[0].isFinished)
-    queue.addOperation(group)
-    await queue.run(settling: [after])
-    await group.finished()
-    #expect(journal.entries == ["after"])
+    await queue.run(settling: [group, after])
+    #expect(journal.entries == ["after"] && group.failures.map { "\($0)" } == ["G: no more"])
     #expect(members.allSatisfy { $0.isFinished && $0.isCancelled })
   }
 
@@ -101,10 +67,8 @@ struct GroupCancellationTests {
 
   @Test func aCancelledMemberIsFinishedOnceThoughItsDependencyFinishesLater() async {
     for _ in 0..<100 {
-      let held = HeldOperation()
-      let waiting = note("waiting")
+      let (held, waiting, count) = (HeldOperation(), note("waiting"), Journal<Void>())
       let group = GroupOperation { held ==> waiting }
-      let count = Journal<Void>()
       waiting.addObserver(OperationObserver(didFinish: { _ in count.write(()) }))
       await queue.add(group, until: held.begun)
       waiting.cancel()
@@ -144,12 +108,7 @@ struct GroupCancellationTests {
     // It holds up the cancelling, which has not come to the second member yet.
     first.addObserver(OperationObserver(didCancel: { _ in secondHasFinished.wait() }))
     second.addObserver(OperationObserver(didFinish: { _ in secondHasFinished.signal() }))
-    let began = Gate()
-    DispatchQueue.global().async {
-      began.open()
-      group.cancel()
-    }
-    await began.opened()
+    DispatchQueue.global().async { group.cancel() }
     await poll { group.isCancelled }
     await queue.run(settling: [group])
     #expect(journal.entries.isEmpty && second.isCancelled)
@@ -165,9 +124,7 @@ struct GroupCancellationTests {
       never ==> newcomer
       let held = HeldOperation()
       let group = GroupOperation([held])
-      if whileRunning {
-        await queue.add(group, until: held.begun)
-      }
+      if whileRunning { await queue.add(group, until: held.begun) }
       group.cancel()
       group.addOperation(newcomer)
       held.gate.open()
@@ -194,18 +151,14 @@ struct GroupCancellationTests {
   @Test func aGroupThatIsReleasedUnstartedLetsGoOfWhatItsPlainMembersWaitFor() async {
     let live = LiveCount()
     do {
-      let token = LiveCount.Token(live)
-      let never = BlockOperation { withExtendedLifetime(token) {} }
-      let member = BlockOperation {}
-      never ==> member
-      _ = GroupOperation([member])
+      let never = BlockOperation { [token = LiveCount.Token(live)] in withExtendedLifetime(token) {} }
+      _ = GroupOperation([never ==> BlockOperation {}])
     }
     await live.none()
   }
 
   @Test func aNewcomerOfAGroupThatEndsWhileItIsBeingCancelledFinishesUnexecuted() async {
-    let held = HeldOperation()
-    let newcomer = note("newcomer")
+    let (held, newcomer) = (HeldOperation(), note("newcomer"))
     let group = GroupOperation([held])
     group.addObserver(
       OperationObserver(didCancel: { _ in
@@ -217,8 +170,7 @@ struct GroupCancellationTests {
     )
     await queue.add(group, until: held.begun)
     group.cancel()
-    #expect(newcomer.isCancelled && newcomer.isFinished)
-    #expect(journal.entries.isEmpty)
+    #expect(newcomer.isCancelled && newcomer.isFinished && journal.entries.isEmpty)
   }
 
   @Test func addingToACancelledGroupFinishesTheNewcomerUnexecuted() async {
@@ -230,28 +182,6 @@ struct GroupCancellationTests {
     let newcomers = [note("late"), plain("late plain", journal), GroupOperation([note("inner")])]
     group.addOperations(newcomers)
     for newcomer in newcomers { await newcomer.finished() }
-    #expect(([early] + newcomers).allSatisfy { $0.isFinished && $0.isCancelled })
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func aHookThatAddsMembersEndsWhenItChecksForCancellation() async {
-    final class Feeding: GroupOperation, @unchecked Sendable {
-      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
-        if !isCancelled { addOperation(AsyncOperation()) }
-        return errors
-      }
-    }
-    let group = Feeding([AsyncOperation()])
-    queue.addOperation(group)
-    group.cancel()
-    await group.finished()
-    #expect(group.isCancelled)
-  }
-
-  @Test func theErrorOfACancellationIsTheGroupsOwn() async {
-    let group = GroupOperation("G") { note("a") }
-    group.cancel(with: TestError("no more"))
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
-    #expect(error?.failures.map { "\($0)" } == ["G: no more"])
+    #expect(([early] + newcomers).allSatisfy { $0.isFinished && $0.isCancelled } && journal.entries.isEmpty)
   }
 }

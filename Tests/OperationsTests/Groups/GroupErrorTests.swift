@@ -25,26 +25,6 @@ struct GroupErrorTests {
     #expect(!group.isSuccessful && !group.isCancelled && group.errorPolicy == .collect)
   }
 
-  @Test func anOperationWithoutANameGoesByItsTypes() async {
-    let group = GroupOperation([AsyncBlockOperation { $0.finish(with: TestError("a")) }])
-    await queue.run(settling: [group])
-    #expect(group.failures.map(\.path) == [["GroupOperation", "AsyncBlockOperation"]])
-  }
-
-  @Test func noErrorIsLost() async {
-    let group = GroupOperation(
-      (0..<2000).map { index in
-        AsyncBlockOperation { operation in
-          let error = TestError("\(index)")
-          if index.isMultiple(of: 2) { return operation.finish(with: error) }
-          DispatchQueue.global().async { operation.finish(with: error) }
-        }.named("\(index)")
-      }
-    )
-    await queue.run(settling: [group])
-    #expect(group.errors.count == 2000 && Set(group.failures.map { $0.path[1] }).count == 2000)
-  }
-
   @Test func cancelOnFailureCancelsTheOthersAndWhatComesLater() async {
     let (held, bad, never) = (HeldOperation(), failing("a"), NoteOperation("never", journal))
     bad ==> never
@@ -63,25 +43,8 @@ struct GroupErrorTests {
     #expect(group.errors.count == 1 && !group.isCancelled)
   }
 
-  @Test func theGroupsOwnErrors() async {
-    let held = HeldOperation()
-    let group = GroupOperation("G") { held }
-    await queue.add(group, until: held.begun)
-    group.finish(with: TestError("own"))
-    #expect(!group.isFinished, "it ends when its members have")
-    #expect(group.errors.count == 1)
-    held.gate.open()
-    await group.finished()
-    #expect(group.failures.map(\.path) == [["G"]])
-    #expect(group.errors as? [TestError] == [TestError("own")])
-  }
-
   @Test func theHookTranslatesAndDrops() async {
     final class Translating: GroupOperation, @unchecked Sendable {
-      override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
-        super.init(name, operations)
-      }
-
       override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
         switch member.name {
         case "translated": errors.map { _ in TestError("translated") }
@@ -92,24 +55,19 @@ struct GroupErrorTests {
         }
       }
     }
-    let group = Translating("G") {
-      failing("translated") ==> failing("dropped") ==> NoteOperation("added", journal)
-        ==> GroupOperation("nested") { failing("a") ==> failing("b") }
-    }
+    let nested = GroupOperation("nested") { failing("a") ==> failing("b") }
+    let members = [failing("translated"), failing("dropped"), NoteOperation("added", journal), nested]
+    let group = Translating(chain(members)).named("G")
     await queue.run(settling: [group])
-    #expect(
-      group.failures.map { "\($0)" } == [
-        "G › translated: translated", "G › added: added", "G › nested › b: error of b",
-      ]
-    )
+    let failures = ["G › translated: translated", "G › added: added", "G › nested › b: error of b"]
+    #expect(group.failures.map { "\($0)" } == failures)
   }
 
   @Test func theHookIsCalledOnceForEveryMemberAndNeverTwiceAtOnce() async {
     final class Counting: GroupOperation, @unchecked Sendable {
       // Without a lock on purpose: the thread sanitizer would see two calls at once.
-      var inside = 0
-      var calls = 0
-      var mostInside = 0
+      var (inside, mostInside, calls) = (0, 0, 0)
+
       override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
         inside += 1
         mostInside = max(mostInside, inside)
@@ -120,14 +78,12 @@ struct GroupErrorTests {
     }
     let group = Counting((0..<500).map { $0.isMultiple(of: 3) ? failing("\($0)") : plain("\($0)", journal) })
     await queue.run(settling: [group])
-    #expect(group.calls == 500 && group.mostInside == 1)
-    #expect(group.failures.count == 167)
+    #expect(group.calls == 500 && group.mostInside == 1 && group.failures.count == 167)
   }
 
-  @Test func whoFinishesDuringACallOfTheHookDoesNotCallItAndIsNotHeldUp() async {
+  @Test func finishedDuringACallOfTheHook_returnsAndTheHookIsCalledAfterwards() async {
     final class Waiting: GroupOperation, @unchecked Sendable {
-      let calls = Journal<String>()
-      let otherHasFinished = DispatchSemaphore(value: 0)
+      let (calls, otherHasFinished) = (Journal<String>(), DispatchSemaphore(value: 0))
 
       override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
         calls.write("begin \(member.name ?? "")")

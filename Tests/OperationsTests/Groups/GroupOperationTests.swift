@@ -23,35 +23,31 @@ struct GroupOperationTests {
       if b.dependencies.isEmpty { note("never") } else { c }
     }
     #expect(group.operations == [a, b, c])
-    let d = note("d")
-    #expect(GroupOperation([d, d]).operations == [d])
   }
 
-  @Test func theBuilderTakesInTheWholeChain() async throws {
+  @Test func theBuilderTakesInTheWholeChain() async {
     let (a, b, c) = (note("a"), plain("b", journal), note("c"))
     let group = GroupOperation("named") { a ==> b ==> c }
     #expect(group.name == "named" && group.operations == [a, b, c])
-    try await queue.run(group)
+    // A group needs no queue.
+    await start(group)
+    await group.finished()
     #expect(journal.entries == ["a", "b", "c"] && group.operations.isEmpty)
   }
 
-  @Test func namedArrays_haveExactlyTheirMembers() async throws {
+  @Test func namedArrays_haveExactlyTheirMembers() async {
     let (a, b) = (note("a"), note("b"))
     a ==> b
     let (empty, group) = (GroupOperation().named("empty"), GroupOperation([b]).named("exactly"))
     #expect(empty.name == "empty" && empty.operations.isEmpty)
     #expect(group.name == "exactly" && group.operations == [b])
-    final class Crawl: GroupOperation, @unchecked Sendable {
-      init() { super.init("Crawl") {} }
-    }
-    #expect(Crawl().name == "Crawl")
     empty.addOperation(a)
     queue.addOperations([group, empty])
     await queue.finished()
     #expect(journal.entries == ["a", "b"])
   }
 
-  @Test func theBuilderLeavesWhatIsElsewhere() async throws {
+  @Test func theBuilderLeavesWhatIsElsewhere() async {
     let suspended = OperationQueue.suspended()
     let (outside, inside) = (note("outside"), note("inside"))
     outside ==> inside
@@ -64,17 +60,48 @@ struct GroupOperationTests {
     #expect(journal.entries == ["outside", "inside"])
   }
 
-  @Test func anEmptyGroupFinishes() async throws {
-    try await queue.run(GroupOperation())
-    try await queue.run(GroupOperation {})
+  @Test func aGraphLeavesAMemberOfAnotherGroupAlone() async {
+    let (held, shared) = (HeldOperation(), note("shared"))
+    let (first, second) = (GroupOperation((0..<5).map { _ in AsyncOperation() }), GroupOperation([held, shared]))
+    // A claim would give the operation an index of the first group.
+    first.addGraph(endingIn: shared)
+    queue.addOperation(second)
+    await shared.finished()
+    await poll { second.operations.count != 2 }
+    #expect(second.operations == [held])
+    second.cancel()
+    #expect(held.isCancelled)
+    held.gate.open()
+    await second.finished()
+    first.cancel()
   }
 
-  @Test func aGroupMayBeStartedByHand() async {
-    let group = GroupOperation([note("a")])
-    await start(group)
-    await group.finished()
-    #expect(journal.entries == ["a"])
+  @Test func aGraphAddedToACancelledGroupLeavesAloneWhatRunsElsewhere() async {
+    let (held, last, group) = (HeldOperation(), note("last"), GroupOperation())
+    held ==> last
+    await queue.add(held, until: held.begun)
+    group.cancel()
+    group.addGraph(endingIn: held)
+    #expect(!held.isCancelled)
+    await queue.run(settling: [group])
+    group.addGraph(endingIn: held)
+    group.addGraph(endingIn: last)
+    #expect(!held.isCancelled && last.isCancelled && last.isFinished)
+    held.gate.open()
+    await held.finished()
   }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func aMemberOfAnotherGroupNamedInTheBuilder_traps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let taken = AsyncOperation().named("taken")
+      let first = GroupOperation([taken])
+      _ = GroupOperation { taken }
+      withExtendedLifetime(first) {}
+    }
+    expectSentence("“taken” is in a group already", in: result)
+  }
+  #endif
 
   @Test func observersHearBeforeTheFirstAndAfterTheLastMember() async throws {
     for _ in 0..<100 {
@@ -116,20 +143,6 @@ struct GroupOperationTests {
     last.addObserver(OperationObserver(didFinish: { _ in group.addOperation(NoteOperation("one more", journal)) }))
     try await queue.run(group)
     #expect(journal.entries == ["last", "one more"])
-  }
-
-  @Test func manyThreadsMayAddBeforeAndWhileItRuns() async {
-    let held = HeldOperation()
-    let group = GroupOperation()
-    group.addOperation(held)
-    await queue.add(group, until: held.begun)
-    await onThreads(4) { thread in
-      for index in 0..<125 { group.addOperations([note("\(thread) \(index)"), note("\(thread) \(index) b")]) }
-    }
-    #expect(!group.isFinished)
-    held.gate.open()
-    await group.finished()
-    #expect(Set(journal.entries).count == 1000)
   }
 
   // MARK: How they run
@@ -182,20 +195,14 @@ struct GroupOperationTests {
   }
 
   @Test func aGroupThatBeginsSuspendedAndEmptyWaitsForMembers() async {
-    let (group, began) = (GroupOperation(), Gate())
+    let group = GroupOperation()
     group.isSuspended = true
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    await queue.add(group, until: began)
+    await queue.begin(group)
     group.addOperation(note("a"))
     #expect(!group.isFinished)
     group.isSuspended = false
     await group.finished()
     #expect(journal.entries == ["a"])
-    let unneeded = GroupOperation()
-    unneeded.isSuspended = true
-    queue.addOperation(unneeded)
-    unneeded.finish(with: TestError("no members will come"))
-    await unneeded.finished()
   }
 
   @Test func higherPriorityComesFirstThenFirstComeFirstServed() async throws {
@@ -292,20 +299,6 @@ struct GroupOperationTests {
     #expect(journal.entries == ["outside", "member", "after"])
   }
 
-  @Test func aDependencyMayBeAddedToAMemberThatWaits() async {
-    let (first, second, member) = (HeldOperation(), HeldOperation(), note("member"))
-    first ==> member
-    let group = GroupOperation([first, second, member])
-    await queue.add(group, until: first.begun)
-    second ==> member
-    first.gate.open()
-    await first.finished()
-    #expect(member.state == .pending)
-    second.gate.open()
-    await group.finished()
-    #expect(journal.entries == ["member"])
-  }
-
   @Test func namesFindAndCancelMembers() async {
     let held = HeldOperation().named("a")
     let waiting = note("a")
@@ -316,5 +309,14 @@ struct GroupOperationTests {
     held.gate.open()
     await group.finished()
     #expect(journal.entries.isEmpty)
+  }
+}
+
+extension OperationQueue {
+  /// Adds a group, and returns when it has started.
+  func begin(_ group: GroupOperation) async {
+    let began = Gate()
+    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
+    await add(group, until: began)
   }
 }

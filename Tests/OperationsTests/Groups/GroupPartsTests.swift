@@ -7,15 +7,6 @@ import Testing
 struct GroupPartsTests {
   private func named(_ name: String) -> Operation { Operation().named(name) }
 
-  @Test func theReadyListIsInOrderOfPriorityThenOfArrival() {
-    var list = ReadyList()
-    for index in 0..<500 { list.append(named("\(index)"), [.low, .normal, .high][index % 3]) }
-    var names: [Int] = []
-    while let operation = list.popFirst() { names.append(Int(operation.name!)!) }
-    let expected = [2, 1, 0].flatMap { rest in (0..<500).filter { $0 % 3 == rest } }
-    #expect(names == expected && list.isEmpty)
-  }
-
   @Test func theMemberListKeepsItsIndexesWhateverIsTakenOut() {
     var list = MemberList()
     var generator = SystemRandomNumberGenerator()

@@ -34,43 +34,25 @@ struct PlainMemberTests {
   private func begun(_ members: [Operation], limit: Int = -1) async -> GroupOperation {
     let group = GroupOperation(members).named("G")
     group.maxConcurrentOperationCount = limit
-    let began = Gate()
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    await queue.add(group, until: began)
+    await queue.begin(group)
     return group
   }
 
-  @Test func plainMembersOfAllKinds() async throws {
-    let classic = ClassicOperation()
-    let (a, b) = (plain("a", journal), plain("b", journal))
-    classic ==> a ==> b ==> NoteOperation("outside", journal)
-    let group = GroupOperation([classic, a, b, NoteOperation("other", journal)])
-    await queue.add(group, until: classic.begun)
-    #expect(!a.isReady)
-    classic.gate.open()
-    await group.finished()
-    #expect(journal.entries.filter { $0 != "other" } == ["a", "b"])
-    #expect(group.operations.isEmpty)
-  }
-
-  @Test func aPlainMemberWaitsForOperationsOutside() async {
-    let (outside, outsidePlain, member) = (HeldOperation(), ClassicOperation(), plain("member", journal))
-    [outside, outsidePlain] ==> member
-    let group = await begun([member])
+  @Test func plainMembersWaitForOperationsInsideAndOutsideOfAnyKind() async {
+    let (inside, outside, outsidePlain) = (ClassicOperation(), HeldOperation(), ClassicOperation())
+    let members = chain((0..<300).map { plain("\($0)", journal) })
+    [inside, outside, outsidePlain] ==> members[0]
+    let group = GroupOperation(members.shuffled() + [inside])
+    await queue.add(group, until: inside.begun)
     OperationQueue().addOperations([outside, outsidePlain])
     await outside.begun.opened()
     await outsidePlain.begun.opened()
-    outside.gate.open()
-    outsidePlain.gate.open()
+    for gate in [outside.gate, inside.gate, outsidePlain.gate] {
+      #expect(!members[0].isReady && journal.entries.isEmpty)
+      gate.open()
+    }
     await group.finished()
-    #expect(journal.entries == ["member"])
-  }
-
-  @Test func manyPlainMembersInAChain() async throws {
-    let members = (0..<300).map { plain("\($0)", journal) }
-    for (first, second) in zip(members, members.dropFirst()) { first ==> second }
-    try await queue.run(GroupOperation(members.shuffled()))
-    #expect(journal.entries == (0..<300).map(String.init))
+    #expect(journal.entries == (0..<300).map(String.init) && group.operations.isEmpty)
   }
 
   @Test func aCancelledGroupFinishesPlainMembersToo() async {
@@ -95,44 +77,41 @@ struct PlainMemberTests {
   // MARK: Cancelled while it waits
 
   @Test(arguments: [false, true])
-  func cancelledWhileItWaitsItFinishesAtOnce(isAddedLater: Bool) async {
-    let never = AsyncOperation()
-    let member = plain("member", journal)
-    never ==> member
-    let held = HeldOperation()
-    let group = await begun(isAddedLater ? [held] : [member, held])
-    if isAddedLater { group.addOperation(member) }
-    member.cancel()
-    await member.finished()
-    held.gate.open()
-    await group.finished()
-    #expect(journal.entries.isEmpty && group.isSuccessful)
-  }
-
-  @Test func cancelledTheDependentsRun() async {
-    let never = BlockOperation {}
+  func cancelledWhileItWaits_finishesAtOnceAndItsDependentsRun(isAddedLater: Bool) async {
+    let (never, held) = (AsyncOperation(), HeldOperation())
     let (member, after) = (plain("member", journal), plain("after", journal))
     never ==> member ==> after
-    let group = await begun([after, member])
+    let group = await begun(isAddedLater ? [held] : [after, member, held])
+    if isAddedLater { group.addOperations([after, member]) }
     member.cancel()
+    await after.finished()
+    #expect(member.isFinished && journal.entries == ["after"])
+    held.gate.open()
     await group.finished()
-    #expect(journal.entries == ["after"])
+    #expect(group.isSuccessful)
   }
 
   // MARK: No slot before it is ready
 
-  @Test(arguments: [false, true])
-  func aDependencyAddedWhileItWaitsForItsTurnOrForAnotherTakesNoSlot(waitsForAnother: Bool) async {
-    let held = HeldOperation()
-    let (member, other) = (plain("member", journal), NoteOperation("other", journal))
+  /// The member waits for its turn, or for another operation.
+  @Test(arguments: [false, true], [false, true])
+  func aDependencyAddedToAMember_isWaitedForWithoutASlot(waitsForAnother: Bool, isPlain: Bool) async {
+    let (held, added, late) = (HeldOperation(), HeldOperation(), NoteOperation("late", journal))
+    let member = isPlain ? plain("member", journal) : NoteOperation("member", journal)
     if waitsForAnother { held ==> member }
     let group = await begun([held, member], limit: 1)
     await held.begun.opened()
-    group.addOperation(other)
-    other ==> member
+    group.addOperation(added)
+    added ==> member
     held.gate.open()
+    await added.begun.opened()
+    group.maxConcurrentOperationCount = 2
+    group.addOperation(late)
+    await late.finished()
+    #expect(journal.entries == ["late"])
+    added.gate.open()
     await group.finished()
-    #expect(journal.entries == ["other", "member"])
+    #expect(journal.entries == ["late", "member"])
   }
 
   @Test(arguments: [false, true])
@@ -152,23 +131,15 @@ struct PlainMemberTests {
   }
 
   @Test func theLimitHoldsForThoseThatWaited() async {
-    let (outside, running, most) = (AsyncOperation(), Locked(0), Journal<Int>())
+    let outside = AsyncOperation()
     let members = (0..<40).map { _ in
-      BlockOperation {
-        most.write(
-          running.withLock { count in
-            count += 1
-            return count
-          }
-        )
-        running.withLock { $0 -= 1 }
-      }
+      BlockOperation { for text in ["begin", "end"] { journal.write(text) } }
     }
     [outside] ==> members
     let group = await begun(members, limit: 1)
     queue.addOperation(outside)
     await group.finished()
-    #expect(most.entries == Array(repeating: 1, count: 40))
+    #expect(journal.entries == (0..<40).flatMap { _ in ["begin", "end"] })
   }
 
   // MARK: Not while the group is suspended
@@ -179,53 +150,36 @@ struct PlainMemberTests {
   }
 
   @Test func itDoesNotStartWhileTheGroupIsSuspended() async {
-    let held = HeldOperation()
-    let members = [plain("waited", journal), plain("was ready", journal), Willing("willing", journal)]
-    held ==> members[0]
-    let group = await begun([held])
+    let (held, early, late) = (HeldOperation(), Willing("early", journal), Willing("late", journal))
+    let waited = plain("waited", journal)
+    held ==> waited
+    // The turn of the first has come before the group is suspended.
+    let group = await begun([early, held], limit: 1)
     await held.begun.opened()
     group.isSuspended = true
-    group.addOperations(members)
+    group.addOperations([waited, plain("was ready", journal), late])
     held.gate.open()
     await held.finished()
-    (members[2] as? Willing)?.agree()
+    for member in [early, late] { member.agree() }
     await giveFoundationEveryOpportunity()
     #expect(journal.entries.isEmpty)
     group.isSuspended = false
     await group.finished()
-    #expect(Set(journal.entries) == ["waited", "was ready", "willing"])
-  }
-
-  @Test func oneWhoseTurnHasComeDoesNotStartAfterTheGroupIsSuspended() async {
-    let member = Willing("member", journal)
-    let group = await begun([member])
-    let late = NoteOperation("late", journal)
-    group.addOperation(late)
-    await late.finished()
-    group.isSuspended = true
-    member.agree()
-    await giveFoundationEveryOpportunity()
-    #expect(journal.entries == ["late"])
-    group.isSuspended = false
-    await group.finished()
-    #expect(journal.entries == ["late", "member"])
+    #expect(Set(journal.entries) == ["early", "late", "waited", "was ready"])
   }
 
   // MARK: Cycles
 
   @Test func twoOnACycleAreFinishedWhenTheyAreCancelled() async {
-    let (a, b) = (plain("a", journal), plain("b", journal))
-    let never = AsyncOperation()
-    never ==> a ==> b
-    let group = await begun([a, b, HeldOperation()])
+    let (a, b, held) = (plain("a", journal), plain("b", journal), HeldOperation())
+    AsyncOperation() ==> a ==> b
+    let group = await begun([a, b, held])
     // Closed where the group cannot notice.
     a.addDependency(b)
-    a.cancel()
-    b.cancel()
-    await a.finished()
-    await b.finished()
+    for operation in [a, b] { operation.cancel() }
+    for operation in [a, b] { await operation.finished() }
     group.cancel()
-    (group.operations.last as? HeldOperation)?.gate.open()
+    held.gate.open()
     await group.finished()
     #expect(journal.entries.isEmpty)
   }
