@@ -119,7 +119,9 @@ struct GroupCycleTests {
   }
 
   @Test func aLongChainIsNoCycleAndItsSearchDoesNotRecurse() async throws {
-    try await queue.run(GroupOperation(chain((0..<(isThorough ? 50_000 : 20_000)).map { _ in AsyncOperation() }).reversed()))
+    try await queue.run(
+      GroupOperation(chain((0..<(isThorough ? 50_000 : 20_000)).map { _ in AsyncOperation() }).reversed())
+    )
   }
 
   // MARK: What a cycle means for the others

@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

@@ -1,5 +1,6 @@
 import Foundation
 import OperationsTestSupport
+import Soak
 import Testing
 
 @testable import Operations

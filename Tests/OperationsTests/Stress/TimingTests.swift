@@ -53,6 +53,44 @@ struct TimingTests {
     }
   }
 
+  @Test func dependencyEndsWhileItsDependentIsEnqueuedAndRead_dependentRuns() async {
+    for _ in 0..<rounds {
+      let (dependency, operation, queue) = (AsyncOperation(), AsyncOperation(), OperationQueue())
+      dependency ==> operation
+      await onThreads(3) { thread in
+        switch thread {
+        case 0: dependency.start()
+        case 1: queue.addOperation(operation)
+        default: _ = operation.isReady
+        }
+      }
+      await operation.finished()
+    }
+  }
+
+  @Test func dependencyRemovedWhileItFinishes_dependentRuns() async {
+    for _ in 0..<rounds {
+      let (dependency, operation) = (AsyncOperation(), AsyncOperation())
+      dependency ==> operation
+      OperationQueue().addOperation(operation)
+      await atOnce({ dependency.start() }, { operation.removeDependency(dependency) })
+      await operation.finished()
+    }
+  }
+
+  @Test(arguments: OpenGroupTests.Closing.allCases)
+  func openGroupClosedWhileItsLastMemberFinishes_finishes(_ closing: OpenGroupTests.Closing) async {
+    for _ in 0..<rounds / 5 {
+      let (group, member) = (GroupOperation(), HeldOperation())
+      group.staysOpen = true
+      group.addOperation(member)
+      OperationQueue().addOperation(group)
+      await member.begun.opened()
+      await atOnce({ member.gate.open() }, { closing.close(group) })
+      await group.finished()
+    }
+  }
+
   @Test func graphsThatShareADependencyAreAddedAtOnce_allFinish() async {
     for _ in 0..<rounds / 5 {
       let (login, queue) = (AsyncOperation(), OperationQueue())
