@@ -1,4 +1,5 @@
 import Foundation
+import Operations
 import Testing
 
 /// The code in the README, in the articles and in the comments is code of this target, which is compiled, and mostly
@@ -29,6 +30,37 @@ struct DocumentationTests {
     #expect(try Repository.pages().flatMap(\.codeBlocks).count > 60)
   }
 
+  // MARK: The page Effects
+
+  /// The first group of the expression in every line that it matches.
+  private static func matches(_ expression: Regex<(Substring, Substring)>, in source: SourceText) -> [String] {
+    source.lines.compactMap { $0.prefixMatch(of: expression).map { String($0.1) } }
+  }
+
+  @Test func everyPublicTypeHasARow() throws {
+    // Nested types belong to theirs.
+    let declaration = #/(?:public|open) (?:final |indirect )?(?:class|struct|enum|protocol|actor) (\w+)/#
+    let files = try Repository.files(in: "Sources/Operations", ending: "swift")
+    let types = files.flatMap { Self.matches(declaration, in: $0) }
+    #expect(types.count > 35)
+    let page = try Repository.file("Sources/Operations/Operations.docc/Effects.md")
+    let missing = Set(types).subtracting(Self.matches(#/\| ``([^`]+)``/#, in: page))
+    #expect(missing.isEmpty, "These types are missing on the page")
+  }
+
+  /// The compiler confirms the column “Sendable”.
+  @Test func theyAreSendable() {
+    let types: [any Sendable.Type] = [
+      AsyncOperation.self, OperationObserver.self, OperationCondition.self, InputPolicy.self, RetryDecision.self,
+      Backoff.self, ExclusivityKey.self, ExclusivityPolicy.self, ExclusivityDomain.self, SerialScheduler.self,
+      ScheduledEvent.self, EventCapacity.self, EventOrigin.self, MainDelivery.self,
+      SchedulableObject<NSMutableArray>.self, SchedulerStatistics.self, SchedulerWatchdog.self,
+      SchedulerViolation.self, OperationGraph.self, CriticalPath.self, StallReport.self, OperationTracer.self,
+      OperationError.self, OperationFailure.self, AggregateError.self,
+    ]
+    #expect(types.count == 25)
+  }
+
   // MARK: The comparison itself
 
   private let page = SourceText(
@@ -49,10 +81,6 @@ struct DocumentationTests {
       ```
       """
   )
-
-  private func isFound(in text: String) throws -> Bool {
-    try #require(page.codeBlocks.first).isIn(SourceText(path: "snippet.swift", text: text))
-  }
 
   @Test func onlySwiftIsCode() {
     #expect(page.codeBlocks.map(\.paragraphs) == [[["queue.run {   // a comment", "  first()", "}"], ["second()"]]])
@@ -76,15 +104,18 @@ struct DocumentationTests {
     #expect(source.codeBlocks.map(\.paragraphs) == [[["first()"]]])
   }
 
-  @Test func paragraphsMayBeIndentedEachByItself() throws {
-    #expect(try isFound(in: "func f() {\n  queue.run {  // a comment\n    first()\n  }\n}\n\n    second()"))
-  }
-
-  @Test func theOrderTheLinesAndTheIndentationHaveToBeTheSame() throws {
-    #expect(try !isFound(in: "second()\n\nqueue.run {  // a comment\n  first()\n}"))
-    #expect(try !isFound(in: "queue.run {  // a comment\n  first()\n  more()\n}\nsecond()"))
-    #expect(try !isFound(in: "queue.run {  // a comment\nfirst()\n}\nsecond()"))
-    #expect(try !isFound(in: "queue.run {  // another comment\n  first()\n}\nsecond()"))
-    #expect(try !isFound(in: "queue.run {  // a comment\n  first()\n}"))
+  @Test(
+    arguments: [
+      ("each indented by itself", "func f() {\n  queue.run {  // a comment\n    first()\n  }\n}\n\n    second()", true),
+      ("in another order", "second()\n\nqueue.run {  // a comment\n  first()\n}", false),
+      ("with another line", "queue.run {  // a comment\n  first()\n  more()\n}\nsecond()", false),
+      ("differently indented", "queue.run {  // a comment\nfirst()\n}\nsecond()", false),
+      ("with another comment", "queue.run {  // another comment\n  first()\n}\nsecond()", false),
+      ("without the last", "queue.run {  // a comment\n  first()\n}", false),
+    ]
+  )
+  func paragraphsAreFound(_ how: String, _ text: String, isFound: Bool) throws {
+    let block = try #require(page.codeBlocks.first)
+    #expect(block.isIn(SourceText(path: "snippet.swift", text: text)) == isFound)
   }
 }

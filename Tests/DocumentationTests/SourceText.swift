@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// A file, line by line.
@@ -42,5 +43,65 @@ struct SourceText: Sendable, CustomTestStringConvertible {
     let line = line.drop(while: \.isWhitespace)
     guard line.hasPrefix("///") else { return nil }
     return line.hasPrefix("/// ") ? line.dropFirst(4) : line.dropFirst(3)
+  }
+}
+
+/// Code that a page shows.
+struct CodeBlock: Sendable {
+  /// Where it begins in its page; the first line of a file is 1.
+  let firstLine: Int
+  /// What empty lines part. In a snippet there may be something in between: what belongs at the top of a file and what
+  /// belongs into a function stand together in a page.
+  let paragraphs: [[String]]
+
+  init(firstLine: Int, lines: [Substring]) {
+    self.firstLine = firstLine
+    paragraphs = lines.split { $0.allSatisfy(\.isWhitespace) }.map { $0.map(String.init) }
+  }
+
+  /// Whether a file has all of the paragraphs, in their order, each as deep as it is there.
+  func isIn(_ file: SourceText) -> Bool {
+    var rest = file.lines[...]
+    for paragraph in paragraphs {
+      guard let start = rest.indices.first(where: { Self.begins(rest[$0...], with: paragraph) }) else { return false }
+      rest = rest[(start + paragraph.count)...]
+    }
+    return true
+  }
+
+  private static func begins(_ lines: ArraySlice<Substring>, with paragraph: [String]) -> Bool {
+    guard lines.count >= paragraph.count, let first = lines.first else { return false }
+    let offset = indentation(of: first) - indentation(of: paragraph[0][...])
+    return zip(lines, paragraph).allSatisfy { line, expected in
+      words(of: line) == words(of: expected[...]) && indentation(of: line) - indentation(of: expected[...]) == offset
+    }
+  }
+
+  private static func indentation(of line: Substring) -> Int { line.prefix { $0 == " " }.count }
+
+  /// A page may put comments below each other, which the formatter does not.
+  private static func words(of line: Substring) -> [Substring] { line.split(separator: " ") }
+}
+
+/// The files that these tests read: those of the checkout they were compiled from.
+enum Repository {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// Whatever may show code to those who read it.
+  static func pages() throws -> [SourceText] {
+    try ["README.md", "Examples/README.md", ".github/CONTRIBUTING.md"].map(file)
+      + files(in: "Sources", ending: "md") + files(in: "Sources", ending: "swift")
+  }
+
+  static func files(in folder: String, ending: String) throws -> [SourceText] {
+    let base = root.appending(path: folder)
+    return try FileManager.default.subpathsOfDirectory(atPath: base.path).sorted()
+      .filter { $0.hasSuffix("." + ending) }
+      .map { try file("\(folder)/\($0)") }
+  }
+
+  static func file(_ path: String) throws -> SourceText {
+    SourceText(path: path, text: try String(contentsOf: root.appending(path: path), encoding: .utf8))
   }
 }

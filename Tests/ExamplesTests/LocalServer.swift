@@ -11,16 +11,10 @@ final class LocalServer: @unchecked Sendable {
     case endless
   }
 
-  private struct Visits {
-    var counts: [String: Int] = [:]
-    var open = 0
-    var mostOpen = 0
-  }
-
   /// The response to a path, at the n-th request for it, counted from 1.
   private let respond: @Sendable (_ path: String, _ visit: Int) -> Response
   private let lock = NSLock()
-  private var visits = Visits()
+  private var visits: (counts: [String: Int], open: Int, mostOpen: Int) = ([:], 0, 0)
   private let listener: Int32
   let port: Int
   let requestsEndless = Gate()

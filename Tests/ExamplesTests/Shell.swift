@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// Runs command lines as a user does: in `sh`, with the built examples in the search path.
 ///
@@ -37,6 +38,9 @@ struct Shell {
     return try await body(shell)
   }
 
+  /// Runs a command line in an empty folder.
+  static func run(_ command: String) async throws -> Outcome { try await open { try await $0.run(command) } }
+
   /// Runs a command line and suspends until its end.
   func run(_ command: String) async throws -> Outcome {
     let results = root.appending(path: UUID().uuidString)
@@ -58,5 +62,14 @@ struct Shell {
   /// Reads a file. `String(contentsOf:)` leaks a page for an empty file on Linux.
   private static func text(of file: URL) throws -> String {
     String(decoding: try FileHandle(forReadingFrom: file).readToEnd() ?? Data(), as: UTF8.self)
+  }
+
+  /// What Examples/README.md says that the command line prints.
+  static func transcript(of command: String) throws -> String {
+    let file = URL(filePath: #filePath).appending(path: "../../../Examples/README.md").standardized
+    let page = try String(contentsOf: file, encoding: .utf8)
+    let start = try #require(page.range(of: "\n$ \(command)\n"), "The page does not show \(command).").upperBound
+    let lines = page[start...].split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.prefix { !$0.hasPrefix("```") && !$0.hasPrefix("$ ") }.map { $0 + "\n" }.joined()
   }
 }

@@ -8,10 +8,7 @@ import Testing
 nonisolated final class Greeting: AsyncOperation, @unchecked Sendable {
   private let greeting: String
 
-  init(_ greeting: String) {
-    self.greeting = greeting
-    super.init()
-  }
+  init(_ greeting: String) { self.greeting = greeting }
 
   override func execute() {
     named(greeting)
@@ -45,10 +42,6 @@ nonisolated final class Dialog: MainOperation, @unchecked Sendable {
   }
 }
 
-@MainActor final class Model {
-  var value = 0
-}
-
 actor Library: ScheduledActor {
   let scheduler = SerialScheduler(name: "library")
   private var books = 0
@@ -71,9 +64,7 @@ final class Printer: Schedulable, @unchecked Sendable {
   }
 }
 
-nonisolated final class Options {
-  var isVerbose = false
-}
+nonisolated final class Options { var isVerbose = false }
 
 @MainActor final class View: Schedulable {
   let scheduler = SerialScheduler.main
@@ -120,27 +111,22 @@ struct MainActorModuleTests {
   }
 
   @Test func theMainActorIsAHopAway() async throws {
-    let dialog = Dialog()
+    let (dialog, view) = (Dialog(), View())
     try await OperationQueue().run(dialog)
     #expect(dialog.isShown)
-    let model = Model()
-    let update = TaskOperation { @MainActor in model.value = 1 }
-    update.addCondition(OperationCondition(name: "on main") { _ in await MainActor.run { #expect(model.value == 0) } })
+    let update = TaskOperation { @MainActor in view.shown = 1 }
+    update.addCondition(OperationCondition(name: "on main") { _ in await MainActor.run { #expect(view.shown == 0) } })
     try await OperationQueue().run(update)
-    #expect(model.value == 1)
+    #expect(view.shown == 1)
   }
 
-  @Test func subclassesRunOffTheMainActor() async throws {
+  @Test func subclassesAndClosuresRunOffTheMainActor() async throws {
     let queue = OperationQueue()
     let greeting = Greeting("Hello")
     try await queue.run(greeting)
     #expect(greeting.name == "Hello")
     try await queue.run(Greetings())
     #expect(try await queue.run(Length()) == 5)
-  }
-
-  @Test func closuresRunOffTheMainActor() async throws {
-    let queue = OperationQueue()
     let block = AsyncBlockOperation { operation in
       #expect(!Thread.isMainThread)
       operation.finish()

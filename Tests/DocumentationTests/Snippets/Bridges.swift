@@ -9,13 +9,8 @@ import Testing
 struct Logger: Sendable {
   let lines = Journal<String>()
 
-  func debug(_ message: String, metadata: [String: String]) { write(message, metadata) }
-
-  func error(_ message: String, metadata: [String: String]) { write(message, metadata) }
-
-  private func write(_ message: String, _ metadata: [String: String]) {
-    lines.write(([message] + metadata.sorted { $0.key > $1.key }.map(\.value)).joined(separator: " "))
-  }
+  func debug(_ message: String, metadata: [String: String]) { lines.write("\(message) \(metadata["operation"] ?? "")") }
+  func error(_ message: String, metadata: [String: String]) { debug(message, metadata: metadata) }
 }
 
 struct Span: Sendable {
@@ -28,21 +23,13 @@ private func withSpan<T: Sendable>(_ name: String, _ body: @Sendable (Span) asyn
   return try await Span.$current.withValue(span) { try await body(span) }
 }
 
-protocol Service: Sendable {
-  func run() async throws
-}
+protocol Service: Sendable { func run() async throws }
 
-private enum Lifecycle {
-  @TaskLocal static var shutdown = Gate()
-}
+private enum Lifecycle { @TaskLocal static var shutdown = Gate() }
 
 private func gracefulShutdown() async throws {
   let shutdown = Lifecycle.shutdown
-  await withTaskCancellationHandler {
-    await shutdown.opened()
-  } onCancel: {
-    shutdown.open()
-  }
+  await withTaskCancellationHandler(operation: { await shutdown.opened() }, onCancel: { shutdown.open() })
   try Task.checkCancellation()
 }
 
@@ -105,8 +92,7 @@ struct BridgesSnippets {
     upload.addObserver(.logging(to: logger))
     queue.addOperation(upload)
     await upload.finished()
-    #expect(logger.lines.entries.first == "started upload" && logger.lines.entries.last == "finished upload")
-    #expect(logger.lines.count == 3 && logger.lines.entries[1].hasPrefix("failed upload"))
+    #expect(logger.lines.entries == ["started upload", "failed upload", "finished upload"])
   }
 
   private func send(_ page: String) async throws -> String { Span.current.map { "\($0.path): \(page)" } ?? page }
@@ -140,11 +126,8 @@ struct BridgesSnippets {
   @Test func aSchedulerRunsWhatItHasAccepted() async throws {
     let (scheduler, shutdown, events) = (SerialScheduler(name: "service"), Gate(), Journal<Int>())
     for event in 0..<100 { scheduler.schedule { events.write(event) } }
-    let service = Lifecycle.$shutdown.withValue(shutdown) {
-      Task { try await SchedulerService(scheduler: scheduler).run() }
-    }
     shutdown.open()
-    try await service.value
+    try await Lifecycle.$shutdown.withValue(shutdown) { try await SchedulerService(scheduler: scheduler).run() }
     #expect(events.count == 100 && !scheduler.schedule {})
   }
 

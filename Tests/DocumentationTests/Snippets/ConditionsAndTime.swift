@@ -3,9 +3,22 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The page ConditionsAndTime.
+func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
+  [SIGINT, SIGTERM].map { number in
+    signal(number, SIG_IGN)  // otherwise the signal ends the process at once
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    source.setEventHandler {
+      operation.cancel()
+      operation.timeout = .milliseconds(700)  // finishes the operation even if its work does not stop
+    }
+    source.activate()
+    return source
+  }
+}
+
+/// The pages ConditionsAndTime and CancellationAndTimeouts.
 @Suite(.timeLimit(.minutes(5)))
-struct ConditionsAndTime {
+struct ConditionsAndTime: Printing {
   private actor Session {
     private(set) var isSignedIn = false
     func signIn() { isSignedIn = true }
@@ -16,23 +29,19 @@ struct ConditionsAndTime {
     var description: String { "signed out" }
   }
 
-  private struct ServerBusy: Error { let retryAfter: Duration }
+  private struct Server: Sendable { func ask(_ completion: @escaping @Sendable () -> Void) {} }
 
-  private struct Server: Sendable {
-    /// Never answers.
-    func ask(_ completion: @escaping @Sendable () -> Void) {}
-  }
-
+  /// Fails at the first request, and never answers the second.
   private final class Download: AsyncOperation, @unchecked Sendable {
-    private let server: FlakyServer
+    private let requests: Journal<Void>
 
-    init(_ server: FlakyServer) { self.server = server }
+    init(_ requests: Journal<Void>) { self.requests = requests }
 
     override func execute() {
-      server.requests.write(())
-      switch server.requests.count {
+      requests.write(())
+      switch requests.count {
       case 1: finish(with: ServerBusy(retryAfter: .seconds(7)))
-      case 2: break  // never finishes
+      case 2: break
       default: finish()
       }
     }
@@ -40,25 +49,17 @@ struct ConditionsAndTime {
     override func didCancel() { finish() }
   }
 
-  private struct FlakyServer: Sendable { let requests = Journal<Void>() }
-
-  private struct Forbidden: Error {}
-
   private final class Fetch: ResultOperation<String>, @unchecked Sendable {
-    init(_ url: String, obeying rules: [String]) {
-      super.init { if rules.contains(url) { throw Forbidden() } else { "text of \(url)" } }
-    }
+    init(_ url: String, obeying rules: [String]) { super.init { rules.contains(url) ? "" : "text of \(url)" } }
   }
 
   private let queue = OperationQueue()
-  private let printed = Journal<String>()
-
-  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+  let printed = Journal<String>()
 
   @Test func conditions() async throws {
     let session = Session()
     func upload() -> AsyncOperation {
-      let upload = AsyncOperation().named("upload")
+      let upload = operation("upload")
       upload.addCondition(.noFailedDependencies)
       upload.addCondition(
         OperationCondition(name: "signed in") { _ in
@@ -68,25 +69,18 @@ struct ConditionsAndTime {
       return upload
     }
     do { try await queue.run(upload()) } catch { print(error) }
-    #expect(
-      printed.entries == ["“upload” did not run because its condition “signed in” was not met: signed out."]
-    )
+    #expect(printed.entries == ["“upload” did not run because its condition “signed in” was not met: signed out."])
     await session.signIn()
     try await queue.run(upload())
   }
 
-  @Test(arguments: [false, true])
-  func combinations(isAllowed: Bool) async {
+  @Test func combinations() async throws {
     let onWiFi = OperationCondition(name: "on Wi-Fi") { _ in throw SessionError.signedOut }
     let onCellular = OperationCondition(name: "on cellular") { _ in }
-    let mayUseCellular = OperationCondition(name: "may use cellular") { _ in
-      if !isAllowed { throw SessionError.signedOut }
-    }
+    let mayUseCellular = OperationCondition(name: "may use cellular") { _ in }
     let upload = AsyncOperation()
     upload.addCondition(.any(onWiFi, .all(onCellular, mayUseCellular)))
-    queue.addOperation(upload)
-    await upload.finished()
-    #expect(upload.isSuccessful == isAllowed)
+    try await queue.run(upload)
   }
 
   @Test func aTimeout() async {
@@ -110,7 +104,7 @@ struct ConditionsAndTime {
   }
 
   @Test func aRetry() async throws {
-    let (clock, url) = (ManualClock(), FlakyServer())
+    let (clock, url) = (ManualClock(), Journal<Void>())
     // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
@@ -123,16 +117,16 @@ struct ConditionsAndTime {
     page.clock = clock
     queue.addOperation(page)
     await clock.waitForSleepers(1)
-    #expect(url.requests.count == 1)
+    #expect(url.count == 1)
     clock.advance(by: .seconds(7))
-    await url.requests.reaches(2)
+    await url.reaches(2)
     page.cancel()
     await page.finished()
     #expect(page.attemptErrors.count == 1)
   }
 
   @Test func aRetryOfWhatTimesOut() async throws {
-    let (clock, url) = (ManualClock(), FlakyServer())
+    let (clock, url) = (ManualClock(), Journal<Void>())
     let patient = RetryOperation(attempts: 3) { _ in
       let download = Download(url)
       download.timeout = .seconds(10)
@@ -141,22 +135,19 @@ struct ConditionsAndTime {
     patient.timeout = .seconds(60)
     patient.clock = clock
     queue.addOperation(patient)
-    await url.requests.reaches(2)
+    await url.reaches(2)
     await clock.waitForSleepers(2)
     clock.advance(by: .seconds(10))
     try await patient.completed()
     #expect(patient.attemptErrors.count == 2 && OperationError.Code.timedOut ~= patient.attemptErrors[1])
   }
 
-  @Test(arguments: ["/home", "/private"])
-  func aRetryWithAValue(url: String) async {
-    let robots = ResultOperation { ["/private"] }
+  @Test func aRetryWithAValue() async throws {
+    let (robots, url) = (ResultOperation { ["/private"] }, "/home")
     let allowedPage = robots.flatMap { rules in
       RetryOperation(attempts: 3) { _ in Fetch(url, obeying: rules) }
     }
-    queue.addGraph(endingIn: allowedPage)
-    await allowedPage.finished()
-    #expect((try? allowedPage.result?.get()) == (url == "/home" ? "text of /home" : nil))
+    #expect(try await queue.run(graphEndingIn: allowedPage) == "text of /home")
   }
 
   private struct Order: Sendable {
@@ -192,6 +183,78 @@ struct ConditionsAndTime {
     await clock.waitForSleepers(1)  // a sleeper has begun to wait
     clock.advance(by: .seconds(30))  // and here it has come: what was due has been done
     #expect(importer.isFinished)
-    #expect(importer.errors.count == 1)
   }
+
+  // MARK: Cancellation and timeouts
+
+  private struct DiskFull: Error, CustomStringConvertible { let description = "the disk is full" }
+
+  private func stop(_ error: any Error) async throws {
+    let crawl = GroupOperation().named("Crawl")
+    let page = AsyncBlockOperation { [weak crawl] page in
+      crawl?.cancel()
+      page.finish(with: error)
+    }
+    crawl.addOperation(page.named("page"))
+    do {
+      try await queue.run(crawl)
+    } catch is CancellationError {
+      print("stopped")
+    } catch let error as AggregateError {
+      print(error.isCancelled ? "stopped, after" : "finished, with", error)
+    }
+  }
+
+  @Test func aCrawlThatIsStopped() async throws {
+    try await stop(CancellationError())
+    try await stop(DiskFull())
+    #expect(printed.entries == ["stopped", "stopped, after Crawl › page: the disk is full"])
+  }
+
+  @Test func aTimeoutOfAGroup() async throws {
+    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
+    batch.timeout = .milliseconds(10)
+    do {
+      try await queue.run(batch)
+    } catch OperationError.Code.timedOut {
+      print(batch.errors[0])
+    }
+    let text = "“Batch” was cancelled because it took longer than 0.01 seconds. Still executing: “hanging”."
+    #expect(printed.entries == [text])
+  }
+}
+
+/// Apart from the other snippets, whose `print` writes into a journal.
+@Suite(.timeLimit(.minutes(5)))
+struct CancellationSignals {
+  #if os(macOS) || os(Linux)
+  /// In a process of its own: a signal is for all of it.
+  @Test func aSignalCancels() async throws {
+    await #expect(processExitsWith: .success) {
+      // A signal that comes before the source is active is ignored, so it is sent repeatedly.
+      signal(SIGTERM, SIG_IGN)
+      Task {
+        while true {
+          kill(getpid(), SIGTERM)
+          try await Task.sleep(for: .milliseconds(20))
+        }
+      }
+
+      let crawl = makeCrawl()
+      let sources = cancelWhenAskedToStop(crawl)
+      do {
+        try await OperationQueue().run(crawl)
+      } catch is CancellationError {
+        print("stopped")
+      }
+      withExtendedLifetime(sources) {}
+
+      exit(crawl.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
+    }
+  }
+  #endif
+}
+
+private func makeCrawl() -> AsyncOperation {
+  GroupOperation("Crawl") { TestingOperationsSnippets.Download() }
 }

@@ -5,15 +5,11 @@ import Testing
 
 /// The page Dependencies.
 @Suite(.timeLimit(.minutes(5)))
-struct Dependencies {
-  private struct NoNetwork: Error, CustomStringConvertible { var description: String { "no network" } }
+struct Dependencies: Printing {
+  private struct NoNetwork: Error, CustomStringConvertible { let description = "no network" }
 
   private let queue = OperationQueue()
-  private let printed = Journal<String>()
-
-  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
-
-  private func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
+  let printed = Journal<String>()
 
   private func names(_ operations: [Operation]) -> [String] { operations.map { $0.name ?? "" } }
 
@@ -30,10 +26,6 @@ struct Dependencies {
     #expect(names(parse.dependencies) == ["download"] && names(index.dependencies) == ["download"])
     #expect(names(store.dependencies) == ["parse", "index", "download"])
     #expect(names(report.dependencies) == ["parse", "index"])
-  }
-
-  @Test func theLastOfAChain() {
-    let (download, parse, store) = (operation("download"), operation("parse"), operation("store"))
     let last = download ==> parse ==> store  // last is store
     #expect(last === store)
   }
@@ -133,15 +125,12 @@ struct Dependencies {
     print(queue.stallReport())
     d.removeDependency(e)
     await queue.finished()
-    #expect(
-      printed.entries == [
-        """
-        2 operations have not finished, in the queue or where it waits:
-        “d” waits for “e”, which waits for “d”, in a cycle.
-        “e” waits for “d”, which waits for “e”, in a cycle.
-        """
-      ]
-    )
+    let report = """
+      2 operations have not finished, in the queue or where it waits:
+      “d” waits for “e”, which waits for “d”, in a cycle.
+      “e” waits for “d”, which waits for “e”, in a cycle.
+      """
+    #expect(printed.entries == [report])
   }
 
   @Test func priorities() async throws {

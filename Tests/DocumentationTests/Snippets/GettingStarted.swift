@@ -5,10 +5,8 @@ import Testing
 
 /// The page GettingStarted, which is one program.
 @Suite(.timeLimit(.minutes(5)))
-struct GettingStarted {
-  private let printed = Journal<String>()
-
-  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+struct GettingStarted: Printing {
+  let printed = Journal<String>()
 
   struct NoSuchPage: Error, CustomStringConvertible {
     let page: String
@@ -110,20 +108,11 @@ struct GettingStarted {
     if let first = failures.first, let last = failures.last { lines[first...last].sort() }
     #expect(
       lines == [
-        "pending",
-        "finished true",
-        "signed in",
-        "ready",
-        "no news is good news",
-        "6 words",
+        "pending", "finished true", "signed in", "ready", "no news is good news", "6 words",
         "“count” has no input from “sports”, which failed: there is no page “sports”",
         "Import › sports: there is no page “sports”",
         "Import › weather: there is no page “weather”",
-        "to be or not to be",
-        "cancelled: 1",
-        "left: 0",
-        "first",
-        "second",
+        "to be or not to be", "cancelled: 1", "left: 0", "first", "second",
       ]
     )
   }

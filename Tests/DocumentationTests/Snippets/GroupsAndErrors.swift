@@ -5,30 +5,16 @@ import Testing
 
 /// The page GroupsAndErrors.
 @Suite(.timeLimit(.minutes(5)))
-struct GroupsAndErrors {
-  private typealias NoSuchPage = GettingStarted.NoSuchPage
-
-  private final class Load: ResultOperation<String>, @unchecked Sendable {
-    init(_ page: String) {
-      super.init { if ["home", "news"].contains(page) { page } else { throw NoSuchPage(page: page) } }
-      named(page)
-    }
-  }
-
+struct GroupsAndErrors: Printing {
   struct Bar: Sendable {
     let shown = Journal<Double>()
     func show(_ fraction: Double) { shown.write(fraction) }
   }
 
   private let queue = OperationQueue()
-  private let printed = Journal<String>()
+  let printed = Journal<String>()
 
-  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
-
-  private func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
-
-  @Test(arguments: [false, true])
-  func theBuilder(cleansUp: Bool) async throws {
+  @Test(arguments: [false, true]) func theBuilder(cleansUp: Bool) async throws {
     let (download, parse) = (operation("download"), operation("parse"))
     let (store, cleanUp) = (operation("store"), operation("cleanUp"))
     let pages = ["home", "news"]
@@ -65,6 +51,13 @@ struct GroupsAndErrors {
     downloads.maxConcurrentOperationCount = 4
     queue.addOperation(downloads)
 
+    typealias Download = Load
+    let urls = pages
+    for url in urls {
+      await downloads.waitForRoom(below: 100)
+      downloads.addOperation(Download(url))
+    }
+
     for page in pages {
       await downloads.waitForRoom(below: 100)
       downloads.addOperation(Load(page))
@@ -72,13 +65,6 @@ struct GroupsAndErrors {
     downloads.staysOpen = false
     await downloads.finished()
     #expect(downloads.isSuccessful)
-  }
-
-  @Test func limits() {
-    let importer = GroupOperation()
-    importer.maxConcurrentOperationCount = 4
-    importer.isSuspended = true  // starts no more members
-    importer.isSuspended = false
   }
 
   @Test func progress() async {
@@ -141,15 +127,9 @@ struct GroupsAndErrors {
         "primary: Counting › missing: there is no page “missing”",
       ]
     )
-  }
-
-  @Test func failuresWithoutMissingInputs() async throws {
-    let count = Load("missing").map { $0.count }.named("count")
-    let error = try #require(
-      await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation("Counting") { count }) }
-    )
+    let error = AggregateError(counting.failures)
     let causes = error.failures.filter { !(OperationError.Code.inputUnavailable ~= $0.error) }
-    #expect(error.failures.count == 2 && causes.map(\.path) == [["Counting", "missing"]])
+    #expect(causes.map(\.path) == [["Counting", "missing"]])
   }
 
   @Test func catchingACode() async throws {
@@ -160,7 +140,16 @@ struct GroupsAndErrors {
     } catch OperationError.Code.timedOut {
       print("too slow")
     }
-    #expect(printed.entries == ["too slow"])
+
+    func retryLater() { print("later") }
+    let operation = AsyncBlockOperation { _ in }
+    operation.timeout = .milliseconds(1)
+    do {
+      try await queue.run(operation)
+    } catch OperationError.Code.timedOut {
+      retryLater()
+    }
+    #expect(printed.entries == ["too slow", "later"])
   }
 
   final class Sync: GroupOperation, @unchecked Sendable {
@@ -190,21 +179,23 @@ struct GroupsAndErrors {
     }
   }
 
-  @Test func aSubclassWithProperties() async throws {
-    let crawl = Crawl(from: "home")
-    #expect(crawl.name == "Crawl" && crawl.operations.map(\.name) == ["home"])
-    try await queue.run(crawl)
-  }
-
   final class Import: GroupOperation, @unchecked Sendable {
     override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
       super.init(name, operations)
     }
   }
 
-  @Test func aSubclassWithBraces() async throws {
+  @Test func subclasses() async throws {
+    let crawl = Crawl(from: "home")
+    #expect(crawl.name == "Crawl" && crawl.operations.map(\.name) == ["home"])
+    try await queue.run(crawl)
+
     let home = Load("home")
-    try await queue.run(Import("Import") { home })
+    let importer = Import("Import") { home }
+    importer.maxConcurrentOperationCount = 4
+    importer.isSuspended = true  // starts no more members
+    importer.isSuspended = false
+    try await queue.run(importer)
     #expect(home.isSuccessful)
   }
 
@@ -232,12 +223,8 @@ struct GroupsAndErrors {
     await job.finished()
     #expect(
       printed.entries == [
-        "Job is cancelled",
-        "working is cancelled",
-        "waiting is cancelled",
-        "waiting has finished",
-        "working has finished",
-        "Job has finished",
+        "Job is cancelled", "working is cancelled", "waiting is cancelled",
+        "waiting has finished", "working has finished", "Job has finished",
       ]
     )
   }

@@ -5,12 +5,7 @@ import Testing
 
 private struct NotReadyYet: Error {}
 
-private enum CaptureDevice {
-  @TaskLocal static var isAllowed = false
-
-  static func requestAccess() async -> Bool { isAllowed }
-}
-
+private enum CaptureDevice { static func requestAccess() async -> Bool { false } }
 private enum PermissionError: Error { case denied }
 
 actor LoginSession {
@@ -49,6 +44,7 @@ extension OperationCondition {
   fileprivate static func isReachable(_ host: String) -> Self { Self(name: "\(host) is reachable") { _ in } }
 }
 
+/// The pages about migration, and the page FoundationOnLinux.
 @Suite(.timeLimit(.minutes(5)))
 struct MigrationSnippets {
   private let queue = OperationQueue()
@@ -85,31 +81,26 @@ struct MigrationSnippets {
 
   @Test func aSubclassFinishesWhenItsClientDoes() async throws {
     let client = Client()
-    let upload = Upload(File(), by: client)
+    let (upload, cancelled) = (Upload(File(), by: client), Upload(File(), by: client))
     queue.addOperation(upload)
     await client.completions.reaches(1)
     #expect(upload.isExecuting)
     client.completions.entries[0](nil)
     try await upload.completed()
-
-    let cancelled = Upload(File(), by: client)
     queue.addOperation(cancelled)
     await client.completions.reaches(2)
     cancelled.cancel()
     await cancelled.finished()
   }
 
-  private final class DownloadOperation: AsyncOperation, @unchecked Sendable {
-    init(to file: File) {}
-  }
+  private final class DownloadOperation: AsyncOperation, @unchecked Sendable { init(to file: File) {} }
 
   private final class ParseOperation: ResultOperation<Void>, @unchecked Sendable {
     init(from file: File) { super.init { throw NotReadyYet() } }
   }
 
   @Test func aGroupWithConditionTimeoutAndObserver() async throws {
-    let (file, server) = (File(), "server")
-    let shown = Journal<Int>()
+    let (file, server, shown) = (File(), "server", Journal<Int>())
     let show: @Sendable ([any Error]) -> Void = { shown.write($0.count) }
     let load = GroupOperation("Load") { DownloadOperation(to: file) ==> ParseOperation(from: file) }
     load.addCondition(.isReachable(server))
@@ -120,16 +111,14 @@ struct MigrationSnippets {
     #expect(shown.entries == [1])
   }
 
-  private struct Page: Codable, Sendable, Equatable { var title: String }
+  private typealias Page = PassingData.Page
 
   private struct PageSession: Sendable {
-    /// As Foundation's, a pair.
     func data(from url: URL) async throws -> (Data, URL) { (Data(#"{"title": "Hello"}"#.utf8), url) }
   }
 
   @Test func aValueIsPassedOn() async throws {
-    let (session, url) = (PageSession(), URL(filePath: "/page"))
-    let logged = Journal<Bool>()
+    let (session, url, logged) = (PageSession(), URL(filePath: "/page"), Journal<Bool>())
     let log: @Sendable (Result<Page, any Error>) -> Void = { logged.write((try? $0.get()) != nil) }
     let download = TaskOperation { try await session.data(from: url).0 }
     let parse = download.map { data in try JSONDecoder().decode(Page.self, from: data) }
@@ -169,25 +158,15 @@ struct MigrationSnippets {
     #expect(await session.logins == 1)
   }
 
-  private struct Feed: Sendable { let refreshed = Journal<Bool>() }
-
   private final class Refresh: ResultOperation<Void>, @unchecked Sendable {
-    init(_ feed: Feed) { super.init { feed.refreshed.write(true) } }
+    init(_ feed: Journal<Void>) { super.init { feed.write(()) } }
   }
 
   @Test func aRepetition() async {
-    let (feed, clock, queue) = (Feed(), ManualClock(), queue)
-    queue.isSuspended = true
+    let feed = Journal<Void>()
     let refreshing = RepeatOperation(pausing: .constant(.seconds(60))) { _ in Refresh(feed) }
     queue.addOperation(refreshing)
-    refreshing.clock = clock
-    queue.isSuspended = false
-    for round in 1...3 {
-      await clock.waitForSleepers()
-      #expect(feed.refreshed.count == round)
-      clock.advance(by: .seconds(60))
-      await feed.refreshed.reaches(round + 1)
-    }
+    await feed.reaches(1)
     refreshing.cancel()
     await refreshing.finished()
   }
@@ -217,20 +196,18 @@ struct MigrationSnippets {
     #expect(page == "text of home")
   }
 
-  private struct Job: Sendable { let asked = Journal<Bool>() }
-
   private final class StatusOperation: ResultOperation<Int>, @unchecked Sendable {
-    init(of job: Job) {
+    init(of job: Journal<Void>) {
       super.init {
-        job.asked.write(true)
-        if job.asked.count < 4 { throw NotReadyYet() }
-        return job.asked.count
+        job.write(())
+        if job.count < 2 { throw NotReadyYet() }
+        return job.count
       }
     }
   }
 
   @Test func askingUntilTheAnswerIsThere() async throws {
-    let (job, clock) = (Job(), ManualClock())
+    let (job, clock) = (Journal<Void>(), ManualClock())
     let status = RetryOperation(
       attempts: 60,
       backoff: .constant(.seconds(1)),
@@ -239,23 +216,15 @@ struct MigrationSnippets {
     )
     status.clock = clock
     queue.addOperation(status)
-    for _ in 1...3 {
-      await clock.waitForSleepers()
-      clock.advance(by: .seconds(1))
-    }
-    #expect(try await status.value == 4)
+    await clock.waitForSleepers()
+    clock.advance(by: .seconds(1))
+    #expect(try await status.value == 2)
   }
 
   final class PageOperation: AsyncOperation, @unchecked Sendable {
-    private let number: Int
-    private(set) var next: Int?
+    let next: Int?
 
-    init(_ number: Int) { self.number = number }
-
-    override func execute() {
-      if number < 5 { next = number + 1 }
-      finish()
-    }
+    init(_ number: Int) { next = number < 5 ? number + 1 : nil }
   }
 
   final class AllPages: GroupOperation, @unchecked Sendable {
@@ -266,8 +235,7 @@ struct MigrationSnippets {
   }
 
   @Test func pageAfterPage() async throws {
-    let tracer = OperationTracer()
-    let pages = AllPages([PageOperation(1)])
+    let (tracer, pages) = (OperationTracer(), AllPages([PageOperation(1)]))
     tracer.trace(pages)
     try await queue.run(pages)
     #expect(tracer.summary.operations == 5)
@@ -296,12 +264,60 @@ struct MigrationSnippets {
   }
 
   @Test func anIndicatorOfNetworkActivity() async throws {
-    let shown = Journal<Bool>()
+    let (shown, download) = (Journal<Bool>(), AsyncOperation())
     let activity = NetworkActivity { shown.write($0) }
-    let download = AsyncOperation()
     download.addObserver(activity.observer)
     try await queue.run(download)
     await shown.reaches(2)
     #expect(shown.entries == [true, false])
+  }
+
+  // MARK: Foundation on Linux
+
+  @Test func theVerbIsPickedByTheDeclaration() async {
+    typealias Download = AsyncOperation
+    let (download, upload): (Download, Download) = (operation("download"), operation("upload"))
+    let (first, second): (Operation, Operation) = (operation("first"), operation("second"))
+    let tracer = OperationTracer()
+    tracer.trace(queue)
+    queue.addOperation(download)  // declared as a Download: the toolkit's verb
+    queue.addOperation(upload as Operation)  // Foundation's own
+    queue.addOperations([first, second])  // the toolkit's, whatever these are declared as
+    await queue.finished()
+    #expect(tracer.records.map(\.name) == ["download", "first", "second"])
+  }
+
+  private struct Asked: Sendable {
+    func ask(_ completion: @escaping @Sendable (Result<Int, any Error>) -> Void) {
+      completion(.success(42))
+    }
+  }
+
+  @Test func waitingWithoutAThread() async throws {
+    let client = Asked()
+    let answer = TaskOperation {
+      try await withCheckedThrowingContinuation { continuation in
+        client.ask { result in continuation.resume(with: result) }
+      }
+    }
+    #expect(try await queue.run(answer) == 42)
+  }
+
+  @Test func blockingInAQueueOfItsOwn() async throws {
+    let file = URL(filePath: #filePath)
+    let files = OperationQueue()
+    files.maxConcurrentOperationCount = 4
+    let text = try await files.run(ResultOperation { try String(contentsOf: file, encoding: .utf8) })
+    #expect(text.hasPrefix("import Foundation"))
+  }
+
+  @Test func anOperationInsteadOfABarrier() async {
+    let order = Journal<Int>()
+    func note(_ number: Int) -> ResultOperation<Void> { ResultOperation { order.write(number) } }
+    let (first, second, compact, third, fourth) = (note(1), note(1), note(2), note(3), note(3))
+    [first, second] ==> compact ==> [third, fourth]
+    queue.addOperations([first, second, compact, third, fourth])
+    await queue.finished()
+    #expect(order.entries == [1, 1, 2, 3, 3])
   }
 }

@@ -5,44 +5,25 @@ import Testing
 
 /// The page PassingData.
 @Suite(.timeLimit(.minutes(5)))
-struct PassingData {
+struct PassingData: Printing {
   struct Page: Codable, Sendable, Equatable { let title: String }
-
-  typealias NoSuchPage = GettingStarted.NoSuchPage
 
   final class Database: Sendable {
     let pages = Journal<Page>()
     func insert(_ page: Page) { pages.write(page) }
   }
 
-  final class Load: ResultOperation<String>, @unchecked Sendable {
-    init(_ page: String) {
-      super.init { if page == "missing" { throw NoSuchPage(page: page) } else { "text of \(page)" } }
-      named(page)
-    }
-  }
-
-  final class Show: AsyncOperation, @unchecked Sendable {
-    var cached = "nothing"
-  }
-
-  final class File: Operation, @unchecked Sendable {
-    var file = ""
-  }
+  final class Show: AsyncOperation, @unchecked Sendable { var cached = "nothing" }
+  final class File: Operation, @unchecked Sendable { var file = "" }
 
   private let queue = OperationQueue()
-  private let printed = Journal<String>()
+  let printed = Journal<String>()
 
-  private func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
+  private enum Request { @TaskLocal static var id = "" }
 
   private func fetch(_ url: URL) async throws -> Data { Data(#"{"title": "\#(url.lastPathComponent)"}"#.utf8) }
 
   private func send(_ page: Data) async throws -> Int { page.count }
-
-  private struct Screen: Sendable {
-    let shown = Gate()
-    @MainActor func show(_ result: Result<String, any Error>) { shown.open() }
-  }
 
   private func log(_ result: Result<String, any Error>) { printed.write("\(result)") }
 
@@ -66,7 +47,14 @@ struct PassingData {
     let store = Store(database)  // an InputOperation of your own, below
     download.pass(to: parse).pass(to: store)
     try await queue.run(graphEndingIn: store)
-    #expect(database.pages.entries == [Page(title: "home")])
+
+    do {
+      let (download, store) = (ResultOperation { Data(#"{"title": "news"}"#.utf8) }, Store(database))
+      let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
+      download.pass(to: parse).pass(to: store)
+      try await queue.run(graphEndingIn: store)
+    }
+    #expect(database.pages.entries == [Page(title: "home"), Page(title: "news")])
   }
 
   final class Sum: ResultOperation<Int>, @unchecked Sendable {
@@ -92,6 +80,11 @@ struct PassingData {
     let texts = try await queue.run(graphEndingIn: pages)
     #expect(texts == ["text of home", "text of news"])
     #expect(try await queue.run(graphEndingIn: greeting) == "text of user, text of settings, text of news")
+
+    let index = ResultOperation { ["home", "news"] }
+    let firstPage = index.flatMap { names in Load(names[0]) }
+    print(try await queue.run(graphEndingIn: firstPage))
+    #expect(printed.entries == ["text of home"])
   }
 
   @Test func closures() async throws {
@@ -101,13 +94,6 @@ struct PassingData {
     let upload = queue.addTask("upload") { try await send(page) }
     #expect(words > 100 && upload.name == "upload")
     #expect(try await upload.value == page.count)
-  }
-
-  enum Request {
-    @TaskLocal static var id = ""
-  }
-
-  @Test func taskLocalValues() async throws {
     let entry = try await Request.$id.withValue("4711") {
       try await queue.run { "request \(Request.id)" }
     }
@@ -119,15 +105,8 @@ struct PassingData {
     download.onFinishOnMain { result in screen.show(result) }
     download.onFinish { result in log(result) }
     try await queue.run(download)
-    await screen.shown.opened()
+    await screen.shown.reaches(1)
     #expect(printed.entries == [#"success("text of home")"#])
-  }
-
-  @Test func flatMap() async throws {
-    let index = ResultOperation { ["home", "news"] }
-    let firstPage = index.flatMap { names in Load(names[0]) }
-    print(try await queue.run(graphEndingIn: firstPage))
-    #expect(printed.entries == ["text of home"])
   }
 
   @Test func noValue() async throws {
@@ -155,11 +134,16 @@ struct PassingData {
   }
 
   @Test func plainOperations() async {
-    let (scan, upload) = (File(), File())
+    let (scan, upload, download, unpack) = (File(), File(), File(), File())
     scan.file = "scan.pdf"
     let adapter = AdapterOperation(from: scan, to: upload) { scan, upload in upload.file = scan.file }
     queue.addOperations([scan, adapter, upload])
-    await upload.finished()
-    #expect(upload.file == "scan.pdf")
+    download.file = "archive.zip"
+    do {
+      let adapter = AdapterOperation(from: download, to: unpack) { download, unpack in unpack.file = download.file }
+      queue.addOperations([download, adapter, unpack])
+    }
+    await queue.finished()
+    #expect(upload.file == "scan.pdf" && unpack.file == "archive.zip")
   }
 }

@@ -6,18 +6,6 @@ import Testing
 /// The README, and the landing page of the documentation.
 @Suite(.timeLimit(.minutes(5)))
 struct ReadMeSnippets {
-  @Test func theLandingPage() async throws {
-    let url = URL(filePath: "page")
-    let fetch: @Sendable (URL) async throws -> String = { _ in "one two three" }
-
-    let queue = OperationQueue()
-    let text = TaskOperation { try await fetch(url) }
-    let words = text.map { $0.split(separator: " ").count }
-    print(try await queue.run(graphEndingIn: words))
-
-    #expect(try await words.value == 3)
-  }
-
   // MARK: The first program
 
   /// An operation whose work continues after `execute()` returns.
@@ -42,16 +30,14 @@ struct ReadMeSnippets {
     let menu = TaskOperation { "tea coffee toast" }  // an async function as an operation
     let count = menu.map { $0.split(separator: " ").count }  // waits for `menu` and receives its value
     print(try await queue.run(graphEndingIn: count), "things on the table")
-
     #expect(breakfast.isSuccessful)
     #expect(try await count.value == 3)
   }
 
   @Test func operationsAndGroups() async throws {
-    let operations = (0..<5).map { _ in AsyncOperation() }
-    let (a, b, c, d, upload) = (operations[0], operations[1], operations[2], operations[3], operations[4])
-    let urls = [URL(filePath: "1"), URL(filePath: "2")]
-
+    typealias Download = Load
+    let (a, b, c, d, upload) = (operation("a"), operation("b"), operation("c"), operation("d"), operation("upload"))
+    let urls = ["1", "2"]
     a ==> [b, c] ==> d  // b and c wait for a, and d waits for both
 
     upload.addCondition(.noFailedDependencies)
@@ -59,28 +45,30 @@ struct ReadMeSnippets {
 
     let importer = GroupOperation("Import") { for url in urls { Download(url) } }
     importer.maxConcurrentOperationCount = 4
-
-    let queue = OperationQueue()
-    try await queue.run(GroupOperation(operations + [importer]))
+    try await OperationQueue().run(GroupOperation([a, b, c, d, upload, importer]))
     #expect(upload.isSuccessful && importer.isSuccessful)
   }
 
   @Test func values() async throws {
+    let url = URL(filePath: "page")
+    let fetch: @Sendable (URL) async throws -> String = { _ in "one two three" }
     let queue = OperationQueue()
+    let text = TaskOperation { try await fetch(url) }
+    let words = text.map { $0.split(separator: " ").count }
+    print(try await queue.run(graphEndingIn: words))
+    #expect(try await words.value == 3)
+
     let download = ResultOperation { "1 2" }
     let parse = TransformOperation { (text: String) in text.split(separator: " ").compactMap { Int($0) } }
     let store = TransformOperation { (numbers: [Int]) in numbers.count }
-    let (user, settings) = (ResultOperation { User() }, ResultOperation { Settings() })
-    let pages = [ResultOperation { Page() }, ResultOperation { Page() }]
-
+    let (user, settings, pages) = (Load("user"), Load("settings"), [Load("1"), Load("2")])
     download.pass(to: parse).pass(to: store)  // no operation in between that could be forgotten
 
     let both = zip(user, settings)  // (User, Settings)
     let all = collect(pages)  // [Page], in the order given
-
     #expect(try await queue.run(graphEndingIn: store) == 2)
-    let _: (User, Settings) = try await queue.run(graphEndingIn: both)
-    #expect(try await queue.run(graphEndingIn: all) == [Page(), Page()])
+    #expect(try await queue.run(graphEndingIn: both) == ("text of user", "text of settings"))
+    #expect(try await queue.run(graphEndingIn: all) == ["text of 1", "text of 2"])
   }
 
   // MARK: Schedulers
@@ -98,71 +86,25 @@ struct ReadMeSnippets {
   @Test func objectsOnAScheduler() async throws {
     let (file, line, log) = ("file", "line", Log())
     let measure: @Sendable (String) throws -> Int = { $0.count }
-
     let disk = SerialScheduler(name: "disk")  // an OperationQueue with maxConcurrentOperationCount 1
 
     disk.schedule { log.append(line) }  // an event, which runs later, on the scheduler
     let size = try await disk.run { try measure(file) }  // with a result
-
     #expect(size == 4 && log.lines.entries == ["line"])
     #expect(Library(on: disk).scheduler === disk && Printer().scheduler.name == "printer")
   }
 
   @Test func askingWhy() {
     let queue = OperationQueue()
-    let (login, upload) = (AsyncOperation().named("login"), AsyncOperation().named("upload"))
+    let (login, upload) = (operation("login"), operation("upload"))
     login ==> upload
     queue.addOperation(upload)
-
     print(queue.stallReport())  // why does my operation not run?
-
-    #expect(
-      queue.stallReport().description.hasSuffix(
-        """
-        “login” was never added to a queue or a group.
-        “upload” waits for “login”, which was never added to a queue or a group.
-        """
-      )
-    )
+    let end = """
+      “login” was never added to a queue or a group.
+      “upload” waits for “login”, which was never added to a queue or a group.
+      """
+    #expect(queue.stallReport().description.hasSuffix(end))
     queue.addOperation(login)
-  }
-
-  // MARK: Stand-ins
-
-  final class Download: AsyncOperation, @unchecked Sendable {
-    init(_ url: URL) {}
-  }
-
-  struct User: Sendable {}
-  struct Settings: Sendable {}
-  struct Page: Equatable, Sendable {}
-
-  private typealias Log = SchedulableObjectsSnippets.Log
-}
-
-extension SharedDomainSnippets {
-  @Suite(.timeLimit(.minutes(5)))
-  struct ReadMeExclusivity {
-    private final class RefreshToken: ResultOperation<String>, @unchecked Sendable {
-      init(_ session: String) { super.init { "token of \(session)" } }
-    }
-
-    @Test func oneAtATime() async throws {
-      let (queue, session) = (OperationQueue(), "me")
-      let operations = (0..<5).map { _ in AsyncOperation() }
-      let (alert, transfer, newest) = (operations[0], operations[1], operations[2])
-      let (page, read) = (operations[3], operations[4])
-
-      queue.addOperation(alert.exclusive("alert"))  // never two at once, in any queue or group
-      queue.addOperation(transfer.exclusive("account 1", "account 2"))  // all keys together, so no deadlock
-      queue.addOperation(newest.exclusive("alert", policy: .replace))  // cancels the holders and waiters before it
-      queue.addOperation(page.limited("host", to: 4).throttled("api", to: 10, per: .seconds(1)))
-      queue.addOperation(read.shared("database"))  // beside other reads, never beside an exclusive write
-
-      let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all callers
-
-      await queue.finished()
-      #expect(token == "token of me" && operations.dropFirst().allSatisfy(\.isSuccessful))
-    }
   }
 }

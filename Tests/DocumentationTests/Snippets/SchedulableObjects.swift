@@ -9,10 +9,57 @@ actor DiskActor: ScheduledActor {
   nonisolated let scheduler = SerialScheduler(name: "disk")
 }
 
-extension SchedulableObjectsSnippets.Library {
-  fileprivate var names: [String] { index.assumeIsolated { $0.names } }
+struct Settings: Sendable { let language = "en" }
+
+final class Assembly: Schedulable, @unchecked Sendable {
+  let scheduler = SerialScheduler.main
+  let disk = SerialScheduler(name: "disk")
+  @Confined private var builtSettings: Settings?
+  @Confined private var builtLibrary: Library?
+
+  func settings() -> Settings {
+    if let builtSettings { return builtSettings }
+    let settings = Settings()
+    builtSettings = settings
+    return settings
+  }
+
+  func library() throws -> Library {
+    if let builtLibrary { return builtLibrary }
+    let library = try disk.wait { [self] in try Library(in: self) }
+    builtLibrary = library
+    return library
+  }
 }
 
+final class Library: Schedulable, @unchecked Sendable {
+  let scheduler: SerialScheduler
+  let language: String
+  @Confined private var titles: [String] = []
+
+  init(in assembly: Assembly) throws {
+    scheduler = assembly.disk
+    // The main thread runs this while it waits.
+    language = try assembly.wait { assembly in assembly.settings().language }
+    titles = ["Index (\(language))"]  // on the disk's scheduler
+  }
+
+  func firstTitle() -> String? { titles.first }
+}
+
+extension Assembly {
+  func builtOrNewLibrary() async throws -> Library {
+    if let library = try await run({ assembly in assembly.builtLibrary }) { return library }
+    let library = try await disk.run { [self] in try Library(in: self) }
+    return try await run { assembly in
+      if let earlier = assembly.builtLibrary { return earlier }  // another task has been faster
+      assembly.builtLibrary = library
+      return library
+    }
+  }
+}
+
+/// The page SchedulableObjects.
 @Suite(.timeLimit(.minutes(5)))
 struct SchedulableObjectsSnippets {
   struct Photo { let name: String }
@@ -20,11 +67,11 @@ struct SchedulableObjectsSnippets {
 
   actor Index: ScheduledActor {
     nonisolated let scheduler: SerialScheduler
-    private(set) var names: [String] = []
+    static let names = Journal<String>()
 
     init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
 
-    func insert(_ name: String) { names.append(name) }
+    func insert(_ name: String) { Self.names.write(name) }
   }
 
   actor Library: ScheduledActor {
@@ -50,15 +97,6 @@ struct SchedulableObjectsSnippets {
     func add(_ job: Job) { jobs.append(job) }  // in place, without a copy
   }
 
-  @MainActor
-  final class View {
-    let shown = Journal<String>()
-
-    func show(_ result: Result<String, any Error>) { shown.write((try? result.get()) ?? "an error") }
-    func show(_ errors: [any Error]) { shown.write("\(errors.count) errors") }
-    func refresh() { shown.write("refreshed") }
-  }
-
   /// An object on the main scheduler.
   final class SnapshotView: Schedulable, @unchecked Sendable {
     let scheduler = SerialScheduler.main
@@ -76,6 +114,8 @@ struct SchedulableObjectsSnippets {
       scheduleNext()
     }
 
+    func poll() { count += 1 }
+
     private func scheduleNext() {
       schedule(after: .seconds(60)) { poller in
         poller.count += 1
@@ -84,14 +124,9 @@ struct SchedulableObjectsSnippets {
     }
   }
 
-  final class Log: Sendable {
-    let lines = Journal<String>()
-
-    func append(_ line: String) { lines.write(line) }
-  }
-
+  /// With an observer of the page Effects.
   @Test @MainActor func events() async throws {
-    let (log, line, file, view) = (Log(), "line", "file", View())
+    let (log, line, file, view, upload) = (Log(), "line", "file", Screen(), AsyncOperation())
     @Sendable func measure(_ file: String) throws -> Int { file.count }
     @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
 
@@ -102,14 +137,6 @@ struct SchedulableObjectsSnippets {
     disk.schedule({ try load(file) }, deliverOn: .main, { result in view.show(result) })  // the answer as an event
     SerialScheduler.scheduleOnMain { view.refresh() }  // may touch what is the main actor's
 
-    await view.shown.reaches(2)
-    #expect(size == 4 && log.lines.entries == ["line"])
-    #expect(Set(view.shown.entries) == ["content of file", "refreshed"])
-  }
-
-  /// The page Effects.
-  @Test @MainActor func theEndOfAnOperation() async throws {
-    let (upload, view) = (AsyncOperation(), View())
     upload.addObserver(
       OperationObserver(didFinish: { operation in
         let errors = operation.errors
@@ -117,14 +144,16 @@ struct SchedulableObjectsSnippets {
       })
     )
     try await OperationQueue().run(upload)
-    await view.shown.reaches(1)
-    #expect(view.shown.entries == ["0 errors"])
+
+    await view.shown.reaches(3)
+    #expect(size == 4 && log.lines.entries == ["line"])
+    #expect(Set(view.shown.entries) == ["content of file", "refreshed", "0 errors"])
   }
 
   @Test func actors() async {
     let library = Library(on: SerialScheduler(name: "library"))
     await library.add(Photo(name: "a"))
-    #expect(await library.names == ["a"])
+    #expect(Index.names.entries == ["a"])
     #expect(await Self.nameOfCurrent() == "disk")
   }
 
@@ -133,28 +162,37 @@ struct SchedulableObjectsSnippets {
 
   @Test func anObjectOfAnothersMaking() async throws {
     let (disk, date) = (SerialScheduler(name: "disk"), Date(timeIntervalSince1970: 0))
-
     let formatter = SchedulableObject(DateFormatter(), on: disk)
     let text = try await formatter.run { formatter in formatter.string(from: date) }
-
     #expect(text.isEmpty)
   }
 
-  @Test func waiting() async throws {
+  @Test func waiting() throws {
     let printer = Printer()
     func countOfJobs() throws -> Int { try printer.wait { printer in printer.count } }
-
     printer.schedule { printer in printer.add(Job()) }
-    let count = try { try countOfJobs() }()
-    #expect(count == 1)
+    #expect(try countOfJobs() == 1)
+  }
+
+  @Test func aServiceOnAnotherSchedulerAsksBackWhileItIsCreated() async throws {
+    let assembly = Assembly()
+    let built = try await assembly.run { assembly in [try assembly.library(), try assembly.library()] }
+    #expect(built[0] === built[1] && built[0].scheduler === assembly.disk)
+    #expect(try await built[0].run { library in library.firstTitle() } == "Index (en)")
+  }
+
+  @Test func theAsynchronousWayBuildsOneToo() async throws {
+    let assembly = Assembly()
+    let tasks = (0..<8).map { _ in Task { try await assembly.builtOrNewLibrary() } }
+    let built = try await tasks[0].value
+    for task in tasks { #expect(try await task.value === built) }
+    #expect(try await assembly.run { assembly in try assembly.library() } === built)
   }
 
   @Test func capacity() async throws {
     let (log, lines) = (Log(), (0..<5_000).map(String.init))
-
     let disk = SerialScheduler(name: "disk", capacity: EventCapacity(1_000, whenFull: .suspend))
     for line in lines { try await disk.send { log.append(line) } }  // suspends while 1,000 events wait
-
     await disk.drained()
     #expect(log.lines.entries == lines)
   }
@@ -175,7 +213,6 @@ struct SchedulableObjectsSnippets {
     let scheduler = SerialScheduler(name: "under test", clock: clock)
     let poller = Poller(on: scheduler)  // schedules itself every minute
     await clock.advance(by: .seconds(600), draining: scheduler)
-
     #expect(try await poller.run { $0.count } == 10)
     scheduler.shutDown()
   }
@@ -184,7 +221,6 @@ struct SchedulableObjectsSnippets {
   @Test func elsewhereItTraps() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let (printer, job) = (Printer(), Job())
-
       printer.schedule { printer in printer.add(job) }
       printer.add(job)  // elsewhere: a trap that names jobs, “printer” and where this is
     }
@@ -192,4 +228,73 @@ struct SchedulableObjectsSnippets {
     #expect(printed.contains("“jobs” of “Printer” (") && printed.contains("belongs to the scheduler “printer”"))
   }
   #endif
+}
+
+private let printed = Journal<String>()
+
+private func print(_ item: Any) { printed.write("\(item)") }
+
+/// The code in the comments of Sources/Operations/Scheduling.
+@Suite(.timeLimit(.minutes(5)))
+struct SchedulingComments {
+  enum Actors {
+    actor Printer: ScheduledActor {
+      nonisolated let scheduler: SerialScheduler
+      init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
+      func show(_ line: String) { print(line) }
+    }
+  }
+
+  final class Printer: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler(name: "printer")
+    @Confined private var lines = 0
+
+    func show(_ line: String) {  // call it on the scheduler
+      lines += 1
+      print(line)
+    }
+  }
+
+  struct Post: Sendable {}
+
+  final class Feed: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler(name: "feed")
+    @Confined private var posts: [Post] = []
+  }
+
+  final class Options {
+    var isVerbose = false
+  }
+
+  @Test func objects() async {
+    let (disk, printer) = (SerialScheduler(name: "disk"), Printer())
+    await Actors.Printer(on: disk).show("from an actor")
+    printer.schedule { printer in printer.show("Hello") }
+
+    let options = SchedulableObject(Options(), on: disk)
+    options.schedule { options in options.isVerbose = true }  // from anywhere
+    disk.schedule { print(options.object.isVerbose) }  // on the scheduler; elsewhere it traps
+    await printer.scheduler.drained()
+    await disk.drained()
+    #expect(Set(printed.entries).isSuperset(of: ["from an actor", "Hello", "true"]))
+  }
+
+  @Test @MainActor func events() async throws {
+    let (file, viewModel) = ("file", Screen())
+    @Sendable func measure(_ file: String) throws -> Int { file.count }
+    @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
+    let disk = SerialScheduler(name: "disk")
+    disk.schedule { print("on the scheduler") }
+    let size = try await disk.run { try measure(file) }
+
+    disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
+    await viewModel.shown.reaches(1)
+    #expect(size == 4 && viewModel.shown.entries == ["content of file"])
+    #expect(printed.entries.contains("on the scheduler"))
+
+    @Sendable func log(_ report: SchedulerWatchdog.Report) {}
+    SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
+    #expect(SerialScheduler.main.watchdog?.limit == .milliseconds(100))
+    SerialScheduler.main.watchdog = nil
+  }
 }

@@ -10,17 +10,20 @@ struct UploadTests {
 
 private struct Unreachable: Error {}
 
+final class Held: AsyncOperation, @unchecked Sendable {
+  let begun = Gate()
+  let gate = Gate()
+
+  override func execute() {
+    begun.open()
+    gate.whenOpen { self.finish() }
+  }
+}
+
+/// The page TestingOperations, and the comments in Sources/OperationsTestSupport.
 @Suite(.timeLimit(.minutes(5)))
 struct TestingOperationsSnippets {
-  final class Held: AsyncOperation, @unchecked Sendable {
-    let begun = Gate()
-    let gate = Gate()
-
-    override func execute() {
-      begun.open()
-      gate.whenOpen { self.finish() }
-    }
-  }
+  private typealias Poller = SchedulableObjectsSnippets.Poller
 
   /// Stops when it is cancelled.
   final class Download: AsyncOperation, @unchecked Sendable {
@@ -29,25 +32,6 @@ struct TestingOperationsSnippets {
     override func execute() { begun.open() }
 
     override func didCancel() { finish() }
-  }
-
-  final class Poller: Schedulable, @unchecked Sendable {
-    let scheduler: SerialScheduler
-    @Confined private(set) var count = 0
-
-    init(on scheduler: SerialScheduler) {
-      self.scheduler = scheduler
-      scheduleNext()
-    }
-
-    func poll() { count += 1 }
-
-    private func scheduleNext() {
-      schedule(after: .seconds(60)) { poller in
-        poller.poll()
-        poller.scheduleNext()
-      }
-    }
   }
 
   final class Watched: AsyncOperation, @unchecked Sendable {
@@ -61,8 +45,7 @@ struct TestingOperationsSnippets {
   private let queue = OperationQueue()
 
   @Test func theEnd() async throws {
-    let (upload, index) = (AsyncOperation(), AsyncOperation())
-
+    let (upload, index) = (operation("upload"), operation("index"))
     let value = try await queue.run(ResultOperation { 6 * 7 })
     #expect(value == 42)
 
@@ -73,7 +56,6 @@ struct TestingOperationsSnippets {
 
   @Test func holding() async {
     let next = AsyncOperation()
-
     let held = Held()
     queue.maxConcurrentOperationCount = 1
     queue.addOperations([held, next])
@@ -101,12 +83,10 @@ struct TestingOperationsSnippets {
 
   @Test func whatHasNotHappened() async {
     let (held, after) = (Held(), AsyncOperation())
-
     held ==> after
     queue.addOperations([held, after])
     await held.begun.opened()
     #expect(!after.isReady)  // it waits: no need to see whether it starts all the same
-
     held.gate.open()
     await queue.finished()
     #expect(after.isSuccessful)
@@ -114,7 +94,6 @@ struct TestingOperationsSnippets {
 
   @Test func timeouts() async {
     let held = Held()
-
     let clock = ManualClock()
     held.clock = clock
     held.timeout = .seconds(30)
@@ -125,7 +104,6 @@ struct TestingOperationsSnippets {
     clock.advance(by: .seconds(1))
     #expect(held.isFinished)
     #expect((held.errors.first as? OperationError)?.code == .timedOut)
-
     held.gate.open()
   }
 
@@ -151,7 +129,6 @@ struct TestingOperationsSnippets {
 
   @Test func cancellation() async {
     let (queue, download) = (queue, Download())
-
     let run = Task { try await queue.run(download) }
     await download.begun.opened()
     run.cancel()  // cancels the operation, which finishes when its work has stopped
@@ -162,7 +139,6 @@ struct TestingOperationsSnippets {
   @Test func errors() async {
     let failing = AsyncBlockOperation { $0.finish(with: Unreachable()) }.named("page 3")
     let importer = GroupOperation([AsyncOperation(), failing]).named("Import")
-
     let error = await #expect(throws: AggregateError.self) { try await queue.run(importer) }
     #expect(error?.primary.path == ["Import", "page 3"])
     #expect(error?.primary.error is Unreachable)
@@ -176,10 +152,56 @@ struct TestingOperationsSnippets {
     await held.begun.opened()
     #expect(domain.holders(of: "account") == ["held"])
     #expect(domain.waiting(for: "account") == ["second"])
-
     held.gate.open()
     second.gate.open()
     await queue.finished()
+  }
+
+  // MARK: Comments
+
+  @Test func aGate() async {
+    let (begun, gate) = (Gate(), Gate())
+    let operation = AsyncBlockOperation { operation in
+      begun.open()
+      gate.whenOpen { operation.finish() }
+    }
+    queue.addOperation(operation)
+    await begun.opened()
+    #expect(operation.isExecuting)  // for as long as the test wants
+    gate.open()
+    await operation.finished()
+  }
+
+  @Test func aJournal() async {
+    let operation = AsyncOperation()
+    let journal = Journal<String>()
+    operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finished") }))
+    queue.addOperation(operation)
+    await journal.reaches(1)
+    #expect(journal.entries == ["finished"])
+  }
+
+  @Test func aClock() async {
+    let operation = AsyncBlockOperation { _ in }
+    let clock = ManualClock()
+    operation.clock = clock
+    operation.timeout = .seconds(30)
+    queue.addOperation(operation)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(30))
+    #expect(operation.isFinished)
+  }
+
+  // MARK: Schedulers
+
+  @Test func aClockOfSchedulers() async {
+    let refreshed = Gate()
+    @Sendable func refresh() { refreshed.open() }
+    let clock = ManualClock()
+    let scheduler = SerialScheduler(name: "under test", clock: clock)
+    scheduler.schedule(after: .seconds(60)) { refresh() }
+    await clock.advance(by: .seconds(60), draining: scheduler)
+    #expect(refreshed.isOpen)
   }
 
   @Test func schedulers() async throws {
@@ -191,7 +213,6 @@ struct TestingOperationsSnippets {
 
     poller.schedule { poller in poller.poll() }
     await scheduler.drained()
-
     #expect(try await poller.run { poller in poller.count } == 11)
     scheduler.shutDown()
   }

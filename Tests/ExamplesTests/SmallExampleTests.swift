@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+/// HelloWorld, Dialogs, EchoPrinter, Feed and PhotoUpload.
+struct SmallExampleTests {
+  private static let dialogs = "printf '%s\\n' y n y n y y | swift run Dialogs"
+
+  @Test(
+    arguments: [
+      "swift run HelloWorld", dialogs, "printf 'a\\n\\nprefix >\\nb\\nq\\nc\\n' | swift run EchoPrinter",
+    ]
+  )
+  func commandOfThePage_printsWhatItShows_everyTime(_ command: String) async throws {
+    let expected = try Shell.transcript(of: command)
+    try await Shell.open { shell in
+      for _ in 0..<10 {
+        let outcome = try await shell.run(command.replacing("swift run ", with: ""))
+        #expect(outcome.output == expected)
+        #expect(outcome.status == 0)
+      }
+    }
+  }
+
+  // MARK: Dialogs
+
+  @Test func noAnswers_giveUpEveryLoad() async throws {
+    func trimmed(_ text: String) -> [String] {
+      text.split(separator: "\n").map { String($0.replacing(#/ +$/#, with: "")) }
+    }
+    let answered = try Shell.transcript(of: Self.dialogs)
+    let expected = answered.replacing(#/(?m): loaded$/#, with: ": given up").replacing(": y", with: ": n")
+    try await Shell.open { shell in
+      for _ in 0..<10 {
+        let outcome = try await shell.run("Dialogs < /dev/null")
+        #expect(trimmed(outcome.output) == trimmed(expected))
+      }
+    }
+  }
+
+  // MARK: EchoPrinter
+
+  @Test(arguments: [("EchoPrinter < /dev/null", ""), ("printf 'a\\nb' | EchoPrinter", "out a\nout b\n")])
+  func inputWithoutLineEnd_isPrinted(_ command: String, _ output: String) async throws {
+    #expect(try await Shell.run(command).output == output)
+  }
+
+  @Test func tenMillionCharactersInOneLine_arePrinted() async throws {
+    let outcome = try await Shell.run(
+      """
+      { head -c 10000000 /dev/zero | tr '\\0' x; echo; } > long
+      { printf 'out '; cat long; } > expected
+      EchoPrinter < long | cmp - expected
+      """
+    )
+    #expect(outcome.status == 0)
+  }
+
+  @Test func twentyThousandLines_keepTheirOrder_everyTime() async throws {
+    try await Shell.open { shell in
+      _ = try await shell.run("seq 20000 | sed 's/^/out /' > expected")
+      for _ in 0..<5 {
+        let outcome = try await shell.run("seq 20000 | EchoPrinter | cmp - expected")
+        #expect(outcome.status == 0)
+      }
+    }
+  }
+
+  // MARK: Feed
+
+  /// The numbers differ from run to run; which of them are zero does not.
+  private static func shape(_ text: String) -> String {
+    let parts = text.components(separatedBy: "== live array")
+    let numbers = #/(made|shown|coalesced): [1-9][0-9]*/#
+    let liveNumbers = #/(drawn|faults): [1-9][0-9]*/#
+    let live = parts.last?.replacing(liveNumbers) { "\($0.output.1): some" } ?? ""
+    return ((parts.first ?? "") + "== live array" + live).replacing(numbers) { "\($0.output.1): some" }
+  }
+
+  @Test func snapshotsMissNoRow_theLiveArrayMissesSome_everyTime() async throws {
+    let transcript = try Shell.transcript(of: "swift run Feed")
+    let expected = Self.shape(transcript.replacing(": 120", with: ": 30"))
+    try await Shell.open { shell in
+      for _ in 0..<3 {
+        let outcome = try await shell.run("Feed --frames 30")
+        #expect(Self.shape(outcome.output) == expected)
+        #expect(outcome.status == 0)
+      }
+    }
+  }
+
+  // MARK: PhotoUpload
+
+  private static let ways = [
+    "On the main thread, all at once", "On the main thread, 2 a frame", "On the main thread, 10 every 0.05 s",
+    "On a scheduler",
+  ]
+
+  /// Frames are measured in processor time, so the numbers hold on a busy machine.
+  @Test func everyWay_missesTheFramesItCosts() async throws {
+    let transcript = try Shell.transcript(of: "swift run -c release PhotoUpload")
+    try await Shell.open { shell in
+      let outcome = try await shell.run("PhotoUpload --files 20 --svg photos.svg")
+      #expect(outcome.status == 0)
+      #expect(outcome.output.prefix { $0 != "=" } == transcript.prefix { $0 != "=" })
+      let missed = try Self.ways.map { way in
+        let row = try Regex(
+          "\n== \(way)\nframes missed +([0-9]+)\nworst frame +[0-9.]+ ms\ntime to finish +[0-9.]+ s\n"
+        )
+        return try #require(try row.firstMatch(in: outcome.output)?[1].substring.flatMap { Int($0) })
+      }
+      // 20 photos in one frame are 62 ms of work, which is three frames too many. Ten are 36 ms, twice.
+      #expect(missed == [3, 0, 4, 0])
+      for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80) }
+      #if DEBUG
+      #expect(outcome.errors.hasPrefix("This is a debug build."))
+      #endif
+      let svg = try await shell.run("cat photos.svg").output
+      for tag in ["svg", "g", "text", "title"] {
+        let opening = svg.matches(of: try Regex("<\(tag)[ >]")).count
+        let closing = svg.matches(of: try Regex("</\(tag)>")).count
+        #expect(opening > 0 && opening == closing)
+      }
+      #expect(svg.matches(of: #/(?m)^<g>$/#).count == Self.ways.count)
+    }
+  }
+}
