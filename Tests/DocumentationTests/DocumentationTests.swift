@@ -6,7 +6,7 @@ import Testing
 /// run.
 struct DocumentationTests {
   private static let snippets = Result {
-    try Repository.files(in: "Tests/DocumentationTests/Snippets", ending: "swift")
+    try Repository.files(in: "Tests/DocumentationTests/Snippets", ending: "swift").map(\.codeLines)
   }
 
   @Test(arguments: try Repository.pages())
@@ -116,6 +116,6 @@ struct DocumentationTests {
   )
   func paragraphsAreFound(_ how: String, _ text: String, isFound: Bool) throws {
     let block = try #require(page.codeBlocks.first)
-    #expect(block.isIn(SourceText(path: "snippet.swift", text: text)) == isFound)
+    #expect(block.isIn(SourceText(path: "snippet.swift", text: text).codeLines) == isFound)
   }
 }

@@ -13,6 +13,8 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { path }
 
+  var codeLines: [CodeLine] { lines.map(CodeLine.init) }
+
   /// The fenced blocks that say they are Swift, in Markdown and in comments for documentation.
   var codeBlocks: [CodeBlock] {
     let isComment = path.hasSuffix(".swift")
@@ -60,27 +62,32 @@ struct CodeBlock: Sendable {
   }
 
   /// Whether a file has all of the paragraphs, in their order, each as deep as it is there.
-  func isIn(_ file: SourceText) -> Bool {
-    var rest = file.lines[...]
+  func isIn(_ file: [CodeLine]) -> Bool {
+    var rest = file[...]
     for paragraph in paragraphs {
+      let paragraph = paragraph.map { CodeLine($0[...]) }
       guard let start = rest.indices.first(where: { Self.begins(rest[$0...], with: paragraph) }) else { return false }
       rest = rest[(start + paragraph.count)...]
     }
     return true
   }
 
-  private static func begins(_ lines: ArraySlice<Substring>, with paragraph: [String]) -> Bool {
+  private static func begins(_ lines: ArraySlice<CodeLine>, with paragraph: [CodeLine]) -> Bool {
     guard lines.count >= paragraph.count, let first = lines.first else { return false }
-    let offset = indentation(of: first) - indentation(of: paragraph[0][...])
-    return zip(lines, paragraph).allSatisfy { line, expected in
-      words(of: line) == words(of: expected[...]) && indentation(of: line) - indentation(of: expected[...]) == offset
-    }
+    let offset = first.indentation - paragraph[0].indentation
+    return zip(lines, paragraph).allSatisfy { $0.words == $1.words && $0.indentation - $1.indentation == offset }
   }
+}
 
-  private static func indentation(of line: Substring) -> Int { line.prefix { $0 == " " }.count }
+/// A line of code. A page may put comments below each other, which the formatter does not, so spaces do not count.
+struct CodeLine: Sendable {
+  let indentation: Int
+  let words: [Substring]
 
-  /// A page may put comments below each other, which the formatter does not.
-  private static func words(of line: Substring) -> [Substring] { line.split(separator: " ") }
+  init(_ line: Substring) {
+    indentation = line.prefix { $0 == " " }.count
+    words = line.split(separator: " ")
+  }
 }
 
 /// The files that these tests read: those of the checkout they were compiled from.
