@@ -30,6 +30,16 @@ struct DocumentationTests {
     #expect(try Repository.pages().flatMap(\.codeBlocks).count > 60)
   }
 
+  @Test func everyTestThatAPageNamesExists() throws {
+    let tests = try Repository.files(in: "Tests", ending: "swift").map { $0.lines.joined(separator: "\n") }
+    for page in try Repository.files(in: "Sources/Operations/Operations.docc", ending: "md") {
+      for match in page.lines.joined(separator: "\n").matches(of: #/`(\w+Tests)\.(\w+)`/#) {
+        let isFound = tests.contains { $0.contains("struct \(match.1) ") && $0.contains("func \(match.2)(") }
+        #expect(isFound, "\(page.path) names \(match.0)")
+      }
+    }
+  }
+
   // MARK: The page Effects
 
   /// The first group of the expression in every line that it matches.

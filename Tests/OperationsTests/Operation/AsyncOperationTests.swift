@@ -112,6 +112,18 @@ struct AsyncOperationTests {
     }
   }
 
+  @Test func inASerialQueue_theNextOneStartsAfterItsFinish() async {
+    let (queue, first, second) = (OperationQueue.limited(to: 1), HeldOperation(), HeldOperation())
+    queue.addOperations([first, second])
+    await first.begun.opened()
+    #expect(second.isReady && !second.begun.isOpen)
+    first.gate.open()
+    await second.begun.opened()
+    #expect(first.isFinished)
+    second.gate.open()
+    await queue.finished()
+  }
+
   @Test func theQueuesProgressCountsIt() async {
     // One at a time: two that run at once make Foundation on Linux change its Progress from two threads without a lock.
     let queue = OperationQueue.limited(to: 1)

@@ -3,7 +3,7 @@ import Foundation
 /// The unfinished members of a group, in the order they were added.
 ///
 /// Each member has an index that never changes, so a removal costs at most a binary search. A list of more than 64
-/// places has at most four times as many places as members.
+/// places has at most 16 times as many places as members, 8 bytes each.
 struct MemberList {
   /// The members before ``firstIndex`` that remained when the list was last compacted, in the order of their indexes.
   private var early: [(index: Int, operation: Operation?)] = []
@@ -47,11 +47,11 @@ struct MemberList {
     }
     if operation == nil { return nil }
     count -= 1
-    if room > 64, count * 4 <= room { compact() }
+    if room > 64, count * 16 <= room { compact() }
     return operation
   }
 
-  /// Moves at most a quarter of the list, so each removal costs a fraction of a move.
+  /// Moves at most a sixteenth of the list, so each removal costs a fraction of a move.
   private mutating func compact() {
     early.removeAll { $0.operation == nil }
     for (position, operation) in slots.enumerated() where operation != nil {
