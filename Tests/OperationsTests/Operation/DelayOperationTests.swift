@@ -36,7 +36,7 @@ struct DelayOperationTests {
     delay.clock = CancellingClock(clock: clock, operation: delay)
     OperationQueue().addOperation(delay)
     await delay.finished()
-    #expect(clock.sleepers == 0)
+    await poll { clock.sleepers == 0 }
     // They refer to each other.
     delay.clock = clock
   }
