@@ -15,7 +15,7 @@ struct DependencyCycle {
   }
 }
 
-/// Searches for cycles among everything that an operation waits for, directly or indirectly. A group waits for its
+/// A search for cycles among the operations that an operation waits for, directly or indirectly. A group waits for its
 /// members.
 ///
 /// The search uses Tarjan's algorithm, in O(n + e) and without recursion. It skips finished operations, because they
@@ -24,15 +24,15 @@ struct WaitSearch {
   enum Result {
     /// The search has found cycles.
     ///
-    /// - Parameter doomed: Each operation that is on a cycle, or depends on an operation that is, with that cycle. An
-    ///   operation comes after the operations it depends on.
+    /// - Parameter doomed: The operations on a cycle and the operations that depend on them, each with its cycle. An
+    ///   operation comes after its dependencies.
     case cycles(doomed: [(operation: Operation, cycle: DependencyCycle)])
     case none
     /// The search exceeded its limit, or the operations changed meanwhile.
     case unfinished
   }
 
-  /// An operation that takes part in a cycle, and the operation it runs inside, as far as the search knows it.
+  /// An operation, and the operation that contains it, if the search has found one.
   typealias Waiter = (operation: Operation, enclosing: Operation?)
 
   private struct Visit {
@@ -69,9 +69,10 @@ struct WaitSearch {
     self.isConcern = isConcern
   }
 
+  /// Searches for the cycles that `root` is on or depends on.
   mutating func search(from root: Operation) -> Result {
-    // Operations are visited at different moments, so changes in between can look like a cycle. A cycle is real if all
-    // of its operations still wait as they did when the last of them was visited.
+    // Operations are visited at different moments, so changes in between can look like a cycle. A cycle is real if its
+    // operations still wait for each other after the last of them has been visited.
     for _ in 0..<3 {
       (visits, indexes, cycles, open, doomed, enclosing) = ([], [:], [], [], [], [:])
       guard let isCurrent = attempt(from: WaitNode(root)) else { return .unfinished }
@@ -115,6 +116,9 @@ struct WaitSearch {
     return isCurrent
   }
 
+  /// Opens a visit to a node.
+  ///
+  /// - Returns: Whether the search stays within its limit.
   private mutating func visit(_ node: WaitNode, _ path: inout [Int], _ steps: Int) -> Bool {
     if limit != .max, node.waitsForMore(than: limit - steps) { return false }
     let index = visits.count
@@ -125,12 +129,12 @@ struct WaitSearch {
     return true
   }
 
-  /// Updates the visit at `index` with what is known about `next`, the target of one of its edges.
+  /// Updates the visit at `index` from the visit at `next`, the target of `edge`.
   private mutating func propagate(from next: Int, to index: Int, _ edge: Int) {
     if visits[next].isOpen {
       visits[index].lowest = min(visits[index].lowest, visits[next].lowest)
     } else if let cycle = visits[next].cycle, visits[index].cycle == nil, visits[index].wait[edge].kind == .dependency {
-      // A group waits for a member, but is not cancelled because the member is cancelled.
+      // Cancelling a member does not cancel its group, so only dependencies propagate a cycle.
       visits[index].cycle = cycle
     }
   }

@@ -2,15 +2,15 @@ import Foundation
 
 /// The dependencies and the dependents of an operation, as a value.
 ///
-/// The dependent counts its unfinished dependencies, and each dependency notifies its dependents. Instead of one edge
-/// per dependency, Foundation gets one private *gate* for the whole count, and only if it checks readiness. On Linux,
-/// Foundation's own edges cost quadratic time in a queue, and point to memory that may have been released. See
-/// ``AsyncOperation/isReady``.
+/// The dependent counts its unfinished dependencies, and each dependency notifies its dependents. Foundation gets a
+/// single dependency, a private operation called the *gate*, which opens when the count reaches zero. The gate is
+/// created only when readiness is checked, which a group does not do. On Linux, Foundation's own dependencies cost
+/// quadratic time in a queue, and point to memory that may have been released.
 struct DependencyLedger {
   enum Dependency: LedgerEntry {
-    /// An operation of the toolkit, which notifies its dependents itself.
+    /// An `AsyncOperation`, which notifies its dependents itself.
     case own(AsyncOperation)
-    /// Any other operation, for which a relay waits.
+    /// Any other operation, and the relay that waits for it.
     case foreign(Operation, FinishRelay)
 
     var operation: Operation {
@@ -23,9 +23,10 @@ struct DependencyLedger {
     var identity: ObjectIdentifier { ObjectIdentifier(operation) }
   }
 
+  /// The action to carry out after the count has changed.
   enum CountAction {
     case keepWaiting
-    /// All dependencies have finished. The caller must open the gate, if Foundation was given one.
+    /// All dependencies have finished. The caller must open the gate, if there is one.
     case becomeReady(gate: Operation?)
     /// All dependencies have finished. The caller must request the permit.
     case ask
@@ -42,20 +43,21 @@ struct DependencyLedger {
     case granted
   }
 
+  /// The answer to a check of readiness.
   enum Readiness {
     /// The ledger has no unfinished dependencies, so Foundation decides.
     case leftToFoundation
-    /// As ``leftToFoundation``, but Foundation may have overlooked the change, because it got the opposite answer
-    /// before. The caller must nudge it.
+    /// As ``leftToFoundation``, but Foundation may have overlooked the change, because an earlier check returned the
+    /// opposite. The caller must nudge Foundation.
     case overlooked
     case waiting
-    /// Foundation does not know yet that the operation must wait. The caller must add the gate.
+    /// The operation must wait, and the gate is new. The caller must add the gate to Foundation.
     case waitingBehindNew(gate: Operation)
   }
 
   struct WeakDependent: LedgerEntry {
-    /// The identity, which is compared first because reading the weak reference costs more. A later object may have
-    /// the same identity.
+    /// The identity, which is compared first because reading the weak reference costs more. After the operation has
+    /// been released, another object may have the same identity.
     let identity: ObjectIdentifier
     weak var operation: AsyncOperation?
 
@@ -76,7 +78,9 @@ struct DependencyLedger {
   /// The dependencies. Every change sets a new ``edition``.
   private(set) var dependencies = LedgerList<Dependency>() { didSet { edition &+= 1 } }
   private(set) var dependents = LedgerList<WeakDependent>()
+  /// The gate, until a caller opens it.
   private(set) var gate: Operation?
+  /// The number of unfinished dependencies, including a pending permit.
   private(set) var remaining = 0
   /// A number that changes with the dependencies, so that a reader can detect changes.
   private(set) var edition: Int32 = 0
@@ -84,11 +88,11 @@ struct DependencyLedger {
   private(set) var openingGates: Int32 = 0
   private(set) var permit = Permit.notNeeded
   private(set) var isClosed = false
-  /// Whether Foundation has checked readiness, and so must be notified when it changes.
+  /// Whether Foundation has checked readiness, and must be notified when readiness changes.
   private(set) var isWatched = false
   private(set) var hasMadeGate = false
-  /// Whether Foundation has been answered that the operation must wait, and has not checked again since. A nudge does
-  /// not reset this, because Foundation may record the answer after the nudge.
+  /// Whether Foundation's last check returned that the operation must wait. A nudge does not reset this property,
+  /// because Foundation may record the answer after the nudge.
   private(set) var hasDenied = false
   /// Whether the caller that reports the gate open must nudge Foundation.
   private(set) var nudgesWhenOpen = false
@@ -96,7 +100,7 @@ struct DependencyLedger {
   /// Whether a thread is currently opening a gate.
   var isOpeningGate: Bool { openingGates > 0 }
 
-  /// Whether there are no unfinished dependencies, and Foundation has been notified.
+  /// Whether all dependencies have finished, and Foundation has been notified.
   var isSatisfied: Bool { remaining == 0 && openingGates == 0 }
 
   // MARK: Dependencies
@@ -197,7 +201,7 @@ struct DependencyLedger {
     return new
   }
 
-  /// Ends the count, because all dependencies are known to have finished. Notifications that arrive later are ignored.
+  /// Ends the count, because all dependencies have finished. Later notifications are ignored.
   ///
   /// - Returns: The gate, which the caller must open.
   mutating func waitNoMore() -> Operation? {
@@ -223,13 +227,13 @@ struct DependencyLedger {
     return true
   }
 
-  /// Checks whether Foundation may have recorded too late that the operation must wait.
+  /// Checks whether Foundation may have recorded an outdated answer.
   ///
   /// Foundation checks readiness and records the answer in two steps. If the gate opens in between, Foundation keeps
-  /// the older answer. It then checks once more and records the answer, but does not run the operation.
+  /// the older answer. Foundation then checks once more and records the answer, but does not run the operation.
   ///
   /// - Returns: Whether the caller must nudge Foundation now, if Foundation considers the operation ready. A gate that
-  ///   opens later needs no nudge. A gate that is being opened is followed by a nudge.
+  ///   opens later needs no nudge. The thread that is opening a gate nudges Foundation itself.
   mutating func lookAgain(isCancelled: Bool) -> Bool {
     guard hasMadeGate else { return false }
     if isCancelled { return true }
@@ -243,13 +247,13 @@ struct DependencyLedger {
 
   // MARK: Dependents
 
-  // Reading a weak reference creates a strong one, which may turn out to be the last. The next two methods therefore
-  // return the references that they have read, so that the caller releases them after the lock.
+  // Reading a weak reference creates a strong one, which may become the last. The next two methods therefore return the
+  // references they have read, and the caller releases them after the lock.
 
   /// Adds a dependent.
   ///
-  /// - Returns: Whether the dependent must wait, which it need not if the operation has ended, and the references that
-  ///   were read.
+  /// - Returns: Whether the dependent must wait, because this operation has not ended, and the references that were
+  ///   read.
   mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {
     guard !isClosed else { return (false, []) }
     var seen: [AsyncOperation?] = []
@@ -275,6 +279,9 @@ struct DependencyLedger {
 
   // MARK: The end
 
+  /// Ends the counting and the notifications.
+  ///
+  /// - Returns: The references to release and the dependents to notify.
   mutating func close() -> Remains {
     isClosed = true
     defer { gate = nil }

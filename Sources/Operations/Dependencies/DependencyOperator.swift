@@ -2,9 +2,8 @@ public import Foundation
 
 /// The precedence of `==>`.
 ///
-/// It is higher than that of assignment, the ternary operator and `??`, so that `let last = a ==> b` assigns the end
-/// of the chain. It is lower than that of addition, so that `[a] + list ==> b` makes `b` wait for all of the
-/// operations.
+/// It is higher than that of assignment, the ternary operator and `??`, so that `let last = a ==> b` assigns `b`. It is
+/// lower than that of addition, so that `[a] + list ==> b` makes `b` wait for `a` and all operations of `list`.
 precedencegroup OperationChaining {
   associativity: left
   higherThan: AssignmentPrecedence, TernaryPrecedence, NilCoalescingPrecedence
@@ -13,7 +12,7 @@ precedencegroup OperationChaining {
 
 infix operator ==> : OperationChaining
 
-/// Makes the right operation wait for the left one, and returns the right one, so that `a ==> b ==> c` is a chain.
+/// Makes the right operation wait for the left one, and returns the right one: `a ==> b ==> c`.
 ///
 /// The operations may be of any types, including plain Foundation operations, and may run in different queues.
 ///

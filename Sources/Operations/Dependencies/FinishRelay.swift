@@ -1,11 +1,10 @@
 import Foundation
 
-/// Waits for Foundation operations to finish, on behalf of code that is not an operation, or cannot be an operation
-/// there.
+/// An operation that runs a closure when Foundation operations have finished.
 ///
-/// A relay holds no thread and does not poll, because it is itself an operation that depends on the others. Each relay
-/// has its own queue, because Foundation walks all waiting operations of a queue at every finish. The relays share
-/// their threads.
+/// A relay depends on the operations, so it holds no thread and does not poll. Each relay has its own queue, because
+/// Foundation walks all waiting operations of a queue at every finish. All relays share the threads of one dispatch
+/// queue.
 final class FinishRelay: Operation, @unchecked Sendable {
   private static let threads = DispatchQueue(label: "Operations.relay", attributes: .concurrent)
 
@@ -24,7 +23,8 @@ final class FinishRelay: Operation, @unchecked Sendable {
 
   override func main() { takeAction()?() }
 
-  /// Starts to wait. The action is called once, on a thread of the relays, when all of `operations` have finished.
+  /// Starts waiting. The relay calls its action once, on a thread of the relays, when all of `operations` have
+  /// finished.
   func wait(for operations: [Operation]) {
     for operation in operations { addDependency(operation) }
     let queue = OperationQueue()
@@ -40,21 +40,21 @@ final class FinishRelay: Operation, @unchecked Sendable {
 
   /// Stops waiting, and releases the operations.
   ///
-  /// - Returns: Whether the action had not been called, and will not be called any more.
+  /// - Returns: Whether this call prevented the action.
   @discardableResult
   func stop(waitingFor operations: [Operation]) -> Bool {
     let (isWaiting, action) = state.withLock { state in
       defer { (state.isStopped, state.action) = (true, nil) }
       return (state.isWaiting, state.action)
     }
-    // A relay that has called its action waits for nothing. A relay that is about to start waiting on another thread
-    // releases the operations there.
+    // A relay that has called its action waits for nothing. If another thread is still inside `wait(for:)`, that thread
+    // releases the operations.
     if isWaiting, action != nil { release(operations) }
     return action != nil
   }
 
-  /// Releases the operations. The dependencies must be removed before the relay is cancelled. Otherwise Foundation
-  /// would keep an unretained pointer to an operation that is about to be released.
+  /// Releases the operations, and cancels the relay. The dependencies must be removed first. Otherwise Foundation would
+  /// keep an unretained pointer to an operation that is about to be released.
   private func release(_ operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()
@@ -76,9 +76,9 @@ extension OperationQueue {
   func nudge() { isSuspended = false }
 }
 
-/// A dependency with which a group keeps a plain member from starting before it has a slot.
+/// A dependency that keeps a plain member of a group from starting before the member has a slot.
 ///
-/// Meanwhile the member is in a queue of its own, so that Foundation detects when it is cancelled.
+/// Meanwhile the member waits in its own queue, so that Foundation detects a cancellation.
 final class PlainMemberGate: Operation, @unchecked Sendable {
   override init() {
     super.init()
@@ -95,7 +95,8 @@ final class PlainMemberGate: Operation, @unchecked Sendable {
 }
 
 extension Operation {
-  /// Whether a plain Foundation operation may still be outside of any queue or group, as far as the toolkit can know.
+  /// Whether a plain Foundation operation is neither executing nor finished, and is in no queue or group that the
+  /// package can detect.
   var isFreePlainOperation: Bool {
     !isExecuting && !isFinished && !(self is PlainMemberGate) && !PlainMemberGate.holds(self)
   }

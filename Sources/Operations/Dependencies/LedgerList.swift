@@ -4,13 +4,13 @@ protocol LedgerEntry {
   var identity: ObjectIdentifier { get }
 }
 
-/// Entries about operations, in the order they were added.
+/// A list of entries about operations, in the order they were added.
 ///
 /// The cost of removing an entry does not grow with the list, because a long list keeps an index after a few searches.
-/// The storage does not leave the lock around it, because ThreadSanitizer does not see that a copy of an array has
-/// been released.
+/// The storage never leaves the lock that guards it, because ThreadSanitizer does not detect that a copy of an array
+/// has been released.
 struct LedgerList<Entry: LedgerEntry> {
-  /// The number of searches in a long list and, after 32 of them, the positions of its entries.
+  /// The number of searches in a long list and, after 32 searches, the positions of the entries.
   private struct Index {
     var searches = 0
     var positions: [ObjectIdentifier: [Int]] = [:]
@@ -24,8 +24,8 @@ struct LedgerList<Entry: LedgerEntry> {
 
   /// The entries. Nil where an entry was removed through the index.
   private var slots: [Entry?] = []
-  /// The index, if there is one. An array of at most one element takes only a word. Every operation has two of these
-  /// lists, and most lists never need an index.
+  /// The index, as an array of at most one element. An array takes only one word, every operation has two lists, and
+  /// most lists never need an index.
   private var index: [Index] = []
 
   var count: Int { slots.count - (index.isEmpty ? 0 : index[0].holes) }

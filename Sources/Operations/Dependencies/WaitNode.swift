@@ -1,8 +1,10 @@
 import Foundation
 
-/// A node of the wait graph: the end of an operation, or the start of a group, for which the group's members wait.
+/// A node of the wait graph: the end of an operation, or the start of a group. Members wait for the start of their
+/// group.
 struct WaitNode: Hashable {
   let operation: Operation
+  /// Whether the node is the start of a group. Otherwise it is the end of the operation.
   let isStart: Bool
 
   init(_ operation: Operation) { self.init(operation, isStart: false) }
@@ -47,8 +49,10 @@ struct WaitNode: Hashable {
     }
   }
 
-  /// The nodes that this node waits for: the ends of its dependencies; for the end of a group, the ends of the
-  /// members; and the start of the group around it. A dependency that was added repeatedly is repeated.
+  /// The nodes that this node waits for.
+  ///
+  /// They are the ends of the dependencies, the ends of the members if the node is the end of a group, and the start of
+  /// the group around the operation. A dependency that was added repeatedly is repeated.
   ///
   /// A cancelled operation waits at most for its members.
   var wait: Wait { wait(evenIfCancelled: false) }
@@ -70,7 +74,7 @@ struct WaitNode: Hashable {
     return wait
   }
 
-  /// Whether ``wait`` may have more than `limit` entries. It is determined without building them.
+  /// Returns whether ``wait`` may have more than `limit` entries, without building them.
   func waitsForMore(than limit: Int) -> Bool {
     guard let own = operation as? AsyncOperation else { return false }
     let members = isStart ? 0 : own.memberCount
@@ -80,7 +84,7 @@ struct WaitNode: Hashable {
 
 /// Walks through the wait graph.
 enum OperationWalk {
-  /// Returns the operations and their direct and indirect dependencies that are free, each once, dependencies first.
+  /// Returns the operations and their free direct and indirect dependencies, each once, dependencies first.
   ///
   /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
   /// dependencies. The walk takes O(n + e) and does not recurse.
@@ -101,8 +105,7 @@ enum OperationWalk {
     return result
   }
 
-  /// Returns `last` and the operations of the toolkit that it waits for, directly or indirectly, as far as they are
-  /// free.
+  /// Returns the free operations among `last` and each `AsyncOperation` that it waits for, directly or indirectly.
   ///
   /// The walk continues beyond operations that are not free, and into groups, because their members wait as well. It
   /// takes O(n + e) and does not recurse.

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Several failures as one error. Awaiting a failed group throws it.
+/// The failures of an operation as one error. Awaiting a failed group throws it.
 public struct AggregateError: Error {
   /// All failures, in the order they occurred. Never empty.
   public let failures: [OperationFailure]
@@ -9,7 +9,7 @@ public struct AggregateError: Error {
 
   /// Creates an error from failures.
   ///
-  /// - Precondition: `failures` is not empty, because an error needs at least one failure.
+  /// - Precondition: `failures` is not empty.
   public init(_ failures: [OperationFailure]) { self.init(failures, isCancelled: false) }
 
   init(_ failures: [OperationFailure], isCancelled: Bool) {
@@ -18,11 +18,12 @@ public struct AggregateError: Error {
     self.isCancelled = isCancelled
   }
 
-  /// The first failure that is not the consequence of another failure. If all are consequences, the first failure.
-  /// O(n).
+  /// The first failure that is not the consequence of another failure, or the first failure if all are consequences.
   ///
   /// A consequence is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that
   /// reports the failure of another operation.
+  ///
+  /// - Complexity: O(n).
   public var primary: OperationFailure {
     // Lazy, because describing an error is expensive.
     lazy var looks = Set(failures.map { ErrorLook($0.error) })
@@ -32,6 +33,7 @@ public struct AggregateError: Error {
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
 
+  /// Returns whether an error is the consequence of another failure.
   private static func isEcho(_ error: any Error, of isAmongUs: (any Error) -> Bool) -> Bool {
     guard let error = error as? OperationError else { return false }
     switch error.code {
@@ -55,8 +57,8 @@ extension AggregateError: LocalizedError, CustomStringConvertible {
 
 /// The leaves of a tree of underlying errors.
 ///
-/// The tree grows with each operation that fails because others failed: a few levels of operations with two inputs are
-/// thousands of branches. Both the number of errors kept and the number visited are therefore limited.
+/// An error that other errors caused contains their trees, so operations with two inputs double the tree at each level.
+/// The numbers of errors kept and visited are therefore limited.
 struct RootCauses: Sendable {
   /// The largest number of errors kept. Equal errors count once.
   private static let limit = 8
@@ -68,6 +70,7 @@ struct RootCauses: Sendable {
   private(set) var errors: [any Error] = []
   /// A lower bound of the number of errors in the tree.
   private var size = 0
+  /// Whether ``errors`` contains all leaves.
   private(set) var isComplete = true
 
   init(of causes: [any Error]) {
@@ -101,7 +104,7 @@ struct RootCauses: Sendable {
     if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
   }
 
-  /// Returns `causes`, the errors that these are the leaves of, or the leaves if the tree is too large.
+  /// Returns `causes`, the errors that this value was created from, or only their leaves if the tree is too large.
   func bounded(_ causes: [any Error]) -> [any Error] { size > RootCauses.largestTree ? errors : causes }
 
   /// The descriptions of the leaves, without cancellations.
@@ -111,7 +114,7 @@ struct RootCauses: Sendable {
   }
 }
 
-/// The type and the description of an error, for comparing errors, which have no identity.
+/// The type and the description of an error, for comparing errors.
 ///
 /// Describing an error takes microseconds. To compare many errors, create one value for each.
 struct ErrorLook: Hashable {
@@ -124,7 +127,7 @@ struct ErrorLook: Hashable {
   }
 }
 
-/// Whether two errors have the same type and the same description.
+/// Returns whether two errors have the same type and the same description.
 func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
   type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
 }

@@ -1,9 +1,9 @@
 public import Foundation
 
-/// An error of an operation or a scheduler in a correct program.
+/// An error of an operation or a scheduler. Programmer errors trap instead.
 ///
-/// It is a struct with a code, so that new codes do not break a client's `switch`. Two errors are equal if their codes
-/// are equal, because the message and the causes are for people.
+/// The error is a struct with a code, so that new codes do not break a client's `switch`. Two errors with the same code
+/// are equal, whatever their messages and causes.
 ///
 /// ```swift
 /// do {
@@ -13,7 +13,7 @@ public import Foundation
 /// }
 /// ```
 public struct OperationError: Error, Equatable {
-  /// The kind of an error, without the details.
+  /// The kind of an error.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The operation ran longer than its timeout allowed.
     public static let timedOut = Code("timedOut")
@@ -21,13 +21,12 @@ public struct OperationError: Error, Equatable {
     public static let dependencyCycle = Code("dependencyCycle")
     /// A condition of the operation was not met, so it did not execute.
     public static let conditionFailed = Code("conditionFailed")
-    /// The operation has no input: the operation that provides it finished without a value, or the input was never
-    /// set.
+    /// The operation has no input. Its producer finished without a value, or the input was never set.
     public static let inputUnavailable = Code("inputUnavailable")
     /// The operation finished without its value.
     public static let outputMissing = Code("outputMissing")
-    /// Another operation holds or waits for a key that this operation requested, and this operation's policy does not
-    /// allow waiting.
+    /// Another operation holds or waits for a key that this operation requested, and the policy of the request excludes
+    /// waiting.
     public static let excluded = Code("excluded")
     /// Schedulers, or groups that hold keys, would deadlock.
     public static let waitCycle = Code("waitCycle")
@@ -44,7 +43,7 @@ public struct OperationError: Error, Equatable {
 
   /// The kind of the error, for programs to check.
   public let code: Code
-  /// A message for people that says what happened, and to which operation, by name.
+  /// A message for people that describes what happened, and names the operation.
   public let message: String
   /// The errors that caused this one, if any.
   public let underlyingErrors: [any Error]
@@ -54,7 +53,7 @@ public struct OperationError: Error, Equatable {
   ///
   /// - Parameters:
   ///   - code: The kind of the error.
-  ///   - message: A message for people that says what happened, and to which operation.
+  ///   - message: A message for people that describes what happened, and names the operation.
   ///   - underlyingErrors: The errors that caused this one.
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
     self.code = code
@@ -69,7 +68,7 @@ public struct OperationError: Error, Equatable {
 extension OperationError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
-  /// The message, followed by the root causes that it does not mention.
+  /// The message, followed by the root causes that the message does not mention.
   public var description: String {
     let causes = rootCauses.description { !message.contains($0) }
     return causes.isEmpty ? message : message + " Cause: " + causes

@@ -4,7 +4,7 @@ public import Foundation
 public struct OperationFailure: Error {
   /// The names from the outermost group down to the failed operation, for example `["Import", "Download", "page 3"]`.
   ///
-  /// An operation without a name is represented by its type. The path is empty for an error of no operation.
+  /// An operation without a name is represented by its type. The path is empty if the error belongs to no operation.
   public let path: [String]
   /// The error.
   public let error: any Error
@@ -19,16 +19,18 @@ public struct OperationFailure: Error {
     self.error = error
   }
 
-  /// Returns failures for `errors`, which a group may have translated or dropped, with the paths from `failures`.
+  /// Returns `errors` as failures with the paths of `failures`, from which a group has derived the errors.
   ///
-  /// If the counts are equal, each error is the translation of the failure at its index. Otherwise, an error that
-  /// equals a failure, in the same order, keeps the path of that failure, and a new error has no path. O(n).
+  /// If the counts are equal, each error gets the path of the failure at its index. Otherwise, each error gets the path
+  /// of the next equal failure, or no path if there is none.
+  ///
+  /// - Complexity: O(n).
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
     }
     if errors.isEmpty { return [] }
-    // In reverse, so that the first of equal failures is the last of its array.
+    // In reverse, so that `popLast()` returns the first of equal failures.
     var places: [ErrorLook: [Int]] = [:]
     for (index, failure) in failures.enumerated().reversed() {
       places[ErrorLook(failure.error), default: []].append(index)
@@ -45,7 +47,7 @@ public struct OperationFailure: Error {
     }
   }
 
-  /// Returns the failure with `name` in front of its path.
+  /// Returns the failure for the enclosing operation, with `name` in front of the path.
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
 }
 
@@ -73,7 +75,7 @@ struct FailureReport: Sendable {
     for failure in failures { append(failure) }
   }
 
-  /// Creates a report of a failure that only counts if the operation has not been cancelled.
+  /// Creates a report of a failure that counts only if the operation has not been cancelled.
   init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
 
   private mutating func append(_ failure: OperationFailure) {

@@ -1,4 +1,4 @@
-/// An operation that runs a block, which calls `finish` when its work is done.
+/// An operation that runs a block and finishes when the block calls `finish`.
 ///
 /// ```swift
 /// let upload = AsyncBlockOperation { operation in
@@ -8,8 +8,8 @@
 /// }
 /// ```
 ///
-/// The block is called at most once, on the thread that starts the operation. It is released when it has returned, or
-/// when the operation has finished without executing.
+/// The block is called at most once, on the thread that starts the operation, and released when it has returned or when
+/// the operation has finished without executing.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?

@@ -3,9 +3,9 @@ public import Foundation
 extension AsyncOperation {
   /// Waits until the operation has finished, and throws its error.
   ///
-  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, the
-  ///   failures of a group as one ``AggregateError``; the only error of another operation as itself, and several
-  ///   errors as an ``AggregateError``; `CancellationError` if the operation was cancelled and has no error.
+  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, an
+  ///   ``AggregateError`` for a group or for several errors, the error itself for a single error, or
+  ///   `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
     await finished()
     if let error = outcomeError { throw error }
@@ -27,8 +27,8 @@ extension AsyncOperation {
   /// The failures of the operation, with paths relative to it.
   final var ownFailures: [OperationFailure] { failures(of: core.withLock { $0.lifecycle }) }
 
-  /// Returns the failures that a lifecycle has recorded. The failure of a timeout has the other failures as its
-  /// causes.
+  /// Returns the failures that a lifecycle has recorded. After a timeout, this is one failure whose causes are the
+  /// other failures.
   final func failures(of lifecycle: OperationLifecycle) -> [OperationFailure] {
     let failures = lifecycle.failures
     guard lifecycle.decision == .timeout, failures.count > 1, let timeout = failures[0].error as? OperationError else {
@@ -42,7 +42,7 @@ extension AsyncOperation {
 }
 
 extension Operation {
-  /// Waits until the operation has finished, without holding a thread. Never throws, and never starts the operation.
+  /// Waits until the operation has finished, without holding a thread. The method does not start the operation.
   ///
   /// The observers of an ``AsyncOperation`` are notified before this method returns. Cancelling the waiting task has
   /// no effect: the wait ends when the operation finishes.

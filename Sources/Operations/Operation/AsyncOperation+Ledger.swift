@@ -3,7 +3,7 @@ import Foundation
 extension AsyncOperation {
   // MARK: Notifying Foundation
 
-  /// Adds the gate before Foundation checks readiness, so that `addOperation` need not.
+  /// Adds the gate before Foundation checks readiness, so that `addOperation` need not add it.
   func prepareForQueue() {
     if let gate = core.withLock({ $0.ledger.makeGate() }) { super.addDependency(gate) }
   }
@@ -20,8 +20,8 @@ extension AsyncOperation {
 
   /// Makes Foundation check the readiness of an operation again.
   ///
-  /// Adding a finished operation as a dependency does that, and has no other effect. The finished operation never
-  /// appears in `dependencies`.
+  /// Adding a finished operation as a dependency triggers the check and has no other effect. ``dependencies`` does not
+  /// list the finished operation.
   func nudge() {
     AsyncOperation.nudging.withValue(self) { super.addDependency(AsyncOperation.finishedOperation) }
   }
@@ -72,7 +72,7 @@ extension AsyncOperation {
     supervisor?.memberIsReady(self)
   }
 
-  /// Waits inside `start()` until the other thread has opened the gate, which takes it a few instructions.
+  /// Blocks the thread in `start()` until another thread has opened the gate, a few instructions later.
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpen = core.withLock { core in
@@ -104,8 +104,8 @@ extension AsyncOperation {
     }
   }
 
-  /// Releases the dependencies of an operation without recursing down a long chain. `dependencies` must be the last
-  /// reference to them that the caller holds.
+  /// Releases the dependencies of an operation without recursing down a long chain. The caller must hold no other
+  /// reference to them.
   static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
     var operations: [AnyObject] = []
     while let slot = dependencies.popLast() {
@@ -118,6 +118,7 @@ extension AsyncOperation {
 }
 
 extension Operation {
+  /// The dependencies that have not finished, except for the ``PlainMemberGate`` of a group.
   var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
 
   /// The name, or the name of the type for an operation without a name.
@@ -137,7 +138,7 @@ extension Operation {
 }
 
 extension Collection where Element: Operation {
-  /// The names of the first eight operations, and the number of the others.
+  /// The names of the first eight operations, and the number of further ones.
   var quotedNames: String {
     let names = prefix(8).map(\.quotedName).joined(separator: ", ")
     return count > 8 ? names + " and \(count - 8) others" : names

@@ -27,7 +27,7 @@ extension AsyncOperation {
     return action
   }
 
-  /// Whether the operation is not yet in a queue or a group, as far as the toolkit can know, and has not been started.
+  /// Whether the operation has not been started, and is in no queue or group that the package can detect.
   var isFree: Bool {
     core.withLock { core in
       if case .none = core.place { return core.lifecycle.phase == .pending }

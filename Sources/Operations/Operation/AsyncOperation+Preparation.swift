@@ -7,8 +7,8 @@ extension AsyncOperation {
   /// Adds a condition that must be met for the operation to execute.
   ///
   /// Conditions are evaluated when all dependencies have finished, in the order they were added, up to the first that
-  /// is not met. While they are evaluated, the operation is pending, occupies its slot in its queue or group, and
-  /// holds no thread. Cancelling or finishing it then ends it at once.
+  /// is not met. During the evaluation, the operation is pending, occupies its slot in its queue or group, and holds no
+  /// thread. Cancelling or finishing the operation then ends it at once.
   ///
   /// If all conditions are met, the operation executes in the place where it would have executed without them:
   ///
@@ -17,9 +17,9 @@ extension AsyncOperation {
   /// - In `OperationQueue.main`: on the main queue.
   /// - In another queue: on its `underlyingQueue`, if it has one, or on a thread of the system.
   ///
-  /// `OperationQueue.current` is then the same in a group and on the main thread. Elsewhere it is nil, because
-  /// Foundation sets it only where it starts an operation. Suspending the queue meanwhile does not delay the
-  /// execution, because the operation has been started.
+  /// In a group and on the main thread, conditions do not change `OperationQueue.current`. Elsewhere the property is
+  /// then nil, because Foundation sets it only where it starts an operation. Suspending the queue during the evaluation
+  /// does not delay the execution, because the operation has been started.
   ///
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {
@@ -109,10 +109,9 @@ extension AsyncOperation {
 
   // MARK: Tasks
 
-  /// Stores a task that works for the operation. The task is cancelled when the operation is cancelled, and when it
-  /// ends.
+  /// Stores a task that works for the operation. The task is cancelled when the operation is cancelled or ends.
   ///
-  /// - Parameter phase: The phase the task works in. If the operation has left it, or was cancelled, the task is
+  /// - Parameter phase: The phase the task works in. If the operation has left the phase or was cancelled, the task is
   ///   cancelled at once.
   func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
     let superfluous = core.withLock { core -> Task<Void, Never>? in
@@ -124,13 +123,12 @@ extension AsyncOperation {
 
   // MARK: The end
 
-  /// Stops the work that still runs, and releases the producers of hand-overs without recursion.
+  /// Stops the timers, the task and the inner operation, and releases the producers of hand-overs without recursion.
   static func release(_ extras: consuming OperationExtras.Remains) {
     extras.deadline?.cancel()
     extras.pause?.timer?.cancel()
     extras.task?.cancel()
-    // An inner operation still runs if this operation timed out or was finished from outside. Nothing waits for it any
-    // more.
+    // An inner operation is still running if this operation timed out or another caller finished it.
     if let inner = extras.inner {
       Trampoline.run {
         inner.cancel()

@@ -4,12 +4,12 @@ import Foundation
 extension AsyncOperation {
   /// The longest time that the operation may execute. Nil, the default, sets no limit.
   ///
-  /// When the time is over, the operation is cancelled with ``OperationError/Code/timedOut``, and finished. The work
-  /// may continue, because the purpose of a timeout is to free the queue. What the work does later has no effect,
-  /// including `finish`. A group that times out cancels and drains its members, but does not wait for them.
+  /// When the time is over, the operation is cancelled with ``OperationError/Code/timedOut`` and finished, which frees
+  /// its slot in the queue. The work may continue, but its later calls to `finish` have no effect. A group that times
+  /// out cancels and drains its members, and finishes without waiting for them.
   ///
-  /// The time starts with the execution; for a group, with the execution of its first member. Waiting does not count,
-  /// and neither does evaluating conditions. A timeout that is set while the operation executes replaces the previous
+  /// The time starts when the operation executes or, for a group, when its first member executes. Waiting and the
+  /// evaluation of conditions do not count. A timeout that is set while the operation executes replaces the previous
   /// one and starts at that moment. An operation whose timeout is not positive does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
@@ -26,9 +26,8 @@ extension AsyncOperation {
 
   /// The clock that measures the operation's timeout, delays and pauses.
   ///
-  /// If no clock is set, the operation uses the clock of the group around it, or of the group around that group, and
-  /// otherwise a `ContinuousClock`. A test can set a clock that it advances by hand. Setting a clock does not affect
-  /// measurements that have already started.
+  /// The default is the clock of the nearest enclosing group that has one, and otherwise a `ContinuousClock`. A test
+  /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started.
   public final var clock: any Clock<Duration> {
     get {
       var operation = self
@@ -47,7 +46,7 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// Starts the time of the timeout, unless the operation has been ended.
+  /// Starts the timer of the timeout, unless the operation has been ended.
   ///
   /// - Returns: Whether the operation is executing.
   @discardableResult
@@ -82,11 +81,11 @@ extension AsyncOperation {
 
   /// Releases the slot of the operation in its group for `duration`, then continues with `work` in a slot.
   ///
-  /// The operation keeps executing, and may be ended meanwhile. A cancelled operation does not pause. An operation
-  /// that has keys keeps its slot, because otherwise an operation that waits for the keys could occupy the slot, while
-  /// this one waits for the slot.
+  /// The operation keeps executing, and may be ended meanwhile. A cancelled operation does not pause. An operation that
+  /// has keys keeps its slot. Otherwise an operation that waits for the keys could occupy the slot, and both would wait
+  /// forever.
   ///
-  /// - Parameter next: What starts after the pause, for a stall report.
+  /// - Parameter next: The name of the work that follows, for a stall report.
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let place = keepPlace()
     let remaining = clock.remaining(of: duration)
@@ -127,7 +126,7 @@ extension AsyncOperation {
 }
 
 extension Clock where Duration == Swift.Duration {
-  /// Returns a closure that returns the rest of a duration that starts now.
+  /// Returns a closure for the remaining time of `duration`, counted from now.
   fileprivate func remaining(of duration: Duration) -> @Sendable () -> Duration {
     let start = now
     return { duration - start.duration(to: now) }

@@ -4,6 +4,7 @@ import Foundation
 extension AsyncOperation {
   // MARK: Starting
 
+  /// The result of an attempt to start the operation. See ``OperationCore/StartAction``.
   enum Beginning {
     case begun
     case notReady
@@ -40,8 +41,8 @@ extension AsyncOperation {
 
   /// Handles the start of an operation that still counts unfinished dependencies.
   ///
-  /// - Returns: Whether the operation was started all the same. Otherwise the count is zero now, and the caller must
-  ///   start the operation again.
+  /// - Returns: Whether the operation was started. Otherwise the count is now zero, and the caller must start the
+  ///   operation again.
   func beginsThoughNotReady() -> Bool {
     if let permit = core.withLock({ $0.ledger.isPermitPending ? $0.extras?.permit : nil }) {
       misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
@@ -53,7 +54,8 @@ extension AsyncOperation {
       if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
       return false
     }
-    // A queue may start an operation that has just gained a dependency. Foundation runs it, and so does this method.
+    // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does
+    // this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
@@ -86,12 +88,12 @@ extension AsyncOperation {
     }
   }
 
-  /// Carries out the end. Only one caller ever gets here, and only after the operation's own `start()` has begun.
+  /// Carries out the end. Called once, after the operation's own `start()` has begun.
   func completeFinish(afterExecution hasExecuted: Bool, _ trace: OperationTrace?) {
     trace?.send(.ended(self))
-    // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready
-    // only after its own cancel(), which another thread may not have called yet. It considers the operation waiting
-    // again if a third thread added the gate before that.
+    // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready only
+    // after Foundation's own `cancel()`, which another thread may not have called yet. It considers the operation
+    // waiting again if a third thread added the gate before that call.
     if !hasExecuted, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
     prepareToFinish()
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
@@ -131,7 +133,7 @@ extension AsyncOperation {
 
   /// Notifies the observers of the start.
   ///
-  /// - Returns: Whether none of them has cancelled or finished the operation.
+  /// - Returns: Whether the operation may execute. An observer may have cancelled or finished it.
   private func notifyOfStart(_ observers: [OperationObserver]) -> Bool {
     let wasFinishRequested = isFinishRequested
     var mayExecute: Bool { core.withLock { $0.lifecycle.canContinue } && isFinishRequested == wasFinishRequested }
@@ -169,6 +171,7 @@ extension AsyncOperation {
     let whileExecuting: Bool
     let skips: Bool
 
+    /// Cancels the members and their members. Each cancellation ends after those of its members.
     func reachMembers() {
       var path = [self]
       while let last = path.indices.last {
@@ -186,6 +189,9 @@ extension AsyncOperation {
     }
   }
 
+  /// Marks the operation as cancelled and notifies its observers.
+  ///
+  /// - Returns: The cancellation, which the caller must continue. Nil if the cancellation has no effect.
   private func beginCancelling(_ reason: OperationLifecycle.CancelReason, unlessStarted: Bool = false) -> Cancellation?
   {
     let (action, observers, supervisor, permit, task, inner, trace) = core.withLock { core in

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// An operation whose work can continue after `execute()` has returned, on any thread, until it calls `finish`.
+/// An operation whose work can continue after `execute()` has returned, until a call to `finish` on any thread.
 ///
-/// Subclass it, start the work in ``execute()``, and call ``finish()`` when the work is done:
+/// Subclass `AsyncOperation`, start the work in ``execute()``, and call ``finish()`` when the work is done:
 ///
 /// ```swift
 /// final class Download: AsyncOperation, @unchecked Sendable {
@@ -19,30 +19,28 @@ public import Foundation
 /// }
 /// ```
 ///
-/// It is a Foundation `Operation` and runs in any `OperationQueue`, in a ``GroupOperation``, or through `start()`.
+/// An `AsyncOperation` is a Foundation `Operation`. It runs in any `OperationQueue`, in a ``GroupOperation``, or
+/// through `start()`.
 ///
 /// ## Finishing
 ///
-/// An operation finishes once. `finish` may be called more than once, from many threads, and inside `execute`. The
-/// first call counts. A call before the start makes the operation finish without executing when it is started.
-/// ``errors`` are complete before `isFinished` turns true.
-///
-/// When an operation has finished, it releases its dependencies, its observers and its `completionBlock`.
+/// An operation finishes once: the first call to `finish` counts. ``errors`` are complete before `isFinished` turns
+/// true. A finished operation releases its dependencies, its observers and its `completionBlock`.
 ///
 /// ## Cancellation
 ///
-/// Cancelling sets a flag and calls ``didCancel()``. An executing operation keeps executing until it finishes. An
-/// operation that has not started never executes, and finishes when it is started.
+/// Cancelling sets a flag and, if the operation is executing, calls ``didCancel()``. An executing operation continues
+/// until it finishes. An operation that has not started never executes, and finishes when it is started.
 ///
 /// ## Threads
 ///
-/// Every member may be called from every thread, including `name`.
+/// All methods and properties can be used on any thread, including `name`.
 ///
 /// ## Key-value observing
 ///
-/// The operation uses none. When the work has ended, it calls Foundation's own `start()`, which makes the transition
-/// to finished. `queue.progress` therefore counts the operation, which it does not with the classic override of
-/// `isFinished`.
+/// The operation sends no key-value notifications itself. When the work has ended, the operation calls Foundation's own
+/// `start()`, which makes the transition to finished. `queue.progress` therefore counts the operation. It does not
+/// count operations that override `isFinished`.
 open class AsyncOperation: Operation, @unchecked Sendable {
   /// The state of an operation.
   public enum State: Sendable {
@@ -50,7 +48,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     case pending
     /// The work has begun and has not finished.
     case executing
-    /// The operation has finished, as in `isFinished`. A cancelled operation may have finished without executing.
+    /// The operation has finished. A cancelled operation may have finished without executing.
     case finished
   }
 
@@ -103,16 +101,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation was cancelled before it finished. Once true, it stays true.
   public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
 
-  /// Whether the operation has finished. Its errors and its value are then complete.
+  /// Whether the operation has finished, and its errors and its value are complete.
   ///
-  /// This is Foundation's implementation. It is final so that the compiler rejects the override of a subclass that
-  /// sends key-value notifications.
+  /// The implementation is Foundation's. The property is final, so that no subclass overrides it to send key-value
+  /// notifications.
   public final override var isFinished: Bool { super.isFinished }
 
   /// Always true, because the work may outlast `start()`.
   public final override var isAsynchronous: Bool { true }
 
-  /// The name. Unlike Foundation's, it may be read and written on any thread.
+  /// The name. Unlike Foundation's property, this one can be read and written on any thread.
   public final override var name: String? {
     get { core.withLock { $0.name } }
     set { core.withLock { $0.name = newValue } }
@@ -123,15 +121,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Starts the work. Call `finish` once when the work is done, inside this method or later, on any thread.
   ///
   /// Called at most once, on the thread that starts the operation. Not called if the operation was cancelled or
-  /// finished before. It may still be called if another thread finishes the operation in the instant in which it is
-  /// started. Do not call super. The default implementation finishes the operation at once.
+  /// finished before. May still be called if another thread finishes the operation while it starts. Do not call super.
+  /// The default implementation finishes the operation at once.
   open func execute() { finish() }
 
   /// Stops the work, because the operation was cancelled while it was executing. Call `finish` when the work has
   /// stopped.
   ///
-  /// Called at most once, on the cancelling thread, at any moment between the beginning and the end of execution. The
-  /// default implementation does nothing, so the work continues to its end.
+  /// Called at most once, on the cancelling thread, at any moment of the execution. The default implementation does
+  /// nothing, so the work continues to its end.
   open func didCancel() {}
 
   /// Responds to the end of the operation.
@@ -139,7 +137,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Called once, on the finishing thread, after `isFinished` is true and before the observers are notified.
   open func didFinish() {}
 
-  /// Does nothing. The work starts in ``execute()``. Final, so that the compiler rejects an override.
+  /// Does nothing. The work starts in ``execute()``.
   public final override func main() {}
 
   // MARK: Starting
@@ -151,9 +149,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch begin(by: .anyone) {
     case .begun, .isGone, .needsPermit: return
     case .awaitGate:
-      // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue need not
-      // wait once Foundation reports it ready. Outside of a queue, a third thread may be about to give Foundation the
-      // gate.
+      // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
+      // once Foundation reports it ready. Any other operation waits, because a third thread may be about to add the
+      // gate to Foundation.
       if core.withLock({ $0.queue != nil }), super.isReady {
         _ = begin(by: .queue)
         return
@@ -172,8 +170,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Finishes the operation. The first call counts; later calls are ignored.
   ///
-  /// May be called on any thread, inside ``execute()`` or long after it, so `return finish()` is valid. A call before
-  /// the start is kept: the operation then finishes without executing when it is started.
+  /// Can be called on any thread, inside ``execute()`` or later. After a call before the start, the operation finishes
+  /// without executing when it is started.
   public final func finish() { complete(with: []) }
 
   /// Finishes the operation with an error.
@@ -191,61 +189,61 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     carryOut(core.withLock { $0.finish(report) })
   }
 
+  /// Ends an operation that is executing or skipped, without recording an outcome.
   final func finishNow() {
     let (hasExecuted, trace) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.trace) }
     if let hasExecuted { completeFinish(afterExecution: hasExecuted, trace) }
   }
 
-  /// Releases a closure that will not be called any more.
+  /// Releases the closure of an operation that does not execute.
   func releaseWork() {}
 
-  /// Prepares the end, just before `isFinished` turns true. Override it for what must be true before other threads can
-  /// see the end.
+  /// Makes the changes that must be complete when `isFinished` turns true.
   func prepareToFinish() {}
 
   /// A block that Foundation calls, on a thread of its own, when the operation has finished.
   ///
-  /// It is cleared then, so a block that refers to the operation causes no leak.
+  /// Foundation's property is then cleared, so the block can refer to the operation without a leak.
   public final override var completionBlock: (@Sendable () -> Void)? {
     get { super.completionBlock }
     set {
       core.withLock { $0.hasCompletionBlock = true }
       super.completionBlock = newValue
-      // The operation has finished, so the block will neither be called nor be cleared by the end.
+      // After the end, the block is not called, and nothing else clears it.
       if core.withLock({ $0.lifecycle.phase == .finished }) { super.completionBlock = nil }
     }
   }
 
   // MARK: Cancelling
 
-  /// Cancels the operation: sets the flag, and notifies the observers and ``didCancel()``, once.
+  /// Cancels the operation.
   ///
-  /// An executing operation continues until it finishes. An operation that has not started will not execute. It
-  /// becomes ready at once, whatever its dependencies, so that its queue can finish it. Cancelling a finished
-  /// operation has no effect.
+  /// The first call notifies the observers and, if the operation is executing, calls ``didCancel()``. An executing
+  /// operation continues until it finishes. An operation that has not started never executes. It becomes ready at once,
+  /// whatever its dependencies, so that its queue can finish it. Cancelling a finished operation has no effect.
   public final override func cancel() { cancel(.none) }
 
   /// Cancels the operation and records the reason. ``errors`` contains the error, and `run` throws it.
   ///
-  /// The first cancellation counts: an operation that has been cancelled keeps its reason, or its lack of one.
+  /// Has no effect on an operation that was cancelled before, with or without an error.
   public final func cancel(with error: any Error) { cancel(because: error) }
 
-  /// Returns the members that inherit the cancellation, once. Only a group has members.
+  /// Returns the members to cancel, on the first call only. Only a group has members.
   func takeMembersToCancel() -> [Operation] { [] }
 
-  /// Responds after all members have been cancelled.
+  /// Responds to the cancellation of all members.
   func membersWereCancelled() {}
 
-  /// Whether the operation itself starts the time of its timeout.
+  /// Whether operations of this type start the timer of their timeout themselves, as a group does.
   var startsDeadlineItself: Bool { false }
 
-  /// Whether the operation was requested to finish and is still executing. Only a group can be.
+  /// Whether the operation was requested to finish and is still executing. Always false, except for a group.
   var isFinishRequested: Bool { false }
 
   /// Whether operations of this type always call `finish`.
   var finishesByItself: Bool { false }
 
-  /// Whether operations of this type run other operations inside them.
+  /// Whether operations of this type run members or inner operations.
   var runsOthersInside: Bool { false }
 
   /// Whether the operation is a group, whose failures are those of its members.
@@ -269,11 +267,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// }
   /// ```
   ///
-  /// The group around the operation weights it: see ``GroupOperation/progress`` and ``progressWeight``. A finished
-  /// operation counts as complete, whatever it has reported. Cancelling the progress cancels the operation.
+  /// The group around the operation weights the progress: see ``GroupOperation/progress`` and ``progressWeight``. A
+  /// finished operation counts as complete, whatever its unit counts. Cancelling the progress cancels the operation.
   ///
-  /// Unlike Foundation's, it may be changed on any thread, even on Linux. A child that was added with `addChild`
-  /// reaches the group when one of the two counts changes, and at the end.
+  /// Unlike Foundation's, this progress can be changed on any thread, even on Linux. A child that was added with
+  /// `addChild` affects the group when `totalUnitCount` or `completedUnitCount` of this progress changes, and when the
+  /// operation finishes.
   public var progress: Progress { ownProgress }
 
   /// Completes the progress, because nothing more will be reported.
@@ -282,9 +281,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   // MARK: Dependencies
 
   /// Whether all dependencies have finished. A cancelled operation is ready.
-  ///
-  /// The count in the ledger decides. Foundation gets a gate that opens when the count reaches zero. The gate is
-  /// created when Foundation first checks readiness, and never in a group, because a group does not check.
   public final override var isReady: Bool {
     let readiness = core.withLock { core -> DependencyLedger.Readiness in
       if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
@@ -293,7 +289,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch readiness {
     case .leftToFoundation: return super.isReady
     case .overlooked:
-      // Not on this thread, where Foundation is in the middle of a check.
+      // On another thread, because Foundation is in the middle of a check on this one.
       DispatchQueue.global().async { [weak self] in self?.lookAgain() }
       return super.isReady
     case .waiting: return false
@@ -304,7 +300,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Whether Foundation considers the operation ready. Reading ``isReady`` instead may give Foundation the gate.
+  /// Whether Foundation considers the operation ready. Reading ``isReady`` instead may add the gate to Foundation.
   final var isReadyForFoundation: Bool { super.isReady }
 
   /// The dependencies, each listed once. Empty when the operation has finished.
@@ -314,8 +310,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     return dependencies.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
   }
 
-  /// Makes the operation wait for `operation`, which may be of any type and in any queue or group. The same as
-  /// `operation ==> self`.
+  /// Makes the operation wait for `operation`. The same as `operation ==> self`.
+  ///
+  /// `operation` can be of any type, and in any queue or group.
   ///
   /// - Precondition: The operation has not been started, and `operation` is another operation.
   public final override func addDependency(_ operation: Operation) {
@@ -332,7 +329,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Removes the dependency on `operation`, and the value that it would pass.
+  /// Removes the dependency on `operation`, which then passes no value.
   ///
   /// On Linux, Foundation's own implementation leaves the operation waiting forever.
   public final override func removeDependency(_ operation: Operation) {

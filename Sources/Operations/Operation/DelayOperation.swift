@@ -4,7 +4,7 @@
 /// request ==> DelayOperation(.seconds(1)) ==> nextRequest
 /// ```
 ///
-/// The delay is measured by the operation's ``AsyncOperation/clock``, starts with execution, and blocks no thread.
+/// The delay starts with execution and blocks no thread. The operation's ``AsyncOperation/clock`` measures it.
 /// Cancelling the operation finishes it at once.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
@@ -12,8 +12,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   /// Creates an operation that executes for `duration`.
   ///
-  /// - Parameter duration: The delay from the start of execution. If it is not positive, the operation finishes at
-  ///   once.
+  /// - Parameter duration: The delay. If it is not positive, the operation finishes at once.
   public init(_ duration: Duration) {
     self.duration = duration
     super.init()

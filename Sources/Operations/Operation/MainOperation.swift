@@ -1,6 +1,6 @@
 /// An operation that executes on the main actor, in any queue or group.
 ///
-/// Use it for work that belongs to the user interface. A dialog, for example, executes until it is answered:
+/// Use it for work that belongs to the user interface. For example, a dialog executes until the user answers:
 ///
 /// ```swift
 /// final class Alert: MainOperation, @unchecked Sendable {
@@ -21,9 +21,9 @@
 open class MainOperation: AsyncOperation, @unchecked Sendable {
   /// Starts the work. Call `finish` on any thread when the work is done.
   ///
-  /// Called at most once, on the main actor, soon after execution has started. It is not called if the operation has
-  /// been cancelled or finished in between, so ``AsyncOperation/didCancel()`` may be called before it. The default
-  /// implementation finishes the operation.
+  /// Called at most once, on the main actor, soon after execution has started. Not called if the operation is cancelled
+  /// or finished before. ``AsyncOperation/didCancel()`` may therefore be called before this method, or without it. The
+  /// default implementation finishes the operation.
   @MainActor open func executeOnMain() { finish() }
 
   public final override func execute() {

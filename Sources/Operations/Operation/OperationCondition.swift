@@ -23,14 +23,14 @@ public struct OperationCondition: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name that errors use for the condition.
-  ///   - evaluate: Throws an error if the condition is not met. It runs in a task that is cancelled with the operation.
-  ///     A cancelled operation does not wait for it to return.
+  ///   - evaluate: A closure that throws an error if the condition is not met. It runs in a task that is cancelled with
+  ///     the operation. A cancelled operation finishes without waiting for the closure.
   public init(name: String, _ evaluate: @escaping @Sendable (AsyncOperation) async throws -> Void) {
     self.name = name
     self.evaluate = evaluate
   }
 
-  /// Met if no dependency has an error. A plain Foundation operation has none, because it reports no outcome.
+  /// A condition that is met if no dependency has an error. A plain Foundation operation reports no errors.
   public static var noFailedDependencies: Self {
     Self(name: "no failed dependencies") { operation in
       let failed = operation.dependencies.compactMap { $0 as? AsyncOperation }.filter { !$0.errors.isEmpty }
@@ -39,7 +39,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if no dependency was cancelled, including plain Foundation operations.
+  /// A condition that is met if no dependency was cancelled, including plain Foundation operations.
   public static var noCancelledDependencies: Self {
     Self(name: "no cancelled dependencies") { operation in
       let cancelled = operation.dependencies.filter(\.isCancelled)
@@ -49,7 +49,7 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if `condition` is not met.
+  /// Returns a condition that is met if `condition` is not met.
   public static func not(_ condition: Self) -> Self {
     Self(name: "not \(condition.name)") { operation in
       do { try await condition.evaluate(operation) } catch { return }
@@ -57,8 +57,9 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if one of `conditions` is met. The conditions are evaluated in order, up to the first that is met. Not met
-  /// for an empty list.
+  /// Returns a condition that is met if one of `conditions` is met.
+  ///
+  /// The conditions are evaluated in order, up to the first that is met. An empty list is not met.
   public static func any(_ conditions: Self...) -> Self {
     Self(name: "any of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       var causes: [any Error] = []
@@ -69,8 +70,9 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Met if all of `conditions` are met. The conditions are evaluated in order, up to the first that is not met. Met
-  /// for an empty list.
+  /// Returns a condition that is met if all of `conditions` are met.
+  ///
+  /// The conditions are evaluated in order, up to the first that is not met. An empty list is met.
   public static func all(_ conditions: Self...) -> Self {
     Self(name: "all of " + conditions.map(\.name).joined(separator: ", ")) { operation in
       for condition in conditions { try await condition.evaluate(operation) }

@@ -2,9 +2,6 @@ import Foundation
 
 /// Closures that are called at the lifecycle events of an operation.
 ///
-/// An observer is made of closures instead of protocol methods with default bodies, because a misspelt method would
-/// silently never be called.
-///
 /// ```swift
 /// operation.addObserver(OperationObserver(didFinish: { print($0.name ?? "?", "is done") }))
 /// ```
@@ -19,7 +16,7 @@ public struct OperationObserver: Sendable {
   ///
   /// - Parameters:
   ///   - didStart: Called when execution starts, on the executing thread, before `execute()`. Not called for an
-  ///     operation that never executes. An operation that is cancelled or finished by this closure does not execute.
+  ///     operation that never executes. If the closure cancels or finishes the operation, `execute()` is not called.
   ///   - didCancel: Called once, on the cancelling thread, even before the operation has started. It is called before
   ///     the operation's ``AsyncOperation/didCancel()`` and before the members of a group are cancelled.
   ///   - didFinish: Called once, on the finishing thread, after `isFinished` is true, even if the operation was
@@ -38,8 +35,8 @@ public struct OperationObserver: Sendable {
 extension AsyncOperation {
   /// Adds an observer of the operation's lifecycle events. Observers are notified in the order they were added.
   ///
-  /// An observer that is added late is notified of the events that follow. After the end, `didFinish` is called at
-  /// once.
+  /// An observer that is added late is notified of later events only. If the operation has finished, `didFinish` is
+  /// called at once.
   public final func addObserver(_ observer: OperationObserver) {
     let isLate = core.withLock { core in
       if core.lifecycle.phase == .finished { return true }
@@ -49,8 +46,7 @@ extension AsyncOperation {
     if isLate { observer.didFinish?(self) }
   }
 
-  /// Calls `waiter` when the operation has finished and its observers have been notified, or at once if that has
-  /// happened.
+  /// Calls `waiter` after the observers have been notified of the end, or at once if they have been.
   final func whenFinished(_ waiter: @escaping @Sendable () -> Void) {
     let isSettled = core.withLock { core in
       if !core.isSettled { core.waiters.append(waiter) }
@@ -69,6 +65,7 @@ extension AsyncOperation {
     if isSettled { waiter() }
   }
 
+  /// Removes the closure of a follower without calling it.
   final func forget(follower: AnyObject) {
     let waiter = core.withLock { $0.extras?.followers.removeValue(forKey: ObjectIdentifier(follower)) }
     withExtendedLifetime(waiter) {}

@@ -5,12 +5,12 @@ import Foundation
 /// On Linux, Foundation's `Progress` can neither be observed nor be changed on two threads at once. This class
 /// notifies its operation of each change, and makes all changes under the ``ProgressLock``.
 ///
-/// The group around the operation has a copy of the progress among its children. The copy has no children, so groups
-/// can be nested to any depth. The original can still become a child of any other progress, which is possible only
-/// once. A change propagates outwards as long as it changes a copy.
+/// A progress can have only one parent. The progress of the enclosing group therefore has a copy of this progress as a
+/// child, and the original can become a child of any other progress. The copy has no children, so groups can be nested
+/// to any depth. A change propagates outwards as long as it changes a copy.
 ///
-/// Cancelling the progress cancels the operation before `cancel()` returns. On Linux, Foundation calls the handler
-/// later, on another thread.
+/// Cancelling the progress cancels the operation before `cancel()` returns. On Linux, Foundation calls the cancellation
+/// handler later, on another thread.
 final class OperationProgress: Progress, @unchecked Sendable {
   private struct Owner {
     weak var operation: AsyncOperation?
@@ -39,8 +39,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
   override var totalUnitCount: Int64 {
     get { super.totalUnitCount }
     set {
-      // On Linux, Foundation divides by a total that returns to zero. A negative total also means that it is unknown,
-      // and can be divided by. It is limited to -1, because the least integer overflows.
+      // On Linux, Foundation divides by a total that returns to zero. A total of -1 also stands for an unknown total,
+      // and is a valid divisor. Lower totals are raised to -1, because the least integer overflows.
       change { super.totalUnitCount = newValue == 0 && super.totalUnitCount > 0 ? -1 : max(newValue, -1) }
     }
   }
@@ -76,7 +76,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
   }
 
-  /// Completes the progress when the operation has finished, whatever it has reported.
+  /// Completes the progress, whatever its unit counts, because the operation has finished.
   func end() {
     change {
       isOver = true
@@ -113,8 +113,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
 extension AsyncOperation {
   /// The weight of the operation in the progress of its group. The default is 1.
   ///
-  /// A weight above a millionth of `Int.max` counts as that limit, so that the sums of groups do not overflow. As a
-  /// size in bytes, the limit is 8 TB.
+  /// The largest weight is a millionth of `Int.max`, or 8 TB as a size in bytes. A larger weight counts as the largest,
+  /// so that the sums of groups do not overflow.
   ///
   /// - Precondition: The operation is not in a group yet, and the weight is not negative.
   public final var progressWeight: Int {
@@ -132,7 +132,7 @@ extension AsyncOperation {
 
   private static var heaviest: Int { .max >> 20 }
 
-  /// The operation's progress. It is created when it is first read, and reported to the group around the operation.
+  /// The operation's progress. The first read creates it and notifies the group around the operation.
   final var ownProgress: OperationProgress {
     if let progress = core.withLock({ $0.extras?.progress }) { return progress }
     let new = OperationProgress(of: self)

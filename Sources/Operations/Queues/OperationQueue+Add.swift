@@ -3,29 +3,30 @@ public import Foundation
 extension OperationQueue {
   /// Adds an `AsyncOperation`.
   ///
-  /// This is Foundation's method with one addition: on Linux, no wake-up is lost if the last dependency finishes at
-  /// this moment on another thread.
+  /// Unlike Foundation's method, this method loses no wake-up on Linux if the last dependency finishes at this moment
+  /// on another thread.
   ///
-  /// - Precondition: The operation has not been started and is in no queue or group. If it was added to a queue by
-  ///   Foundation's own methods, which the package cannot detect, Foundation traps instead, with its own message.
+  /// - Precondition: The operation has not been started and is in no queue or group. The package cannot detect that
+  ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
   public func addOperation(_ operation: AsyncOperation) {
     operation.claim(for: self)
     addClaimed(operation)
   }
 
+  /// Adds an operation that has been claimed for this queue.
   func addClaimed(_ operation: AsyncOperation) {
-    // An operation that is rejected at once does not wait for a slot, which the holder of its key may occupy.
+    // A rejected operation finishes at once, because the holder of its key may occupy the slot that it would wait for.
     guard operation.requestPermit() else { return operation.startCancelled() }
     operation.prepareForQueue()
     addOperation(operation as Operation)
     operation.lookAgain()
   }
 
-  /// Adds several operations at once, without waiting. Foundation's own method cannot be called from asynchronous
-  /// code.
+  /// Adds several operations at once, without waiting. Unlike Foundation's method, this method can be called from
+  /// asynchronous code.
   ///
-  /// Adding operations at once costs less than adding them one by one, because on Linux every addition walks all
-  /// waiting operations of the queue.
+  /// On Linux, this costs less than adding the operations one by one, because Foundation walks all waiting operations
+  /// of the queue at every addition.
   ///
   /// - Precondition: As for a single operation. The package cannot detect that a plain Foundation operation is
   ///   already in a queue or group. Foundation traps in that case.
@@ -43,6 +44,7 @@ extension OperationQueue {
     addClaimed(operations)
   }
 
+  /// Adds operations that have been claimed for this queue, and plain Foundation operations.
   func addClaimed(_ operations: [Operation]) {
     let operations = operations.filter { operation in
       guard let own = operation as? AsyncOperation, !own.requestPermit() else { return true }
@@ -62,13 +64,13 @@ extension OperationQueue {
   /// Operations that are already in a queue or group, or have been started, stay where they are. Several graphs can
   /// share operations. The dependencies of a group's members are added as well.
   ///
-  /// Plain Foundation operations are not added, because the package cannot detect where they are: add them
-  /// separately. It also cannot detect that an `AsyncOperation` was added to another queue by Foundation's own
-  /// methods: use this package's methods instead.
+  /// Add plain Foundation operations separately, because the package cannot detect whether they are in a queue. The
+  /// package also cannot detect that Foundation's own methods added an `AsyncOperation` to another queue: use this
+  /// package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
     let enqueued = Set(operations.map { ObjectIdentifier($0) })
     let graph = OperationWalk.freeGraph(endingIn: last).filter { !enqueued.contains(ObjectIdentifier($0)) }
-    // Another thread may have added some of them a moment ago, such as a login that two graphs wait for.
+    // Another thread may have just added an operation that two graphs share.
     addClaimed(graph.filter { $0.claimIfFree(for: self) })
   }
 }

@@ -7,8 +7,8 @@ extension OperationQueue {
   /// let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
   /// ```
   ///
-  /// The compiler selects this method for a closure without `await`, so a closure that blocks never blocks a thread
-  /// of Swift's tasks. The closure has access to the task-local values of the calling task.
+  /// The compiler selects this method for a closure without `await`, so a closure that blocks never blocks Swift's
+  /// cooperative threads. The closure has access to the task-local values of the calling task.
   ///
   /// Cancelling the task cancels the operation. A closure that has started runs to its end. In the closure,
   /// `Task.isCancelled` and `Task.checkCancellation()` report whether the operation has been cancelled.

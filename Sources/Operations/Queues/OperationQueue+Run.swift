@@ -3,15 +3,15 @@ public import Foundation
 extension OperationQueue {
   /// Adds an operation and waits until it has finished, without holding a thread.
   ///
-  /// Cancelling the task cancels the operation, and the call returns when the operation has finished. The call also
-  /// ends if the operation is cancelled by other means.
+  /// Cancelling the task cancels the operation. The call still waits until the operation has finished.
   ///
-  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     try await run(operation) { addOperation(operation) }
   }
 
-  /// Waits until an operation that `add` adds has finished. Cancelling the task cancels the operation.
+  /// Calls `add` to add the operation, and waits until the operation has finished. Cancelling the task cancels the
+  /// operation.
   func run(_ operation: AsyncOperation, adding add: () -> Void) async throws {
     try await withTaskCancellationHandler {
       add()
@@ -23,7 +23,7 @@ extension OperationQueue {
 
   /// Adds an operation and waits for its value, without holding a thread.
   ///
-  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   @discardableResult
   public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
     try await run(operation as AsyncOperation)
@@ -32,17 +32,16 @@ extension OperationQueue {
 
   /// Adds an operation and every `AsyncOperation` that it depends on, and waits until the last one has finished.
   ///
-  /// Cancelling the task cancels the last operation. The others run to their end, because other operations may wait
-  /// for them.
+  /// Cancelling the task cancels the last operation only, because other operations may wait for its dependencies.
   ///
-  /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws for the last operation.
   public func run<O: AsyncOperation>(graphEndingIn last: O) async throws {
     try await run(last) { addGraph(endingIn: last) }
   }
 
   /// Adds an operation and every `AsyncOperation` that it depends on, and waits for the value of the last one.
   ///
-  /// - Throws: What ``AsyncOperation/completed()`` throws for the last one.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws for the last operation.
   @discardableResult
   public func run<O: OutputOperation>(graphEndingIn last: O) async throws -> O.Output {
     try await run(graphEndingIn: last as AsyncOperation)
@@ -53,14 +52,14 @@ extension OperationQueue {
 extension OperationQueue {
   /// Waits until the queue is empty, including operations that are added meanwhile, without holding a thread.
   ///
-  /// An operation leaves its queue at the moment when it finishes, so its observers may not have been called yet.
-  /// Where that matters, wait for the operation itself.
+  /// An operation leaves its queue when it finishes, possibly before its observers are notified. To wait for the
+  /// observers, wait for the operation itself.
   public func finished() async {
     while true {
       let operations = operations
       if operations.isEmpty { return }
       let unfinished = operations.filter { !$0.isFinished }
-      // Finished operations leave the queue at any moment, because their thread is removing them.
+      // Other threads are removing the finished operations from the queue.
       if unfinished.isEmpty { await Task.yield() }
       for operation in unfinished { await operation.finished() }
     }

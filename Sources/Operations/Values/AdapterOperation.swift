@@ -9,34 +9,35 @@ public import Foundation
 /// queue.addOperations([download, adapter, unpack])
 /// ```
 ///
-/// The adapter adds the dependencies itself, and must be enqueued like any other operation. Between two operations of
-/// the toolkit, `pass` needs no third operation.
+/// The adapter adds the dependencies itself, and must be enqueued like any other operation. From an ``OutputOperation``
+/// to an ``AsyncOperation``, `pass` transfers the value without an adapter.
 ///
 /// ## Failures and cancellation
 ///
-/// If the source was cancelled or has errors, or the transfer throws, the target is cancelled. A target that belongs
-/// to the toolkit is cancelled with ``OperationError/Code/inputUnavailable``. A plain Foundation source reports no
+/// If the source was cancelled or has errors, or the transfer throws, the target is cancelled. A target that is an
+/// ``AsyncOperation`` is cancelled with ``OperationError/Code/inputUnavailable``. A plain Foundation source reports no
 /// errors, so only its cancellation counts. A target that is already cancelled when the adapter executes receives
 /// nothing.
 ///
 /// ## Memory
 ///
-/// An adapter to a plain operation keeps itself and that operation alive if it never runs, because Foundation on Linux
-/// would otherwise use the target after its release.
+/// An adapter that never runs keeps itself and a plain target alive. On Linux, Foundation would otherwise use the
+/// target after its release.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
   private struct Job {
-    /// The transfer. It is taken when the adapter executes or, if it never does, at its end.
+    /// The transfer. Removed when the adapter executes or ends.
     var transfer: (@Sendable (Source, Target) throws -> Void)?
-    /// The target, if it is a plain operation. It must not be released before its dependencies have finished, because
-    /// Foundation on Linux would still use it. It is kept until the adapter has finished in any way.
+    /// The target, if it is a plain operation. It is kept until the adapter has finished, because Foundation on Linux
+    /// may use the target until its dependencies have finished.
     var plainTarget: Target?
     var hasTransferred = false
-    /// The value that was not available.
+    /// The value that was not available, and the reason.
     var missing: MissingInput?
   }
 
-  /// These references are weak: the ledger holds the source until the end, and the target holds this operation.
+  /// The source. The reference is weak, because the ledger holds the source until the end.
   private weak var source: Source?
+  /// The target. The reference is weak, because the target holds this operation.
   private weak var target: Target?
   private let policy: InputPolicy
   private let job: Locked<Job>
@@ -62,8 +63,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   /// - Parameters:
   ///   - source: The operation that the adapter waits for.
   ///   - target: The operation that waits for the adapter.
-  ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. If the input is optional,
-  ///     the transfer runs all the same.
+  ///   - policy: Whether the target is cancelled if the source was cancelled or has errors. With
+  ///     ``InputPolicy/optional``, the transfer runs in any case.
   ///   - transfer: A closure that runs on the adapter's thread after the source has finished and before the target
   ///     starts.
   public init(
@@ -84,7 +85,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
       }
       withExtendedLifetime(target) {}
     }
-    // The target would wait for itself through the adapter.
+    // Otherwise the target would wait for itself through the adapter.
     target.refuseSelfDependency(source)
     source ==> self ==> target
   }
@@ -115,7 +116,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     return own.outcomeError
   }
 
-  /// Cancels the target if nothing was transferred, before the target can see that the adapter has finished.
+  /// Cancels the target if nothing was transferred, before the adapter has finished.
   override func prepareToFinish() {
     let job = job.withLock { job in
       defer { (job.transfer, job.missing) = (nil, nil) }

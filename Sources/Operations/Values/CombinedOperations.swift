@@ -17,7 +17,7 @@ final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repea
 
 /// The place of one value in a ``ZipOperation``.
 final class ZipSlot<Producer: OutputOperation>: @unchecked Sendable {
-  /// Written by the hand-overs, which come one after the other, on the thread that executes.
+  /// Written by the hand-overs, which run one after the other on the executing thread.
   private var value: Producer.Output?
 
   init(of producer: Producer) {}
@@ -32,9 +32,9 @@ final class ZipSlot<Producer: OutputOperation>: @unchecked Sendable {
   }
 }
 
-/// An operation whose value is an array of the values that were passed to it, in that order.
+/// An operation whose value is an array of the values that it receives, in the order of the `pass` calls.
 final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @unchecked Sendable {
-  /// Written by the hand-overs, which come one after the other, on the thread that executes.
+  /// Written by the hand-overs, which run one after the other on the executing thread.
   private var values: [Element] = []
 
   init(capacity: Int) {

@@ -5,10 +5,9 @@ extension OutputOperation {
   /// download.pass(to: parse).pass(to: store)
   /// ```
   ///
-  /// This needs no adapter operation. The value is written just before the consumer executes, on the consumer's
-  /// thread. Several values are written one after the other, in the order of the `pass` calls. A cancelled consumer
-  /// receives no value. If the producer has no value, the consumer is cancelled with
-  /// ``OperationError/Code/inputUnavailable``.
+  /// The value is written just before the consumer executes, on the consumer's thread. Several values are written one
+  /// after the other, in the order of the `pass` calls. A cancelled consumer receives no value. If the producer has no
+  /// value, the consumer is cancelled with ``OperationError/Code/inputUnavailable``.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
@@ -68,7 +67,8 @@ extension OutputOperation {
     _ write: @escaping @Sendable (C, Output) -> Void
   ) -> C {
     consumer.refuseSelfDependency(self)
-    // Before the dependency is added: this operation may have finished, and the consumer may start at once.
+    // The hand-over is added before the dependency, because the consumer may start at once if this operation has
+    // finished.
     let handOver = HandOver(from: self, policy: policy, write)
     consumer.core.withLock { $0.makeExtras().handOvers.append(handOver) }
     return consumer.waits(for: self)
@@ -81,8 +81,7 @@ extension HandOver {
     policy: InputPolicy,
     _ write: @escaping @Sendable (Consumer, Producer.Output) -> Void
   ) {
-    // The types are known from this call. A checked cast would look up the types of generic classes at every
-    // hand-over.
+    // The generic parameters guarantee the types. A checked cast would look up generic classes at every hand-over.
     self.init(
       producer: producer,
       isRequired: policy == .required,

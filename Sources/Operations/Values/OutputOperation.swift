@@ -18,15 +18,16 @@ extension OutputOperation {
 }
 
 extension AsyncOperation {
+  /// The error of an operation that finished without its value.
   var outputMissingError: OperationError {
     OperationError(.outputMissing, "\(quotedName) finished without a value. Call finish(returning:) with one.")
   }
 }
 
-/// An operation of any kind together with the value it leads to.
+/// An operation together with a closure that returns its value.
 struct AnyOutputOperation<Output: Sendable>: Sendable {
   let operation: AsyncOperation
-  /// Returns the value of the finished operation, or throws what awaiting it throws. It does not hold the operation.
+  /// Returns the value of the finished operation, or throws its error. The closure does not capture the operation.
   let output: @Sendable (AsyncOperation) throws -> Output
 
   init<Base: OutputOperation>(_ operation: Base) where Base.Output == Output {
@@ -44,7 +45,7 @@ struct AnyOutputOperation<Output: Sendable>: Sendable {
     self.output = output
   }
 
-  /// How the finished operation ended.
+  /// The result of the finished operation.
   var result: Result<Output, any Error> { Result { try output(operation) } }
 }
 
@@ -94,7 +95,7 @@ extension OutputOperation {
   }
 }
 
-/// Returns an operation that waits for all `operations`, and whose value is a tuple of their values.
+/// Returns an operation that waits for all `operations` and combines their values in a tuple.
 ///
 /// ```swift
 /// let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
@@ -105,14 +106,12 @@ public func zip<each O: OutputOperation>(
   ZipOperation(repeat each operations)
 }
 
-/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
-/// given.
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
 public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
   collect(operations, input: .required)
 }
 
-/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
-/// given.
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
 ///
 /// - Parameters:
 ///   - operations: The operations that provide the values.
@@ -124,14 +123,14 @@ public func collect<T>(
   collect(operations as [any OutputOperation<T>], input: policy)
 }
 
-/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
-/// given. The operations may be of different types.
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+/// The operations may be of different types.
 public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
   collect(operations, input: .required)
 }
 
-/// Returns an operation that waits for all `operations`, and whose value is an array of their values, in the order
-/// given. The operations may be of different types.
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+/// The operations may be of different types.
 ///
 /// - Parameters:
 ///   - operations: The operations that provide the values.

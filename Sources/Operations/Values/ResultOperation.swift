@@ -4,16 +4,16 @@
 /// let length = try await queue.run(ResultOperation { try Data(contentsOf: url).count })
 /// ```
 ///
-/// Create it with a closure that returns the value. Or subclass it, override ``AsyncOperation/execute()``, and call
-/// ``finish(returning:)`` on any thread.
+/// Create the operation with a closure that returns the value, or write a subclass. The subclass overrides
+/// ``AsyncOperation/execute()`` and calls ``finish(returning:)`` on any thread.
 ///
 /// Finishing without a value is an error with the code ``OperationError/Code/outputMissing``, unless the operation was
 /// cancelled or its `Output` is `Void`.
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
   /// The value. Guarded by the lock of the core, and set together with the transition that makes it valid.
   private var storedOutput: Output?
-  /// The closure. It is taken when the operation executes or, if it never does, at its end. The lifecycle ensures that
-  /// only one of the two happens.
+  /// The closure. Removed by the thread that executes the operation, or that finishes it unexecuted. The lifecycle
+  /// ensures that only one thread does.
   private var work: (@Sendable () throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``AsyncOperation/execute()``.
@@ -42,8 +42,8 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
 
   /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
   ///
-  /// Many tasks may read it, before the end or after it. Cancelling a reading task does not cancel the operation, and
-  /// the wait ends when the operation finishes.
+  /// Any number of tasks can read the value, before or after the operation finishes. Cancelling a reading task neither
+  /// cancels the operation nor ends the wait.
   public final var value: Output {
     get async throws {
       await finished()
@@ -56,7 +56,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     do { finish(returning: try work()) } catch { finish(with: error) }
   }
 
-  /// A subclass may not always call `finish`.
+  /// Whether the operation always calls `finish`. A subclass may omit the call.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
   override func releaseWork() { _ = takeWork() }
@@ -108,7 +108,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
 ///
 /// If a task created the operation, `Task.isCancelled` in the closure is true when the operation has been cancelled.
 final class ClosureOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
-  /// The closure. It is taken when the operation executes or, if it never does, at its end.
+  /// The closure. Removed when the operation executes or ends.
   private var body: (@Sendable () throws -> Output)?
   private var context: TaskContext?
 

@@ -4,12 +4,12 @@
 /// let page = TaskOperation { try await session.data(from: url).0 }
 /// ```
 ///
-/// Create it with a closure, or subclass it and override ``run()``.
+/// Create the operation with a closure, or write a subclass that overrides ``run()``.
 ///
 /// ## Threads
 ///
-/// The work runs in its own task and holds no thread of the queue. A thousand task operations wait on two threads,
-/// although each occupies one of the queue's `maxConcurrentOperationCount` slots.
+/// The work runs in its own task and holds no thread of the queue: a thousand waiting task operations need two threads.
+/// Each operation occupies one of the queue's `maxConcurrentOperationCount` slots.
 ///
 /// ## Cancellation
 ///
@@ -22,7 +22,7 @@
 /// trace. An operation that is created outside of any task inherits none.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let priority: TaskPriority?
-  /// The closure. It is taken when the operation executes or, if it never does, at its end.
+  /// The closure. Removed when the operation executes or ends.
   private var body: (@Sendable () async throws -> Output)?
   private var context = TaskContext()
 
@@ -96,22 +96,22 @@ extension ResultOperation {
 
 /// The task-local values of the task that creates the context, for work that runs later.
 ///
-/// A task inherits the values when it is created. The context therefore creates a task, keeps the task's only job
-/// instead of letting it run, and runs the job by hand around the work. Creating a context and running its work cost
-/// about a third of a task that Swift schedules itself.
+/// A task inherits the values when it is created. The context therefore creates a task, keeps the task's only job, and
+/// runs the job by hand around the work. Creating a context and running its work costs about a third as much as a task
+/// that Swift schedules itself.
 final class TaskContext: Sendable {
   private let carrier: Carrier
   /// The task in which ``run(_:)`` runs the work. Cancelling it sets `Task.isCancelled` there.
   let task: Task<Void, Never>
 
-  /// Returns nil outside of any task, where there are no values to inherit.
+  /// Creates a context. Returns nil outside of any task, where there are no values to inherit.
   init?() {
     guard unsafe withUnsafeCurrentTask(body: { unsafe $0 != nil }) else { return nil }
     carrier = Carrier()
     task = Task(executorPreference: carrier) { [carrier] in carrier.work?() }
   }
 
-  /// A job must run, or its task leaks.
+  /// Runs the job if it has not run, because the task would leak.
   deinit { carrier.runJob() }
 
   /// The priority of a task that this thread creates outside of the context. Inside the context, a task without a
@@ -121,7 +121,7 @@ final class TaskContext: Sendable {
     return priority.rawValue == 0 ? .medium : priority
   }
 
-  /// Runs `work` on this thread, with the values. Call this once.
+  /// Runs `work` on this thread, with the task-local values. Must be called at most once.
   func run(_ work: () -> Void) {
     withoutActuallyEscaping(work) { work in
       carrier.work = work
@@ -131,7 +131,7 @@ final class TaskContext: Sendable {
   }
 }
 
-/// Keeps the job of a task that is never suspended, and so has no other.
+/// An executor that keeps the only job of a task. The task never suspends, so it has no other job.
 ///
 /// The owner of the context uses it on one thread at a time.
 private final class Carrier: TaskExecutor, @unchecked Sendable {

@@ -5,9 +5,9 @@
 /// download.pass(to: parse).pass(to: store)
 /// ```
 ///
-/// Create it with a closure, or subclass it and override ``transform(_:)``. A synchronous closure runs on the queue's
-/// thread. An asynchronous closure and the method run in a task that is cancelled with the operation, as in
-/// ``TaskOperation``.
+/// Create the operation with a closure, or write a subclass that overrides ``transform(_:)``. A synchronous closure
+/// runs on the queue's thread. An asynchronous closure and the method run in a task that is cancelled with the
+/// operation, as in ``TaskOperation``.
 ///
 /// Without an input, the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a
 /// missing input is nil.
@@ -43,8 +43,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     super.init()
   }
 
-  /// The input value. Another operation passes it, or it is set before the operation executes. It may be read and
-  /// written on any thread.
+  /// The input value. Set by another operation that passes it, or by the caller before the operation executes. Can be
+  /// read and written on any thread.
   public final var input: Input? {
     get { core.withLock { _ in storedInput } }
     set {
@@ -86,7 +86,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   }
 }
 
-/// An operation with an input value, which another operation can pass to it. See <doc:PassingData>.
+/// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.
 public protocol InputOperation<Input>: AsyncOperation {
   /// The type of the input value.
   associatedtype Input: Sendable
@@ -105,7 +105,7 @@ extension AsyncOperation {
   }
 }
 
-/// What happens to a consumer when its producer failed, was cancelled, or finished without a value.
+/// The effect on a consumer of a producer that failed, was cancelled, or finished without a value.
 public enum InputPolicy: Sendable {
   /// The consumer is cancelled with ``OperationError/Code/inputUnavailable``, and so are its own consumers. This is
   /// the default.

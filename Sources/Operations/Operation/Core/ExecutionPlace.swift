@@ -3,13 +3,13 @@ import Foundation
 /// The place where an operation executes.
 ///
 /// An operation leaves its thread while its conditions are evaluated, while it waits for a key, and while it backs off.
-/// It then continues at its place, because where an operation executes must not depend on how it was prepared.
+/// It then continues at its place, so that preparation does not change where an operation executes.
 enum ExecutionPlace: Sendable {
   /// A queue of the package.
   case queue(any ContinuingQueue)
   /// The main queue, or the underlying queue of an OperationQueue.
   case underlying(DispatchQueue)
-  /// A thread of the system. Not the queue itself, because the operation may occupy the queue's only slot.
+  /// A thread of the system. The operation does not continue in its queue, because it may occupy the queue's only slot.
   case anyThread(QualityOfService)
 
   /// The place of the running code.
@@ -19,7 +19,7 @@ enum ExecutionPlace: Sendable {
     return unsafe queue.underlyingQueue.map(Self.underlying) ?? .anyThread(quality)
   }
 
-  /// Runs `body` there, later.
+  /// Schedules `body` to run at this place.
   func run(_ body: @escaping @Sendable () -> Void) {
     switch self {
     case .queue(let queue): queue.continueOperation(body)
@@ -28,7 +28,7 @@ enum ExecutionPlace: Sendable {
     }
   }
 
-  /// Whether the rest of the operation must not run on just any thread.
+  /// Whether the operation must continue at this place, instead of on any thread.
   var isParticular: Bool { if case .anyThread = self { false } else { true } }
 }
 

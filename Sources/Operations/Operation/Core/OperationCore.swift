@@ -2,12 +2,12 @@ import Foundation
 
 /// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
-  /// The place where the operation runs. Adding it a second time is refused here, with a message, instead of in
-  /// Foundation.
+  /// The place where the operation runs. The package checks it to trap with its own message when an operation is added
+  /// twice.
   enum Place {
     case none
-    /// The operation is in a queue. The queue is released when the operation has ended. Until then Foundation keeps it
-    /// alive in any case.
+    /// The operation is in this queue. The reference is released when the operation has ended. Until then, Foundation
+    /// keeps the queue alive in any case.
     case queue(OperationQueue?)
     case group
   }
@@ -20,6 +20,7 @@ import Foundation
     case member(of: OperationStarter?, hasPermit: Bool)
   }
 
+  /// The action that the caller of ``OperationCore/start(by:)`` must carry out.
   enum StartAction {
     case execute(Execution)
     /// The operation has inputs, conditions or a permit.
@@ -60,7 +61,7 @@ import Foundation
     case repeated
   }
 
-  /// What the caller must notify and release when the operation has ended.
+  /// The objects that the caller must notify and release when the operation has ended.
   struct End {
     var remains: DependencyLedger.Remains
     var waiters: [@Sendable () -> Void]
@@ -69,7 +70,7 @@ import Foundation
     var failed: Bool
     var holdsSlot: Bool
     var extras: OperationExtras.Remains?
-    /// Not read, but released by the caller after the lock, because it may be the last reference.
+    /// Held only so that the caller releases it after the lock, because it may be the last reference.
     var queue: OperationQueue?
   }
 
@@ -77,7 +78,7 @@ import Foundation
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   var waiters: [@Sendable () -> Void] = []
-  /// Called when the gate is open, for threads that start the operation by hand while another thread opens its gate.
+  /// Closures that are called when the gate is open. Each resumes a thread that starts the operation by hand.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
   private(set) var extras: OperationExtras?
@@ -85,8 +86,9 @@ import Foundation
   private(set) var memberIndex = 0
   /// The engine of the group that contains the operation.
   ///
-  /// The reference is not counted, because a group that is never started would keep its members alive, and they its
-  /// engine. It is valid while it is stored, because a group that is released first removes it under this lock.
+  /// The reference is not counted, because the engine holds the members. A counted reference would form a cycle in a
+  /// group that is never started. A stored reference is valid, because a group that is released first removes it under
+  /// this lock.
   private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
   private(set) var starter: OperationStarter?
   private(set) var place = Place.none
@@ -96,7 +98,7 @@ import Foundation
   private var owesReadiness = false
   /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
   private(set) var isSettled = false
-  /// Whether a completion block must be cleared at the end. On Linux it is otherwise kept, with everything that it
+  /// Whether a completion block must be cleared at the end. On Linux, Foundation would otherwise keep the block and its
   /// captures.
   var hasCompletionBlock = false
 
@@ -143,18 +145,19 @@ import Foundation
     return .claimed(isReady: isReady, hasExtras: extras != nil)
   }
 
-  /// Removes the reference to the group, which is being released or has ended before the operation was added.
+  /// Removes the reference to the group.
   mutating func leaveGroup() {
     unsafe unmanagedSupervisor = nil
     owesReadiness = false
   }
 
-  /// The queue that the operation was added to by the toolkit's methods.
+  /// The queue to which the package's methods added the operation.
   var queue: OperationQueue? {
     if case .queue(let queue) = place { return queue }
     return nil
   }
 
+  /// Releases the claim of a group that is being released.
   mutating func becomeFree() {
     leaveGroup()
     place = .none
@@ -167,9 +170,9 @@ import Foundation
     return supervisor
   }
 
-  /// Returns the supervisor to notify that the operation is ready, if that is what `action` means.
+  /// Returns the supervisor to notify that the operation is ready, if `action` makes it ready without a gate.
   ///
-  /// Foundation is notified first. A member starts only after its gate, if it has one, is open.
+  /// A member with a gate starts after the gate has been opened, because Foundation is notified first.
   mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
     switch action {
     case .keepWaiting, .ignore, .ask, .becomeReady(gate: _?): nil
@@ -244,6 +247,9 @@ import Foundation
     Finish(action: lifecycle.finish(report), trace: trace)
   }
 
+  /// Settles the operation.
+  ///
+  /// - Returns: The objects to notify and release after the lock.
   mutating func takeFinish() -> End {
     defer {
       isSettled = true

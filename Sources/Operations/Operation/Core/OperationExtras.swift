@@ -2,7 +2,7 @@ import Foundation
 
 /// The state that only some operations need.
 ///
-/// It is separate from the core, so that other operations do not pay for it. Guarded by the same lock.
+/// It is separate from the core to save memory in other operations, and guarded by the same lock.
 final class OperationExtras {
   // MARK: Before execution
 
@@ -37,7 +37,7 @@ final class OperationExtras {
 
   /// Closures to call when the operation has settled, in any order. A follower may remove its closure.
   var followers: [ObjectIdentifier: @Sendable () -> Void] = [:]
-  /// The trace. It is kept after the end, so that traces of other operations can report that they waited for this one.
+  /// The trace. It is kept after the end, because the traces of dependents report their wait for this operation.
   var trace: OperationTrace?
   var progress: OperationProgress?
   var progressWeight = 1
@@ -46,11 +46,10 @@ final class OperationExtras {
     permit != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
   }
 
-  /// The timeout, if it is not positive and so is over before it starts.
+  /// The timeout, if it is not positive. The operation then does not execute.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
 
-  /// Changes a property and returns its old value, so that the last reference to an object is not released under the
-  /// lock.
+  /// Changes a property and returns its old value, which the caller releases after the lock.
   func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {
     defer { self[keyPath: property] = new }
     return self[keyPath: property]
@@ -61,7 +60,7 @@ final class OperationExtras {
     return handOvers.filter { $0.producer === producer }
   }
 
-  /// What an operation releases when it has ended, after the lock is released.
+  /// The references that an operation releases after its lock, when it has ended.
   struct Remains {
     var permit: StartPermit?
     var conditions: [OperationCondition]
@@ -97,13 +96,12 @@ final class OperationExtras {
 
 /// Passes the value of a producer to a consumer, just before the consumer executes.
 ///
-/// The closures capture neither operation. A long chain of operations is released without recursion, which captured
-/// references would prevent.
+/// The closures capture neither operation, so that a long chain of operations can be released without recursion.
 struct HandOver: Sendable {
   let producer: AsyncOperation
   /// Whether the consumer needs the value to execute.
   let isRequired: Bool
-  /// Returns the reason why there is no value, or nil if there is one.
+  /// Returns the reason why there is no value, or nil if there is a value.
   let obstacle: @Sendable (_ producer: AsyncOperation) -> (any Error)?
   /// Writes the value, if there is one, to the consumer.
   let transfer: @Sendable (_ producer: AsyncOperation, _ consumer: AsyncOperation) -> Void
@@ -126,16 +124,16 @@ final class OperationPause: @unchecked Sendable {
   let resume: @Sendable () -> Void
   /// The place where the operation continues, unless its group starts it again.
   let place: ExecutionPlace
-  /// Whether the operation keeps its slot, because it needs a permit, such as keys. An operation in the slot might
-  /// wait for those keys.
+  /// Whether the operation keeps its slot, because it has a permit, such as keys. Another operation in the slot might
+  /// wait for the same keys.
   let keepsSlot: Bool
   var timer: ClockTimer?
   /// Whether the time is over. The operation then waits for a slot.
   var isOver = false
 
-  /// The name of what starts after the pause, for a stall report.
+  /// The name of the work that follows the pause, for a stall report.
   let next: String
-  /// Returns the rest of the pause.
+  /// Returns the remaining time of the pause.
   let remaining: @Sendable () -> Duration
 
   init(

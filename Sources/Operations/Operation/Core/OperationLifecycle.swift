@@ -1,7 +1,7 @@
 /// The state machine of an operation, as a value.
 ///
-/// Each event is a mutating function that returns an action. The owner of the value takes the action under its lock,
-/// and carries it out after the lock has been released. The value has no side effects, so a test can walk every
+/// Each event is a mutating method that returns an action. The owner of the value calls the method under its lock, and
+/// carries out the action after the lock has been released. The methods have no side effects, so a test can walk every
 /// sequence of events.
 ///
 /// ```
@@ -9,8 +9,8 @@
 ///    └─start, cancelled or finished before─▶ skipped ──end──▶ ending
 /// ```
 ///
-/// An operation with inputs, conditions or a permit prepares itself. While its conditions are evaluated, it is on no
-/// thread.
+/// An operation with inputs, conditions or a permit is prepared before it executes. It holds no thread while its
+/// conditions are evaluated.
 struct OperationLifecycle {
   enum Phase: Hashable, Sendable {
     case pending
@@ -30,15 +30,18 @@ struct OperationLifecycle {
 
   enum StartAction: Hashable {
     case execute
+    /// The caller must prepare the operation, which then executes.
     case prepare
+    /// The caller must finish the operation without executing it.
     case skip
+    /// The operation has finished.
     case ignore
     /// The operation has been started before, which is a programmer error.
     case refuse
   }
 
   enum FinishAction: Hashable {
-    /// The finish came before the start, which will honor it.
+    /// The thread that starts or prepares the operation will carry out the end.
     case keep
     /// The caller must carry out the end.
     case end
@@ -64,7 +67,7 @@ struct OperationLifecycle {
     case timeout(OperationError)
   }
 
-  /// The event that decides how the operation ends. The first such event decides.
+  /// The event that decides the outcome of the operation. The first one decides.
   enum Decision: Hashable, Sendable {
     case none
     case finish
@@ -78,6 +81,7 @@ struct OperationLifecycle {
   /// The failures in order, with paths relative to the operation. If a timeout decided, the first failure is that of
   /// the timeout, and the others are its causes: see ``AsyncOperation/failures(of:)``.
   private(set) var failures: [OperationFailure] = []
+  /// Whether a finish came before the execution.
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
   /// Whether a failure arrived as an `AggregateError`.
@@ -180,7 +184,9 @@ struct OperationLifecycle {
     }
   }
 
-  /// Requests the right to end the operation without recording anything. It is granted once.
+  /// Claims the end of the operation, without recording an outcome.
+  ///
+  /// - Returns: Whether the caller must carry out the end.
   mutating func end() -> Bool {
     switch phase {
     case .executing, .skipped:

@@ -1,18 +1,18 @@
 /// The engine of a group, which runs operations instead of an `OperationQueue`.
 ///
-/// All calls are made without a lock held, on the thread where the event occurred. A class rather than a protocol, so
-/// that an uncounted reference to it takes one word: see ``OperationCore/supervisor``.
+/// All calls are made without a lock held, on the thread where the event occurred. The supervisor is a class, so that
+/// an uncounted reference takes one word. See ``OperationCore/supervisor``.
 class OperationSupervisor: @unchecked Sendable {
-  /// The member is ready to start. Called once, and again after a start was refused because of a new dependency.
+  /// Responds to a member that is ready to start. Called once, and again after a new dependency prevented the start.
   func memberIsReady(_ member: AsyncOperation) {}
 
   /// The group whose members this supervisor runs.
   var supervisedGroup: AsyncOperation? { nil }
 
-  /// The member, which has not been started, has a new dependency.
+  /// Responds to a new dependency of a member that has not been started.
   func memberGainedDependency(_ member: AsyncOperation) {}
 
-  /// The member reports its own progress from now on.
+  /// Responds to a member that reports its own progress from now on.
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
   /// Publishes the progress of a member.
@@ -23,8 +23,8 @@ class OperationSupervisor: @unchecked Sendable {
 
 /// An object that starts operations for a supervisor, and is notified when they finish.
 ///
-/// It is separate from the supervisor, and there is one per thread. If all threads shared one object, they would spend
-/// most of their time on its reference count.
+/// Each thread has its own starter. Threads that share one object would spend most of their time on its reference
+/// count.
 class OperationStarter: @unchecked Sendable {
   /// The clock that the started operations keep when they have left the group. Nil for the system's clock.
   let clock: (any Clock<Duration>)?
@@ -34,7 +34,7 @@ class OperationStarter: @unchecked Sendable {
   /// Whether this starter must be notified of a failed operation before the operation's dependents are.
   var isNotifiedOfFailuresFirst: Bool { false }
 
-  /// The operation has finished, and its observers have been notified.
+  /// Responds to the end of an operation, after its observers have been notified.
   ///
   /// - Parameters:
   ///   - index: The index that the supervisor gave the operation.
@@ -43,6 +43,7 @@ class OperationStarter: @unchecked Sendable {
   ///     its slot has none.
   func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {}
 
-  /// An executing operation releases its slot. It will become ready again, and be started a second time, to continue.
+  /// Responds to an executing operation that releases its slot. The operation becomes ready again later, and continues
+  /// when it is started a second time.
   func memberDidPause() {}
 }

@@ -1,6 +1,8 @@
 import Foundation
 
-/// Receives the lifecycle events of an operation. It represents a tracer to the layers below the tracer.
+/// A receiver of the lifecycle events of an operation.
+///
+/// A tracer subclasses it, so that the lower layers do not depend on the tracer.
 class OperationTrace: @unchecked Sendable {
   enum Event {
     /// The operation has been claimed for a queue.
@@ -23,7 +25,7 @@ class OperationTrace: @unchecked Sendable {
   /// The trace that was attached earlier. Set once, before another thread can access this trace.
   var next: OperationTrace?
 
-  /// Sends an event to this trace and all earlier ones, without a lock held, on the thread where it occurred.
+  /// Sends an event to this trace and all earlier ones, without a lock held, on the thread where the event occurred.
   final func send(_ event: Event) {
     handle(event)
     next?.send(event)
@@ -31,7 +33,6 @@ class OperationTrace: @unchecked Sendable {
 
   func handle(_ event: Event) {}
 
-  /// Returns the trace of a plain Foundation operation inside this one, which sends no events itself. Its end is
-  /// reported late.
+  /// Returns the trace for a plain Foundation member, which sends no events itself. The member's end is reported late.
   func trace(of member: Operation) -> OperationTrace? { next?.trace(of: member) }
 }

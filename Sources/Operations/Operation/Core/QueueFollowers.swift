@@ -1,16 +1,17 @@
 import Foundation
 import Synchronization
 
-/// An object that is notified of the operations added to a queue. It represents a tracer to the layers below the
-/// tracer.
+/// An object that is notified of the operations added to a queue.
+///
+/// A tracer conforms to it, so that the lower layers do not depend on the tracer.
 protocol QueueFollower: AnyObject, Sendable {
-  /// The queue has claimed the operation, and does not run it yet.
+  /// Responds to an operation that the queue has claimed and does not run yet.
   func queueDidClaim(_ operation: AsyncOperation)
 }
 
 /// The followers of all queues, because an `OperationQueue` cannot store them.
 ///
-/// Neither queues nor followers are kept alive. While no queue is followed, a lookup costs the load of a flag.
+/// The references are weak. While no queue is followed, a lookup only loads a flag.
 enum QueueFollowers {
   private struct Entry {
     let id: Int
@@ -30,8 +31,8 @@ enum QueueFollowers {
     if of(queue).contains(where: { $0 === follower }) { return }
     entries.withLock { entries in
       entries.lastID += 1
-      // A new array instead of a change in place, because ThreadSanitizer does not see that readers have released the
-      // old one.
+      // A new array instead of a change in place, because ThreadSanitizer does not detect that readers have released
+      // the old one.
       entries.all = entries.all + [Entry(id: entries.lastID, queue: queue, follower: follower)]
       areThereAny.store(true, ordering: .releasing)
     }
@@ -39,7 +40,7 @@ enum QueueFollowers {
 
   static func of(_ queue: OperationQueue) -> [any QueueFollower] {
     if !areThereAny.load(ordering: .acquiring) { return [] }
-    // Loaded without the lock: each may be the last reference when it is released.
+    // The weak references are loaded without the lock, because each loaded reference may be the last one.
     var gone: Set<Int> = []
     var followers: [any QueueFollower] = []
     for entry in entries.withLock({ $0.all }) {

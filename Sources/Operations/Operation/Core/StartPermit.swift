@@ -12,25 +12,26 @@ class StartPermit: @unchecked Sendable {
 
   /// Withdraws the request, because the operation has a new unfinished dependency. It requests the permit again later.
   ///
-  /// - Returns: Whether the request was withdrawn. It is not if the permit has been granted.
+  /// - Returns: Whether the request was withdrawn. False if the permit has been granted.
   func withdraw() -> Bool { false }
 
-  /// Acquires what the operation needs, just before it executes.
+  /// Acquires the permit, just before the operation executes.
   ///
   /// - Parameter isStarted: Whether the operation has been started. Otherwise a group is about to start it.
-  /// - Returns: Whether the operation can execute. Otherwise it waits without a thread: a started operation for
-  ///   ``whenGranted(_:)``, another one for ``AsyncOperation/permitIsGranted()``.
+  /// - Returns: Whether the operation can execute. Otherwise it waits without a thread. A started operation continues
+  ///   with ``whenGranted(_:)``, any other one with ``AsyncOperation/permitIsGranted()``.
   func acquire(isStarted: Bool) -> Bool { true }
 
-  /// Calls `resumption` when a started operation has acquired what it needs, unless the operation ends before.
+  /// Calls `resumption` when a started operation has acquired the permit, unless the operation ends before.
   func whenGranted(_ resumption: @escaping @Sendable () -> Void) {}
 
+  /// Responds to the cancellation of the operation.
   func operationWasCancelled() {}
 
   /// Gives back the permit, because the operation has finished, or has been released without finishing.
   func operationIsOver() {}
 
-  /// What the operation waits for, as part of a message.
+  /// The name of the permit, as part of a message.
   var goal: String { "its permit" }
 }
 
