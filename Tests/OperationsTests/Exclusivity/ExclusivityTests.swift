@@ -48,7 +48,7 @@ struct ExclusivityTests {
     await poll { domain.isUnused && other.isUnused }
   }
 
-  @Test func aKeyThatIsNamedTwiceCountsOnceWithTheSmallestLimit() async {
+  @Test func aKeyThatIsNamedTwiceCountsOnceWithTheSmallestLimit() async throws {
     let first = HeldOperation().limited("a", to: 3, in: domain).shared("a", in: domain).limited("a", to: 2, in: domain)
     let second = HeldOperation().shared("a", in: domain)
     let third = note("third").shared("a", in: domain)
@@ -56,6 +56,8 @@ struct ExclusivityTests {
     for operation in [first, second] { await operation.begun.opened() }
     queue.addOperation(third)
     #expect(domain.holders(of: "a").count == 2 && domain.waiting(for: "a") == ["third"])
+    // A permitted operation also counts as waiting, but not in a report.
+    #expect(try queue.stallReport().entry("third").cause == .exclusivity)
     second.gate.open()
     await third.finished()
     first.gate.open()
