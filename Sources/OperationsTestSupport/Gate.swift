@@ -1,6 +1,6 @@
 import Operations
 
-/// A gate that is closed until it is opened, for tests that control the order of events.
+/// A gate that is closed until a test opens it. Use gates to control the order of events in a test.
 ///
 /// ```swift
 /// let (begun, gate) = (Gate(), Gate())

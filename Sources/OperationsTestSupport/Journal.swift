@@ -26,7 +26,7 @@ public final class Journal<Entry: Sendable>: Sendable {
   /// The number of entries.
   public var count: Int { state.withLock { $0.entries.count } }
 
-  /// Adds an entry and resumes, on this thread, the tasks that have waited for this number of entries.
+  /// Adds an entry. Resumes, on this thread, the tasks that wait for this number of entries.
   public func write(_ entry: Entry) {
     let due = state.withLock { state in
       state.entries.append(entry)

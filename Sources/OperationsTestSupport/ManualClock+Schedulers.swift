@@ -1,7 +1,7 @@
 public import Operations
 
 extension ManualClock {
-  /// Moves the clock, and waits until schedulers that use it have run what is due, each event at its time.
+  /// Moves the clock, and waits until the schedulers have run all due events, each at its time.
   ///
   /// ```swift
   /// let clock = ManualClock()
@@ -10,12 +10,11 @@ extension ManualClock {
   /// await clock.advance(by: .seconds(60), draining: scheduler)
   /// ```
   ///
-  /// The clock stops at every time for which a sleeper waits, until the schedulers have nothing left to run. An event
-  /// that another event schedules for later therefore counts from the time of that event, and runs in the same call
-  /// if it is due.
+  /// The clock stops at the deadline of each sleeper until the schedulers have nothing left to run. An event can
+  /// schedule another event after a delay. The delay begins at the time of the first event, and the second event runs
+  /// in the same call if it is due.
   ///
-  /// When the call returns, everything that was due has been run. The call waits for a suspended scheduler until that
-  /// is resumed.
+  /// If a scheduler is suspended, the call waits until the scheduler is resumed.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {

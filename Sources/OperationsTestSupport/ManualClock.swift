@@ -12,15 +12,12 @@ import Operations
 /// #expect(operation.isFinished)
 /// ```
 ///
-/// The clock can be moved half as far as a `Duration` reaches. A later time never comes, so work after the longest
-/// `Duration` never happens.
+/// The clock can reach half of the longest `Duration`. Work that is due later never runs.
 ///
-/// Timed work of the package, such as a timeout or the end of a delay, is done by ``advance(by:)``, and is complete
-/// when that call returns. A task that sleeps on the clock is resumed by the call, and continues when it gets a
-/// thread.
+/// ``advance(by:)`` does the timed work of the package, such as timeouts and the ends of delays, before it returns. It
+/// also resumes the tasks that sleep on the clock. A resumed task continues when it gets a thread.
 public final class ManualClock: Clock, Sendable {
-  /// A time of a ``ManualClock``. Instants of different clocks cannot be distinguished, and have no relation to each
-  /// other.
+  /// A time of a ``ManualClock``. Instants do not identify their clock, and instants of different clocks are unrelated.
   public struct Instant: InstantProtocol {
     /// The time since the clock was created.
     public let offset: Duration
@@ -30,20 +27,20 @@ public final class ManualClock: Clock, Sendable {
     /// - Parameter offset: The time since the clock was created.
     public init(offset: Duration = .zero) { self.offset = offset }
 
-    /// Returns the instant that is `duration` later, limited to the range of a `Duration`. A time that never comes
-    /// therefore does not overflow.
+    /// Returns the instant that is `duration` later. The result is limited to the range of a `Duration`, so that the
+    /// addition does not overflow.
     public func advanced(by duration: Duration) -> Self { Self(offset: offset.adding(duration)) }
 
     /// Returns the duration from this instant to `other`, which is negative if `other` is earlier.
     public func duration(to other: Self) -> Duration { other.offset.subtracting(offset) }
 
-    /// The last time that a clock can show. A later time is always ahead of the clock.
+    /// The last time that a clock can show.
     static let last = Self(offset: Duration(attoseconds: .max) / 2)
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
   }
 
-  /// A closure that is called when its time has come or its wait has been cancelled.
+  /// A closure to call when its deadline has been reached or its wait has been cancelled.
   private typealias Sleeper = @Sendable (_ isCancelled: Bool) -> Void
   private typealias Sleepers = DeadlineQueue<Instant, Sleeper>
 
@@ -52,7 +49,7 @@ public final class ManualClock: Clock, Sendable {
     /// The time to which the clock is being moved.
     var goal = Instant()
     var sleepers = Sleepers()
-    /// The closures that wait until there are this many sleepers.
+    /// The closures to call when there are `count` sleepers.
     var watchers: [(count: Int, body: @Sendable () -> Void)] = []
 
     /// Removes the next sleeper that is due at `time`, and moves the clock to its deadline, or to `time` if there is
@@ -75,23 +72,23 @@ public final class ManualClock: Clock, Sendable {
   /// Zero, because the clock moves by exactly the requested duration.
   public var minimumResolution: Duration { .zero }
 
-  /// The number of waits for a later time, of sleeping tasks and of timed work of the package.
+  /// The number of sleepers: tasks that sleep on the clock, and pending timed work of the package.
   public var sleepers: Int { state.withLock { $0.sleepers.count } }
 
   var nextDeadline: Instant? { state.withLock { $0.sleepers.earliest } }
 
-  /// Moves the clock and wakes all sleepers that are due, in order of time. Sleepers with the same time are woken in
-  /// the order in which they began to wait.
+  /// Moves the clock and wakes all sleepers that are due, in order of their deadlines. Sleepers with the same deadline
+  /// are woken in the order in which they began to wait.
   ///
-  /// While a sleeper is woken, the clock shows the time of that sleeper. A wait that begins then starts at that time,
-  /// and also ends in this call if it is due. No lock is held meanwhile.
+  /// While a sleeper is woken, the clock shows its deadline. A wait that begins meanwhile starts at that deadline, and
+  /// ends in the same call if it is due. No lock is held while a sleeper is woken.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration) {
     refuseToGoBack(by: duration)
     move(
       to: state.withLock { state in
-        // Several threads may move the clock at the same time. Each adds its part.
+        // Several threads may move the clock at the same time. Their durations add up.
         state.goal = min(max(state.goal, state.now).advanced(by: duration), .last)
         return state.goal
       }
@@ -118,7 +115,7 @@ public final class ManualClock: Clock, Sendable {
     while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper(false) }
   }
 
-  /// Waits until at least `count` waits for a later time are in progress, without holding a thread.
+  /// Waits until there are at least `count` sleepers, without holding a thread.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let isReached = state.withLock { state in
@@ -132,7 +129,7 @@ public final class ManualClock: Clock, Sendable {
 
   /// Sleeps until the clock has been moved to `deadline`.
   ///
-  /// - Throws: `CancellationError` if the task is cancelled before.
+  /// - Throws: `CancellationError` if the task is cancelled before that.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let place = state.withLock { $0.sleepers.place(at: deadline) }
     try await withTaskCancellationHandler {

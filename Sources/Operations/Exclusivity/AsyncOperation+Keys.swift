@@ -8,18 +8,19 @@ extension AsyncOperation {
   /// queue.addOperation(transfer.exclusive("account 1", "account 2"))
   /// ```
   ///
-  /// The operation acquires its keys when all of its dependencies have finished and its queue or group can run it. While it
-  /// waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or timed out.
+  /// The operation acquires its keys when all of its dependencies have finished and its queue or group can run it.
+  /// While it waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or
+  /// timed out.
   ///
-  /// Several calls add up. The operation acquires all of its keys together and holds none before, across all domains. A key
-  /// named twice counts once, with the smaller limit.
+  /// Calls accumulate. The operation acquires all of its keys together, across all domains, and holds none of them
+  /// before that. A key named twice counts once, with the smaller limit.
   ///
-  /// An operation that is added by its static type `Operation` requests its keys when it is started, and occupies its slot
-  /// while it waits.
+  /// An operation that is added through its static type `Operation` requests its keys only when it is started, and
+  /// occupies its slot while it waits.
   ///
   /// - Parameters:
   ///   - keys: The keys. An empty list changes nothing.
-  ///   - policy: What happens if one of these keys is held or waited for when the operation requests it.
+  ///   - policy: The effect if one of these keys is held or waited for when the operation requests it.
   ///   - domain: The domain of the keys.
   /// - Precondition: The operation has not been added to a queue or a group, and has not been started.
   /// - Important: A running operation must never wait for an operation that needs a key it holds, except for its own
@@ -43,14 +44,14 @@ extension AsyncOperation {
     request(keys.map { KeyRequest.Claim(domain: domain, key: $0, limit: 1, policy: policy) })
   }
 
-  /// Lets the operation execute beside others that share the key, but never beside an exclusive holder.
+  /// Lets the operation execute beside other operations that share the key, but never beside an exclusive holder.
   ///
   /// ```swift
   /// queue.addOperation(read.shared("database"))  // beside other reads
   /// queue.addOperation(write.exclusive("database"))  // alone
   /// ```
   ///
-  /// Later operations that share the key do not pass an exclusive one that waits for it.
+  /// Operations that share the key do not overtake an exclusive operation that waits for it.
   @discardableResult
   public final func shared(_ key: ExclusivityKey, in domain: ExclusivityDomain = .shared) -> Self {
     request([KeyRequest.Claim(domain: domain, key: key)])
@@ -62,7 +63,7 @@ extension AsyncOperation {
   /// for url in urls { queue.addOperation(Download(url).limited("host \(url.host()!)", to: 4)) }
   /// ```
   ///
-  /// The smallest limit among the holders counts.
+  /// If the holders have different limits, the smallest limit applies.
   ///
   /// - Precondition: The limit is 1 or greater.
   @discardableResult
@@ -81,9 +82,9 @@ extension AsyncOperation {
   /// queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
   /// ```
   ///
-  /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the operation's
-  /// ``clock``. An operation starts when it acquires its keys, before its conditions are evaluated. Operations that are only
-  /// throttled share the key.
+  /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the
+  /// operation's ``clock``. An operation starts when it acquires its keys, before its conditions are evaluated.
+  /// Operations that are only throttled share the key.
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.
   @discardableResult

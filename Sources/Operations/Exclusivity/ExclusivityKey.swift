@@ -1,6 +1,6 @@
 import Foundation
 
-/// A key by which operations exclude each other: a name or a type.
+/// A name or a type by which operations exclude each other.
 ///
 /// ```swift
 /// extension ExclusivityKey {
@@ -12,7 +12,7 @@ import Foundation
 /// queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
 /// ```
 ///
-/// A type is a key that no other module can choose by accident. It differs from the key with the type's name.
+/// A type is a key that no other module can use by accident. The key differs from a key with the name of the type.
 public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
   private enum Identity: Hashable {
     case name(String)
@@ -44,29 +44,29 @@ extension [ExclusivityKey] {
   var quoted: String { map(\.quoted).joined(separator: ", ") }
 }
 
-/// What happens when an operation requests a key that is held or waited for.
+/// The effect of requesting a key that is held or waited for.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
-  /// The operation waits: first come, first served.
+  /// The operation waits. Keys are granted in the order of the requests.
   case wait
-  /// The operation cancels all holders and waiters before it, then waits for the holders to finish. A member of a group that
-  /// holds the key cancels and waits only for other members.
+  /// The operation cancels all earlier holders and waiters, then waits for the holders to finish. A member of a group
+  /// that holds the key cancels and waits for other members only.
   case replace
-  /// The operation finishes without executing. It is cancelled with ``OperationError/Code/excluded``, whose message names the
-  /// key and the operation that has it.
+  /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
+  /// the error names the key and the operation that has it.
   case drop
 }
 
 /// A namespace of exclusivity keys. Operations exclude each other only if they name a key in the same domain.
 ///
-/// Most programs need only ``shared``. A library or a test creates a domain of its own.
+/// Most programs need only ``shared``. A library or a test can create an independent domain.
 ///
-/// A domain retains no operation. For a key that is not in use it retains nothing, except the start times of a throttled key
-/// until some time after its interval.
+/// A domain retains no operation. When a key is no longer in use, the domain releases all data about the key, except
+/// for the start times of a throttled key. It releases these some time after the interval.
 public final class ExclusivityDomain: Sendable {
   /// The domain that keys belong to by default.
   public static let shared = ExclusivityDomain()
 
-  /// The runs in flight that callers share.
+  /// The shared runs in flight, by key.
   let sharedRuns = Locked<[ExclusivityKey: any AnyObject & Sendable]>([:])
 
   /// Creates an independent domain.
@@ -74,12 +74,12 @@ public final class ExclusivityDomain: Sendable {
 
   /// Returns the names of the operations that hold the key, in the order of their requests. For debugging.
   ///
-  /// The members that use the key of their group follow the group.
+  /// A group that holds the key comes before its members that use the key.
   public func holders(of key: ExclusivityKey) -> [String] { names(of: key) { $0 == .holding } }
 
   /// Returns the names of the operations that wait for the key, in the order of their requests. For debugging.
   ///
-  /// An operation that has been permitted to start, but was not started by its queue, still waits.
+  /// An operation still waits if the key is reserved for it but its queue has not started it.
   public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { $0 != .holding } }
 
   private func names(of key: ExclusivityKey, where isIncluded: (KeyRegistry.Table.State) -> Bool) -> [String] {

@@ -1,13 +1,13 @@
-/// The holders of one key, and the operations that wait for it: a part of ``KeyTable``.
+/// The holders of one key, and the operations that wait for the key: a part of ``KeyTable``.
 struct KeyQueue {
-  /// Identifies a key, or the use that the members of a holder make of it among each other.
+  /// The identity of a queue: a key, or the use of a key among the members of one of its holders.
   struct ID: Hashable {
     let domain: ExclusivityDomain
     let key: ExclusivityKey
     /// The entry whose members share the queue. Nil for the queue of the whole program.
     var holder: Int?
 
-    /// The key outside of all holders, where the starts under a throttled key are counted.
+    /// The queue of the whole program for the same key. The starts under a throttled key are counted there.
     var outermost: Self { holder == nil ? self : Self(domain: domain, key: key) }
 
     static func == (left: Self, right: Self) -> Bool {
@@ -24,29 +24,32 @@ struct KeyQueue {
   let id: ID
   /// The number of entries that claim the key, whatever their state.
   var claimCount = 0
-  /// The entries that hold the key and those for which it is reserved, in no order.
+  /// The entries that hold the key or for which it is reserved, in no order.
   private(set) var holders: [Int] = []
-  /// Members of holders that go first, because the other waiters wait for those holders.
+  /// The waiters that are served first. They are members of operations for which other waiters wait.
   var preferred = ArrayDeque<Int>()
+  /// All other waiters, in the order of arrival.
   var waiting = ArrayDeque<Int>()
-  /// Permitted entries that were not started in time, by their queue or group.
+  /// The permitted entries that were not started in time, keyed by the queue or group that must start them.
   var overdue: [ObjectIdentifier: [Int]] = [:]
-  /// Waiters behind an overdue entry of the same queue or group.
+  /// The waiters behind an overdue entry of the same queue or group, keyed by that queue or group.
   var deferred: [ObjectIdentifier: [Int]] = [:]
   /// The number of tickets in ``preferred`` and ``waiting`` whose entries have left.
   var staleCount = 0
+  /// The limit of ``limitCount`` holders.
   private var limit = Int.max
   private var limitCount = 0
+  /// The number of holders with each other limit.
   private var otherLimits: [Int: Int] = [:]
 
-  /// The content of an index that no key uses.
+  /// The value at an index that no key uses.
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
 
   init(_ id: ID) { self.id = id }
 
   var hasWaiters: Bool { !preferred.isEmpty || !waiting.isEmpty }
 
-  /// Whether no operation comes before a newcomer.
+  /// Whether no operation precedes a newcomer.
   var isUndisputed: Bool { !hasWaiters && overdue.isEmpty }
 
   var isMostlyStale: Bool { staleCount * 2 > preferred.count + waiting.count }
@@ -54,7 +57,7 @@ struct KeyQueue {
   /// The tickets in both wait queues, in the order in which they are served.
   var waiters: [Int] { Array(preferred.all) + Array(waiting.all) }
 
-  /// Whether the number of holders would stay within the smallest limit among them and a newcomer with this limit.
+  /// Whether a newcomer with this limit can become a holder.
   func admits(_ limit: Int) -> Bool { holders.count < min(limit, smallestLimit) }
 
   /// The smallest limit among the holders.
@@ -73,6 +76,8 @@ struct KeyQueue {
     staleCount = max(staleCount - 1, 0)
   }
 
+  /// Adds a holder.
+  ///
   /// - Returns: The position of the new holder.
   mutating func add(holder: Int, limit: Int) -> Int {
     holders.append(holder)
@@ -83,7 +88,9 @@ struct KeyQueue {
     return holders.count - 1
   }
 
-  /// - Returns: The holder that now has this position, if it had another.
+  /// Removes a holder. The last holder moves to the vacant position.
+  ///
+  /// - Returns: The holder that moved, if any.
   mutating func removeHolder(at position: Int, limit: Int) -> Int? {
     if limitCount > 0, limit == self.limit {
       limitCount -= 1

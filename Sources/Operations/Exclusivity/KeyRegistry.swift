@@ -1,15 +1,17 @@
 import Dispatch
 
-/// The table of all keys in the program. There is one, so that keys of several domains can be acquired together.
+/// The table of all keys in the program. There is only one table, so that operations can acquire keys of several
+/// domains together.
 enum KeyRegistry {
   typealias Table = KeyTable<KeyRequest>
 
   private struct State {
     var table = Table()
     var isTicking = false
-    /// The number of ticks until the next search for a deadlock, which costs more the more entries there are.
+    /// The number of ticks until the next search for a deadlock. It grows with the number of entries, as the cost of a
+    /// search does.
     var ticksUntilSearch = 0
-    /// The number of logs above which it pays to look for logs to forget.
+    /// The number of logs above which the registry searches for logs to forget.
     var logLimit = 64
   }
 
@@ -20,11 +22,13 @@ enum KeyRegistry {
   }
 
   private static let state = Locked(State())
-  /// A serial queue gets a thread even while other work blocks all threads of the global queues.
+  /// The queue of the ticks. A serial queue gets a thread even while other work blocks all threads of the global
+  /// queues.
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
-  /// A permitted operation is overdue after one to two periods.
+  /// The time between ticks. A permitted operation is overdue after one to two periods.
   private static let period = DispatchTimeInterval.milliseconds(20)
 
+  /// Reads the table under its lock.
   static func read<Result>(_ body: (Table) -> Result) -> Result { state.withLock { body($0.table) } }
 
   /// Changes the table under its lock, and carries out the effects after releasing it.

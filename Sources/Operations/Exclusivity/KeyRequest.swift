@@ -26,10 +26,10 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   // Guarded by the lock of the registry.
   private var phase = Phase.idle
-  /// Continues an operation that has been started without its keys.
+  /// The closure that continues an operation that was started without its keys.
   private var resumption: (@Sendable () -> Void)?
   private var timer: ClockTimer?
-  /// The start whose window ``timer`` waits for.
+  /// The serial number of the start for which ``timer`` is set.
   private var delaySerial: Int?
 
   init(of operation: AsyncOperation) { self.operation = operation }
@@ -48,7 +48,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   // MARK: Requesting
 
-  /// What the operation does after the lock has been released.
+  /// The outcome of a request. The caller acts on it after releasing the lock.
   private struct Answer {
     var isGranted = false
     var startTime: StartTime?
@@ -82,6 +82,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     return answer.isGranted
   }
 
+  /// Applies the policies, and enters the request in the table unless it is refused.
   private func enter(
     _ table: inout KeyRegistry.Table,
     _ effects: inout KeyRegistry.Table.Effects,
@@ -137,7 +138,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     for request in holders where request.operation?.isFinished == true { request.leave() }
   }
 
-  /// Read under the lock of the registry.
+  /// The ticket of the request in the table. Guarded by the lock of the registry.
   private var ticket: KeyRegistry.Table.Ticket? {
     if case .entered(let ticket) = phase { ticket } else { nil }
   }
@@ -189,6 +190,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     superfluous?.cancel()
   }
 
+  /// Cancels the operation, because it would wait forever for a key.
   func refuse(_ refusal: KeyRegistry.Table.Refusal) {
     guard let operation else { return }
     let holder = refusal.holder?.operation
@@ -232,7 +234,8 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     let key: ExclusivityKey
     let limit: Int
     let operation: AsyncOperation?
-    /// Otherwise the operation is before this one in the wait queue.
+    /// Whether the operation holds the key. Otherwise it precedes this operation in the wait queue, or the key is
+    /// reserved for it.
     let isHolder: Bool
   }
 
@@ -261,7 +264,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 }
 
 extension ExclusivityPolicy {
-  /// Decides between two policies for one key.
+  /// The precedence of a policy if one key has several policies.
   fileprivate var strength: Int {
     switch self {
     case .wait: 0
@@ -280,13 +283,13 @@ extension OperationCore {
 }
 
 extension OperationError {
-  /// The error of an operation with the policy `.drop` whose key is taken.
+  /// Returns the error of an operation with the policy `.drop` whose key is in use.
   static func excluded(_ operation: Operation, from key: ExclusivityKey, by other: Operation?) -> OperationError {
     let other = other?.quotedName ?? "another operation"
     return OperationError(.excluded, "\(operation.quotedName) did not run because \(other) has the key \(key.quoted).")
   }
 
-  /// The error of a member that would wait forever for a key.
+  /// Returns the error of a member that would wait forever for a key.
   static func deadlock(of operation: Operation, waitingFor key: ExclusivityKey, heldBy holder: Operation?)
     -> OperationError
   {

@@ -1,15 +1,19 @@
-/// Detecting and ending deadlocks: holders whose members wait for keys of each other.
+/// Detecting and ending deadlocks, in which the members of holders wait for keys of other holders.
 extension KeyTable {
-  /// How a deadlock ends.
+  /// The changes that end a deadlock.
   struct Remedy {
-    /// Members of holders that must go before the waiters for those holders.
+    /// The members of holders to serve before the waiters for those holders.
     var preferred: [Ticket] = []
+    /// The member to cancel, if no member can be served first.
     var refused: Ticket?
   }
 
   mutating func beginDeadlockSearch() { mayDeadlock = false }
 
-  /// Finds a deadlock by finishing every operation that can finish, in a copy. The entries left wait for each other.
+  /// Returns the remedy for a deadlock. The remedy is empty if there is no deadlock.
+  ///
+  /// The method finishes every entry that can finish, in a copy of the table. The remaining entries wait for each
+  /// other.
   func remedy() -> Remedy {
     var rest = self
     rest.ignoresThrottles = true
@@ -25,7 +29,7 @@ extension KeyTable {
   }
 
   mutating func apply(_ remedy: Remedy, _ effects: inout Effects) {
-    // There may be another deadlock behind this one.
+    // There may be another deadlock.
     mayDeadlock = true
     for ticket in remedy.preferred {
       guard let entry = entries[ticket] else { continue }
@@ -72,7 +76,7 @@ extension KeyTable {
     }
   }
 
-  /// Records that entries are about to be cancelled, with their members, so they do not wait for keys.
+  /// Records that entries and their members are about to be cancelled, so they do not wait for keys.
   mutating func replace(_ tickets: [Ticket]) {
     for ticket in tickets { entries[ticket]?.isReplaced = true }
   }
@@ -81,13 +85,13 @@ extension KeyTable {
     entry.isReplaced || entry.enclosing.contains { entries[$0]?.isReplaced == true }
   }
 
-  /// Whether the keys of a waiting entry are free, and only other waiters are before it.
+  /// Whether the keys of a waiting entry are free, so that it waits only for the waiters before it.
   private func waitsForOrderOnly(_ ticket: Ticket) -> Bool {
     guard let entry = entries[ticket], !entry.isPreferred else { return false }
     return entry.claims.allSatisfy(admits)
   }
 
-  /// Whether a waiting entry waits, over any number of others, for an operation that encloses it.
+  /// Whether a waiting entry waits, directly or indirectly, for an operation that encloses it.
   private func waitsForOwnGroup(_ ticket: Ticket) -> Bool {
     guard let start = entries[ticket] else { return false }
     var members: [Ticket: [Ticket]] = [:]

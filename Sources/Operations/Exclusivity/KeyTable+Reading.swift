@@ -1,11 +1,11 @@
 /// Reading the table, for policies, reports and debugging.
 extension KeyTable {
-  /// The entries of a key, in the order of arrival.
+  /// Returns the entries of a key, in the order of arrival.
   func tickets(of key: ExclusivityKey, in domain: ExclusivityDomain) -> [Ticket] {
     entries.filter { claims($1, key, in: domain) }.keys.sorted()
   }
 
-  /// The holders and waiters of these queues, in the order of arrival.
+  /// Returns the holders and waiters of these queues, in the order of arrival.
   func tickets(in ids: [QueueID]) -> [Ticket] {
     var result: Set<Ticket> = []
     for id in ids {
@@ -18,21 +18,23 @@ extension KeyTable {
     return result.sorted()
   }
 
-  /// The first holder of the queue, or else its first waiter.
+  /// Returns the first holder of a queue, or its first waiter if it has no holder.
   func first(in id: QueueID) -> Ticket? { holders(in: id).first ?? tickets(in: [id]).first }
 
   func holders(in id: QueueID) -> [Ticket] { queueIndices[id].map { queues[$0].holders } ?? [] }
 
-  /// An operation that keeps another from its key.
+  /// An operation that keeps another operation from its key.
   struct Obstacle {
     let key: ExclusivityKey
     let limit: Int
     let ticket: Ticket
-    /// Otherwise the operation is before the other in the wait queue, or the key is reserved for it.
+    /// Whether the operation holds the key. Otherwise it precedes the other operation in the wait queue, or the key is
+    /// reserved for it.
     let isHolder: Bool
   }
 
-  /// For each key of a waiting entry, the holders, or else the first waiter before the entry.
+  /// Returns the obstacles of a waiting entry. For each key these are the holders or, if the key admits another holder,
+  /// the first waiter before the entry.
   func obstacles(of ticket: Ticket) -> [Obstacle] {
     guard let entry = entries[ticket], entry.state == .waiting else { return [] }
     return entry.claims.flatMap { claim -> [Obstacle] in
@@ -52,6 +54,6 @@ extension KeyTable {
     }
   }
 
-  /// Whether the table holds nothing, not even spare capacity.
+  /// Whether the table is empty and has no spare capacity.
   var isEmpty: Bool { entries.isEmpty && queueIndices.isEmpty && !entries.hasMuchRoom && !queueIndices.hasMuchRoom }
 }

@@ -1,9 +1,10 @@
-/// Starting permitted operations, and passing over those that their queue or group does not start in time.
+/// Starting permitted operations, and passing over operations that are not started in time.
 extension KeyTable {
   /// Records that an operation is about to execute.
   ///
-  /// - Parameter waits: Whether an operation without its keys stays started and waits. Otherwise it is permitted again later.
-  /// - Returns: Whether it holds its keys.
+  /// - Parameter waits: Whether the operation stays started while it waits for its keys. Otherwise it is permitted
+  ///   again later.
+  /// - Returns: Whether the operation holds its keys.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout Effects) -> Bool {
     guard let entry = entries[ticket] else { return false }
     switch entry.state {
@@ -21,7 +22,7 @@ extension KeyTable {
       if waits { entries[ticket]?.isStarted = true }
       waitingCount += 1
       mayDeadlock = true
-      // It was permitted before all current waiters.
+      // The entry was permitted before all current waiters.
       let isFree = entry.claims.allSatisfy(admits)
       if isFree, isOpen(ticket, &effects) {
         entries[ticket]?.isStarted = true
@@ -42,9 +43,9 @@ extension KeyTable {
     entries[ticket]?.state = .holding
   }
 
-  /// Removes an entry from the overdue ones, and requeues the waiters deferred because of it.
+  /// Removes an entry from the overdue entries, and requeues the waiters that were deferred because of it.
   ///
-  /// - Parameter ticket: The entry itself, if it waits again.
+  /// - Parameter ticket: The ticket of the entry, if the entry waits again.
   mutating func endOverdue(_ entry: Entry, requeueing ticket: Ticket?) {
     guard let host = entry.host else { return }
     for claim in entry.claims {
@@ -56,7 +57,7 @@ extension KeyTable {
     for claim in entry.claims { requeue([ticket], in: claim.queue) }
   }
 
-  /// Requeues the waiters that are deferred in the queues of an entry.
+  /// Requeues the waiters that are deferred in the queues of an entry and have the same host.
   mutating func requeueDeferred(of entry: Entry) {
     guard let host = entry.host else { return }
     var requeued: [Int: [Ticket]] = [:]
@@ -83,8 +84,8 @@ extension KeyTable {
   /// Whether ``tick(_:)`` or a search for deadlocks may change anything.
   var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
 
-  /// Ends a period. Entries permitted two periods ago that were not started are overdue: they release the keys reserved for
-  /// them.
+  /// Ends a period. Entries that were permitted two periods ago and not started become overdue, and release the keys
+  /// reserved for them.
   mutating func tick(_ effects: inout Effects) {
     epoch += 1
     var overdue: [Entry] = []

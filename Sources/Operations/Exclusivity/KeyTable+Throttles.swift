@@ -2,7 +2,8 @@ import Foundation
 
 /// Throttled keys: the windows in which operations start.
 extension KeyTable {
-  /// Whether the windows of all throttles of an entry have room. Otherwise adds the `Delay` until one has.
+  /// Returns whether the windows of all throttles of an entry have room. If a window is full, adds a `Delay` to the
+  /// effects.
   func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
     guard !ignoresThrottles, !logs.isEmpty, let entry = entries[ticket] else { return true }
     for claim in entry.claims {
@@ -24,6 +25,7 @@ extension KeyTable {
     grantAll(startingWith: entry.claims, &effects)
   }
 
+  /// Records the start of an entry in the logs of its throttled keys.
   mutating func noteStart(of ticket: Ticket) {
     guard !ignoresThrottles, let entry = entries[ticket], entry.startSerial == nil else { return }
     var start: StartLog.Start?
@@ -40,7 +42,7 @@ extension KeyTable {
     }
   }
 
-  /// The time at which a throttled entry started, to be set by the operation.
+  /// Returns the time at which a throttled entry started. The operation sets this time.
   func startTime(of ticket: Ticket) -> StartTime? {
     guard let entry = entries[ticket], let serial = entry.startSerial else { return nil }
     for claim in entry.claims where !claim.throttles.isEmpty {
@@ -50,6 +52,7 @@ extension KeyTable {
     return nil
   }
 
+  /// Removes the start of an entry that was permitted but not started.
   mutating func forgetStart(of entry: Entry) {
     guard let serial = entry.startSerial else { return }
     for claim in entry.claims where !claim.throttles.isEmpty {
@@ -59,8 +62,8 @@ extension KeyTable {
 
   /// Forgets the starts under keys that are not in use.
   ///
-  /// - Parameter lastSerials: The keys, with the last start that the caller found to have left all windows.
-  /// - Returns: The forgotten logs, for release after the lock.
+  /// - Parameter lastSerials: The keys, each with the serial number of its last start, which has left all windows.
+  /// - Returns: The forgotten logs. The caller releases them after releasing the lock.
   mutating func forget(_ lastSerials: [QueueID: Int]) -> [StartLog] {
     lastSerials.compactMap { id, serial in
       guard queueIndices[id] == nil, logs[id]?.starts.last?.serial ?? serial == serial else { return nil }
@@ -69,7 +72,7 @@ extension KeyTable {
   }
 }
 
-/// The latest starts under a throttled key, as many as its largest count needs.
+/// The latest starts under a throttled key, as many as the largest count of its throttles.
 struct StartLog {
   struct Start {
     /// Increases with every start.
@@ -81,7 +84,7 @@ struct StartLog {
   private(set) var longestInterval = Duration.zero
   private var capacity = 0
 
-  /// The start that must leave the window before another operation can start. Nil if the window has room.
+  /// Returns the start that must leave the window before another operation can start, or nil if the window has room.
   func start(thatFills throttle: KeyThrottle) -> Start? {
     let index = starts.count - throttle.count
     return index < 0 ? nil : starts[index]
@@ -94,7 +97,7 @@ struct StartLog {
 
   mutating func append(_ start: Start) {
     starts.append(start)
-    // Twice the capacity, so that removing costs each start one move.
+    // The log grows to twice the capacity, so that removing old starts costs each start one move.
     if starts.count / 2 >= capacity { starts.removeFirst(starts.count - capacity) }
   }
 

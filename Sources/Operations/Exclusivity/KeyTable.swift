@@ -1,13 +1,15 @@
-/// The operations that hold keys, and those that wait for them: a value without side effects.
+/// The operations that hold keys, and the operations that wait for keys. The table has no side effects.
 ///
-/// An operation enters the wait queues of all its keys at once. It is granted its keys when it is the first waiter of each and
-/// each admits one more holder. Operations therefore never deadlock over the order of their keys, and none is starved.
+/// An operation enters the wait queues of all its keys at once. It is granted its keys when it is the first waiter for
+/// each key, and each key admits another holder. The order in which operations name their keys therefore never causes a
+/// deadlock, and no operation starves.
 ///
-/// An operation that its queue or group has not started is *permitted*: its keys are reserved, and it holds them when it
-/// starts. If it does not start in time, because its queue is full or suspended, it is *overdue* and lets others pass. An
-/// operation that has already been started holds its keys as soon as they are granted.
+/// An operation that has been started holds its keys as soon as they are granted. Before the start, a grant makes the
+/// operation *permitted*: its keys are reserved, and it holds them when its queue or group starts it. If a permitted
+/// operation is not started in time, because its queue is full or suspended, it becomes *overdue*, and other operations
+/// pass it.
 ///
-/// Time does not occur here, except as ``tick(_:)``.
+/// The table reads no clock. Time passes only by calls to ``tick(_:)``.
 struct KeyTable<Claimant> {
   typealias Ticket = Int
   typealias QueueID = KeyQueue.ID
@@ -19,6 +21,7 @@ struct KeyTable<Claimant> {
     var throttles: [KeyThrottle] = []
   }
 
+  /// An operation that requests keys.
   struct Applicant {
     let claimant: Claimant
     let demands: [Demand]
@@ -45,6 +48,7 @@ struct KeyTable<Claimant> {
     var position = 0
   }
 
+  /// An operation that holds keys or waits for them.
   struct Entry {
     let claimant: Claimant
     var claims: [Claim]
@@ -52,17 +56,21 @@ struct KeyTable<Claimant> {
     let host: ObjectIdentifier?
     var state = State.waiting
     var isStarted: Bool
+    /// Whether the entry is in the preferred wait queues of its keys.
     var isPreferred = false
+    /// Whether the entry waits behind an overdue entry of its queue or group.
     var isDeferred = false
-    /// Whether a newer operation replaces this one, which will be cancelled.
+    /// Whether a newer operation is replacing the operation of this entry, and is about to cancel it.
     var isReplaced = false
     /// The tick in which the entry was permitted.
     var epoch = 0
-    /// Holders that the entry waits for. Their members go before it.
+    /// The holders that the entry waits for. Their members are served before the entry.
     var yieldsTo: Set<Ticket> = []
+    /// The serial number of the start under throttled keys.
     var startSerial: Int?
   }
 
+  /// The window of a throttle under a key.
   struct Window: Hashable {
     let queue: Int
     let throttle: KeyThrottle
@@ -76,6 +84,7 @@ struct KeyTable<Claimant> {
     let start: StartLog.Start
   }
 
+  /// An entry that has been granted its keys.
   struct Grant {
     let ticket: Ticket
     let claimant: Claimant
@@ -98,7 +107,7 @@ struct KeyTable<Claimant> {
   }
 
   var entries: [Ticket: Entry] = [:]
-  /// The queues in use, at their indices, and vacant ones.
+  /// The queues in use, at their indices, and vacant queues.
   var queues: [KeyQueue] = []
   var freeIndices: [Int] = []
   var queueIndices: [QueueID: Int] = [:]
@@ -108,20 +117,20 @@ struct KeyTable<Claimant> {
   var nextTicket = 0
   var nextSerial = 0
   var epoch = 0
-  /// The permitted entries.
   var permitted: Set<Ticket> = []
   var waitingCount = 0
   /// Whether a change since the last search may have closed a deadlock.
   var mayDeadlock = false
   /// Queues whose first waiter may have changed.
   var queuesToServe: [Int] = []
-  /// Set in the copy that is searched for deadlocks, which time alone does not end.
+  /// Whether throttles have no effect, as in the copy that is searched for deadlocks. Waiting for a window is not a
+  /// deadlock.
   var ignoresThrottles = false
 
   // MARK: Entering
 
-  /// Returns the queue in which an operation waits for a key: that of the innermost enclosing holder of the key, or the
-  /// outermost queue.
+  /// Returns the queue in which an operation waits for a key. This is the queue of the innermost enclosing holder of
+  /// the key or, without such a holder, the outermost queue.
   func queueID(of key: ExclusivityKey, in domain: ExclusivityDomain, inside enclosing: [Ticket]) -> QueueID {
     for ticket in enclosing {
       guard let entry = entries[ticket], entry.state == .holding else { continue }
@@ -186,7 +195,7 @@ struct KeyTable<Claimant> {
     }
   }
 
-  /// Whether the first waiter of one of its queues waits for an operation that encloses the entry.
+  /// Whether the first waiter in one of the queues of an entry waits for an operation that encloses the entry.
   private mutating func shouldPrefer(_ ticket: Ticket) -> Bool {
     guard let entry = entries[ticket] else { return false }
     for claim in entry.claims {
@@ -220,7 +229,7 @@ struct KeyTable<Claimant> {
 
   /// Grants every entry that can proceed, starting with the queues of these claims.
   ///
-  /// - Parameter newcomer: An entry that gets no `Grant`, because the caller of ``enter(_:_:)`` reads its state.
+  /// - Parameter newcomer: An entry for which no `Grant` is added, because the caller reads its state.
   mutating func grantAll(startingWith claims: [Claim], _ effects: inout Effects, newcomer: Ticket? = nil) {
     for claim in claims { queuesToServe.append(claim.queue) }
     while let queue = queuesToServe.popLast() {
@@ -313,7 +322,7 @@ struct KeyTable<Claimant> {
 
   mutating func releaseKeys(of entry: Entry) {
     for claim in entry.claims {
-      // The last holder moves to the position that becomes free.
+      // The last holder moves to the vacant position.
       guard let moved = queues[claim.queue].removeHolder(at: claim.position, limit: claim.limit) else { continue }
       if let index = entries[moved]?.claims.firstIndex(where: { $0.queue == claim.queue }) {
         entries[moved]?.claims[index].position = claim.position
@@ -321,7 +330,8 @@ struct KeyTable<Claimant> {
     }
   }
 
-  /// Counts a ticket that stays in a wait queue after its entry has left, and removes such tickets when they are the majority.
+  /// Counts a ticket that stays in a wait queue after its entry has left. Removes such tickets when they are the
+  /// majority.
   private mutating func noteStaleTicket(in index: Int) {
     queues[index].staleCount += 1
     guard queues[index].staleCount >= 32, queues[index].isMostlyStale else { return }

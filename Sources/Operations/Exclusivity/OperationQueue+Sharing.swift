@@ -1,24 +1,26 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Runs one operation for all callers that request it while it is in flight, such as a login or the refresh of a token.
+  /// Runs one operation, such as the refresh of a token, for all callers that request it while it is in flight.
   ///
   /// ```swift
   /// let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
   /// ```
   ///
   /// The first caller makes the operation, which runs in this queue and holds the key exclusively. See
-  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive its outcome. The next caller
-  /// after the operation has finished or been cancelled starts a new one. A holder of the key must not call this method.
+  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive the outcome of the same
+  /// operation. When it has finished or been cancelled, the next caller starts a new operation. A holder of the key
+  /// must not call this method.
   ///
-  /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for the
-  /// others. The last caller cancels the operation and returns when it has finished.
+  /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for
+  /// the other callers. If the last caller is cancelled, it cancels the operation and returns when the operation has
+  /// finished.
   ///
   /// - Parameters:
   ///   - key: The key that the callers share. One key must always produce values of one type.
   ///   - domain: The domain of the key.
   ///   - make: Makes a new operation that is in no queue or group. Called by the first caller.
-  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  /// - Throws: The errors of ``AsyncOperation/completed()``.
   public func run<T: Sendable>(
     sharing key: ExclusivityKey,
     in domain: ExclusivityDomain = .shared,
@@ -27,9 +29,9 @@ extension OperationQueue {
     try await runShared(under: key, in: domain) { AnyOutputOperation(make()) }
   }
 
-  /// Runs an operation of any kind, a group included, for all callers that request it while it is in flight.
+  /// Runs an operation of any kind, including a group, for all callers that request it while it is in flight.
   ///
-  /// - Throws: What ``AsyncOperation/completed()`` throws.
+  /// - Throws: The errors of ``AsyncOperation/completed()``.
   @_disfavoredOverload
   public func run(
     sharing key: ExclusivityKey,
@@ -71,7 +73,7 @@ extension OperationQueue {
 }
 
 extension ExclusivityDomain {
-  /// Takes a caller into the run under this key, or into a new one if there is none.
+  /// Adds a caller to the run under this key, or to a new run if there is none.
   fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int, isNew: Bool) {
     while true {
       let current = sharedRuns.withLock { $0[key] }
@@ -115,7 +117,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     var operation: AsyncOperation?
     var callers: [Int: Caller] = [:]
     var nextCaller = 0
-    /// All callers have been cancelled.
+    /// Whether all callers have been cancelled.
     var isAbandoned = false
     var result: Result<Output, any Error>?
   }
@@ -127,7 +129,7 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Adds a caller.
   ///
-  /// - Returns: Its number. Nil if the run is about to end, so the caller must start another one.
+  /// - Returns: The number of the caller. Nil if the run is about to end and the caller must start another run.
   func enter() -> Int? {
     let operation = state.withLock { $0.operation }
     if let operation, operation.isFinished || operation.isCancelled { return nil }
@@ -139,7 +141,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the outcome. Each caller must call it once.
+  /// Waits for the outcome. Each caller must call this method once.
   func wait(_ caller: Int) async throws -> Output {
     try await withCheckedThrowingContinuation { continuation in
       let result = state.withLock { state -> Result<Output, any Error>? in
@@ -152,7 +154,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     }
   }
 
-  /// Removes a caller whose task was cancelled. The last caller stays and cancels the operation.
+  /// Removes a caller whose task was cancelled. If the caller is the last one, it stays and cancels the operation.
   func cancel(_ caller: Int) {
     let (left, operation) = state.withLock { state -> (Caller?, AsyncOperation?) in
       if state.result != nil || state.callers[caller] == nil { return (nil, nil) }
@@ -164,6 +166,8 @@ final class SharedRun<Output: Sendable>: Sendable {
     operation?.cancel()
   }
 
+  /// Sets the operation of the run.
+  ///
   /// - Returns: Whether a caller still waits.
   func begin(_ operation: AsyncOperation) -> Bool {
     state.withLock { state in

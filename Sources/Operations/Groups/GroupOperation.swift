@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Runs a set of operations as one operation.
+/// An operation that runs a set of operations as one.
 ///
 /// ```swift
 /// let importer = GroupOperation("Import") { download ==> parse ==> store }
@@ -25,9 +25,9 @@ public import Foundation
 ///
 /// ## Cancellation
 ///
-/// Cancelling a group sets the group's own flag, then its members', then theirs. The group finishes when all members
-/// have finished. Members that have not started finish without executing, even if the group is cancelled before it
-/// starts.
+/// Cancelling a group cancels the group itself, then its members, then the members of nested groups. The group finishes
+/// when all members have finished. Members that have not started finish without executing, even if the group is
+/// cancelled before it starts.
 ///
 /// ## Cycles
 ///
@@ -36,20 +36,20 @@ public import Foundation
 /// happens to the other members. A cycle can also lead through the group, because a group waits for its members.
 ///
 /// A cycle is detected when the group starts, when a member's new dependency closes it, or, for a long cycle, when no
-/// member can run. A cycle closed by a dependency added later to an operation outside the group, or to a plain
-/// Foundation operation, is not detected before that.
+/// member can run. If the new dependency belongs to an operation outside the group or to a plain Foundation operation,
+/// the cycle is detected, at the earliest, when no member can run.
 ///
 /// ## Foundation operations
 ///
-/// Plain Foundation members behave as in an `OperationQueue`. A waiting member that is cancelled finishes at once,
-/// and a member that is not ready occupies no slot. While a plain member waits, its `dependencies` contain an
-/// additional operation named “slot”, which keeps the member from starting. If a member overrides `isReady`, the
-/// group checks again, up to 64 ms after it becomes true.
+/// Plain Foundation members behave as in an `OperationQueue`. A waiting member that is cancelled finishes at once, and
+/// a member that is not ready occupies no slot. While a plain member waits, its `dependencies` contain an additional
+/// operation named “slot”, which keeps the member from starting. If a member overrides `isReady`, the group checks the
+/// value repeatedly, and detects up to 64 ms later that it has become true.
 ///
 /// ## Nesting
 ///
-/// Adding a group that contains groups costs O(d) if the group it is added to is d levels deep. The cost of adding
-/// any other operation does not depend on the depth.
+/// Adding a group that contains groups costs O(d), where d is the nesting depth of the group that it is added to. The
+/// cost of adding any other operation does not depend on the depth.
 open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// The effect of a member's failure on the other members.
   public enum ErrorPolicy: Sendable {
@@ -77,8 +77,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Creates a group of the operations in the result builder and of their dependencies: see ``OperationBuilder``.
   ///
-  /// A subclass that is created this way must declare the initializer again, because the compiler (as of Swift 6.3)
-  /// does not inherit the result builder with the initializer:
+  /// A subclass that is created with a result builder must declare this initializer again, because the compiler (as of
+  /// Swift 6.3) inherits the initializer without the result builder:
   ///
   /// ```swift
   /// override init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
@@ -119,14 +119,16 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var memberCount: Int { engine.memberCount }
 
-  /// Adds a member, before the group starts or while it runs, from any thread, including from a member's `execute`.
+  /// Adds a member, before the group starts or while it runs.
   ///
-  /// In a group that is being cancelled, or has finished because of that, the new member is cancelled and finishes
-  /// without executing. Unless it times out, a group cannot finish while one of its members is executing, so a member
-  /// can always add another.
+  /// Call this method on any thread, even from the `execute()` of a member. Unless the group times out, it finishes
+  /// only after its executing members, so a member can always add another member.
   ///
-  /// - Precondition: The operation has not been started and is in no queue or group. The group has not finished by
-  ///   itself.
+  /// If the group has been cancelled, the new member is cancelled and finishes without executing, even after the group
+  /// has finished.
+  ///
+  /// - Precondition: The operation has not been started and is in no queue or group. The group has not finished, unless
+  ///   it was cancelled.
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members at once, which costs less than adding them one by one.
@@ -143,7 +145,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds an operation, unless it is in a queue or group or has been started.
   ///
   /// - Precondition: The group has no members.
-  /// - Returns: Whether the operation is a member now.
+  /// - Returns: Whether the operation was added.
   final func addIfFree(_ operation: Operation) -> Bool {
     add(.init(operations: [operation], named: [], mayRepeat: true))
     return !operations.isEmpty
@@ -161,8 +163,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Traps if adding the group would nest it inside itself.
   ///
-  /// Only a group that has had groups as members can enclose another group, so nesting groups from the outside in
-  /// needs no walk.
+  /// Only a group that has had groups as members can enclose another group. Adding any other group needs no walk.
   final func refuse(enclosing outer: GroupOperation) {
     if self !== outer, !engine.hasHadGroups { return }
     var enclosing: AsyncOperation? = outer
@@ -176,10 +177,10 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: Running members
 
-  /// The maximum number of members that execute at the same time. By default it is negative, as in an
-  /// `OperationQueue`, which means no limit.
+  /// The maximum number of members that execute at the same time. A negative value means no limit. This is the default,
+  /// as in an `OperationQueue`.
   ///
-  /// A change applies from the next member on. An asynchronous member counts until it has finished.
+  /// A change applies to members that start later. An asynchronous member counts until it has finished.
   public final var maxConcurrentOperationCount: Int {
     get { engine.limit }
     set {
@@ -204,26 +205,25 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set { engine.isSuspended = newValue }
   }
 
-  /// Whether members are started only to finish, which neither a limit nor suspension delays.
+  /// Whether the members have been cancelled and are started only to finish.
   final var isDraining: Bool { engine.isDraining }
 
-  /// Whether the group waits for more members when its last one has finished. False by default.
+  /// Whether the group waits for more members when its last member has finished. False by default.
   ///
-  /// An open group is a queue to which the program can add members at any time. It executes until it is closed in one
-  /// of these ways and its unfinished members have finished:
+  /// An open group is a queue to which the program can add members at any time. It finishes when it has been closed in
+  /// one of these ways and its members have finished:
   ///
-  /// - `staysOpen` is set to false, at any time. A suspended group still runs its waiting members after it is
-  ///   resumed.
+  /// - `staysOpen` is set to false. A suspended group still runs its waiting members after it is resumed.
   /// - ``AsyncOperation/finish()`` or ``AsyncOperation/finish(with:)``.
   /// - `cancel()`, or the group's ``AsyncOperation/timeout``. The time begins when the first member starts, or when
   ///   the group starts and no member can start. It covers the group as a whole, so set no timeout on a long-running
   ///   group.
   /// - The failure of a member under ``ErrorPolicy/cancelOnFailure`` or ``ErrorPolicy/stopOnFailure``.
   ///
-  /// A closed group accepts members until its last member has finished. What happens after that is described at
-  /// ``addOperation(_:)``. Setting the property has no effect on a group that was closed in one of the other ways.
+  /// A closed group accepts members until its last member has finished: see ``addOperation(_:)``. Setting `staysOpen`
+  /// does not reopen a group that was closed in another way.
   ///
-  /// Finished members are released, so an open group does not grow. Their errors are kept. To drop them, override
+  /// Finished members are released, so an open group does not grow. Their errors are kept. To drop errors, override
   /// ``operation(_:didFinishWith:)``.
   public final var staysOpen: Bool {
     get { engine.staysOpen }
@@ -241,11 +241,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// }
   /// ```
   ///
-  /// Returns immediately if the group has finished, or if the current task is cancelled. Members count before the group
-  /// starts, and while they wait for dependencies. A member that waits for room in its own group is unfinished itself.
+  /// Returns immediately if the group has finished, or if the current task is cancelled. Unfinished members include
+  /// members that wait for dependencies, all members of a group that has not started, and a member that waits for room
+  /// in its own group.
   ///
-  /// Every waiting task resumes when there is room, so n tasks that each add one member after the wait can exceed the
-  /// number by n - 1. A wait costs O(1), and so does a member that finishes, however many tasks wait.
+  /// All waiting tasks resume when there is room. If n tasks then add a member each, the number of members can exceed
+  /// `count` by n - 1. A wait costs O(1), and so does the end of a member, however many tasks wait.
   ///
   /// - Precondition: `count` is at least 1.
   public final func waitForRoom(below count: Int) async {
@@ -276,7 +277,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// The completed fraction of the group's work, from 0 to 1, each time it changes.
   ///
-  /// The first value is the current fraction, and the last value is the 1 of a finished group. A slow consumer
+  /// The first value is the current fraction, and the last value is 1, when the group has finished. A slow consumer
   /// receives only the latest value. The fraction decreases when members are added.
   ///
   /// ```swift
@@ -290,7 +291,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: Results
 
-  /// The errors of the group, of its members, and of nested groups' members, with the names that lead to them.
+  /// The errors of the group, of its members, and of the members of nested groups, with the names of the operations on
+  /// the path to each error.
   ///
   /// The errors are in the order in which they occurred, and are complete before `isFinished` becomes true.
   /// ``AsyncOperation/errors`` contains the same errors without the names.
@@ -302,13 +304,13 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Returns the errors that a finished member contributes to the group. Override this method to translate or drop
   /// errors.
   ///
-  /// The group calls this method once for every member, with no errors if the member has succeeded. The call comes on
-  /// the thread on which the member or one of its siblings finished, and calls never overlap. The returned errors
-  /// become the group's. The default implementation returns `errors`.
+  /// The group calls this method once for every member, with no errors if the member has succeeded. The group uses the
+  /// thread on which the member or one of its siblings finished, and makes one call at a time. The returned errors
+  /// become the errors of the group. The default implementation returns `errors`.
   ///
-  /// An override can add more members, because the group does not finish before the call returns. In a cancelled
-  /// group they finish without executing, and this method is called for them as well. An override that adds a member
-  /// in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
+  /// An override can add more members, because the group does not finish before the call returns. In a cancelled group
+  /// the added members finish without executing, and the group calls this method for them as well. An override that
+  /// adds a member in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
   final func account(for member: FinishedMember) {
@@ -326,7 +328,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  /// Stores an error for a plain Foundation member, which has no errors of its own, until the member has finished.
+  /// Stores an error for a plain Foundation member until the member has finished.
   final func note(_ error: any Error, ofPlain member: Operation) { engine.note(error, ofPlain: member) }
 
   private func record(_ failures: [OperationFailure]) {
@@ -338,14 +340,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Starts the members.
   ///
-  /// A group has no other work. To run code at its start or end, add an observer or override
-  /// ``AsyncOperation/didFinish()``.
+  /// To run code at the group's start or end, add an observer or override ``AsyncOperation/didFinish()``.
   public final override func execute() { engine.begin(self, draining: false) }
 
   final override func finishUnexecuted() { engine.begin(self, draining: true) }
 
-  /// Starts the members of a group that its timeout finished when it was about to start, because they must finish as
-  /// well.
+  /// Starts the members to finish them, because a timeout finished the group just before it started.
   final override func releaseWork() { engine.begin(self, draining: true) }
 
   /// Always true, because the time of a group begins when its first member starts.

@@ -5,8 +5,8 @@ import Foundation
 /// The engine keeps this value under its lock. The value collects changes, which the engine applies to the `Progress`
 /// after releasing the lock.
 ///
-/// A `Progress` is created when it is requested, and kept up to date from then on. A member that reports its own
-/// units, such as a nested group, becomes a child of it through a copy without children: see ``OperationProgress``.
+/// The `Progress` is created on request, and kept up to date from then on. A member that reports its own units, such as
+/// a nested group, is represented by a child that has no children: see ``OperationProgress``.
 struct GroupProgress {
   /// An unfinished member that has a weight or reports its own units.
   struct Part {
@@ -33,11 +33,10 @@ struct GroupProgress {
 
   // MARK: Members
 
-  /// Adds one unit for each new member, or removes units if `count` is negative because members were not added after
-  /// all.
+  /// Adds one unit for each of `count` new members. A negative count removes the units of members that were not added.
   mutating func add(_ count: Int) { if !isOver { total += count } }
 
-  /// Records an unfinished member that is not a single unit.
+  /// Records an unfinished member that has a weight or reports its own units.
   mutating func weigh(_ part: MemberPart) {
     let id = ObjectIdentifier(part.operation)
     let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
@@ -57,7 +56,7 @@ struct GroupProgress {
     if isFollowed, part?.isReporting != true { change.completed += weight }
   }
 
-  /// Completes the progress because the group has finished, even without members or before them.
+  /// Completes the progress because the group has finished. The group may have no members, or finish before them.
   ///
   /// - Returns: The reporting members that have not finished.
   mutating func end() -> [AsyncOperation] {
@@ -73,7 +72,7 @@ struct GroupProgress {
 
   // MARK: Progress and listeners
 
-  /// Stores the progress, unless there is one. The next change brings it up to date.
+  /// Stores the group's progress, unless there is one. The next change brings the progress up to date.
   ///
   /// - Returns: The group's progress.
   mutating func follow(with new: OperationProgress) -> OperationProgress {
@@ -121,7 +120,7 @@ struct GroupProgress {
   var audience: [AsyncStream<Double>.Continuation] { Array(listeners.values) }
 }
 
-/// The part of a member in the progress of its group, if the member is not a single unit.
+/// The share of a member in the progress of its group.
 struct MemberPart {
   let operation: AsyncOperation
   let index: Int

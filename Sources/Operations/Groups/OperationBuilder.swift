@@ -10,8 +10,8 @@ public import Foundation
 /// }
 /// ```
 ///
-/// An operation brings along its direct and indirect dependencies that have not started and are in no queue or group.
-/// A repeated operation counts once.
+/// The builder also adds the direct and indirect dependencies of each operation, if they have not started and are in no
+/// queue or group. A repeated operation counts once.
 ///
 /// The builder cannot detect that a plain Foundation operation is in a queue, or that an `AsyncOperation` was
 /// enqueued by Foundation's own methods. If a member depends on such an operation, create the group from an array

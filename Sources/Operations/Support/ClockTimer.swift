@@ -2,20 +2,20 @@ import Foundation
 
 /// A one-shot timer on any clock.
 struct ClockTimer: Sendable {
-  /// About 30 years: longer than any program runs, and short enough for every clock to add to its time.
+  /// The longest delay, about 30 years. Every clock can add it to its current time.
   private static let longestDelay = Duration.seconds(1_000_000_000)
   private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
   private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
 
   private let cancellation: @Sendable () -> Void
 
-  /// Calls `fire` after `delay`, once, unless the timer is cancelled before.
+  /// Calls `fire` once after `delay`, unless the timer is cancelled before that.
   ///
   /// A delay of zero or less passes at once. If a clock throws although the timer has not been cancelled, a
   /// `ContinuousClock` measures the delay instead.
   ///
-  /// `fire` may block, because it runs on a thread of ``DueWork``, whatever the rest of the program does with
-  /// Dispatch's threads. A `TimerClock` calls it directly.
+  /// `fire` may block. It runs on a thread of ``DueWork``, which is available even while other work blocks Dispatch's
+  /// shared threads. A `TimerClock` calls `fire` directly.
   ///
   /// - Returns: The timer. It fires even if the caller does not keep it.
   static func start(
@@ -47,7 +47,7 @@ struct ClockTimer: Sendable {
 
 /// A clock that calls back by itself, without a sleeping task.
 ///
-/// A test moves such a clock by hand. When the call that moves it returns, all due work has been done.
+/// A test moves such a clock by hand. All due work has been done when the call that moves the clock returns.
 package protocol TimerClock: Clock where Duration == Swift.Duration {
   /// Calls `body` after `delay`.
   ///

@@ -1,5 +1,5 @@
-/// Elements in the order of their deadlines. Elements with equal deadlines keep the order in which they requested a
-/// place.
+/// A queue of elements in the order of their deadlines. Elements with equal deadlines keep the order in which their
+/// places were made.
 ///
 /// The queue is a binary heap of places, separate from the elements. Adding and removing cost O(log n). Removing an
 /// element releases it at once and leaves its place in the heap. When more than half of the places are vacant, the
@@ -15,7 +15,7 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     }
   }
 
-  /// A heap: every place is behind the one at half its index. The first is never vacant.
+  /// The heap. Its first place is never vacant.
   private var heap: [Place] = []
   private var elements: [Int: Element] = [:]
   private var numbersSoFar = 0
@@ -27,7 +27,7 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   /// The number of stored places, including vacant ones.
   var storedPlaceCount: Int { heap.count }
 
-  /// A place behind all earlier ones with the same deadline.
+  /// Returns a place behind all earlier places with the same deadline.
   package mutating func place(at deadline: Deadline) -> Place {
     numbersSoFar += 1
     return Place(deadline: deadline, number: numbersSoFar)
@@ -68,8 +68,8 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
 
   private mutating func dropVacantPlaces() {
     while let first = heap.first, elements[first.number] == nil { removeFirstPlace() }
-    // Rebuilding costs a few steps for each element that was removed since the last time. An array never shrinks by
-    // itself, so this also returns the memory of a burst.
+    // Rebuilding costs a few steps for each element that was removed since the last time. It also returns the memory of
+    // a burst, because an array never shrinks by itself.
     if heap.capacity < 64 || (heap.count <= elements.count * 2 + 64 && heap.capacity <= elements.count * 8) { return }
     var rest: [Place] = []
     rest.reserveCapacity(elements.count * 2)

@@ -1,4 +1,4 @@
-/// A clock of any type, read as the time since the creation of this value.
+/// The time since the creation of this value, on a clock of any type.
 struct ElapsedTime: Sendable {
   let clock: any Clock<Duration>
   private let read: @Sendable () -> Duration
@@ -19,14 +19,14 @@ extension Duration {
   private static let longest = Duration(attoseconds: .max)
   private static let shortest = Duration(attoseconds: .min)
 
-  /// Returns the sum, or the longest or shortest duration if it overflows.
+  /// Returns the sum. If it overflows, returns the longest or shortest duration.
   package func adding(_ other: Duration) -> Duration {
     let (sum, isOverflow) = attoseconds.addingReportingOverflow(other.attoseconds)
     if isOverflow { return other < .zero ? Self.shortest : Self.longest }
     return Duration(attoseconds: sum)
   }
 
-  /// Returns the difference, or the longest or shortest duration if it overflows.
+  /// Returns the difference. If it overflows, returns the longest or shortest duration.
   package func subtracting(_ other: Duration) -> Duration {
     let (difference, isOverflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
     if isOverflow { return other < .zero ? Self.longest : Self.shortest }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Detects whether the current code runs on the main queue.
+/// A test of whether the current code runs on the main queue.
 ///
-/// Two checks are needed. `Thread.isMainThread` is false on the main queue after `dispatchMain()`, which an
-/// asynchronous `main` calls on Linux. The main queue's own mark is not visible in a block that the main thread runs
-/// for another queue by `sync`.
+/// Both the thread and a mark on the main queue are checked. `Thread.isMainThread` is false on the main queue after
+/// `dispatchMain()`, which an asynchronous `main` calls on Linux. The mark is not visible in a block that the main
+/// thread runs for another queue by `sync`.
 enum MainQueue {
   private static let mark = {
     let mark = DispatchSpecificKey<Bool>()
@@ -16,7 +16,7 @@ enum MainQueue {
 }
 
 extension QualityOfService {
-  /// The same quality of service in Dispatch's terms.
+  /// The equivalent quality of service of Dispatch.
   var dispatchQoS: DispatchQoS {
     switch self {
     case .userInteractive: .userInteractive

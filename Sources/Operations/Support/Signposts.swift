@@ -3,8 +3,8 @@ import os
 
 /// Signpost intervals for Instruments.
 ///
-/// An interval is identified by its number, so no state must be kept between its start and its end, which may be on
-/// another thread. `beginState(id:)` exists for this purpose.
+/// The number of an interval identifies it. The start and the end may be on different threads, and no state is kept
+/// between them. `beginState(id:)` exists for this purpose.
 enum Signposts {
   private static let signposter = OSSignposter(subsystem: "Operations", category: "Operations")
 

@@ -2,8 +2,8 @@ import Foundation
 
 /// An object that is associated with the current thread during a call.
 ///
-/// The implementation is one pthread key. Task-local values follow a task instead, and `Thread.threadDictionary`
-/// costs a dictionary. Calls may nest: the previous object is restored.
+/// The object is stored under a pthread key. A task-local value would follow a task instead, and
+/// `Thread.threadDictionary` costs a dictionary. When nested calls return, the previous object is restored.
 struct ThreadLocal<Object: AnyObject>: Sendable {
   private let key: pthread_key_t
 
@@ -24,12 +24,14 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// Whether `object` is the current object, or nil if there is none. Compares addresses, without counting references.
+  /// Returns whether `object` is the current object, or nil if there is none. Compares addresses, without retaining the
+  /// objects.
   func isCurrent(_ object: Object) -> Bool? {
     guard let pointer = unsafe pthread_getspecific(key) else { return nil }
     return unsafe pointer == Unmanaged.passUnretained(object).toOpaque()
   }
 
+  /// Calls `body` with `object` as the current object of the thread.
   func withValue<Result>(_ object: Object, _ body: () throws -> Result) rethrows -> Result {
     let previous = unsafe pthread_getspecific(key)
     unsafe pthread_setspecific(key, Unmanaged.passUnretained(object).toOpaque())

@@ -2,14 +2,14 @@ import Foundation
 
 /// All timers on one of the system's clocks.
 ///
-/// Timers handle work that blocks, so they must fire while such work occupies every thread of the shared pool. The
-/// service therefore runs on a serial Dispatch queue, which gets a thread at once, and adds due work to ``DueWork``.
-/// Starting and cancelling a timer cost O(log n) and no system call, unless the timer is the next to fire.
+/// Timers must fire even while blocking work occupies every thread of the shared pool. The service therefore runs on a
+/// serial Dispatch queue, which gets a thread at once, and adds due work to ``DueWork``. Starting and cancelling a
+/// timer cost O(log n) and no system call, unless the timer is the next to fire.
 final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
   private struct State {
     var timers = DeadlineQueue<ServiceClock.Instant, @Sendable () -> Void>()
-    /// The time for which the alarms are set. When the timer for this time is cancelled, the alarms stay, because one
-    /// unneeded wake-up costs less than setting them for every timer that is started and cancelled.
+    /// The time for which the alarms are set. Cancelling the timer for this time does not change the alarms. An
+    /// unneeded wake-up costs less than setting the alarms whenever a timer is started and cancelled.
     var wakeUp: ServiceClock.Instant?
   }
 
@@ -18,7 +18,8 @@ final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
 
   private let clock: ServiceClock
   private let state = Locked(State())
-  /// The quality of service differs from the default of a scheduler, because on Linux each has its own threads.
+  /// The quality of service differs from the default of a scheduler, because on Linux each quality of service has its
+  /// own threads.
   private let queue = DispatchQueue(label: "Operations.TimerService", qos: .userInitiated)
   private let alarms: Alarms
 
@@ -31,7 +32,7 @@ final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
     alarms.start { [unowned self] in wake() }
   }
 
-  /// Calls `fire` after `delay`, unless the returned closure is called before.
+  /// Calls `fire` after `delay`, unless the returned closure is called before that.
   func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let deadline = clock.now.advanced(by: delay)
     let (place, isNext) = state.withLock { state in
@@ -68,10 +69,10 @@ final class TimerService<ServiceClock: Clock<Duration>>: Sendable {
 
 /// The Dispatch timers behind a ``TimerService``.
 ///
-/// None of Dispatch's public clocks is the `ContinuousClock`: the uptime stops while the system sleeps, and the wall
-/// clock continues but can be set. A service whose clock counts sleep therefore has one timer of each kind. The first
-/// one to fire makes the service check its own clock, and set both again if it was too early. A timer is therefore
-/// late only if the wall clock is set back while the system sleeps, and by no more than that.
+/// Dispatch has no public clock that equals the `ContinuousClock`: the uptime stops while the system sleeps, and the
+/// wall clock continues but can be set. A service whose clock counts sleep therefore has one timer of each kind. When
+/// the first of them fires, the service checks its own clock, and sets both again if the timer was too early. A timer
+/// is late only if the wall clock is set back while the system sleeps, and by no more than that.
 ///
 /// The alarms must be set on the service's queue only.
 private struct Alarms: @unchecked Sendable {
@@ -108,21 +109,21 @@ private struct Alarms: @unchecked Sendable {
   }
 }
 
-/// An executor that runs the work of due timers, in order.
+/// An executor that runs the closures of due timers, in order.
 ///
-/// The work can be any code, including code that blocks. It must neither wait for a thread of the shared pool nor
-/// delay other timers. It runs on a serial Dispatch queue, which gets a thread at once. If the next work has not
-/// begun ``patience`` later, the thread is assumed to be blocked, and another queue takes over. A burst of timers
-/// therefore takes one thread, and work that blocks delays the other timers by no more than ``patience``.
+/// The closures may block, and must run even while every thread of the shared pool is blocked. The executor therefore
+/// uses a serial Dispatch queue, which gets a thread at once. If the next closure has not begun after ``patience``, the
+/// executor assumes that the thread is blocked, and adds another queue. A burst of timers therefore takes one thread,
+/// and a closure that blocks delays the other timers by no more than ``patience``.
 final class DueWork: TaskExecutor {
   static let shared = DueWork()
   private static let patience = DispatchTimeInterval.milliseconds(10)
 
   private struct State {
     var works = ArrayDeque<@Sendable () -> Void>()
-    /// The number of works that have begun in total.
+    /// The total number of closures that have begun.
     var begun = 0
-    /// The number of queues that are running works.
+    /// The number of queues that are running closures.
     var runners = 0
     var isWatched = false
   }
@@ -163,7 +164,7 @@ final class DueWork: TaskExecutor {
     }
   }
 
-  /// Adds a runner if no work has begun for a while although there is work.
+  /// Adds a runner if closures are left and none has begun for ``patience``.
   private func check(since begun: Int) {
     watch.asyncAfter(deadline: .now() + Self.patience) { [self] in
       let (addsRunner, begun) = state.withLock { state -> (Bool, watchedSince: Int?) in

@@ -1,11 +1,12 @@
-/// Runs work that would otherwise nest without bound, one piece after another.
+/// A replacement for unbounded recursion.
 ///
-/// The end of a group can end its enclosing group, and so on outward. The release of an operation can release the
-/// operation that it waited for, and so on backward. Both recurse once per level, and a thread's stack can be as
-/// small as 512 KiB. Up to ``inlineDepth`` levels run at once, and deeper ones run when the stack has unwound.
+/// When a group finishes, its enclosing group may finish, and so on. When an operation is released, the operation that
+/// it waited for may be released, and so on. Both recurse once per level, and the stack of a thread can be as small as
+/// 512 KiB. Up to ``inlineDepth`` levels run at once. Deeper levels run when the stack has unwound.
 ///
-/// Only work that no caller relies on when a call returns may run here: ends that follow from other ends, and
-/// releases. A request from a caller, such as `cancel()`, uses a separate list instead.
+/// Work may run after the call that requests it has returned. Use the trampoline only for releases, and for operations
+/// that finish because another operation has finished. A request from a caller, such as `cancel()`, uses a separate
+/// list instead.
 enum Trampoline {
   private static let inlineDepth = 16
   private static let current = ThreadLocal<Frame>()
@@ -16,13 +17,14 @@ enum Trampoline {
     var deferredReleases: [AnyObject] = []
   }
 
+  /// Runs `work`, now or when the stack has unwound.
   static func run(_ work: @escaping () -> Void) {
     withFrame { frame in
       if frame.depth < inlineDepth { work() } else { frame.deferredWork.append(work) }
     }
   }
 
-  /// Releases `objects`, which must be the last references to them that the caller holds.
+  /// Releases `objects`. The caller must hold no other references to them.
   static func release(_ objects: consuming [AnyObject]) {
     guard !objects.isEmpty else { return }
     withFrame { frame in

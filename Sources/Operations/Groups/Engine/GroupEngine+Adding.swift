@@ -2,23 +2,24 @@ import Foundation
 
 /// Adding members.
 extension GroupEngine {
-  /// The number of operations that are added at once.
+  /// The maximum number of operations that are added at once.
   private static let batch = 64
 
+  /// The result of adding operations.
   enum Admission {
     /// The operations will run, or finish without executing if the members have been cancelled.
     case added
-    /// The group has finished because its members were cancelled. The operations have been cancelled and have
-    /// finished.
+    /// The group has finished, and its members were cancelled. The operations have finished without executing.
     case cancelled
-    /// The group has finished by itself.
+    /// The group has finished without being cancelled. The operations were not added.
     case refused
   }
 
   /// The operations to add, and how to treat operations that cannot be added.
   struct Newcomers {
     let operations: [Operation]
-    /// The operations that the caller named, which trap if they are elsewhere. Nil if the caller named all of them.
+    /// The operations that the caller named. Adding them traps if they are elsewhere, and other operations are skipped.
+    /// Nil if the caller named all operations.
     var named: Set<ObjectIdentifier>?
     /// Whether an operation may be in this group already.
     var mayRepeat = false
@@ -36,7 +37,7 @@ extension GroupEngine {
     }
     let operations = newcomers.operations
     if isOver {
-      // A cancelled group may have finished by itself before its members could be cancelled.
+      // The group may have been cancelled, and have finished before it cancelled its members.
       let isDraining = isDraining || outer.isCancelled
       if isDraining { for operation in operations { finishUnexecuted(operation, of: newcomers) } }
       return isDraining ? .cancelled : .refused
@@ -48,9 +49,9 @@ extension GroupEngine {
       let end = min(start + GroupEngine.batch, operations.count)
       add(operations[start..<end], of: newcomers, to: outer)
     }
-    // A trace that was attached meanwhile may have been attached before the members were added.
+    // A trace that was attached since the previous event may have missed these members.
     if let newest = outer.trace, newest !== trace { newest.send(.gained(operations)) }
-    // Read only now, because the group may have started meanwhile, and its own search may have missed these members.
+    // The phase is read only now, because a group that started meanwhile may have searched without these members.
     if state.withLock({ $0.schedule.phase == .running && !$0.schedule.isDraining }) {
       for operation in operations { searchForCycle(through: operation) }
       searchForSuspectedCycleSoon()
@@ -82,7 +83,7 @@ extension GroupEngine {
         if isReady { ready.append(ReadyMember(operation)) }
       case .repeated where newcomers.mayRepeat: skipped.insert(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
-      // Another thread may have added it elsewhere a moment ago. The operation that depends on it waits for it there.
+      // Another thread may have just added the operation elsewhere. Its dependents wait for it there.
       case .refused where !newcomers.isNamed(operation): skipped.insert(index)
       case .refused(let obstacle): misuse(operation.cannotBeAdded(because: obstacle))
       }
@@ -90,7 +91,7 @@ extension GroupEngine {
     let groups = parts.lazy.compactMap { $0.operation as? GroupOperation }
     for group in groups { group.refuse(enclosing: outer) }
     let hasGroups = !groups.isEmpty
-    // The flag of the group is set before its members are cancelled. A thread that has read the flag expects new
+    // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled.
     if isDraining || outer.isCancelled {
       for (operation, index) in zip(operations, firstIndex...) where !skipped.contains(index) {
@@ -115,6 +116,7 @@ extension GroupEngine {
     membersWereAdded(except: skipped.count)
   }
 
+  /// Completes an addition of members, `skipped` of which were not added.
   func membersWereAdded(except skipped: Int = 0) {
     let (addsRunner, isDone) = state.withLock { $0.schedule.membersWereAdded(except: skipped) }
     if addsRunner { addRunner() }
@@ -128,7 +130,7 @@ extension GroupEngine {
     return claim(plain: operation, index: index)
   }
 
-  /// Finishes an operation that was added to a group after the group had finished because of its cancellation.
+  /// Finishes an operation that was added after a cancelled group had finished.
   private func finishUnexecuted(_ operation: Operation, of newcomers: Newcomers) {
     if let own = operation as? AsyncOperation {
       if newcomers.isNamed(operation) { own.claim(for: nil) } else if !own.claimIfFree() { return }
@@ -156,8 +158,8 @@ extension Operation {
   /// A cancelled operation may finish before its dependencies. On Linux, Foundation then uses a pointer to the
   /// operation when a dependency finishes, even if the operation has been released.
   ///
-  /// All dependencies are removed, because a dependency whose `isFinished` is true may not have notified Foundation
-  /// yet. They must not be removed before the end, because Foundation would count fewer than zero dependencies for a
+  /// Finished dependencies are removed as well, because they may not have notified Foundation yet. Call this method
+  /// only after the operation has finished. Otherwise Foundation would count fewer than zero dependencies for a
   /// cancelled operation and not consider it ready.
   func forgetDependencies() {
     for operation in dependencies { removeDependency(operation) }

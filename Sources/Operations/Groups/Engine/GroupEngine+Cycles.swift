@@ -2,13 +2,14 @@ import Foundation
 
 /// Detecting and cancelling members that wait for each other.
 extension GroupEngine {
-  /// The number of steps that a search takes when a member is added to a running group.
+  /// The maximum number of steps in a search through one member of a running group.
   private static let searchSteps = 64
-  /// How long a group in which no member runs waits before it searches all members.
+  /// The delay before a group in which no member runs searches all of its members.
   private static let searchDelay = DispatchTimeInterval.milliseconds(20)
   /// A queue that gets a thread at once, even if other work blocks all existing threads.
   private static let searchQueue = DispatchQueue(label: "Operations.cycles")
 
+  /// Searches the whole group for cycles, and cancels the members that cannot run because of one.
   private func searchForCycle() {
     guard let group = state.withLock({ $0.group }), !isInOrder else { return }
     var search = WaitSearch { [self] in isConcern(of: group, $0) }
@@ -19,8 +20,8 @@ extension GroupEngine {
     }
   }
 
-  /// Whether every member depends only on earlier members, as in most groups. Then there is no cycle, and one check
-  /// per member is enough.
+  /// Whether every member depends only on earlier members, which rules out a cycle. This is true for most groups, and
+  /// takes one check per member.
   private var isInOrder: Bool {
     state.withLock { $0.members.operations }.allSatisfy { member in
       guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
@@ -46,7 +47,7 @@ extension GroupEngine {
     return !isOthers
   }
 
-  /// Cancels the members among `doomed`, and the members of nested groups unless their group is cancelled itself.
+  /// Cancels the operations in `doomed` that are inside this group. Cancelling a nested group covers its members.
   private func cancel(
     _ doomed: [(operation: Operation, cycle: DependencyCycle)],
     enclosing: [ObjectIdentifier: Operation],
@@ -76,12 +77,13 @@ extension GroupEngine {
 
   /// Searches for a cycle through a new member.
   ///
-  /// A new member closes a cycle only if an operation waits for it. A long search is postponed until no member runs.
+  /// A new member closes a cycle only if an operation waits for it.
   func searchForCycle(through operation: Operation) {
     guard let own = operation as? AsyncOperation, own.core.withLock({ !$0.ledger.dependents.isEmpty }) else { return }
     searchForCycle(from: own)
   }
 
+  /// Searches for a cycle through a member. A long search is postponed until no member runs.
   func searchForCycle(from operation: AsyncOperation) {
     var search = WaitSearch(steps: GroupEngine.searchSteps)
     switch search.search(from: operation) {
@@ -93,9 +95,10 @@ extension GroupEngine {
     }
   }
 
+  /// Searches for a suspected cycle if no member runs or can run, or if `evenIfMoving` is true.
   func searchForSuspectedCycle(evenIfMoving: Bool = false) {
     let isDue = state.withLock { state in
-      // Members that are cancelled no longer wait.
+      // Cancelled members do not wait.
       guard state.schedule.isCycleSuspected, !state.schedule.isDraining else { return false }
       guard evenIfMoving || state.schedule.isStuck else { return false }
       state.schedule.isCycleSuspected = false
@@ -104,10 +107,9 @@ extension GroupEngine {
     if isDue { searchForCycle() }
   }
 
-  /// Schedules a search for when no member has run for a while.
+  /// Schedules a search for a suspected cycle if no member runs or can run.
   ///
-  /// One search covers everything that is added meanwhile, because members may gain dependencies one by one, and each
-  /// search checks all of them.
+  /// Members may gain dependencies one by one. One delayed search covers all that are added meanwhile.
   func searchForSuspectedCycleSoon() {
     let isDue = state.withLock { state in
       guard state.schedule.isCycleSuspected, state.schedule.isStuck, !state.isSearchDue else { return false }

@@ -2,9 +2,10 @@ import Foundation
 
 /// Running plain Foundation operations as members.
 ///
-/// A plain member that waits is in a private queue, so that Foundation itself detects when it is cancelled. A
-/// dependency on a *gate* keeps it from starting before the group has a slot for it.
+/// A waiting plain member is in a private queue, so that Foundation detects when the member is cancelled. A dependency
+/// on a *gate* keeps the member from starting before the group has a slot for it.
 extension GroupEngine {
+  /// A plain Foundation member that has not finished.
   struct PlainMember {
     enum Stage {
       /// The group has not started, or the member is being added.
@@ -19,7 +20,7 @@ extension GroupEngine {
     let index: Int
     var stage = Stage.added
     var hold: Hold?
-    /// How often the member was not ready although all of its dependencies had finished.
+    /// The number of times that the member was not ready although all of its dependencies had finished.
     var refusals = 0
   }
 
@@ -32,8 +33,8 @@ extension GroupEngine {
     var dependencies: [Operation]
   }
 
-  /// The longest delay before a member that was not ready is checked again, as a power of two in milliseconds. A
-  /// member's own `isReady` can be false at any time, and Foundation notifies only the queue.
+  /// The longest delay before the engine checks again whether a member is ready, as an exponent of two in milliseconds.
+  /// A member can override `isReady`, and Foundation notifies only the queue of a change.
   private static let longestRefusal = 6
 
   func claim(plain member: Operation, index: Int) -> OperationCore.ClaimAction {
@@ -53,8 +54,9 @@ extension GroupEngine {
     return .claimed(isReady: isReady, hasExtras: false)
   }
 
-  /// Returns the members that have become ready since they were added, and holds the others, because the group
-  /// starts.
+  /// Holds the plain members that are not ready when the group starts.
+  ///
+  /// - Returns: The members that have become ready since they were added.
   func beginPlainMembers() -> [Operation] {
     let members = state.withLock { state in
       state.plainMembers.values.filter { $0.stage == .added }.sorted { $0.index < $1.index }
@@ -70,7 +72,7 @@ extension GroupEngine {
     }
   }
 
-  /// Places a member that is not ready in a queue, where Foundation watches it.
+  /// Places a member that is not ready in a private queue.
   private func hold(_ member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
     let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
@@ -99,6 +101,7 @@ extension GroupEngine {
     FinishRelay { [weak self] in self?.dependenciesDidFinish(of: member) }
   }
 
+  /// Makes a member ready, or waits for dependencies that were added meanwhile.
   private func dependenciesDidFinish(of member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
     let relay = dependencies.isEmpty ? nil : makeRelay(for: member)
@@ -140,7 +143,7 @@ extension GroupEngine {
     }
     // The member was cancelled, and has finished, while it waited for the slot.
     guard let hold else { return slotIsFree() }
-    // The members of a cycle are cancelled one by one, and the first ones to finish make the others ready.
+    // The members of a cycle are cancelled one by one. This member may be ready because an earlier one has finished.
     if isOnCycle { member.cancelAsMember() }
     let trace = trace(of: member)
     // Foundation starts a cancelled operation only to finish it.
@@ -158,7 +161,8 @@ extension GroupEngine {
     FinishRelay { self.plainMemberDidFinish(member, trace) }.wait(for: [member])
   }
 
-  /// Waits again for a member that is not ready when it has a slot, because of a new dependency or its own `isReady`.
+  /// Waits again for a member that was given a slot but is not ready. The member has a new dependency, or overrides
+  /// `isReady`.
   private func wait(again member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
     if dependencies.isEmpty {
@@ -186,7 +190,7 @@ extension GroupEngine {
     relay.wait(for: dependencies)
   }
 
-  /// Stores the reason for the cancellation of a plain member, which may be in the middle of being added.
+  /// Stores the error with which a plain member is cancelled. The member may not have been added completely.
   func note(_ error: any Error, ofPlain member: Operation) {
     state.withLock { $0.plainErrors[ObjectIdentifier(member)] = error }
   }
@@ -215,16 +219,16 @@ extension GroupEngine {
 }
 
 extension Operation {
-  /// The unfinished dependencies of the operation, without those that a group has added.
+  /// The unfinished dependencies of the operation, except for the gates of groups.
   fileprivate var pendingDependencies: [Operation] {
     dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) }
   }
 
   /// Cancels a member of a group.
   ///
-  /// A plain Foundation operation first loses its dependencies, which a cancelled operation does not wait for. On Linux,
-  /// an operation that finishes locks itself, and then each operation that depends on it. Operations on a cycle that
-  /// finish at the same time would deadlock.
+  /// The dependencies of a plain Foundation operation are removed first, because a cancelled operation does not wait
+  /// for them. On Linux, a finishing operation locks itself, and then each of its dependents. Operations on a cycle
+  /// that finish at the same time would deadlock.
   func cancelAsMember() {
     if !(self is AsyncOperation), !isFinished { for operation in pendingDependencies { removeDependency(operation) } }
     cancel()

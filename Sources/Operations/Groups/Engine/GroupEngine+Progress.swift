@@ -2,6 +2,7 @@ import Foundation
 
 /// Updating Foundation's `Progress` when members finish or report.
 extension GroupEngine {
+  /// Returns the group's progress, which is up to date.
   func sharedProgress(of group: GroupOperation) -> OperationProgress {
     ProgressLock.exclusively {
       if let progress = state.withLock({ $0.progress.shared }) { return progress }
@@ -11,17 +12,18 @@ extension GroupEngine {
     }
   }
 
-  /// Returns the group's progress, which is created if there is none. Past changes are applied later.
+  /// Returns the group's progress, and creates it if there is none. The next call to `tellProgress()` applies past
+  /// changes.
   private func follow(_ group: GroupOperation) -> OperationProgress {
     let new = OperationProgress(of: group)
     return state.withLock { $0.progress.follow(with: new) }
   }
 
-  /// Applies all changes that have been collected, including changes that another thread is about to apply. The
-  /// thread that ends the group therefore sees its progress complete.
+  /// Applies all collected changes, including changes that another thread is about to apply. The progress is therefore
+  /// complete when the thread that ends the group has called this method.
   ///
-  /// The progress of nested groups is created and updated one after another, because groups can be nested to any
-  /// depth. Must be called within ``ProgressLock/exclusively(_:)``.
+  /// Nested groups are updated in a loop, because recursion would limit their depth. Must be called within
+  /// ``ProgressLock/exclusively(_:)``.
   private func tellProgress() {
     var pending = [self]
     var inside: [OperationProgress] = []
@@ -44,6 +46,7 @@ extension GroupEngine {
     for progress in inside.reversed() { progress.updateCopies() }
   }
 
+  /// Applies the collected changes and publishes the group's progress, if it was requested.
   func updateProgress() {
     guard state.withLock({ $0.progress.isFollowed }) else { return }
     ProgressLock.exclusively { tellProgress() }
@@ -64,7 +67,7 @@ extension GroupEngine {
         let listener = self?.state.withLock { $0.progress.removeListener(number) }
         withExtendedLifetime(listener) {}
       }
-      // Registers once for all listeners. Most groups have none, and a long-running group may have had many.
+      // Registers once, for all listeners, because a long-running group may have had many.
       if number == 1 { group.whenFinished { [weak self] in self?.endUpdates() } }
     } else {
       listener.yield(1)
@@ -82,7 +85,7 @@ extension GroupEngine {
 
   // MARK: Ending
 
-  /// Ends the progress of the group and of its members, because the group may finish before they do.
+  /// Ends the progress of the group and of its members, which may finish after the group.
   func endProgress() {
     var engines = [self]
     var next = 0
@@ -92,7 +95,7 @@ extension GroupEngine {
       }
       next += 1
     }
-    // Inner groups come first, because a progress that has ended does not change any more.
+    // Inner groups come first, because a progress that has ended no longer changes.
     for engine in engines.reversed() { engine.updateProgress() }
   }
 }

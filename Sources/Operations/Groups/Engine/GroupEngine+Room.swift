@@ -2,7 +2,7 @@
 extension GroupEngine {
   func waitForRoom(below count: Int, in group: GroupOperation) async {
     guard let ticket = state.withLock({ $0.hasRoom(below: count) ? nil : $0.roomWaiters.makeTicket() }) else { return }
-    // Once for all waits. A group that times out finishes while members are left, and then there may never be room.
+    // Registers once, for all waits. A group that times out finishes with unfinished members, and may never have room.
     if ticket == 1 { group.whenFinished { [weak self] in self?.endRoomWaits() } }
     if group.isFinished { return }
     await withTaskCancellationHandler {
@@ -32,15 +32,15 @@ extension GroupEngine {
 
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 ///
-/// They are kept by that number. Members finish one by one, so a finish makes room for the tasks of one number at most,
-/// and finding them takes constant time, however many tasks wait.
+/// The tasks are stored by that number. Each finished member makes room for the tasks of at most one number, so finding
+/// them takes constant time.
 struct RoomWaiters {
   /// Tasks to resume after the lock has been released.
   struct Batch {
     fileprivate var continuations: [Int: CheckedContinuation<Void, Never>] = [:]
 
     func resume() {
-      // Called at the end of every member, and an empty dictionary is slower to walk than to check.
+      // Called for every finished member. Checking for an empty dictionary is faster than iterating over it.
       if continuations.isEmpty { return }
       for continuation in continuations.values { continuation.resume() }
     }
@@ -48,18 +48,20 @@ struct RoomWaiters {
 
   private var batches: [Int: Batch] = [:]
   private var lastTicket = 0
-  /// Whether the group has finished, so that no task waits any more.
+  /// Whether the group has finished. No task waits after that.
   private(set) var isOver = false
 
   var isEmpty: Bool { batches.isEmpty }
 
-  /// Returns the number that identifies one wait, from 1 up.
+  /// Returns the number of a new wait, from 1 up.
   mutating func makeTicket() -> Int {
     lastTicket += 1
     return lastTicket
   }
 
-  /// Adds a task that waits for fewer than `count` unfinished members, while there are that many or more.
+  /// Adds a task that waits until fewer than `count` members are unfinished.
+  ///
+  /// - Precondition: At least `count` members are unfinished.
   mutating func add(_ continuation: CheckedContinuation<Void, Never>, ticket: Int, below count: Int) {
     batches[count, default: Batch()].continuations[ticket] = continuation
   }
@@ -71,7 +73,7 @@ struct RoomWaiters {
     return continuation
   }
 
-  /// Removes the tasks that have room now that the number of unfinished members has fallen by one, to `count`.
+  /// Removes the tasks that can resume because the number of unfinished members fell by one, to `count`.
   mutating func take(downTo count: Int) -> Batch {
     batches.isEmpty ? Batch() : batches.removeValue(forKey: count + 1) ?? Batch()
   }

@@ -4,16 +4,18 @@ import Foundation
 extension GroupEngine {
   /// The number of members that a runner starts before it yields its thread to other work.
   private static let quantum = 256
-  /// How long the engine relies on a runner that is about to take the next member.
+  /// The time that the engine gives a runner to take the next member before adding another runner.
   private static let patience = DispatchTimeInterval.milliseconds(20)
 
-  /// Starts to run the members, once. All of them finish in the end, even if none executes.
+  /// Starts the members. Only the first call has an effect.
+  ///
+  /// - Parameter draining: Whether the members finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
     let queue = GroupQueue()
     queue.name = "Operations.GroupOperation " + group.displayName
     if group.qualityOfService != .default { queue.qualityOfService = group.qualityOfService }
-    // The group's own clock, or the clock that its starter has from the enclosing group, without a search through all
-    // enclosing groups.
+    // The group's own clock, or the clock of the enclosing group. The starter stores the latter, which saves a search
+    // through all enclosing groups.
     let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
     let isFirst = state.withLock { state in
       if state.schedule.phase != .gathering { return false }
@@ -31,7 +33,7 @@ extension GroupEngine {
     searchForSuspectedCycle(evenIfMoving: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
-    // If no member can be started, the time begins all the same.
+    // If no member can start, the time of the group begins now.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     membersWereAdded()
   }
@@ -51,8 +53,8 @@ extension GroupEngine {
     case .none: return
     case .addRunner: addRunner()
     case .watch:
-      // The member may have finished in the middle of its `execute()` and continue for long, or wait for a member
-      // that this runner was about to take.
+      // A member can finish in the middle of its `execute()`, and then continue for long or wait for a member that this
+      // runner was about to take.
       DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
         guard let self else { return }
         if state.withLock({ $0.schedule.endWatch() }) { addRunner() }
@@ -88,8 +90,7 @@ extension GroupEngine {
 
   private func makeRunner() -> GroupRunner { GroupRunner(for: self, clock: state.withLock { $0.clock }) }
 
-  /// Starts a member that has its own quality of service in a separate work item, so that the system applies that
-  /// quality.
+  /// Starts a member in a separate work item, so that the system applies the quality of service of the member.
   private func start(_ member: Operation, at quality: QualityOfService) {
     let block = BlockOperation { [self] in start(member, by: makeRunner()) }
     block.qualityOfService = quality
@@ -112,7 +113,7 @@ extension GroupEngine {
     }
   }
 
-  /// Releases a slot although its member has not just finished.
+  /// Releases the slot of a member that pauses or was not started.
   func slotIsFree() {
     let (help, step) = state.withLock { state -> (GroupSchedule.Help, Step) in
       if state.isDisbanded { return (.none, Step()) }
@@ -144,13 +145,14 @@ extension GroupEngine {
     start(own, ifGranted: isGranted, by: runner)
   }
 
+  /// Permits the next member to be handed out.
   func handedOut() {
     if state.withLock({ $0.schedule.handedOut() }) { addRunner() }
   }
 
   /// Starts the member if its permit was granted.
   ///
-  /// Otherwise releases its slot, and the member becomes ready again with the permit.
+  /// Otherwise releases its slot. The member becomes ready again when its permit is granted.
   func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
     if !isGranted { member.noteWaitForPermit() }
     // A member that was cancelled meanwhile has become ready, and another runner starts it.
@@ -176,7 +178,7 @@ extension GroupEngine {
     if let group { account(for: member, in: group) } else { carryOut(step) }
   }
 
-  /// Passes results to the group, one at a time, until there are none left.
+  /// Passes the results of finished members to the group, one at a time, until none is left.
   private func account(for first: FinishedMember, in group: GroupOperation) {
     var batch = [first]
     while !batch.isEmpty {

@@ -3,9 +3,10 @@ import Synchronization
 
 /// The engine that runs the members of a group.
 ///
-/// Members are not enqueued one by one, because Foundation walks all the waiting operations of a queue at every
-/// finish. Instead, the engine has a list of the ready members, which their ledgers report, and a few runners on a
-/// private queue that take members from the list. No thread waits here, so groups can be nested to any depth.
+/// The engine does not add its members to one `OperationQueue`, because Foundation walks all waiting operations of a
+/// queue whenever one finishes. Instead, the ledger of each member reports when the member is ready. The engine keeps a
+/// list of the ready members, and a few runners on a private queue take members from the list. No thread waits for a
+/// member, so groups can be nested to any depth.
 final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   let state = Locked(State())
   /// Whether a runner is releasing finished members.
@@ -47,7 +48,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     set { change { $0.staysOpen = newValue } }
   }
 
-  /// Whether the group does not finish even if all of its members have finished.
+  /// Whether the group stays unfinished when all of its members have finished.
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
@@ -59,6 +60,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     set { state.withLock { $0.errorPolicy = newValue } }
   }
 
+  /// Changes the schedule, and then adds a runner or finishes the group if the schedule requires it.
   private func change(_ change: (inout GroupSchedule) -> Void) {
     let (addsRunner, isDone) = state.withLock { state in
       change(&state.schedule)
@@ -68,8 +70,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     if isDone { end() }
   }
 
-  /// Removes all members because the group is being deallocated. If the group has not been started, its members are
-  /// free again.
+  /// Removes all members because the group is being deallocated. If the group has not been started, its members can be
+  /// added elsewhere.
   ///
   /// - Returns: The members, which the caller releases.
   func disband() -> [AnyObject] {
@@ -84,7 +86,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
     for listener in listeners { listener.finish() }
     for case let hold? in plainMembers.lazy.map(\.hold) { hold.relay.stop(waitingFor: hold.dependencies) }
-    // The schedule also holds the ready members. It must not hold their last references.
+    // The schedule also retains the ready members. The caller must release the last references.
     _ = consume schedule
     for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
     return members
@@ -118,7 +120,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       if state.schedule.phase == .gathering { state.schedule.isCycleSuspected = true }
       return state.schedule.phase == .running && !state.schedule.isDraining
     }
-    // A new cycle leads through the new dependency. If no member runs, this is the last chance to detect it.
+    // A new cycle leads through the new dependency. If no member runs, no later event starts a search.
     if isRunning { searchForCycle(from: member) }
   }
 
@@ -144,7 +146,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Ensures that all cancelled members finish.
   func membersWereCancelled() { change { _ in } }
 
-  /// Cancels the members that have not started, and members that are added later. The others run to their end.
+  /// Cancels the members that have not started, and members that are added later. Members that have started run to
+  /// their end.
   func stopStarting() {
     let members = state.withLock { state -> [Operation]? in
       if state.schedule.isDraining { return nil }
@@ -185,7 +188,7 @@ extension GroupEngine {
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Plain Foundation members, which cannot store their index themselves.
     var plainMembers: [ObjectIdentifier: PlainMember] = [:]
-    /// Why plain members were cancelled.
+    /// The errors with which plain members were cancelled.
     var plainErrors: [ObjectIdentifier: any Error] = [:]
     /// Whether a group has been a member, so that this group may enclose others.
     var hasHadGroups = false
@@ -193,21 +196,22 @@ extension GroupEngine {
     var hasCancelledMembers = false
     /// Whether a delayed search for cycles is pending.
     var isSearchDue = false
-    /// The group, from its start to its end, because a running group stays alive.
+    /// The group while it runs, because a running group stays alive.
     var group: GroupOperation?
+    /// The queue of the runners.
     var queue: OperationQueue?
     /// The group's clock at its start. Nil for the system's clock.
     var clock: (any Clock<Duration>)?
-    /// Whether no member has been started yet, so that the time of the group has not begun.
+    /// Whether the time of the group has not begun, because no member has been started.
     var isDeadlineDue = false
     /// Whether the group timed out and finished before its members.
     var isAbandoned = false
     /// Whether the group has been deallocated.
     var isDisbanded = false
 
-    /// Removes a member for which nothing is left to do.
+    /// Removes a finished member after its result has been processed.
     mutating func settle(_ member: FinishedMember) -> Step {
-      // This is not the last reference: the caller has one, so nothing is released under the lock.
+      // The caller has another reference, so nothing is released under the lock.
       _ = members.remove(at: member.index)
       schedule.accounted()
       var step = nextStep()
@@ -219,7 +223,7 @@ extension GroupEngine {
 
     func hasRoom(below count: Int) -> Bool { members.count < count || roomWaiters.isOver }
 
-    /// Returns the group if its time begins now, the first time.
+    /// Returns the group if its time has not begun. Later calls return nil.
     mutating func takeDueDeadline() -> GroupOperation? {
       defer { isDeadlineDue = false }
       return isDeadlineDue ? group : nil
@@ -238,8 +242,7 @@ extension GroupEngine {
       )
     }
 
-    /// Returns the group, to be released, if it has finished and only executing members remain, because these may
-    /// never finish.
+    /// Returns the group for release if it has finished and only executing members remain. These may never finish.
     mutating func releaseIfAbandoned() -> GroupOperation? {
       guard isAbandoned, schedule.hasOnlyExecutingMembers else { return nil }
       defer { group = nil }
@@ -247,12 +250,12 @@ extension GroupEngine {
     }
   }
 
-  /// The actions that follow the end of a member.
+  /// The actions to take after a member has finished.
   struct Step {
     var updatesProgress = false
     var isDone = false
     var isStuck = false
-    /// The tasks that waited for this room.
+    /// The waiting tasks that can resume.
     var roomWaiters = RoomWaiters.Batch()
     /// The group, if the caller must release it.
     var released: GroupOperation?

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Takes members from a group's engine and starts them, one at a time, while there are ready members.
+/// A runner that takes members from a group's engine and starts them, one at a time, while there are ready members.
 ///
 /// A runner belongs to one thread. The engine can therefore detect that a member became ready because the member of
-/// this runner finished. The runner takes that member next, and no other runner is needed.
+/// this runner finished. The runner takes the ready member next, so the engine needs no other runner.
 final class GroupRunner: OperationStarter, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
   /// The number of finished members that are released at once.
@@ -27,8 +27,8 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     return GroupRunner.current.withValue(self, body)
   }
 
-  /// Whether the current thread has a runner of `engine` that is about to take the next member, because its own has
-  /// finished.
+  /// Whether the current thread has a runner of `engine` that is about to take the next member, because the runner's
+  /// member has finished.
   static func isAboutToTake(from engine: GroupEngine) -> Bool {
     guard let runner = current.current, runner.engine === engine, let member = runner.member else { return false }
     return member.isFinished
@@ -45,8 +45,8 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   /// Releases finished members in batches, and not while another runner releases members.
   ///
   /// An operation consists of a dozen allocations, most of which were made by one thread. On Linux they return to the
-  /// arena of that thread, under the arena's lock. Two threads that release at once contend for this lock, and the
-  /// group takes twice the time.
+  /// arena of that thread, under the arena's lock. If two threads release members at once, they contend for this lock,
+  /// and the group takes twice the time.
   private func release(_ member: Operation) {
     finished.append(member)
     guard finished.count >= GroupRunner.batch else { return }

@@ -1,37 +1,39 @@
 import Foundation
 
-/// A value that decides which member of a group runs next, and when the group finishes. It has no effects.
+/// A state machine that decides which member of a group runs next, and when the group finishes. It has no side effects.
 ///
-/// The engine calls it under its lock and acts on the answer after releasing the lock. A *slot* is in use by every
-/// member that has been handed out and has neither finished nor released its slot. A *runner* is a piece of work on
-/// the engine's queue that takes members one by one.
+/// The engine calls the schedule under the engine's lock, and acts on the result after releasing the lock.
+///
+/// A member uses a *slot* from the time it is handed out until it finishes or releases the slot. A *runner* is a work
+/// item on the engine's queue that takes members one by one.
 struct GroupSchedule {
   enum Phase {
     /// The group has not started, and members are only collected.
     case gathering
     case running
-    /// Every member has finished, and one caller has been given the right to finish the group.
+    /// Every member has finished. One caller finishes the group.
     case ended
   }
 
-  /// What the ready members need to be started.
+  /// The action that ensures that ready members start.
   enum Help {
     case none
     case addRunner
-    /// A runner will take them as soon as `execute()` returns. The caller must check after a while whether it has.
+    /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
     case watch
   }
 
+  /// The next step of a runner.
   enum Take {
-    /// A member to start. If `cancelled` is true, the member only needs to finish, and the thread that cancels all
-    /// members may not have cancelled it yet.
+    /// A member to start. If `cancelled` is true, the runner must cancel the member first, because the thread that
+    /// cancels all members may not have reached it.
     case run(Operation, addingRunner: Bool, cancelled: Bool)
     case stop
   }
 
   private(set) var phase = Phase.gathering
-  /// The number of members, and of additions in progress, that are not accounted for. The group's start also counts
-  /// as one.
+  /// The number of members that are not accounted for, plus one for each addition in progress, plus one until the group
+  /// starts.
   private(set) var unfinished = 1
   private(set) var slotsTaken = 0
   private(set) var isRunnerWaiting = false
@@ -46,36 +48,38 @@ struct GroupSchedule {
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
-  /// Whether the members have been cancelled. They are only started to finish, which neither limit nor suspension
-  /// delays.
+  /// Whether the members have been cancelled. They are started only to finish, so neither the limit nor a suspension
+  /// applies.
   var isDraining = false
-  /// Whether the group stays open for more members after its last one, until it is closed.
+  /// Whether the group stays open when its last member has finished, until it is closed.
   var staysOpen = false { didSet { if oldValue, !staysOpen { isWaitingForMembers = false } } }
   /// Whether the group started suspended and without members. It stays open until its first member, or until it is
   /// resumed.
   private(set) var isWaitingForMembers = false
-  /// Whether the group has been requested to finish, so that it waits only for the members that it has.
+  /// Whether the group has been requested to finish as soon as its members have finished.
   var isFinishing = false
   /// Whether there may be a cycle that has not been searched for.
   var isCycleSuspected = false
+  /// Whether a check after ``Help/watch`` is pending.
   private(set) var isWatched = false
   /// Whether some members need permits, which are requested in the order in which members are handed out.
   var handsOutInOrder = false
-  /// Whether a runner has taken such a member and not requested its permit. The next member is handed out after that.
+  /// Whether a runner has taken a member and must request its permit before the next member is handed out.
   private(set) var isHandingOut = false
 
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
   var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
-  /// Whether all remaining members have been started, and no others are being added.
+  /// Whether all remaining members have been started, and no members are being added.
   var hasOnlyExecutingMembers: Bool {
     phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
   }
 
-  /// Whether the group does not finish even if all of its members have. Cancelling and requesting to finish close the
-  /// group.
+  /// Whether the group stays unfinished when all of its members have finished. A group that is cancelled or requested
+  /// to finish is closed.
   var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isDraining && !isFinishing }
 
+  /// Whether a runner may take a member now.
   var mayHandOut: Bool {
     if ready.isEmpty || unseenFailures > 0 || isHandingOut { return false }
     return isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
@@ -83,14 +87,13 @@ struct GroupSchedule {
 
   // MARK: Adding members
 
-  /// Begins to add members. The group cannot finish before ``membersWereAdded(except:)``, which records that all of them are
-  /// enrolled.
+  /// Begins to add members. The group cannot finish before the call to ``membersWereAdded(except:)``.
   mutating func beginAdding(_ count: Int) {
     unfinished += count + 1
     isWaitingForMembers = false
   }
 
-  /// Records that the members have been enrolled, except for `skipped` of them.
+  /// Records that the members have been added, except for `skipped` of them.
   ///
   /// - Returns: Whether the caller must add a runner, and whether it must finish the group.
   mutating func membersWereAdded(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
@@ -106,7 +109,7 @@ struct GroupSchedule {
 
   /// Adds a member that has become ready.
   ///
-  /// - Parameter takenNext: Whether the runner whose member made this one ready is about to take the next.
+  /// - Parameter takenNext: Whether the runner whose member made this member ready is about to take the next member.
   mutating func becameReady(_ member: ReadyMember, takenNext: Bool) -> Help {
     ready.append(member.operation, member.priority)
     return help(takenNext: takenNext)
@@ -124,13 +127,17 @@ struct GroupSchedule {
     return .watch
   }
 
-  /// Ends the watch after its time. The runner that was about to take the next member may be occupied with other
-  /// work.
+  /// Ends the watch. The runner that was about to take the next member may still be occupied.
+  ///
+  /// - Returns: Whether the caller must add a runner.
   mutating func endWatch() -> Bool {
     isWatched = false
     return addRunnerIfUseful()
   }
 
+  /// Requests a runner if there is a member to take.
+  ///
+  /// - Returns: Whether the caller must add a runner.
   mutating func addRunnerIfUseful() -> Bool {
     guard phase == .running, !isRunnerWaiting, mayHandOut else { return false }
     isRunnerWaiting = true
@@ -141,6 +148,7 @@ struct GroupSchedule {
 
   mutating func runnerBegan() { isRunnerWaiting = false }
 
+  /// Takes the next member that may start.
   mutating func take() -> Take {
     guard mayHandOut, let member = ready.popFirst() else { return .stop }
     slotsTaken += 1
@@ -148,7 +156,9 @@ struct GroupSchedule {
     return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isDraining)
   }
 
-  /// Records that the permit of the member that was taken has been requested.
+  /// Records that the permit of the taken member has been requested.
+  ///
+  /// - Returns: Whether the caller must add a runner.
   mutating func handedOut() -> Bool {
     isHandingOut = false
     return addRunnerIfUseful()
@@ -177,8 +187,8 @@ struct GroupSchedule {
 
   /// Begins to process the result of a member that has finished.
   ///
-  /// - Returns: Whether the caller must process it. Otherwise another thread is processing results, and processes
-  ///   this one too.
+  /// - Returns: Whether the caller must process it. Otherwise another thread that is processing results also processes
+  ///   this one.
   mutating func beginAccounting(for member: FinishedMember) -> Bool {
     if isAccounting {
       unaccounted.append(member)
@@ -197,9 +207,12 @@ struct GroupSchedule {
     return unaccounted
   }
 
-  /// Records that nothing is left to do for one member.
+  /// Records that the result of one member has been processed.
   mutating func accounted() { unfinished -= 1 }
 
+  /// Ends the schedule if no members remain and the group is not open.
+  ///
+  /// - Returns: Whether the caller must finish the group.
   mutating func endIfDone() -> Bool {
     guard phase == .running, unfinished == 0, !isAccounting, !isOpen else { return false }
     phase = .ended
@@ -209,7 +222,7 @@ struct GroupSchedule {
 
 /// The ready members of a group, ordered by queue priority and first in, first out within a priority.
 ///
-/// Adding and taking a member are O(1).
+/// Adding and taking a member cost O(1).
 struct ReadyList {
   private var urgent = ArrayDeque<Operation>()
   private var high = ArrayDeque<Operation>()

@@ -7,6 +7,7 @@ import Foundation
 struct MemberList {
   /// The members before ``firstIndex`` that remained when the list was last compacted, in the order of their indexes.
   private var early: [(index: Int, operation: Operation?)] = []
+  /// The members from ``firstIndex`` on. Removed members are nil.
   private var slots: [Operation?] = []
   /// The index of the first slot.
   private var firstIndex = 0
@@ -27,7 +28,7 @@ struct MemberList {
 
   /// Adds members.
   ///
-  /// - Returns: The index of the first member. The others follow.
+  /// - Returns: The index of the first added member. The indices of the other members follow.
   mutating func append(_ operations: ArraySlice<Operation>) -> Int {
     let index = firstIndex + slots.count
     for operation in operations { slots.append(operation) }
@@ -51,7 +52,7 @@ struct MemberList {
     return operation
   }
 
-  /// Moves at most a sixteenth of the list, so each removal costs a fraction of a move.
+  /// Removes the vacant places. At most one of 16 places is in use, so each removal costs a fraction of a move.
   private mutating func compact() {
     early.removeAll { $0.operation == nil }
     for (position, operation) in slots.enumerated() where operation != nil {

@@ -6,8 +6,8 @@ public struct Backoff: Sendable {
 
   /// Creates a backoff from a closure.
   ///
-  /// - Parameter delay: Returns the delay after a failed attempt. The first attempt is 1. If the delay is not
-  ///   positive, there is none.
+  /// - Parameter delay: Returns the delay after a failed attempt. The first attempt is 1. A negative delay counts as
+  ///   zero.
   public init(_ delay: @escaping @Sendable (_ attempt: Int) -> Duration) { self.delay = delay }
 
   /// A backoff without delays.
@@ -21,12 +21,12 @@ public struct Backoff: Sendable {
 
   /// Returns a backoff whose delays grow exponentially.
   ///
-  /// The delay after the first attempt is `initial`. Each further delay is `multiplier` times the one before, but
+  /// The delay after the first attempt is `initial`. Each further delay is `multiplier` times the previous delay, but
   /// never longer than `cap`.
   ///
   /// - Parameters:
   ///   - initial: The first delay.
-  ///   - multiplier: The ratio of each delay to the one before.
+  ///   - multiplier: The ratio of each delay to the previous delay.
   ///   - cap: The longest delay.
   ///   - jitter: The random part of each delay, from 0 to 1, so that operations that fail together do not retry
   ///     together. With 0.5, a delay of 8 s takes from 4 s to 8 s; with 1, from zero to 8 s.
@@ -54,7 +54,7 @@ public struct Backoff: Sendable {
 
   /// Returns the delay after a failed attempt.
   ///
-  /// - Precondition: `attempt` is at least 1, which is the first attempt.
+  /// - Precondition: `attempt` is at least 1. The first attempt is 1.
   public func delay(after attempt: Int) -> Duration {
     if attempt < 1 { misuse("A backoff has no pause after attempt \(attempt): the first attempt is 1.") }
     return delay(attempt)

@@ -2,9 +2,10 @@
 final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOperation<Next.Output>, InputOperation,
   @unchecked Sendable
 {
-  /// The input, written before execution on the thread that executes.
+  /// The input. Written before execution, on the executing thread.
   var input: Input?
-  /// The closure that makes the next operation. Released by execution or, without execution, at the end.
+  /// The closure that makes the next operation. Released after execution, or when the operation finishes without
+  /// executing.
   private var next: (@Sendable (Input) throws -> Next)?
 
   /// The operation that this one follows without running it.
@@ -80,9 +81,8 @@ extension OutputOperation {
   /// queue or group, and is cancelled with it. If the returned operation is in a queue or group, or has finished, the
   /// new operation only waits for it.
   ///
-  /// Returning the operation that `flatMap` created is a programmer's error and traps. If the returned operation runs
-  /// inside the new operation and also waits for it, the new operation fails with
-  /// ``OperationError/Code/dependencyCycle``.
+  /// Returning the operation that `flatMap` created traps. If the returned operation runs inside the new operation and
+  /// also waits for it, the new operation fails with ``OperationError/Code/dependencyCycle``.
   public func flatMap<Next: OutputOperation>(
     _ next: @escaping @Sendable (Output) throws -> Next
   ) -> ResultOperation<Next.Output> {

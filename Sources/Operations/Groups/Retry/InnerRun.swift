@@ -2,8 +2,8 @@ import Foundation
 
 /// One run of an operation, with its dependencies, inside another operation that is not a group.
 ///
-/// The operation runs in a private group. The enclosing operation of that group is the operation it runs for, so that
-/// lookups through the enclosing operations continue there.
+/// The operation runs in a private group, which the outer operation encloses. Lookups through enclosing operations
+/// therefore continue from the group to the outer operation.
 final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
   private let work: AnyOutputOperation<Output>
   private let group: GroupOperation
@@ -12,7 +12,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 
   /// Creates a run of `work` inside `outer`.
   ///
-  /// - Parameter group: A private group that has added the operation.
+  /// - Parameter group: A private group that already contains the operation.
   init(
     _ work: AnyOutputOperation<Output>,
     in group: GroupOperation,
@@ -22,18 +22,17 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     self.work = work
     self.whenFinished = whenFinished
     self.group = group
-    // Adds the dependencies after the operation, because they are added only together with it.
+    // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: work.operation)
     group.qualityOfService = outer.qualityOfService
-    // Otherwise everything that runs inside, possibly many levels deep, would search all enclosing operations for the
-    // clock.
+    // Otherwise every operation inside would search all enclosing operations for the clock.
     group.clock = outer.clock
     supervisor = InnerSupervisor(of: outer)
     super.init()
     _ = group.core.withLock { $0.claim(for: supervisor, index: 0) }
   }
 
-  /// Runs the operation, which is cancelled first if `outer` has finished or been cancelled.
+  /// Runs the operation. If `outer` has finished or been cancelled, the operation is cancelled first.
   func start(for outer: AsyncOperation) {
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
       guard core.lifecycle.canContinue else { return (false, nil) }
@@ -49,13 +48,13 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
     whenFinished(outcome)
   }
 
-  /// The outcome of the operation. If the operation had no input, this is the cause of that.
+  /// The outcome of the operation. If the operation had no input, the outcome is the failure that caused this.
   private var outcome: InnerOutcome<Output> {
     let outcome = InnerOutcome(of: work)
     switch outcome.result {
     case .failure(OperationError.Code.inputUnavailable) where !group.failures.isEmpty:
       let primary = AggregateError(group.failures).primary
-      // The first name is the group's, which is the name of the enclosing operation.
+      // Drops the group's name, which is the name of the enclosing operation.
       let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
       return InnerOutcome(.failure(primary.error), failures: FailureReport(failures: [failure]))
     case .success, .failure: return outcome
@@ -66,7 +65,7 @@ final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
 extension AsyncOperation {
   /// Runs an operation, with its dependencies that are in no queue or group, inside this one.
   ///
-  /// The operation is cancelled with this one, and `body` is called even then.
+  /// `body` is called when the operation has finished, even if it was cancelled with this one.
   func runInside<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
@@ -75,12 +74,14 @@ extension AsyncOperation {
     InnerRun(work, in: group, inside: self, body).start(for: self)
   }
 
-  /// Runs an operation inside this one if it is in no queue or group and has not started. Otherwise returns false.
+  /// Runs an operation inside this one if it is in no queue or group and has not started.
+  ///
+  /// - Returns: Whether the operation runs inside this one.
   func runInsideIfFree<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) -> Bool {
-    // In most cases this is known before a group is created.
+    // Avoids creating a group in most cases.
     guard work.operation.isFree else { return false }
     let group = GroupOperation().named(displayName)
     guard group.addIfFree(work.operation) else { return false }

@@ -1,5 +1,4 @@
-/// An operation that runs one operation after another until there is no next one, such as requests that poll a
-/// server.
+/// An operation that runs operations one after another until there is no next operation, for example to poll a server.
 ///
 /// ```swift
 /// let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
@@ -12,9 +11,9 @@
 ///
 /// ## Backing off
 ///
-/// The delays follow the operation's ``AsyncOperation/clock``, as those of a ``RetryOperation`` do. While the
-/// operation backs off, it holds no thread and releases its slot in a group, unless the operation has keys or runs
-/// inside an operation that is not a group. A slot of an `OperationQueue` cannot be released.
+/// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
+/// thread and releases its slot in a group, unless the operation has keys or runs inside an operation that is not a
+/// group. A slot of an `OperationQueue` cannot be released.
 ///
 /// ## Cancellation
 ///
@@ -33,8 +32,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - backoff: The delay after each operation.
-  ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The
-  ///     first iteration is 1. Called where the operation executes: in the queue of a scheduler, on the scheduler.
+  ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The first
+  ///     iteration is 1. Called where this operation executes. In a scheduler's queue, that is on the scheduler.
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
@@ -67,7 +66,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func ended(iteration: Int, with outcome: InnerOutcome<Void>) {
-    // The operation may have finished meanwhile, and its iteration because of that.
+    // The operation may have finished meanwhile, which ends the iteration.
     guard isExecuting else { return }
     switch outcome.result {
     case .success: break

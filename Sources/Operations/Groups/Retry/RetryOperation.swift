@@ -6,16 +6,17 @@
 /// }
 /// ```
 ///
-/// Each attempt is a separate operation, which runs inside this one together with its dependencies that are in no
-/// queue or group. The value of the first successful attempt is the operation's value. If no attempt succeeds, the
-/// error of the last one is the operation's error, and ``attemptErrors`` contains all errors.
+/// Each attempt is a separate operation, which runs inside this one together with its dependencies that are in no queue
+/// or group. The value of the first successful attempt is the operation's value. If no attempt succeeds, the error of
+/// the last attempt is the operation's error, and ``attemptErrors`` contains all errors.
 ///
 /// ## Backing off
 ///
-/// The delays follow the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no thread and
-/// releases its slot in a group, so that other members can run. A slot of an `OperationQueue` cannot be released. An
-/// operation that has keys keeps its slot, because an operation that takes the slot might wait for the keys. If the
-/// operation runs inside one that is not a group, such as a `flatMap`, the enclosing operation keeps its slot.
+/// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
+/// thread and releases its slot in a group, so that other members can run. A slot of an `OperationQueue` cannot be
+/// released. An operation that has keys keeps its slot, because an operation that takes the slot might wait for the
+/// keys. If the operation runs inside an operation that is not a group, such as a `flatMap`, the enclosing operation
+/// keeps its slot.
 ///
 /// ## Cancellation
 ///
@@ -29,7 +30,7 @@
 public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let attempts: Int
   private let backoff: Backoff
-  /// The closures. Released when the operation finishes.
+  /// The closures that the caller passed. Released when the operation finishes.
   private let plan: Locked<Plan?>
   private let failed = Locked<[any Error]>([])
 
@@ -46,7 +47,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///   - retryIf: Returns whether to retry after this error of this attempt. The first attempt is 1. Not called after
   ///     the last attempt.
   ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. Called where
-  ///     the operation executes: in the queue of a scheduler, on the scheduler.
+  ///     this operation executes. In a scheduler's queue, that is on the scheduler.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .immediate,
@@ -143,7 +144,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   private func ended(attempt number: Int, with result: Result<Output, any Error>) {
-    // The operation may have finished meanwhile, and the attempt because of that.
+    // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
     switch result {
     case .success: finish(with: result)
@@ -183,7 +184,7 @@ public struct RetryDecision: Sendable {
   /// The decision to retry after the delay of the backoff.
   public static var retry: Self { Self(isRetry: true, delay: nil) }
 
-  /// Returns the decision to retry after this delay, whatever the backoff is. If the delay is not positive, there is
-  /// none.
+  /// Returns the decision to retry after this delay, instead of the delay of the backoff. A negative delay counts as
+  /// zero.
   public static func retry(after delay: Duration) -> Self { Self(isRetry: true, delay: delay) }
 }
