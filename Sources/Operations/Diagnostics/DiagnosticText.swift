@@ -6,8 +6,8 @@ extension Operation {
 }
 
 extension String {
-  /// The string with control, direction and noncharacters replaced by visible signs, so that a terminal shows it in one
-  /// line.
+  /// The string with control characters, direction marks and noncharacters replaced by visible characters, so that a
+  /// terminal shows the string in one line.
   var inOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.shown))) }
 
   /// The string in one line, shortened to fit into a sentence.
@@ -21,7 +21,7 @@ extension String {
 
   /// Returns the string shortened to a width in terminal columns.
   ///
-  /// The middle is left out, because names that begin alike often differ at the end.
+  /// The middle is omitted, because names that begin alike often differ in their last characters.
   func shortened(to columns: Int) -> String {
     if self.columns <= columns { return self }
     let room = columns - 1
@@ -56,8 +56,8 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// The scalar, or a visible sign for a control, direction or noncharacter. Unicode has pictures of the control
-  /// codes.
+  /// The scalar, or a visible replacement for a control character, a direction mark or a noncharacter. Unicode has
+  /// pictures of the ASCII control codes.
   var shown: Unicode.Scalar {
     switch value {
     case 0..<0x20: Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"
@@ -72,7 +72,7 @@ extension Unicode.Scalar {
 extension Duration {
   /// A short text with at most three digits and a unit: 12 µs, 3.4 ms, 2.5 s, 14 min.
   var reading: String {
-    // Not `components`, which traps when the seconds exceed an `Int64`.
+    // `components` would trap if the seconds exceeded an `Int64`.
     let seconds = self / .seconds(1)
     switch abs(seconds) {
     case ..<0.000_000_5: return "0 s"

@@ -1,12 +1,12 @@
 /// A topological order of items that wait for each other, and the cycles among them.
 ///
-/// Items are indices. Computing the order costs O(n + e) for n items with e waits, without recursion.
+/// Items are identified by indices. Computing the order costs O(n + e) for n items with e waits, without recursion.
 struct WaitOrder {
   /// The items that can complete, each after the items that it needs.
   private(set) var order: [Int] = []
-  /// The cycles. In each one every item waits for the next, and the last waits for the first.
+  /// The cycles. Every item of a cycle waits for the next, and the last waits for the first.
   ///
-  /// An item that is not in ``order`` is in a cycle, or waits for an item that is.
+  /// An item that is missing from ``order`` is in a cycle, or waits for an item of a cycle, directly or indirectly.
   private(set) var cycles: [[Int]] = []
   /// The items that wait for each item.
   let dependents: [[Int]]
@@ -15,9 +15,9 @@ struct WaitOrder {
   ///
   /// - Parameters:
   ///   - waits: The items that each item waits for.
-  ///   - needed: The number of those that must complete, or nil for all of them.
-  ///   - rank: The order of the items that wait for nothing. The items that one rank makes possible come before the
-  ///     next rank. An item that needs one of several therefore comes as early as the first of them.
+  ///   - needed: The number of awaited items that must complete before an item can, or nil for all of them.
+  ///   - rank: The rank of each item that waits for nothing. All items that can complete after one rank precede the
+  ///     items of the next rank. An item that needs only one of several items therefore follows the first of them.
   init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() {
@@ -40,7 +40,7 @@ struct WaitOrder {
     if order.count < waits.count { findCycles(waits, missing) }
   }
 
-  /// Finds the cycles. Every remaining item waits for a remaining item, so a walk along these waits ends in a cycle.
+  /// Finds the cycles. Every remaining item waits for a remaining item, so a walk along these waits enters a cycle.
   private mutating func findCycles(_ waits: [[Int]], _ missing: [Int]) {
     var walkOf = [Int](repeating: -1, count: waits.count)
     for start in waits.indices where missing[start] > 0 && walkOf[start] < 0 {

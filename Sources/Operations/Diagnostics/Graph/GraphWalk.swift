@@ -1,12 +1,12 @@
 import Foundation
 
-/// Collects the operations of a graph: the given ones, their direct and indirect dependencies, and the members of
-/// groups.
+/// A walk that collects the operations of a graph: the given operations, their direct and indirect dependencies, and
+/// the members of groups.
 struct GraphWalk {
   private var operations: [Operation] = []
   private var nodes: [OperationGraph.Node] = []
   private var indices: [ObjectIdentifier: Int] = [:]
-  /// The groups whose members are not collected, because other operations wait only for their start.
+  /// The groups that are collected only because operations wait for their start. Their members are not collected.
   private var beginningsOnly: Set<Int> = []
   private var toVisit: [Int] = []
 
@@ -22,7 +22,7 @@ struct GraphWalk {
 
   private mutating func index(of operation: Operation, beginningOnly: Bool = false) -> Int {
     if let index = indices[ObjectIdentifier(operation)] {
-      // From now on, the members are collected, too.
+      // The graph needs more than the group's start, so its members are collected, too.
       if !beginningOnly, beginningsOnly.remove(index) != nil { toVisit.append(index) }
       return index
     }
@@ -57,13 +57,15 @@ struct GraphWalk {
 extension AsyncOperation {
   /// The operations that run inside this one.
   ///
-  /// An operation that is not a group may run others in an inner group. The members of the inner group replace it.
+  /// An operation that is not a group may run operations in an inner group. The members of the inner group then replace
+  /// that group.
   var shownMembers: [Operation] {
     if self is GroupOperation { return members }
     return members.flatMap { ($0 as? AsyncOperation)?.members ?? [] }
   }
 
-  /// The operation that this one runs inside. An inner group is replaced by the operation that runs it.
+  /// The operation that this one runs inside, or nil. For a member of an inner group, the operation that runs the inner
+  /// group.
   var enclosing: AsyncOperation? {
     guard let group = core.withLock({ $0.supervisor })?.supervisedGroup else { return nil }
     let outer = group.core.withLock { $0.supervisor as? InnerSupervisor }

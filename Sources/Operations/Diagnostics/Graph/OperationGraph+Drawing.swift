@@ -1,8 +1,8 @@
 /// The elements of a drawn graph, independent of the graph language.
 ///
 /// A group is a box around its members. Neither Mermaid nor DOT can draw an arrow between a box and a node inside it,
-/// but such an arrow is always part of a cycle and must be visible. In that case the group also gets a *stand-in*
-/// node beside its box.
+/// but such an arrow is always part of a cycle and must be visible. For such an arrow, the group gets a *stand-in* node
+/// beside its box.
 struct GraphDrawing {
   static let cycleColor = "#dc2626"
 
@@ -25,11 +25,12 @@ struct GraphDrawing {
     let isInCycle: Bool
   }
 
-  /// The boxes and nodes in nesting order, and in the order of the graph's nodes on each level.
+  /// The boxes and nodes, nested. On each level, they are in the order of the graph's nodes.
   private(set) var steps: [Step] = []
   private(set) var arrows: [Arrow] = []
-  /// For each box the first and the last node inside it that is not a box; for each node the node itself.
+  /// For a box, the first node inside it that is not a box. For any other node, the node itself.
   private(set) var firstInside: [Int]
+  /// For a box, the last node inside it that is not a box. For any other node, the node itself.
   private(set) var lastInside: [Int]
   private let isBox: [Bool]
 
@@ -41,7 +42,8 @@ struct GraphDrawing {
     firstInside = Array(nodes.indices)
     lastInside = firstInside
 
-    // The positions at which a depth-first tour enters and leaves each node. The nodes inside a box lie in between.
+    // The positions at which a depth-first tour enters and leaves each node. The nodes inside a box are entered in
+    // between.
     var (entered, left) = (firstInside, firstInside)
     var tour: [Int] = []
     var toDo: [Step] = nodes.reversed().filter { $0.group == nil }.map { .open($0.id) }
@@ -100,7 +102,9 @@ extension OperationGraph.Node.State {
 }
 
 extension OperationGraph {
-  /// Returns the graph in Mermaid, which GitHub and others draw in Markdown code blocks with the language `mermaid`.
+  /// Returns the graph in Mermaid.
+  ///
+  /// GitHub and other tools draw Mermaid in Markdown code blocks with the language `mermaid`.
   ///
   /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red. Names
   /// are escaped. Mermaid draws up to 500 arrows and 50,000 characters by default. For a larger graph use ``dot()``.
@@ -136,7 +140,7 @@ extension OperationGraph {
     return text
   }
 
-  /// Returns the indentation of a line, limited so that the text of deeply nested groups does not consist of spaces.
+  /// Returns the indentation of a line. The limit keeps the text of deeply nested groups short.
   static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(depth, 16)) }
 
   private static func name(of end: GraphDrawing.End) -> String {
@@ -153,7 +157,7 @@ extension OperationGraph {
     return Self.mermaidEscaped(nodes[node].name) + duration
   }
 
-  /// Replaces every character that Mermaid, Markdown or HTML could interpret by its numeric entity.
+  /// Returns the name with a numeric entity for every character that Mermaid, Markdown or HTML could interpret.
   private static func mermaidEscaped(_ name: String) -> String {
     var text = ""
     for character in name.unicodeScalars {
@@ -201,7 +205,7 @@ extension OperationGraph {
       }
     }
     for arrow in drawing.arrows {
-      // In DOT an arrow joins nodes, and is clipped at the border of a box.
+      // In DOT, an arrow joins two nodes. An attribute clips the arrow at the border of a box.
       var attributes: [String] = arrow.isInCycle ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
       let from = end(arrow.from, inside: drawing.lastInside, "ltail", &attributes)
       let to = end(arrow.to, inside: drawing.firstInside, "lhead", &attributes)

@@ -8,9 +8,9 @@ public import Foundation
 /// if let cycle = graph.cycle { print("waits for itself:", cycle) }
 /// ```
 ///
-/// A graph contains any Foundation operations, and groups contain their members. Take it before the operations run: a
-/// finished operation has released its dependencies, and a group releases finished members. To see the graph
-/// afterwards, attach an ``OperationTracer`` before the run and read its ``OperationTracer/graph``.
+/// A graph can contain any Foundation operation. Groups contain their members. Take the graph before the operations
+/// run, because a finished operation has released its dependencies, and a group releases finished members. To get the
+/// graph afterwards, attach an ``OperationTracer`` before the run and read its ``OperationTracer/graph``.
 ///
 /// ## Threads
 ///
@@ -22,13 +22,13 @@ public import Foundation
 ///
 /// Taking a graph costs O(n + e) for n operations with e dependencies, without recursion.
 public struct OperationGraph: Sendable {
-  /// The operations: first the given ones, then those reached from them. The `id` of a node is its index.
+  /// The operations: first the given ones, then the operations found from them. The `id` of a node is its index.
   public internal(set) var nodes: [Node]
   let points: GraphPoints
 
-  /// Takes the graph of `operations`, their direct and indirect dependencies, and the members of groups.
+  /// Creates the graph of `operations`, their direct and indirect dependencies, and the members of groups.
   ///
-  /// A member of a group that has not started brings the group along, but not its siblings.
+  /// For a member of a group that has not started, the graph contains the group, but not the group's other members.
   public init(_ operations: [Operation]) {
     var walk = GraphWalk()
     self.init(walk.nodes(from: operations))
@@ -71,27 +71,29 @@ extension OperationGraph {
     public let state: State
     /// Whether other operations run inside this one, as in a group or a retry.
     public let isGroup: Bool
-    /// The index of the operation that this one runs inside.
+    /// The index of the operation that this one runs inside, or nil if there is none.
     public internal(set) var group: Int?
     /// The indices of the dependencies, each once.
     public internal(set) var dependencies: [Int] = []
-    /// How long the operation executed, if known. See ``OperationGraph/withDurations(_:)``.
+    /// The time that the operation takes, or nil if it is unknown. See ``OperationGraph/withDurations(_:)``.
     public internal(set) var duration: Duration?
   }
 }
 
 /// The points in time of a graph and their order.
 ///
-/// The points are the finish of every operation, and the start of every group, which its members wait for. A point
-/// below the number of nodes is the finish of that node. The points after those are the starts of groups.
+/// The points are the finish of every operation and the start of every group. The members of a group wait for its
+/// start. The finish of a node has the index of the node. The starts of groups have the indices after those of the
+/// nodes.
 struct GraphPoints {
   let order: WaitOrder
-  /// The nodes of a cycle, each once.
+  /// The nodes of a cycle, each once, or nil if there is none.
   let cycle: [Int]?
-  /// The start of each node, which for a node without members is also its finish.
+  /// The start of each node. The start and the finish of a node without members are the same point.
   let starts: [Int]
   /// The node of each point.
   let nodes: [Int]
+  /// The points that each point waits for.
   let waits: [[Int]]
 
   init(_ graph: [OperationGraph.Node]) {
@@ -106,7 +108,7 @@ struct GraphPoints {
     for node in graph {
       let (start, finish) = (starts[node.id], node.id)
       waits[start] += node.dependencies
-      // The start comes first, so that a cycle takes the shortest path and contains no members on the way.
+      // The start comes first, so that a cycle takes the shortest path and leaves out the members.
       if start != finish { waits[finish].insert(start, at: 0) }
       if let group = node.group {
         waits[start].append(starts[group])
@@ -132,7 +134,7 @@ struct GraphPoints {
 /// A graph cannot take less time than its critical path, however many operations run at once. It takes longer when
 /// there are fewer slots than ready operations.
 public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
-  /// The names of the operations in the order in which they run. A group is represented by its members.
+  /// The names of the operations, in the order in which they run. Members represent their group.
   public let names: [String]
   /// The sum of the operations' durations.
   public let duration: Duration

@@ -1,17 +1,17 @@
 import Foundation
 
-/// Describes findings in sentences.
+/// A description of findings in sentences.
 struct StallDescription {
   /// The largest number of names, or of steps of a cycle, in a sentence.
   private static let namesAtMost = 8
 
   private let findings: StallFindings
-  /// The position in its cycle of each node that is part of one.
+  /// The position of each node of a cycle within that cycle.
   private var positions: [Int: Int] = [:]
-  /// The wait of each of those nodes for the next one. Found once, because a node can have many waits and many
-  /// entries can describe the cycle.
+  /// The wait of each node of a cycle for the next node. The waits are found once, because a node can have many waits
+  /// and many entries can describe the cycle.
   private var steps: [Int: StallNode.Wait] = [:]
-  /// The number of waits of each node beyond the first, without a group's wait for its own start.
+  /// The number of waits of each node, minus one. A group's wait for its own start does not count.
   private let others: [Int]
 
   init(_ findings: StallFindings) {
@@ -101,8 +101,8 @@ struct StallDescription {
     return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
   }
 
-  /// Returns the predicate of an awaited node. If the node that the cause describes is further away than the next
-  /// operation, the operations in between are listed.
+  /// Returns the predicate of an awaited node. If the cause describes a node further away than the next operation, the
+  /// predicate lists the operations in between.
   private func rest(_ node: Int) -> String {
     let node = findings.speaker(for: node)
     let finding = findings[node]
@@ -113,7 +113,7 @@ struct StallDescription {
     return "waits, by way of \(others), for \(name(finding.explainer)), which \(predicate(finding.explainer))"
   }
 
-  /// Returns the other operations that a node waits for, as the end of a list.
+  /// Returns the names of the other operations that a node waits for, to append to the first name.
   private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
     let operations = findings.nodes[node].waits.filter {
       $0.node != wait.node && !findings.isOwnBeginning($0, of: node) && findings.nodes[$0.node].operation != nil

@@ -1,26 +1,26 @@
-/// The cause of each wait in a graph of waits, found in O(n + e) without recursion.
+/// The causes that keep the nodes of a graph of waits from finishing, found in O(n + e) without recursion.
 ///
-/// A node that waits for several others takes the most severe of their causes. A node that needs one of several slots
+/// A node that waits for several nodes takes the most severe of their causes. A node that needs one of several slots
 /// takes the least severe.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
     let severity: Severity
-    /// The wait that leads to the cause, or nil at the root and in a cycle.
+    /// The wait that leads to the cause, or nil for a root or a node of a cycle.
     var wait: StallNode.Wait?
     /// The node that the cause describes.
     let explainer: Int
-    /// The node at the end of the chain of waits.
+    /// The last node in the chain of waits.
     let root: Int
     /// The number of operations between this node and the explainer.
     var distance = 0
     /// The number of waits between this node and the root.
     let depth: Int
-    /// The index of the cycle that the node is part of.
+    /// The index of the cycle that the node is part of, or nil.
     var cycle: Int?
   }
 
-  /// How unlikely it is that the wait ends by itself, then how long it has lasted.
+  /// The severity of a cause: first how unlikely the wait is to end by itself, then how long it has lasted.
   struct Severity: Comparable {
     let rank: Int
     var elapsed = Duration.zero
@@ -44,7 +44,7 @@ struct StallFindings {
     for node in order.order { findings[node] = finding(of: node) }
     for (index, cycle) in cycles.enumerated() {
       for (position, node) in cycle.enumerated() {
-        // Slots are represented by the operation that uses one.
+        // An operation that uses a slot represents the slots.
         let isSlots = nodes[node].operation == nil
         let speaker = isSlots ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
@@ -58,7 +58,7 @@ struct StallFindings {
         )
       }
     }
-    // All remaining nodes wait for a node of a cycle, directly or not.
+    // All remaining nodes wait for a node of a cycle, directly or indirectly.
     var toDo = cycles.flatMap(\.self)
     var done = 0
     while done < toDo.count {
@@ -78,12 +78,14 @@ struct StallFindings {
     return finding
   }
 
-  /// The node that represents a node in the report: the start of a group if the group's finish waits for it.
+  /// Returns the node that represents a node in the report. For a group's finish that waits for the group's start, this
+  /// is the start.
   func speaker(for node: Int) -> Int {
     guard let wait = self[node].wait, isOwnBeginning(wait, of: node) else { return node }
     return wait.node
   }
 
+  /// Returns whether a wait is a group's wait for its own start.
   func isOwnBeginning(_ wait: StallNode.Wait, of node: Int) -> Bool {
     guard let operation = nodes[node].operation else { return false }
     return nodes[wait.node].operation === operation
@@ -100,8 +102,8 @@ struct StallFindings {
 
   /// Returns the most severe of the waits that must end, or nil if there is none.
   ///
-  /// A node that needs only some of its waits is reached in order of severity, as soon as enough of them have a
-  /// finding. The later ones, and those in a cycle, do not matter.
+  /// Nodes receive their findings in order of severity. A node that needs only some of its waits receives its finding
+  /// as soon as enough of them have one. Waits that have no finding yet, such as those in a cycle, do not count.
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
     nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
@@ -118,14 +120,14 @@ struct StallFindings {
       severity: next.severity,
       wait: wait,
       explainer: own == nil ? next.explainer : node,
-      // The slots of a queue or a group are no operation: the operation that waits for them is the root.
+      // Slots are not an operation, so the operation that waits for them is the root.
       root: nodes[next.root].operation == nil ? node : next.root,
       distance: own == nil ? next.distance + (isStep ? 1 : 0) : 0,
       depth: next.depth + 1
     )
   }
 
-  /// The cause of the wait itself, or nil if the cause is that of the awaited node.
+  /// Returns the cause of the wait itself, or nil if the wait has the cause of the awaited node.
   private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
     switch wait.kind {
     case .slot where next.wait == nil && next.cycle == nil: next.cause

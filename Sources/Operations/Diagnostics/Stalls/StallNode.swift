@@ -17,7 +17,7 @@ struct StallNode {
       case beginning
       /// A wait for one of the slots of a place.
       case slot
-      /// A wait for the finish of an operation that uses such a slot.
+      /// A wait for the finish of an operation that uses one of the slots.
       case slotHolder
       /// A wait for a key.
       ///
@@ -36,7 +36,8 @@ struct StallNode {
   enum Obstacle {
     /// The operation is in no known queue or group.
     ///
-    /// - Parameter isCertain: Whether Foundation has never checked the readiness of the operation.
+    /// - Parameter isCertain: Whether no queue can contain the operation, because Foundation has never checked its
+    ///   readiness.
     case notEnqueued(isCertain: Bool)
     case suspended(StallPlace)
     /// The limit of the place is 0.
@@ -56,7 +57,7 @@ struct StallNode {
 
   /// The state of an operation at the moment it was read.
   ///
-  /// Several operations waited at the same time only if none of their stamps has changed.
+  /// If the stamps of several operations have not changed, the operations waited at the same time.
   struct Stamp: Equatable {
     var phase = OperationLifecycle.Phase.pending
     var edition: Int32 = 0
@@ -99,7 +100,7 @@ extension StallNode.Stamp {
 }
 
 extension StallNode {
-  /// The execution time after which an operation may have forgotten to call `finish()`.
+  /// The execution time after which the report suggests a missing call of `finish()`.
   private static let longExecution = Duration.seconds(1)
   /// The execution time below which no time is reported, because the clock is too coarse.
   private static let shortExecution = Duration.milliseconds(10)
@@ -166,7 +167,7 @@ enum StallPlace {
     switch self {
     case .group(let group): group.displayName
     case .queue(.main): "main"
-    // Foundation's default name for a queue contains nothing but its class and address.
+    // Foundation's default name for a queue contains only its class and address.
     case .queue(let queue): queue.name.flatMap { $0.isEmpty || $0.hasPrefix("NSOperationQueue 0x") ? nil : $0 }
     }
   }
@@ -196,8 +197,8 @@ enum StallPlace {
     }
   }
 
-  /// The operations that use a slot. An operation that a queue has taken but not started is not visible, so it is
-  /// missing.
+  /// The operations that use a slot. Operations that a queue has taken but not started are missing, because Foundation
+  /// does not expose them.
   var executing: [Operation] {
     let operations =
       switch self {

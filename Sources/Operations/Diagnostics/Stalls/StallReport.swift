@@ -17,11 +17,11 @@ public struct StallReport: Sendable, Hashable, Codable {
   public let subject: String
   /// An entry for each operation that has not finished.
   ///
-  /// The entries cover the operations of the queue or the group, of groups in it, and everything that these wait for
-  /// elsewhere. The ``roots`` come first, then the operations that wait for them, and so on.
+  /// The entries cover the operations of the queue or the group, the members of groups in it, and all operations
+  /// elsewhere that these wait for. The ``roots`` come first, then the operations that wait for them, and so on.
   public let entries: [Entry]
 
-  /// The entries of the operations that wait for no other operation, or for themselves in a cycle.
+  /// The entries of the operations that wait for no other operation or are part of a cycle.
   public var roots: [Entry] { entries.filter(\.isRoot) }
 }
 
@@ -51,14 +51,14 @@ extension StallReport {
     /// The names of the operations that this one waits for directly, such as dependencies, members, operations that
     /// hold its keys, and operations that use the slots.
     public let waitsFor: [String]
-    /// The name of the operation at the end of the chain of waits, or nil if that is this operation.
+    /// The name of the last operation in the chain of waits, or nil if this operation is the last.
     public let root: String?
-    /// How long the operation has been executing or evaluating its conditions.
+    /// The time for which the operation has been executing or evaluating its conditions.
     ///
-    /// The time is read from the system's clock, to within a few milliseconds. It is nil for an operation that has
+    /// The time comes from the system's clock and is exact to a few milliseconds. It is nil for an operation that has
     /// not started, and for a plain Foundation operation.
     public let elapsed: Duration?
-    /// A sentence that contains all of this.
+    /// A sentence that explains why the operation has not finished.
     public let description: String
 
     init(
@@ -79,14 +79,14 @@ extension StallReport {
       self.description = description
     }
 
-    /// Whether the operation waits for no other operation, or for itself in a cycle.
+    /// Whether the operation waits for no other operation or is part of a cycle.
     var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
 }
 
 /// The elapsed time is encoded in seconds.
 extension StallReport.Entry {
-  /// The longest time that can be decoded. It exceeds the time in any report, and can be counted in nanoseconds.
+  /// The longest time that can be decoded. It exceeds the time in any report, and fits into an `Int64` in nanoseconds.
   private static let mostSeconds = 1e9
 
   private enum CodingKeys: CodingKey {
@@ -128,11 +128,12 @@ extension StallReport.Entry {
 }
 
 extension StallReport {
-  /// What keeps an operation from finishing. A structure, so that causes can be added without breaking a `switch`.
+  /// What keeps an operation from finishing. The type is a structure, so that later versions can add causes without
+  /// breaking a `switch`.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// Operations wait for each other in a cycle of dependencies, members, keys, slots, or the start of a group.
     public static let cycle = Cause(rawValue: "cycle")
-    /// The operation was never added to a queue or a group, as far as the report can see.
+    /// The operation was never added to a queue or a group, as far as the report can detect.
     public static let notEnqueued = Cause(rawValue: "notEnqueued")
     /// The queue or the group is suspended, or its `maxConcurrentOperationCount` is 0.
     public static let suspended = Cause(rawValue: "suspended")
@@ -155,7 +156,7 @@ extension StallReport {
     public let rawValue: String
     public var description: String { rawValue }
 
-    /// Creates a cause from its name, which may be a name of a later version.
+    /// Creates a cause from its name. The name may come from a later version of the package.
     public init(rawValue: String) { self.rawValue = rawValue }
   }
 }
@@ -167,25 +168,24 @@ extension OperationQueue {
   /// print(queue.stallReport())
   /// ```
   ///
-  /// The report explains each operation in one sentence with names. It follows what the operations wait for, wherever
-  /// that is: dependencies in other queues and groups or in none, members, keys and the operations that hold them,
-  /// and slots and the operations that use them.
+  /// The report explains each operation in one sentence. It follows every wait: for dependencies in any queue or group
+  /// or in none, for members, for operations that hold a key, and for operations that use a slot.
   ///
   /// ## Threads
   ///
-  /// The method changes nothing. It can be called at any time from any thread, even while the queue is executing
+  /// The method changes nothing. You can call it at any time from any thread, even while the queue is executing
   /// operations. Each operation is read at a slightly different moment of the call.
   ///
   /// ## Plain Foundation operations
   ///
-  /// A plain Foundation operation does not report its queue. The method finds those in this queue, in the main queue,
-  /// in each queue that it reaches through an ``AsyncOperation``, and in the groups in these queues. Pass any other
-  /// queues in `queues`. The time at which such an operation started to execute is unknown. Do not rename one during
-  /// the call, because on Linux its name has no lock.
+  /// A plain Foundation operation does not report its queue. The method finds plain operations in this queue, in the
+  /// main queue, in each queue that it reaches through an ``AsyncOperation``, and in the groups in these queues. Pass
+  /// any other queues in `queues`. The start time of a plain operation is unknown. Do not rename a plain operation
+  /// during the call, because on Linux its name has no lock.
   ///
-  /// Barrier blocks are not visible. The report also cannot see what an operation awaits while it executes.
+  /// The report shows neither barrier blocks nor what an operation awaits while it executes.
   ///
-  /// - Parameter queues: More queues to search for plain Foundation operations, whose queue is unknown.
+  /// - Parameter queues: More queues to search for plain Foundation operations.
   /// - Complexity: O(n + e) for n operations with e waits.
   public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
     let place = StallPlace.queue(self)
@@ -197,11 +197,11 @@ extension OperationQueue {
 extension AsyncOperation {
   /// Returns the reasons why the operation has not finished.
   ///
-  /// The report has an entry for the operation, for each member of a group, and for everything they wait for. The
-  /// operation need not be in a queue: awaiting an operation that was never added to one never returns, and the report
-  /// says so. For the rest see `OperationQueue.stallReport(alsoIn:)`.
+  /// The report has an entry for the operation, for each member of a group, and for each operation that these wait for.
+  /// The operation need not be in a queue. If it was never added to a queue or a group, awaiting it never returns, and
+  /// the report states this cause. For details, see `OperationQueue.stallReport(alsoIn:)`.
   ///
-  /// - Parameter queues: More queues to search for plain Foundation operations, whose queue is unknown.
+  /// - Parameter queues: More queues to search for plain Foundation operations.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
     let subject = (self as? GroupOperation).map { StallPlace.group($0).description } ?? "the operation \(shownName)"
     return StallReport(of: [self], in: subject, lookingInto: queues)
@@ -209,8 +209,8 @@ extension AsyncOperation {
 }
 
 extension StallReport {
-  /// The largest number of times that the waits are read. They are read again if an apparent cycle has changed
-  /// meanwhile.
+  /// The largest number of times that the waits are read. They are read again if an apparent cycle has changed since
+  /// the last reading.
   private static let attempts = 3
 
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
@@ -218,6 +218,7 @@ extension StallReport {
     for _ in 1..<Self.attempts where !findings.movedCycles.isEmpty {
       findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
     }
+    // If cycles have changed even after the last attempt, their operations are reported as about to start.
     while true {
       let moved = findings.movedCycles
       if moved.isEmpty { break }
@@ -232,8 +233,7 @@ extension StallReport {
 extension StallFindings {
   /// The apparent cycles that have changed since they were read.
   ///
-  /// Each operation is read at a different moment, so a cycle is real only if all of its operations still wait as
-  /// before.
+  /// Each operation is read at a different moment, so a cycle is real only if none of its operations has changed.
   fileprivate var movedCycles: [[Int]] {
     cycles.filter { cycle in
       cycle.contains { node in

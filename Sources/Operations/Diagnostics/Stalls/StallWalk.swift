@@ -1,20 +1,19 @@
 import Foundation
 
-/// Collects a node for everything that a set of operations waits for, directly or indirectly.
+/// A walk that collects the nodes of a graph of waits: given operations, and everything that they wait for.
 ///
-/// The walk only reads. It calls nothing that could notify Foundation, or that could grant or release a key or a
-/// slot.
+/// The walk only reads. It never notifies Foundation, and never grants or releases a key or a slot.
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var toVisit: [Int] = []
   private var ends: [ObjectIdentifier: Int] = [:]
   private var beginnings: [ObjectIdentifier: Int] = [:]
   private var slots: [ObjectIdentifier: Int] = [:]
-  /// The places of operations that do not store their own. The operations are kept alive, because an address can be
-  /// reused.
+  /// The places of operations that do not store their place. The entries keep the operations alive, because the address
+  /// of a released operation can be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var queues: [ObjectIdentifier: OperationQueue] = [:]
-  /// The operations whose place is unknown. A later part of the walk may still find it.
+  /// The operations whose place is unknown. A later part of the walk may still find the place.
   private var unplaced: [(node: Int, operation: Operation, isCertain: Bool)] = []
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
@@ -57,6 +56,9 @@ struct StallWalk {
     }
   }
 
+  /// Records the places of plain Foundation operations in a group.
+  ///
+  /// - Returns: The members of the operation.
   private mutating func notePlaces(in operation: AsyncOperation) -> [Operation] {
     let members = operation.members
     guard let group = operation as? GroupOperation else { return members }
@@ -165,7 +167,7 @@ struct StallWalk {
   ///
   /// - Returns: The number of added waits.
   private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
-    // If the operation is not a group, the inner group in which it runs others is not shown.
+    // The report omits the inner group of an operation that is not a group.
     let inside = notePlaces(in: operation)
     if !(operation is GroupOperation) { for case let group as AsyncOperation in inside { _ = notePlaces(in: group) } }
     let members = operation.shownMembers.filter { !$0.isFinished }
@@ -174,7 +176,7 @@ struct StallWalk {
   }
 
   private mutating func waitToBegin(_ node: Int, _ operation: Operation) {
-    // A cancelled operation waits for nothing but a slot, in which it finishes.
+    // A cancelled operation waits only for a slot, in which it finishes.
     if !operation.isCancelled {
       for dependency in operation.unfinishedDependencies {
         wait(node, for: end(of: dependency), .dependency)
@@ -195,6 +197,9 @@ struct StallWalk {
     return waitForKeys(node, request)
   }
 
+  /// Adds a wait for each operation that keeps this one from a key.
+  ///
+  /// - Returns: The number of waits, or 1 if the operation waits for a throttled key.
   private mutating func waitForKeys(_ node: Int, _ request: KeyRequest) -> Int {
     var count = 0
     for obstacle in request.obstacles {
@@ -235,8 +240,8 @@ struct StallWalk {
     case .queue(let queue):
       look(into: queue)
       let own = operation as? AsyncOperation
-      // Another thread may be about to notify Foundation that the operation is ready. This is read before the
-      // readiness, because the readiness then includes any earlier notification.
+      // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
+      // readiness, so that the readiness reflects any earlier notification.
       let isToBeTold = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady
       if isReady || isToBeTold { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
@@ -254,7 +259,7 @@ struct StallWalk {
       if executing.count < place.limit ?? .max {
         nodes[node].obstacle = .starting(place)
       } else {
-        // More operations than the limit are executing if the limit has been lowered.
+        // If the limit has been lowered, more operations than the limit may be executing.
         nodes[node].needed = executing.count - (place.limit ?? .max) + 1
         for operation in executing { wait(node, for: end(of: operation), .slotHolder) }
       }

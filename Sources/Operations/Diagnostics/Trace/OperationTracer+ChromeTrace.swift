@@ -4,8 +4,8 @@ extension OperationTracer {
   /// Returns the recorded operations in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open.
   ///
   /// The trace has a row for each thread that executed operations from start to finish, rows for asynchronous
-  /// operations, and rows for groups, nested. Arrows lead from an operation to its dependents. A cancelled operation
-  /// has a mark. An operation that has not finished ends at the time of the call. Times are in microseconds since the
+  /// operations, and rows for groups, which are nested. Arrows lead from an operation to its dependents. A cancelled
+  /// operation has a mark. An unfinished operation ends at the time of the call. Times are in microseconds since the
   /// tracer was created.
   public func chromeTrace() -> Data {
     let encoder = JSONEncoder()
@@ -41,9 +41,9 @@ private struct ChromeTrace: Encodable {
     var state: String?
     var group: String?
     var queue: String?
-    /// How long the operation was ready before it started.
+    /// The time for which the operation was ready before it started.
     var waited: String?
-    /// How long the operation waited for its keys.
+    /// The time for which the operation waited for its keys.
     var waitedForKeys: String?
     var error: String?
 
@@ -106,8 +106,8 @@ private struct ChromeTrace: Encodable {
         guard let from = byID[dependency], let to = byID[record.id], let fromRow = rows.rowOf[dependency],
           let toRow = rows.rowOf[record.id]
         else { continue }
-        // An arrow must start and end inside the two intervals and must not lead backwards. The finish of a plain
-        // Foundation operation is recorded late.
+        // An arrow must start inside the first interval, end inside the second one, and not lead backwards. The finish
+        // of a plain Foundation operation is recorded late, so it may follow the start of a dependent.
         let departure = min(from.end - .nanoseconds(1), to.start)
         if departure < from.start { continue }
         arrows += 1
@@ -152,7 +152,7 @@ extension String {
 }
 
 extension Duration {
-  /// Exact to the nanosecond for the first 285 years.
+  /// The number of microseconds, exact to the nanosecond for the first 285 years.
   fileprivate var microseconds: Double {
     let seconds = min(max(components.seconds, -9_000_000_000), 9_000_000_000)
     return Double(seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000) / 1000

@@ -1,7 +1,7 @@
 import Foundation
 
 extension OperationTracer {
-  /// What a tracer recorded about one operation. Times are measured from the creation of the tracer.
+  /// The recorded lifecycle of one operation. Times are measured from the creation of the tracer.
   public struct Record: Sendable, Hashable, Identifiable {
     /// The index in ``OperationTracer/records``.
     public let id: Int
@@ -9,28 +9,29 @@ extension OperationTracer {
     public let name: String
     /// Whether other operations run inside this one.
     public internal(set) var isGroup: Bool
-    /// The index of the record that the operation runs inside.
+    /// The index of the record of the enclosing operation, or nil if there is none.
     public internal(set) var group: Int?
     /// The indices of the traced dependencies.
     public internal(set) var dependencies: [Int] = []
-    /// When tracing began, which for a member of a traced group is when it was added.
+    /// The time when tracing began. For a member of a traced group, this is the time when the member was added.
     public let created: Duration
-    /// When a method of this package added the operation to a queue, or nil if that was before tracing began.
+    /// The time when a method of this package added the operation to a queue, or nil if that was before tracing began.
     public internal(set) var enqueued: Duration?
-    /// When the operation began to wait for its keys, or nil if it did not wait for keys.
+    /// The time when the operation began to wait for its keys, or nil if it did not wait for keys.
     public internal(set) var requestedKeys: Duration?
-    /// When the operation became ready, including its keys.
+    /// The time when all dependencies had finished and all keys were granted.
     ///
-    /// For a plain Foundation operation this is recorded only if it was ready when tracing began.
+    /// For a plain Foundation operation, the time is recorded only if the operation was ready when tracing began.
     public internal(set) var ready: Duration?
-    /// When execution started, or nil if the operation never executed.
+    /// The time when execution started, or nil if the operation never executed.
     public internal(set) var started: Duration?
-    /// When `execute()` returned, or nil if the work finished before that.
+    /// The time when `execute()` returned, or nil if the operation finished before.
     public internal(set) var returned: Duration?
-    /// When the work finished. For an asynchronous Foundation operation, when the group was notified of it.
+    /// The time when the operation finished. For an asynchronous Foundation operation, this is the time when its group
+    /// was notified.
     public internal(set) var finished: Duration?
-    /// When the operation was cancelled, or when tracing began if that was later. Not recorded for a plain Foundation
-    /// operation.
+    /// The time when the operation was cancelled, or when tracing began if that was later. Always nil for a plain
+    /// Foundation operation.
     public internal(set) var cancelled: Duration?
     /// The latest state.
     public internal(set) var state = OperationGraph.Node.State.pending
@@ -38,7 +39,7 @@ extension OperationTracer {
     public internal(set) var error: String?
     /// A number for the thread on which execution started. 0 is the main thread.
     public internal(set) var worker: Int?
-    /// The name of the queue on which execution started, unless it belongs to a group.
+    /// The name of the queue on which execution started. Nil for an operation that runs inside another one.
     public internal(set) var queue: String?
 
     init(_ id: Int, _ name: String, _ isGroup: Bool, _ group: Int?, _ created: Duration) {
@@ -53,7 +54,7 @@ extension OperationTracer {
       if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
     }
 
-    /// How long the operation executed, or nil if it never executed or has not finished.
+    /// The execution time, or nil if the operation never executed or has not finished.
     public var duration: Duration? { finished.flatMap { end in started.map { end - $0 } } }
   }
 }
@@ -69,7 +70,7 @@ extension OperationGraph.Node {
   }
 }
 
-/// Reports the lifecycle events of one operation to a tracer.
+/// A trace that reports the lifecycle events of one operation to a tracer.
 final class OperationFollower: OperationTrace, @unchecked Sendable {
   let tracer: OperationTracer
   let index: Int
@@ -111,9 +112,9 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
   }
 
-  /// Records the finish in this tracer only.
+  /// Records the finish in this tracer, but not in the other tracers of the operation.
   func noteEnd(of operation: Operation) {
-    // The operation will release its dependencies.
+    // The operation is about to release its dependencies.
     tracer.noteDependencies(of: operation)
     let own = operation as? AsyncOperation
     let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })

@@ -1,8 +1,14 @@
 extension OperationTracer {
   /// Returns a drawing of the recorded operations for a terminal, with a line for each operation.
   ///
-  /// Groups are brackets with their members below. A `:` shows that an operation waited for its keys, a `·` that it
-  /// was ready and waited for a slot, a `█` that it executed, and a `×` that it was cancelled without executing. Lines have no trailing spaces.
+  /// A group is a bracket with its members below. The other marks show how an operation spent its time:
+  ///
+  /// - `:` The operation waited for its keys.
+  /// - `·` The operation was ready and waited for a slot.
+  /// - `█` The operation executed.
+  /// - `×` The operation was cancelled without executing.
+  ///
+  /// Lines have no trailing spaces.
   ///
   /// ```
   ///             0 s                           62 ms
@@ -15,8 +21,8 @@ extension OperationTracer {
   /// - Parameters:
   ///   - width: The largest number of columns in a line. A value below 40 counts as 40, and a value above 10,000 as
   ///     10,000. Long names are shortened to leave room for the bars.
-  ///   - lines: The largest number of operations to draw. If there are more, the ones that took longest are drawn,
-  ///     and a last line gives the number of the others.
+  ///   - lines: The largest number of operations to draw. If there are more, the timeline shows the operations that
+  ///     took longest, and a last line gives the number of omitted operations.
   public func timeline(width: Int = 80, lines: Int = 100) -> String {
     TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
   }
@@ -50,7 +56,7 @@ private struct TraceTimeline {
     barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
   }
 
-  /// Returns the operations with members below their group, in the order of the records on each level.
+  /// Returns the operations with members below their group. On each level, they are in the order of the records.
   private static func order(_ records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
     var members = [[Int]](repeating: [], count: records.count)
     for record in records { if let group = record.group { members[group].append(record.id) } }
@@ -130,7 +136,7 @@ private struct TraceTimeline {
       + String(repeating: "█", count: to - from + 1)
   }
 
-  /// Returns the column of a time. The column of an end is the last one that the bar occupies.
+  /// Returns the column of a time. For an end, this is the last column that the bar occupies.
   private func column(_ time: Duration, isEnd: Bool = false) -> Int {
     guard end > start else { return 0 }
     let position = (time - start) / (end - start) * Double(barWidth)

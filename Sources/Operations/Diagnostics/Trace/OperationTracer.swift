@@ -1,6 +1,8 @@
 public import Foundation
 
-/// Records the lifecycle events of operations, to show afterwards when and where they ran and what they waited for.
+/// A recorder of the lifecycle events of operations.
+///
+/// The records show when and where the operations ran, and what they waited for.
 ///
 /// ```swift
 /// let tracer = OperationTracer()
@@ -11,8 +13,8 @@ public import Foundation
 /// print(tracer.summary)
 /// ```
 ///
-/// Attach a tracer before the operations run, because it does not know earlier events. The tracer keeps no operation
-/// alive, and keeps its records as long as it lives. On Apple's platforms every execution is also a signpost interval
+/// Attach a tracer before the operations run, because it does not record earlier events. The tracer keeps its records
+/// as long as it lives, and keeps no operation alive. On Apple's platforms every execution is also a signpost interval
 /// for Instruments, in the subsystem `Operations`.
 ///
 /// ## Threads
@@ -36,9 +38,8 @@ public final class OperationTracer: Sendable {
 
   /// Starts to trace an operation.
   ///
-  /// The operations that run inside it, as in a group or a retry, are traced, too, whenever they are added.
-  /// Dependencies are traced only if they are passed to the tracer themselves. Tracing an operation again does
-  /// nothing.
+  /// The tracer also traces the operations that run inside this one, as in a group or a retry, whenever they are added.
+  /// It traces dependencies only if you pass them to `trace`. Tracing an operation again does nothing.
   public func trace(_ operation: AsyncOperation) { trace([operation], inside: nil) }
 
   /// Starts to trace several operations.
@@ -46,8 +47,8 @@ public final class OperationTracer: Sendable {
 
   /// Starts to trace an operation that runs inside another one.
   ///
-  /// Use this method if `outer` is neither a group nor known to run the operation, for example if `outer` starts a
-  /// group in its `execute()`. The operation is drawn inside `outer`, which is traced, too.
+  /// Use this method if the tracer cannot detect that `outer` runs the operation, for example because `outer` starts a
+  /// group in its `execute()`. Drawings show the operation inside `outer`, which is traced, too.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = index(of: outer) else { return }
@@ -58,23 +59,23 @@ public final class OperationTracer: Sendable {
   /// Starts to trace every operation that the package's methods add to `queue` from now on.
   ///
   /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask` and `run`.
-  /// An operation that Foundation's own method adds, by its static type `Operation`, is not traced, and neither is a
-  /// plain Foundation operation.
+  /// An ``AsyncOperation`` with the static type `Operation` is added by Foundation's own method, and is not traced.
+  /// Plain Foundation operations are not traced either.
   ///
-  /// The queue is traced as long as the tracer lives, and the records grow with every operation, so trace a queue
-  /// only for a while. The tracer and the queue do not keep each other alive.
+  /// The queue is traced as long as the tracer lives, and every operation adds a record, so trace a queue only for a
+  /// while. The tracer and the queue do not keep each other alive.
   public func trace(_ queue: OperationQueue) { QueueFollowers.add(self, to: queue) }
 
   /// The records of the traced operations, in the order in which tracing them began.
   ///
-  /// The `id` of each record is its index. A record contains what has happened so far.
+  /// The `id` of each record is its index. A record contains the events so far.
   public var records: [Record] { log.withLock { $0.records } }
 
   /// The traced operations as a graph with the duration of each execution, for drawing or for finding the critical
   /// path.
   ///
-  /// The graph contains the dependencies between traced operations that existed when tracing an operation began or
-  /// when the operation finished.
+  /// The graph contains a dependency between two traced operations if the dependency existed when tracing the dependent
+  /// operation began, or when the dependent operation finished.
   public var graph: OperationGraph { OperationGraph(records) }
 
   // MARK: Tracing
@@ -171,7 +172,7 @@ extension OperationTracer: QueueFollower {
   func queueDidClaim(_ operation: AsyncOperation) { trace(operation) }
 }
 
-/// The records of a tracer, a value behind the tracer's lock.
+/// The records of a tracer, as a value that the tracer's lock guards.
 struct TraceLog {
   private struct Plain {
     weak var operation: Operation?
@@ -181,7 +182,7 @@ struct TraceLog {
   private(set) var records: [OperationTracer.Record] = []
   /// The indices of plain Foundation operations, which cannot store their index themselves.
   private var plain: [ObjectIdentifier: Plain] = [:]
-  /// The operations that a thread is attaching the tracer to.
+  /// The operations to which a thread is attaching the tracer.
   private var beginning: Set<ObjectIdentifier> = []
   private var workers: [ObjectIdentifier: Int] = [:]
 
@@ -197,7 +198,7 @@ struct TraceLog {
 
   mutating func hasBegun(_ operation: Operation) { beginning.remove(ObjectIdentifier(operation)) }
 
-  /// - Returns: The index of the new record.
+  /// Adds a record, and returns its index.
   mutating func add(_ name: String, isGroup: Bool, inside group: Int?, _ now: Duration) -> Int {
     records.append(OperationTracer.Record(records.count, name, isGroup, group, now))
     return records.count - 1
@@ -211,13 +212,14 @@ struct TraceLog {
     plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
   }
 
-  /// The index of a plain operation. An entry for the same address may belong to an earlier, released operation.
+  /// Returns the index of a plain operation. An entry for the same address may belong to an earlier, released
+  /// operation.
   func index(ofPlain operation: Operation) -> Int? {
     guard let entry = plain[ObjectIdentifier(operation)], entry.operation === operation else { return nil }
     return entry.index
   }
 
-  /// The number of a thread. 0 is the main thread.
+  /// Returns the number of a thread. 0 is the main thread.
   mutating func worker(_ thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }
     if let worker = workers[thread] { return worker }

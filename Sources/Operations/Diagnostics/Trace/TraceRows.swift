@@ -1,8 +1,8 @@
-/// Assigns each execution to a row of a drawing, in O(n log n).
+/// An assignment of executions to the rows of a drawing, computed in O(n log n).
 ///
-/// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation
-/// is on a row that is free for its whole execution. A group is drawn inside the enclosing group, on the same row,
-/// unless another group is there at the time.
+/// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation is
+/// on a row that is free for its whole execution. A group is on the row of the enclosing group, unless another group is
+/// drawn there at the time.
 struct TraceRows {
   enum Kind: Hashable {
     case groups
@@ -62,9 +62,10 @@ struct TraceRows {
     rowOf = places.compactMapValues { indices[$0] }
   }
 
-  /// Whether an execution finishes before the execution it started in.
+  /// Returns whether an execution finishes before the enclosing execution on its thread, and records its finish in that
+  /// case.
   ///
-  /// It may not, because another thread can finish the outer one.
+  /// The enclosing execution may finish first, because another thread can finish it.
   private static func fits(_ interval: TraceInterval, into ends: inout [Duration]) -> Bool {
     while let last = ends.last, last <= interval.start { ends.removeLast() }
     if let last = ends.last, last < interval.end { return false }
@@ -111,15 +112,15 @@ struct TraceInterval {
 
   /// Creates the interval of a record, or returns nil if the operation never executed.
   ///
-  /// An unfinished operation ends now. An interval is at least a nanosecond long, so that it is visible and its end
-  /// comes after its start.
+  /// The interval of an unfinished operation ends now. An interval is at least a nanosecond long, so that it is visible
+  /// and its end comes after its start.
   init?(_ record: OperationTracer.Record, _ now: Duration) {
     guard let start = record.started else { return nil }
     (id, self.start, end) = (record.id, start, max(record.finished ?? now, start + .nanoseconds(1)))
   }
 
-  /// Returns the starts and ends in chronological order. At equal times ends come first, then the starts of longer
-  /// intervals.
+  /// Returns the starts and ends in chronological order. At equal times, ends precede starts, and longer intervals
+  /// start first.
   static func events(of intervals: [Self]) -> [(time: Duration, isStart: Bool, index: Int)] {
     let events = intervals.indices.flatMap { [(intervals[$0].start, true, $0), (intervals[$0].end, false, $0)] }
     return events.sorted { left, right in

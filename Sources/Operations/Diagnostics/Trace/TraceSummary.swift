@@ -1,5 +1,5 @@
 extension OperationTracer {
-  /// Totals over all traced operations except groups.
+  /// The totals over all traced operations except groups.
   public struct Summary: Sendable, Hashable, CustomStringConvertible {
     /// The number of operations that have executed or are executing.
     public let operations: Int
@@ -11,16 +11,16 @@ extension OperationTracer {
     public var parallelism: Double { elapsed > .zero ? busy / elapsed : 0 }
     /// The largest number of operations that executed at once.
     public let peak: Int
-    /// The longest time in which an operation was ready and had not started, or nil if none waited.
+    /// The longest time for which an operation was ready and had not started, or nil if no operation waited.
     public let longestWait: Wait?
     /// The longest chain of dependencies, or nil if no operation has finished.
     public let criticalPath: CriticalPath?
 
-    /// The time in which an operation was ready and had not started.
+    /// The wait of an operation that was ready and had not started.
     public struct Wait: Sendable, Hashable {
       /// The name of the operation, or of its type if the operation has no name.
       public let name: String
-      /// The time from ready to started.
+      /// The length of the wait.
       public let duration: Duration
     }
 
@@ -57,8 +57,8 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Returns the time since which the operation only waited for a slot: it was ready and in a queue, or its group had
-  /// started.
+  /// Returns the time from which the operation waited only for a slot. By then it was ready, and was in a queue or its
+  /// group had started.
   func wasReady(in records: [Self]) -> Duration? {
     guard let ready else { return nil }
     return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)

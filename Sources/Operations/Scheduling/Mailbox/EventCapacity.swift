@@ -1,9 +1,9 @@
-/// The number of events that may wait on a ``SerialScheduler``, and what happens to further ones.
+/// The number of events that may wait on a ``SerialScheduler``, and what happens to further events.
 ///
-/// Only events from `schedule`, `run` and `send` are counted. Delivered results, delayed events that are due, callers
-/// blocked in `wait`, and jobs of actors are always accepted.
+/// Only events from `schedule`, `run` and `send` are counted. Delivered results, delayed events that are due, bodies of
+/// `wait`, and jobs of actors are always accepted.
 ///
-/// Dropped events are counted by ``SchedulerStatistics/eventsDropped``. A `run` whose event is dropped throws
+/// ``SchedulerStatistics/eventsDropped`` counts dropped events. A `run` whose event is dropped throws
 /// ``OperationError/Code/overflow``.
 public struct EventCapacity: Sendable, Hashable {
   /// What happens to an event that is scheduled while the scheduler is full.
@@ -13,8 +13,8 @@ public struct EventCapacity: Sendable, Hashable {
     case suspend
     /// The event that has waited longest is dropped in favor of the new one.
     case dropOldest
-    /// The event that was scheduled last is dropped in favor of the new one. The oldest events and the latest one
-    /// remain.
+    /// The waiting event that was scheduled last is dropped in favor of the new one, so the oldest events and the
+    /// latest one remain.
     case keepLatest
     /// `schedule` returns false. `run` and `send` throw ``OperationError/Code/overflow``.
     case fail
@@ -40,9 +40,10 @@ public struct EventCapacity: Sendable, Hashable {
   }
 }
 
-/// Enforces the ``EventCapacity`` of a mailbox.
+/// The counts and queues that enforce the ``EventCapacity`` of a mailbox.
 ///
-/// It counts the bounded events that wait to run, and keeps suspended events in order until there is room for them.
+/// An `EventRoom` counts the bounded events that wait to run, and keeps suspended events in order until it can accept
+/// them.
 struct EventRoom {
   enum Decision {
     case accept
@@ -55,14 +56,18 @@ struct EventRoom {
   private let capacity: EventCapacity
   private var waitingCount = 0
   private var suspendedCount = 0
-  /// The waiting events in order, for the policies that drop one of them. Tickets that left early stay until they are
+  /// The waiting events in order, for the policies that drop one of them. Tickets that are gone stay until they are
   /// skipped or compacted.
   private var waiting = ArrayDeque<EventTicket>()
-  /// The suspended events in order. Tickets that left early stay until they are skipped or compacted.
+  /// The suspended events in order. Tickets that are gone stay until they are skipped or compacted.
   private var suspended = ArrayDeque<EventTicket>()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
+  /// Decides what happens to a new event.
+  ///
+  /// The method adds an event that suspends to the suspended events, and removes an event that is replaced from the
+  /// waiting events.
   mutating func decide(about ticket: EventTicket) -> Decision {
     // A new event must not overtake a suspended one.
     if waitingCount < capacity.count, suspendedCount == 0 { return .accept }
@@ -116,7 +121,7 @@ struct EventRoom {
     return removed
   }
 
-  /// Removes the tickets that left early once they are the majority, which takes amortized constant time.
+  /// Removes the tickets that are gone once they are the majority. This takes amortized constant time for each ticket.
   private static func compact(_ tickets: inout ArrayDeque<EventTicket>, liveCount: Int) {
     if tickets.count >= 64, tickets.count > liveCount * 2 { tickets.removeAll(where: \.isGone) }
   }

@@ -1,8 +1,8 @@
-/// An event with an identity, for events that can be withdrawn or that a caller waits for.
+/// An event with an identity, so that it can be withdrawn or a caller can wait for it.
 ///
-/// Its mutable state belongs to the ``Mailbox`` of its scheduler and must be accessed only under that mailbox's lock.
+/// The mutable state belongs to the scheduler's ``Mailbox`` and must be accessed only under the mailbox's lock.
 final class EventTicket: @unchecked Sendable {
-  /// Runs the event, or receives the reason why the event will not run.
+  /// A closure that runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
 
   /// The position of the event on its way through the mailbox.
@@ -19,15 +19,15 @@ final class EventTicket: @unchecked Sendable {
   }
 
   let origin: EventOrigin
-  /// An event supersedes earlier ones under the same key.
+  /// The key, or nil. The event replaces a waiting event that has the same key.
   let key: EventKey?
   /// Whether the event counts toward the scheduler's capacity.
   let isBounded: Bool
   /// Whether the event may wait for room.
   let maySuspend: Bool
-  /// Called when the event is accepted after waiting for room.
+  /// The closure to call when the event is accepted after waiting for room.
   let onAccept: (@Sendable () -> Void)?
-  /// The blocked wait that the event belongs to.
+  /// The wait whose body the event runs, or nil.
   let link: WaitLink?
 
   var place = Place.new
@@ -52,17 +52,17 @@ final class EventTicket: @unchecked Sendable {
   var isWaiting: Bool { if case .waiting = place { true } else { false } }
   var isGone: Bool { if case .gone = place { true } else { false } }
 
-  /// Returns the body of an event without a result, which ignores refusals.
+  /// Returns a body that runs an event and ignores refusals.
   static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
 
-  /// Returns the result of an event that produces a value.
+  /// Returns the refusal as a failure, or runs `body` and returns its result.
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
     refusal.map { .failure($0) } ?? Result { try body() }
   }
 
-  /// Ends the ticket's stay in the mailbox.
+  /// Marks the event as gone, and removes its body.
   ///
-  /// - Returns: The body, which the caller must call or release after releasing the lock.
+  /// - Returns: The body. The caller must call or release it after releasing the lock.
   func leave() -> Body? {
     place = .gone
     return body.take()

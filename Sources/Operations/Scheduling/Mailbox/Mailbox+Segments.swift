@@ -1,9 +1,9 @@
 extension Mailbox {
-  /// The entries between two operations of the scheduler's queue, which one drain operation runs.
+  /// The entries that run between two operations of the scheduler's queue.
   ///
-  /// The mailbox itself holds the entries of the open segment. Access is guarded by the mailbox's lock.
+  /// The mailbox itself stores the entries of the open segment. The mailbox's lock guards all access.
   final class Segment: @unchecked Sendable {
-    /// The entries that had not been taken out when the segment was sealed.
+    /// The entries that no drain had taken out when the segment was sealed.
     var sealed: [Entry] = []
   }
 
@@ -21,7 +21,7 @@ extension Mailbox {
     }
 
     let work: Work
-    /// Nil for a job.
+    /// The origin of an event, or nil for a job or a marker.
     let origin: EventOrigin?
 
     /// Whether the entry must run even if the scheduler discards its events.
@@ -38,7 +38,7 @@ extension Mailbox {
     }
   }
 
-  /// Entries that were taken out of the mailbox, so that they run without holding its lock.
+  /// Entries that a drain has taken out of the mailbox, to run them without holding the lock.
   struct Batch {
     /// The largest capacity that is kept after a burst of events.
     private static let keptCapacity = 4096
@@ -48,7 +48,8 @@ extension Mailbox {
 
     var isEmpty: Bool { position == entries.count }
 
-    /// Removes the next entry. The entry is moved out, so that it is released as soon as it has run.
+    /// Removes and returns the next entry. The batch keeps no reference, so the entry is released as soon as it has
+    /// run.
     mutating func next() -> Entry? {
       guard position < entries.count else { return nil }
       var entry = Entry(.none)
@@ -63,7 +64,7 @@ extension Mailbox {
       position = 0
     }
 
-    /// Takes the entries of `others`, which receives the storage of this batch in return.
+    /// Takes the entries of `others`, and gives it the storage of this batch in return.
     mutating func exchange(with others: inout [Entry]) { swap(&entries, &others) }
   }
 }

@@ -1,14 +1,15 @@
 /// The events and jobs that a scheduler has accepted and not yet run, as a value.
 ///
-/// The mailbox only makes decisions. ``SchedulerCore`` carries them out after releasing the lock. Bodies of events that
-/// will not run are returned to the caller, because they must be neither called nor released under the lock.
+/// The mailbox only makes decisions. The caller carries them out after releasing the lock. The mailbox returns the
+/// bodies of events that will not run, because the caller must neither call nor release them under the lock.
 ///
-/// An operation that is added to the scheduler's queue seals the open segment, and later entries go to a new segment.
-/// One ``DrainOperation`` runs each segment, so operations keep their place among the events.
+/// Entries are divided into segments. An operation that is added to the scheduler's queue seals the open segment, and
+/// later entries go to a new one. Each segment has its own drain in the queue, so operations keep their place among the
+/// events.
 struct Mailbox {
   enum Phase { case open, draining, discarding }
 
-  /// What happened to an event.
+  /// The result of adding an event.
   enum Acceptance: Equatable {
     case accepted
     /// The event waits for room.
@@ -21,16 +22,17 @@ struct Mailbox {
 
   private(set) var phase = Phase.open
   private var openSegment: Segment?
-  /// Whether there is an open segment. A separate flag, because retaining the segment would double the cost of an
-  /// event.
+  /// Whether there is an open segment. The flag avoids retaining the segment, which would double the cost of an event.
   private(set) var hasOpenSegment = false
   /// The entries of the open segment.
   private var entries: [Entry] = []
   /// The approximate number of withdrawn entries in the open segment.
   private var withdrawnCount = 0
+  /// The segments whose drains have not finished.
   private var segments: [ObjectIdentifier: Segment] = [:]
   /// The tickets that wait to run, including those that were handed over to a blocked thread.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
+  /// The waiting event of each key.
   private var latest: [EventKey: EventTicket] = [:]
   private var room: EventRoom?
   var delays = DelayedEvents()
@@ -51,7 +53,7 @@ struct Mailbox {
     segments[ObjectIdentifier(segment)] = segment
   }
 
-  /// Closes the open segment to new entries, because an operation follows it.
+  /// Closes the open segment to new entries.
   mutating func seal() {
     guard let openSegment else { return }
     swap(&openSegment.sealed, &entries)
@@ -81,7 +83,7 @@ struct Mailbox {
 
   // MARK: Accepting
 
-  /// Adds an event that cannot be withdrawn and that no capacity limits.
+  /// Adds an event that cannot be withdrawn and does not count toward the capacity.
   ///
   /// - Returns: Whether the event was accepted, or nil if a segment must be opened first.
   @inline(__always)
@@ -111,7 +113,7 @@ struct Mailbox {
   ///
   /// There must be an open segment, unless the event is handed over to a blocked thread.
   ///
-  /// - Returns: What happened to the event, and the body of the event that was dropped in its favor.
+  /// - Returns: The result, and the body of the event that the new one replaces, if any.
   mutating func accept(
     _ ticket: EventTicket,
     _ body: @escaping EventTicket.Body,
@@ -125,7 +127,7 @@ struct Mailbox {
     ticket.body = body
     var dropped: EventTicket.Body?
     if let key = ticket.key, let superseded = latest[key] {
-      // The new event takes over the room of the superseded one.
+      // The new event uses the room of the superseded one.
       eventsCoalesced += 1
       dropped = withdraw(superseded)
     } else if ticket.isBounded, room != nil {
@@ -156,7 +158,7 @@ struct Mailbox {
     if !handedOver { append(ticket) }
   }
 
-  /// Appends the entry of an accepted event, which may have failed to be handed over.
+  /// Appends the entry of an accepted event. This may be an event that could not be handed over to a blocked thread.
   mutating func append(_ ticket: EventTicket) {
     entries.append(Entry(.ticket(ticket), ticket.origin))
   }
@@ -167,7 +169,7 @@ struct Mailbox {
 
   /// Accepts suspended events as long as there is room. There must be an open segment.
   ///
-  /// - Returns: The notifications of the accepted events.
+  /// - Returns: The ``EventTicket/onAccept`` closures of the accepted events.
   mutating func acceptSuspended() -> [@Sendable () -> Void] {
     var notifications: [@Sendable () -> Void] = []
     while let ticket = room?.popSuspended() {
@@ -204,6 +206,8 @@ struct Mailbox {
   }
 
   /// Removes an event that has not begun.
+  ///
+  /// - Returns: The body, or nil if the event is new or gone.
   mutating func withdraw(_ ticket: EventTicket) -> EventTicket.Body? {
     switch ticket.place {
     case .waiting:
@@ -233,8 +237,8 @@ struct Mailbox {
     return body
   }
 
-  /// Removes withdrawn entries from the open segment once they are the majority. Otherwise they stay until a drain
-  /// skips them.
+  /// Records that an event was withdrawn, and removes withdrawn entries from the open segment once they are the
+  /// majority. Until then a drain skips them.
   private mutating func noteWithdrawn() {
     withdrawnCount += 1
     guard withdrawnCount >= 64, withdrawnCount * 2 > entries.count else { return }
@@ -251,7 +255,7 @@ struct Mailbox {
     eventsDropped += count
   }
 
-  /// Refuses all further events, and drops the delayed and the suspended ones.
+  /// Refuses all further events, and drops the delayed and suspended events.
   ///
   /// - Parameter discarding: Whether to drop the waiting events, too.
   /// - Returns: The bodies to call with a refusal, and the entries to release.

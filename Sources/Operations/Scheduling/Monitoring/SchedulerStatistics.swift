@@ -1,28 +1,28 @@
-/// The work that a ``SerialScheduler`` has done and has yet to do, at one moment.
+/// The events and jobs that a ``SerialScheduler`` has run and has yet to run, at one moment.
 public struct SchedulerStatistics: Sendable {
   /// The number of events that have finished running.
   ///
-  /// The event of a `run` is counted a moment after its caller resumes. Await ``SerialScheduler/drained()`` before
-  /// you read an exact number.
+  /// The event of a `run` is counted a moment after the caller of `run` resumes. Await ``SerialScheduler/drained()``
+  /// before you read an exact number.
   public let eventsRun: Int
   /// The number of accepted events that have not begun, excluding delayed events that are not due.
   public let eventsQueued: Int
-  /// The number of events that were replaced by newer ones under the same key.
+  /// The number of events that were replaced by newer ones with the same key.
   public let eventsCoalesced: Int
   /// The number of events that will not run because of the capacity or a shutdown.
   ///
-  /// Results and delayed events that reach a scheduler after its shutdown are included. Events for which `schedule`,
-  /// `run`, `send` or `wait` reported the shutdown to the caller are not, and neither are cancelled and coalesced
-  /// events.
+  /// The number includes results and delayed events that reach the scheduler after its shutdown. It excludes cancelled
+  /// events, coalesced events, and events for which `schedule`, `run`, `send` or `wait` reported the shutdown to the
+  /// caller.
   public let eventsDropped: Int
   /// The number of jobs of actors and tasks that have begun.
   public let jobsRun: Int
   /// The number of jobs that have not begun.
   public let jobsQueued: Int
-  /// The longest time that an event waited for its turn, not including a delay, or nil without
+  /// The longest time that an event waited for its turn, not including a delay. Nil without
   /// ``SerialScheduler/recordsTimings``.
   public let longestWait: Duration?
-  /// The longest time that an event or job occupied the scheduler, or nil without ``SerialScheduler/recordsTimings``.
+  /// The longest time that an event or job occupied the scheduler. Nil without ``SerialScheduler/recordsTimings``.
   public let longestRun: Duration?
 }
 
@@ -59,7 +59,7 @@ extension SerialScheduler {
 
 /// The recorded times and the watchdog of a scheduler, as a value.
 struct SchedulerInstruments {
-  /// What to do about the watchdog's timer.
+  /// The change that the watchdog's timer needs.
   enum TimerAction {
     case none
     /// Start a timer, which passes the generation back when it fires.
@@ -111,7 +111,7 @@ struct SchedulerInstruments {
 
   /// Finds the events that have exceeded the limit. The timer may have been started for an earlier event.
   ///
-  /// - Returns: The origins of the events to report, and what to do about the timer.
+  /// - Returns: The origins of the events to report, and the change that the timer needs.
   mutating func timerDidFire(at now: Duration, generation: Int) -> (overdue: [EventOrigin?], timer: TimerAction) {
     guard generation == self.generation, let watchdog else { return ([], .none) }
     isTimerRunning = false
@@ -127,7 +127,7 @@ struct SchedulerInstruments {
 }
 
 extension SerialScheduler {
-  /// Changes the instruments, and takes the slow path for each event if any are in use.
+  /// Changes the instruments. If any are in use afterwards, every event takes the slow path.
   func updateInstruments<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
     core.instruments.withLock { instruments in
       let result = body(&instruments)
@@ -136,7 +136,7 @@ extension SerialScheduler {
     }
   }
 
-  /// Runs an event or job, recording its time and reporting it to the watchdog.
+  /// Runs an event or job, records its time, and starts the watchdog's timer.
   func runInstrumented(_ origin: EventOrigin?, _ event: () -> Void) {
     let start = core.time.now
     let timer = core.instruments.withLock { $0.begin(origin, at: start) }
@@ -146,6 +146,7 @@ extension SerialScheduler {
     core.instruments.withLock { $0.end(at: end) }
   }
 
+  /// Returns an event that first records how long it waited, and then runs `event`.
   func recordingWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let start = core.time.now
     return { [core] in

@@ -4,7 +4,7 @@ public struct SchedulerViolation: Sendable, CustomStringConvertible {
   public let subject: String
   /// The name of the scheduler that the subject belongs to.
   public let scheduler: String
-  /// The name of the scheduler on which the access happened, or nil if there was none.
+  /// The name of the scheduler on which the access happened, or nil if it happened on no scheduler.
   public let touchedOn: String?
   /// The location of the check or of the property's declaration, or nil for a scheduled object.
   public let origin: EventOrigin?
@@ -27,15 +27,15 @@ public struct SchedulerViolation: Sendable, CustomStringConvertible {
 }
 
 extension SerialScheduler {
-  /// A closure that receives violations instead of trapping. The default is nil.
+  /// The closure that receives violations, or nil to trap at a violation. The default is nil.
   ///
-  /// Use it while you adapt an existing program to schedulers: the handler can log violations, and the program
-  /// continues at its own risk. The handler applies to all schedulers. It runs on the thread of the violation. Checks
-  /// by the Swift runtime, such as `assumeIsolated`, trap nevertheless.
+  /// Set a handler while you adapt an existing program to schedulers. The handler can log violations, and the program
+  /// continues at its own risk. The handler applies to all schedulers, and runs on the thread of the violation. Checks
+  /// by the Swift runtime, such as `assumeIsolated`, still trap.
   public static var violationHandler: (@Sendable (SchedulerViolation) -> Void)? {
     get { handler.withLock { $0 } }
     set {
-      // The old handler is released after the lock, because its closure may own anything.
+      // The old handler is released after the lock, because releasing what its closure captures can run any code.
       _ = handler.withLock { handler in
         defer { handler = newValue }
         return handler
@@ -50,7 +50,8 @@ extension SerialScheduler {
   /// The message names this scheduler and the one on which the code runs.
   ///
   /// - Parameters:
-  ///   - message: What belongs to the scheduler, as the subject of the message. The default is “This code”.
+  ///   - message: The subject of the message, which names the object or code that belongs to the scheduler. The default
+  ///     is “This code”.
   ///   - file: The location of the check.
   ///   - line: The location of the check.
   public func preconditionIsCurrent(
@@ -67,6 +68,7 @@ extension SerialScheduler {
     )
   }
 
+  /// Passes a violation to the handler, or traps if there is no handler.
   func report(_ violation: SchedulerViolation, file: StaticString = #fileID, line: UInt = #line) {
     guard let handler = Self.violationHandler else { misuse(violation.description, file: file, line: line) }
     handler(violation)

@@ -1,4 +1,4 @@
-/// Reports events that occupy a ``SerialScheduler`` for too long.
+/// A monitor that reports events that occupy a ``SerialScheduler`` for too long.
 ///
 /// While an event runs, all later ones wait. On ``SerialScheduler/main`` the user interface waits, too.
 ///
@@ -6,8 +6,8 @@
 /// SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
 /// ```
 ///
-/// A report arrives while the event is still running, on another thread, and once per event. A watchdog reads the clock
-/// twice per event. It does not observe operations that were added to the scheduler's queue.
+/// The watchdog reports an event once, on another thread, while the event is still running. It reads the clock twice
+/// per event. It does not observe operations that were added to the scheduler's queue.
 public struct SchedulerWatchdog: Sendable {
   /// An event that has occupied the scheduler for longer than the limit.
   public struct Report: Sendable, CustomStringConvertible {
@@ -32,7 +32,7 @@ public struct SchedulerWatchdog: Sendable {
   ///
   /// - Parameters:
   ///   - limit: The time that an event may take before it is reported.
-  ///   - report: Receives a report on a background thread.
+  ///   - report: The closure that receives a report, on a background thread.
   /// - Precondition: `limit` is greater than zero.
   public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
     if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit). Use a limit greater than zero.") }
@@ -42,11 +42,11 @@ public struct SchedulerWatchdog: Sendable {
 }
 
 extension SerialScheduler {
-  /// The watchdog that reports events that occupy the scheduler for too long.
+  /// The watchdog of the scheduler. The default is nil.
   public var watchdog: SchedulerWatchdog? {
     get { core.instruments.withLock { $0.watchdog } }
     set {
-      // The old watchdog is released after the lock, because its closure may own anything.
+      // The old watchdog is released after the lock, because releasing what its closure captures can run any code.
       _ = updateInstruments { instruments in
         defer { instruments.watchdog = newValue }
         return instruments.watchdog

@@ -1,6 +1,7 @@
 /// A property of a ``Schedulable`` class that can be accessed only on the object's scheduler.
 ///
-/// Any other access traps, even in release builds, with a message that names the property and both schedulers.
+/// Any other access traps, even in release builds, with a message that names the property, its scheduler and the
+/// current scheduler.
 ///
 /// ```swift
 /// final class Feed: Schedulable, @unchecked Sendable {
@@ -12,15 +13,15 @@
 /// The value is changed in place and never copied. An access costs a few nanoseconds. For many changes use one access,
 /// such as `posts.append(contentsOf:)` or a function with an `inout` parameter.
 ///
-/// As with any property, overlapping accesses to a value that is being changed trap (SE-0176).
+/// As with any property, an access that overlaps a change traps (SE-0176).
 ///
 /// An initializer may assign the property on any thread. A `deinit` reads it as ``uncheckedValue``.
 @propertyWrapper
 @safe
 public struct Confined<Value> {
-  /// Keeps the cell alive.
+  /// The owner of the cell, which keeps the cell alive.
   @usableFromInline let storage: ConfinedStorage<Value>
-  /// The storage's cell, which can be accessed without retaining the storage.
+  /// The cell, stored here so that an access need not retain the storage.
   @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
 
   /// Creates a property.
@@ -35,7 +36,7 @@ public struct Confined<Value> {
     unsafe cell = storage.cell
   }
 
-  /// Not available. The value is accessed through the enclosing object, whose scheduler is checked.
+  /// Not available, because an access must check the scheduler of the enclosing object.
   @available(*, unavailable, message: "@Confined is for properties of classes that conform to Schedulable")
   public var wrappedValue: Value {
     get { misuse("@Confined is for properties of classes that conform to Schedulable.") }
@@ -44,10 +45,10 @@ public struct Confined<Value> {
 
   /// The value, without a check of the scheduler.
   ///
-  /// Use it in `deinit`, which can run on any thread: `_name.uncheckedValue`.
+  /// Use this property in `deinit`, which can run on any thread: `_name.uncheckedValue`.
   public var uncheckedValue: Value { unsafe cell.pointee.value }
 
-  /// The value, checked. The compiler uses this subscript for each access to the property.
+  /// The value, after a check of the scheduler. The compiler uses this subscript for each access to the property.
   @inlinable
   public static subscript<Owner: Schedulable>(
     _enclosingInstance owner: Owner,
@@ -63,7 +64,9 @@ public struct Confined<Value> {
     }
   }
 
-  /// Inlined, so that the key path becomes an offset. Creating a key path costs more than the access.
+  /// Returns the cell after checking the scheduler and overlap.
+  ///
+  /// The function is inlined, so that the key path becomes an offset. Creating a key path costs more than the access.
   @inlinable
   @inline(__always)
   static func checkedCell<Owner: Schedulable>(
@@ -108,8 +111,8 @@ final class ConfinedStorage<Value> {
     owner.scheduler.report(SchedulerViolation("\(name)“\(type)” (\(origin))", of: owner.scheduler, origin))
   }
 
-  /// Finds the property's name by reflection. The storage's key path has the name, too, but creating one costs more
-  /// than an access.
+  /// Returns the property's name, found by reflection. The key path would contain the name, too, but creating one costs
+  /// more than an access.
   private func name(in owner: some Schedulable) -> String? {
     for mirror in sequence(first: Mirror(reflecting: owner), next: \.superclassMirror) {
       let property = mirror.children.first { child in (child.value as? Confined<Value>)?.storage === self }
@@ -127,9 +130,11 @@ final class ConfinedStorage<Value> {
   }
 }
 
+/// The value of a ``Confined`` property.
 @usableFromInline
 struct ConfinedCell<Value> {
-  /// Swift does not check accesses through a pointer for overlap, so the property does.
+  /// Whether a change is in progress. Swift does not detect overlapping accesses through a pointer, so the property
+  /// does.
   @usableFromInline var isChanging = false
   @usableFromInline var value: Value
 

@@ -1,7 +1,7 @@
 /// A class whose objects belong to a scheduler and are accessed only on it.
 ///
-/// Use it for a class that cannot be an actor, for example because it has a superclass or implements synchronous
-/// protocols:
+/// Use this protocol for a class that cannot be an actor, for example because it has a superclass or implements
+/// synchronous protocols:
 ///
 /// ```swift
 /// final class Printer: Schedulable, @unchecked Sendable {
@@ -17,15 +17,16 @@
 /// printer.schedule { printer in printer.show("Hello") }
 /// ```
 ///
-/// Objects on the same scheduler call each other directly. Objects on different schedulers schedule events. An object
-/// of the user interface belongs to ``SerialScheduler/main``.
+/// Objects on the same scheduler can call each other directly. To call an object on another scheduler, schedule an
+/// event. An object of the user interface belongs to ``SerialScheduler/main``.
 public protocol Schedulable: AnyObject, Sendable {
   /// The object's scheduler. It must not change.
   var scheduler: SerialScheduler { get }
 }
 
 extension Schedulable {
-  /// Schedules an event to run on the object's scheduler after all earlier ones. The object stays alive until then.
+  /// Schedules an event to run on the object's scheduler after all earlier ones. The object stays alive until the event
+  /// has run.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
@@ -37,7 +38,8 @@ extension Schedulable {
     scheduler.schedule({ event(self) }, file: file, line: line)
   }
 
-  /// Schedules an event that does not keep the object alive. It does nothing if the object has been released by then.
+  /// Schedules an event that does not keep the object alive. The event does nothing if the object has been released
+  /// before.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
@@ -49,7 +51,7 @@ extension Schedulable {
     scheduler.schedule({ [weak self] in if let self { event(self) } }, file: file, line: line)
   }
 
-  /// Schedules an event, replacing an earlier event of the object under the same key that has not begun.
+  /// Schedules an event, replacing a waiting event of the object that has the same key.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
@@ -63,7 +65,7 @@ extension Schedulable {
     return scheduler.schedule(coalescing: key, { event(self) }, EventOrigin(file: file, line: line))
   }
 
-  /// Schedules an event to run after a delay. The object stays alive until then.
+  /// Schedules an event to run after a delay. The object stays alive until the event has run or is cancelled.
   ///
   /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
@@ -76,9 +78,9 @@ extension Schedulable {
     scheduler.schedule(after: delay, { event(self) }, file: file, line: line)
   }
 
-  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another one.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another scheduler.
   ///
-  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
+  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -93,7 +95,7 @@ extension Schedulable {
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
   ///
-  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
+  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Self) throws -> T,

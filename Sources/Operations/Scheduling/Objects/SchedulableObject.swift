@@ -6,8 +6,8 @@
 /// disk.schedule { print(options.object.isVerbose) }          // on the scheduler; elsewhere it traps
 /// ```
 ///
-/// The object need not be `Sendable`. The initializer takes ownership, and the compiler rejects other uses of the
-/// object. It is released together with its `SchedulableObject`, on any thread.
+/// The object need not be `Sendable`. The initializer takes ownership of the object, and the compiler rejects other
+/// uses. The object is released together with its `SchedulableObject`, on any thread.
 public final class SchedulableObject<Object>: @unchecked Sendable {
   /// The object's scheduler.
   public let scheduler: SerialScheduler
@@ -39,7 +39,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule({ event(self.content) }, file: file, line: line)
   }
 
-  /// Schedules an event, replacing an earlier event of the object under the same key that has not begun.
+  /// Schedules an event, replacing a waiting event of the object that has the same key.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
@@ -53,7 +53,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     return scheduler.schedule(coalescing: key, { event(self.content) }, EventOrigin(file: file, line: line))
   }
 
-  /// Schedules an event to run after a delay. The object stays alive until then.
+  /// Schedules an event to run after a delay. The object stays alive until the event has run or is cancelled.
   ///
   /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
@@ -66,9 +66,9 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     scheduler.schedule(after: delay, { event(self.content) }, file: file, line: line)
   }
 
-  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another one.
+  /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another scheduler.
   ///
-  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
+  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -83,7 +83,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
   ///
-  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
+  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Object) throws -> T,

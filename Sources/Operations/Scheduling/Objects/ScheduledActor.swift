@@ -24,9 +24,9 @@ extension ScheduledActor {
 }
 
 extension SerialScheduler {
-  /// Enqueues a job of an actor on this scheduler, or of a task that prefers it.
+  /// Enqueues a job of an actor on this scheduler, or of a task that prefers this scheduler.
   ///
-  /// Jobs run in order with the events. They run even after a shutdown, and no capacity limits them.
+  /// Jobs run in order with the events, even after a shutdown. They do not count toward the capacity.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     let isPosted = core.mailbox.withLock { $0.post(job) }
@@ -35,12 +35,12 @@ extension SerialScheduler {
 
   /// Returns a reference to the scheduler for an actor's `unownedExecutor` (SE-0392).
   ///
-  /// A ``ScheduledActor`` does not need it.
+  /// A ``ScheduledActor`` calls this method in its default implementation of `unownedExecutor`.
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
 
   /// Traps if the code does not run on the scheduler.
   ///
-  /// The runtime calls this for `assumeIsolated` and similar checks when it cannot tell by itself (SE-0424).
+  /// The runtime calls this method for `assumeIsolated` and similar checks that it cannot decide itself (SE-0424).
   public func checkIsolated() {
     if isCurrent { return }
     misuse(
@@ -51,8 +51,8 @@ extension SerialScheduler {
 
   /// Returns true if the code runs on the scheduler, and nil otherwise (SE-0471).
   ///
-  /// Nil makes the runtime call ``checkIsolated()``, whose message names the schedulers. After false it would trap with
-  /// a message that does not.
+  /// After nil, the runtime calls ``checkIsolated()``, whose message names the schedulers. After false, the runtime
+  /// would trap with a message of its own.
   @available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *)
   public func isIsolatingCurrentContext() -> Bool? { isCurrent ? true : nil }
 }

@@ -8,7 +8,9 @@ extension OperationError {
     return OperationError(.overflow, "The event was not run because the scheduler “\(scheduler)” is full\(limit).")
   }
 
-  /// - Parameter cycle: The schedulers in order. Each waits for the next one; the first is repeated at the end.
+  /// The error of a wait that would close a cycle.
+  ///
+  /// - Parameter cycle: The schedulers in order. Each waits for the next, and the first is also the last.
   static func waitCycle(_ cycle: [SerialScheduler]) -> OperationError {
     let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
     return OperationError(
@@ -17,7 +19,7 @@ extension OperationError {
     )
   }
 
-  /// The error of a wait that might find no thread for the target, because too many schedulers are blocked.
+  /// The error of a wait whose target might get no thread, because too many schedulers are blocked.
   static func tooManyWaits(from waiter: String?, for target: String, _ count: Int) -> OperationError {
     OperationError(
       .overflow,

@@ -1,7 +1,10 @@
 import Foundation
 import Synchronization
 
-/// The state of a scheduler that its queue and its operations use without keeping the scheduler alive.
+/// The state of a scheduler.
+///
+/// The core is separate from the scheduler, so that the queue and its operations can use it without keeping the
+/// scheduler alive.
 final class SchedulerCore: Sendable {
   let name: String
   let capacity: EventCapacity?
@@ -11,10 +14,11 @@ final class SchedulerCore: Sendable {
   let counts = Counts()
   let mode = Mode()
 
-  /// Held while the queue changes, so that operations and drains are enqueued in the order of the mailbox's segments.
+  /// The lock that is held while the queue changes. It keeps operations and drains in the order of the mailbox's
+  /// segments.
   ///
-  /// Foundation is called while it is held, and Foundation may call an overridden `isReady`, which may schedule an
-  /// event. The lock is therefore recursive, and no other lock is held around it.
+  /// Foundation is called under this lock and may call an overridden `isReady`, which may schedule an event. The lock
+  /// is therefore recursive, and a thread that takes it must hold no other lock.
   private let ordering = NSRecursiveLock()
 
   init(_ name: String, _ capacity: EventCapacity?, _ clock: any Clock<Duration>) {
@@ -36,11 +40,11 @@ final class SchedulerCore: Sendable {
     }
   }
 
-  /// Changes the mailbox while it has an open segment.
+  /// Changes the mailbox, opening a segment first if there is none.
   ///
   /// - Parameters:
-  ///   - always: Whether to open a segment even after a shutdown, when events are refused and need none.
-  ///   - enqueue: Enqueues the drain of a segment that had to be opened.
+  ///   - always: Whether to open a segment even after a shutdown. Refused events need no segment.
+  ///   - enqueue: Enqueues the drain of a newly opened segment.
   func post<Result>(always: Bool = false, enqueue: (Mailbox.Segment) -> Void, _ change: (inout Mailbox) -> Result)
     -> Result
   {
@@ -63,7 +67,7 @@ final class SchedulerCore: Sendable {
 }
 
 extension SchedulerCore {
-  /// The numbers of events and jobs that have run. Written by the scheduler's thread, read by any thread.
+  /// The numbers of events and jobs that have run. The scheduler's thread writes them, and any thread can read them.
   struct Counts: ~Copyable, Sendable {
     private let begun = Atomic<Int>(0)
     private let run = Atomic<Int>(0)

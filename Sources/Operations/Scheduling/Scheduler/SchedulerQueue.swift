@@ -3,7 +3,7 @@ import Foundation
 /// The serial queue of a scheduler, in which operations keep their place among the events.
 ///
 /// Every method that adds an operation seals the mailbox's open segment. The drain of earlier events precedes the
-/// operation, and later events get a drain that follows it.
+/// operation, and the drain of later events follows it.
 final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue
@@ -17,8 +17,8 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     name = core.name
     self.qualityOfService = qualityOfService
     maxConcurrentOperationCount = 1
-    // A serial dispatch queue gets a thread at once. A concurrent one gets it only while there are fewer threads than
-    // cores, so a scheduler would wait up to a second while others are blocked in `wait`.
+    // A serial dispatch queue gets a thread immediately. A concurrent queue gets a thread only while there are fewer
+    // threads than cores, so a scheduler could wait up to a second while other schedulers are blocked in `wait`.
     unsafe super.underlyingQueue = dispatchQueue
   }
 
@@ -35,9 +35,9 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   /// Adds the drain of a segment, without sealing the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
-  /// Runs `body` on the scheduler, but not as an operation.
+  /// Runs `body` on the scheduler without adding an operation.
   ///
-  /// The operation that `body` belongs to occupies the only slot, and so keeps everything else off the scheduler.
+  /// The operation that `body` belongs to occupies the queue's only slot, so no other code runs on the scheduler.
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
     dispatchQueue.async { [self] in
       guard let scheduler else { return body() }
@@ -49,8 +49,8 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   override func addOperation(_ block: @escaping @Sendable () -> Void) { addOperation(BlockOperation(block: block)) }
 
-  /// Adds an ordinary operation, because every operation is a barrier in a serial queue. Foundation's implementation
-  /// can deadlock on Linux.
+  /// Adds the block as an ordinary operation, because every operation is a barrier in a serial queue. Foundation's
+  /// implementation can deadlock on Linux.
   override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) { addOperation(barrier) }
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {

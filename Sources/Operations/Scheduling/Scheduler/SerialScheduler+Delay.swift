@@ -1,11 +1,11 @@
 extension SerialScheduler {
   /// Schedules an event to run after a delay.
   ///
-  /// When the delay is over, the event runs after everything that has been scheduled by then. Events that are due at
-  /// the same time run in the order in which they were scheduled. A delay of zero or less is over immediately.
+  /// The event runs after all events that were scheduled before its delay was over. Events that are due at the same
+  /// time run in the order in which they were scheduled. A delay of zero or less is over immediately.
   ///
-  /// The scheduler stays alive until the event has run. A shutdown drops the event, and a scheduler that has been
-  /// shut down drops it immediately. Both are counted by ``SchedulerStatistics/eventsDropped``.
+  /// The scheduler stays alive until the event has run. A shutdown drops the event, and a scheduler that has been shut
+  /// down drops it immediately. ``SchedulerStatistics/eventsDropped`` counts both.
   ///
   /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
@@ -27,7 +27,7 @@ extension SerialScheduler {
     return ScheduledEvent(ticket, self)
   }
 
-  /// Schedules an event on the main actor, whose state it may access, to run after a delay.
+  /// Schedules an event to run on the main actor after a delay. The event can access the actor's state.
   ///
   /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
@@ -45,7 +45,7 @@ extension SerialScheduler {
     updateTimer()
   }
 
-  /// Replaces the timer if it does not fire at the first deadline.
+  /// Replaces the timer if it does not fire at the earliest deadline.
   func updateTimer() {
     guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
     change.outdated?.cancel()
@@ -57,8 +57,7 @@ extension SerialScheduler {
     if !isWanted { timer.cancel() }
   }
 
-  /// Accepts the events that are due. This takes a single step, so that no other timer accepts later events in
-  /// between.
+  /// Accepts all due events under one lock, so that no other timer accepts later events in between.
   private func postDue(_ generation: Int) {
     let now = core.time.now
     core.post(enqueue: enqueue) { $0.acceptDue(at: now, generation) }
@@ -68,9 +67,10 @@ extension SerialScheduler {
 
 /// An event that was scheduled for a later time and can be cancelled until it begins.
 public final class ScheduledEvent: Sendable {
-  /// A reference to the scheduler. It never changes; `weak let` requires Swift 6.3 (SE-0481).
+  /// A reference to the scheduler. It never changes, but `weak let` requires Swift 6.3 (SE-0481).
   private struct Home: @unchecked Sendable {
-    /// The main scheduler is held strongly: it lives forever, and leak checkers would report a weak reference to it.
+    /// A strong reference to the main scheduler. It lives forever, and leak checkers would report a weak reference to
+    /// it.
     let main: SerialScheduler?
     weak var other: SerialScheduler?
   }
@@ -85,15 +85,16 @@ public final class ScheduledEvent: Sendable {
 
   /// Cancels the event if it has not begun, and releases its closure.
   ///
-  /// After a call on the scheduler, an event that has not begun never runs.
+  /// If the caller is on the scheduler and the event has not begun, the event never runs.
   public func cancel() { (home.main ?? home.other)?.cancel(ticket) }
 }
 
-/// The delayed events of a scheduler, and the timer that fires for the first of them.
+/// The delayed events of a scheduler, and the timer for the earliest of them.
 struct DelayedEvents {
   /// A replacement of the timer.
   struct Change {
     let outdated: ClockTimer?
+    /// The deadline of the new timer, or nil if no event is delayed.
     let deadline: Duration?
     let generation: Int
   }
@@ -113,7 +114,7 @@ struct DelayedEvents {
 
   mutating func removeAll() -> [EventTicket] { events.removeAll() }
 
-  /// Removes the events that are due, in order of their deadlines, after the timer has fired.
+  /// Removes the due events after the timer has fired, and returns them in order of their deadlines.
   ///
   /// A timer that was cancelled too late has an outdated generation, and removes nothing.
   mutating func popAll(dueAt time: Duration, _ generation: Int) -> [EventTicket] {

@@ -1,15 +1,15 @@
 extension SerialScheduler {
-  /// Runs `work` on this scheduler, and passes its result to `deliver` on another one.
+  /// Runs `work` on this scheduler, and passes its result to `deliver` on another scheduler.
   ///
   /// - Parameters:
   ///   - work: The closure to run on this scheduler.
   ///   - scheduler: The scheduler that receives the result, usually the caller's. Its capacity does not apply. If it
   ///     has been shut down, the result is dropped and counted by ``SchedulerStatistics/eventsDropped``.
-  ///   - deliver: Receives the value or error of `work`. If an accepted `work` does not run, it receives
+  ///   - deliver: Receives the value or error of `work`. If `work` is accepted but does not run, `deliver` receives
   ///     ``OperationError/Code/shutDown`` or ``OperationError/Code/overflow``.
   ///   - file: The location that a watchdog reports.
   ///   - line: The location that a watchdog reports.
-  /// - Returns: False if `work` was refused. Nothing is delivered in that case.
+  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -51,7 +51,7 @@ extension SerialScheduler {
   }
 }
 
-/// The main actor as the place where a result is delivered: `deliverOn: .main`.
+/// The main actor, as the place to deliver a result: `deliverOn: .main`.
 public struct MainDelivery: Sendable {
   /// The main actor.
   public static var main: Self { Self() }

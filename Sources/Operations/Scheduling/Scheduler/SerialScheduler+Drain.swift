@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs the entries of a mailbox segment.
+/// An operation that runs the entries of a mailbox segment.
 ///
 /// A drain retains its scheduler, so a scheduler with events stays alive until they have run.
 final class DrainOperation: Operation, @unchecked Sendable {
@@ -20,12 +20,12 @@ final class DrainOperation: Operation, @unchecked Sendable {
     set {}
   }
 
-  /// Ignored, because accepted events must run even if all operations of the queue are cancelled.
+  /// Does nothing, because accepted events must run even if all operations of the queue are cancelled.
   override func cancel() {}
 
   override func main() { scheduler.drain(segment, takeBatch()) }
 
-  /// Moves the batch out, because a second reference would keep finished events alive.
+  /// Moves the batch out of the operation, because a second reference would keep finished events alive.
   private func takeBatch() -> Mailbox.Batch {
     var taken = Mailbox.Batch()
     swap(&taken, &batch)
@@ -61,9 +61,9 @@ extension SerialScheduler {
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 
-  /// Runs the entries of a segment for one slice, and enqueues another drain for the rest.
+  /// Runs the entries of a segment for one slice, and enqueues another drain for the remaining entries.
   ///
-  /// - Parameter batch: The entries that were taken out of the segment and have not run.
+  /// - Parameter batch: The entries that an earlier drain took out of the segment and did not run.
   func drain(_ segment: Mailbox.Segment, _ batch: consuming Mailbox.Batch) {
     var slice = Slice(isMain: isMain)
     let hasRest = Self.running.withValue(self) {
@@ -81,8 +81,8 @@ extension SerialScheduler {
     }
     if !hasRest { return }
     let rest = DrainOperation(self, segment, batch)
-    // The rest must precede the operation that sealed the segment. The main scheduler seals nothing, and lets other
-    // operations run in between.
+    // The remaining entries must precede the operation that sealed the segment. The main scheduler seals no segments,
+    // so other operations can run in between.
     if !isMain { rest.queuePriority = .veryHigh }
     add(rest)
   }
@@ -127,6 +127,6 @@ extension SerialScheduler {
     if core.mode.isPlain { count(event) } else { runInstrumented(ticket.origin) { count(event) } }
   }
 
-  /// Runs an event on a thread of this scheduler that is blocked in a wait.
+  /// Runs an event on the current thread of this scheduler, which is blocked in a wait.
   func serve(_ ticket: EventTicket) { Self.running.withValue(self) { run(ticket) } }
 }

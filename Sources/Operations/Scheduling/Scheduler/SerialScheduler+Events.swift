@@ -7,7 +7,8 @@ extension SerialScheduler {
   /// run.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
-  /// - Complexity: O(1), about a tenth of a microsecond. No operation is created while other events wait.
+  /// - Complexity: O(1), about a tenth of a microsecond. The scheduler creates an operation only if no other event
+  ///   waits.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable () -> Void,
@@ -19,10 +20,10 @@ extension SerialScheduler {
     return post(event, origin)
   }
 
-  /// Schedules an event, replacing an earlier event under the same key that has not begun.
+  /// Schedules an event, replacing a waiting event that has the same key.
   ///
-  /// Use this for events that show a state, such as “reload”: they run once, however often they are scheduled. The
-  /// event runs after everything that was scheduled before the latest call, so frequent calls postpone it.
+  /// Use a key for an event that shows a state, such as “reload”. However often it is scheduled while it waits, it runs
+  /// once. Each call moves the event behind all events scheduled so far, so frequent calls postpone it.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
@@ -39,7 +40,7 @@ extension SerialScheduler {
     accept(EventTicket(origin, key: key, isBounded: true), event)
   }
 
-  /// Schedules an event on the main actor, whose state it may access.
+  /// Schedules an event on the main actor. The event can access the actor's state.
   ///
   /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult
@@ -51,10 +52,11 @@ extension SerialScheduler {
     main.schedule({ MainActor.assumeIsolated(event) }, file: file, line: line)
   }
 
-  /// Schedules an event on the main actor, replacing an earlier event under the same key that has not begun.
+  /// Schedules an event on the main actor, replacing a waiting event that has the same key.
   ///
-  /// With it a view shows only the latest of many changes. All callers share the keys of the main scheduler, so two
-  /// views must use different keys. ``Schedulable`` and ``SchedulableObject`` have keys of their own for each object.
+  /// Use this method to show only the latest of many changes in a view. All callers share the keys of the main
+  /// scheduler, so two views must use different keys. Every ``Schedulable`` object and every ``SchedulableObject`` has
+  /// its own keys.
   ///
   /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult
@@ -96,8 +98,9 @@ extension SerialScheduler {
 
   /// Schedules an event as soon as the scheduler has room for it.
   ///
-  /// The method suspends while the scheduler is full, if its ``EventCapacity`` uses ``EventCapacity/Policy/suspend``.
-  /// It returns when the event has been accepted, not when it has run.
+  /// If the policy of the scheduler's ``EventCapacity`` is ``EventCapacity/Policy/suspend``, the method suspends while
+  /// the scheduler is full. It returns as soon as the scheduler has accepted the event, without waiting for the event
+  /// to run.
   ///
   /// - Throws: ``OperationError/Code/shutDown``, ``OperationError/Code/overflow`` if the policy is
   ///   ``EventCapacity/Policy/fail``, or `CancellationError` if the task is cancelled before there is room.

@@ -3,7 +3,7 @@ extension SerialScheduler {
   public enum ShutdownMode: Sendable {
     /// The events run.
     case drain
-    /// The events are dropped. Callers that wait for one of them receive ``OperationError/Code/shutDown``.
+    /// The events are dropped. Callers that wait for a dropped event receive ``OperationError/Code/shutDown``.
     case discard
   }
 
@@ -13,15 +13,15 @@ extension SerialScheduler {
   /// Shuts the scheduler down, so that it refuses all further events.
   ///
   /// After a shutdown `schedule` returns false, and `run`, `send` and `wait` throw ``OperationError/Code/shutDown``.
-  /// Delayed events that are not due are dropped. The mode decides whether accepted events still run. The running event
-  /// continues to its end.
+  /// Delayed events that are not due are dropped. The mode decides whether accepted events still run. An event that is
+  /// running finishes.
   ///
   /// Jobs of actors and tasks run even after a shutdown, because their callers would otherwise never resume.
   ///
-  /// The method does not wait for the scheduler. Await ``drained()`` for that. Read what you still need from the
-  /// scheduler's objects before you shut it down.
+  /// The method returns immediately. Await ``drained()`` to wait for the accepted events. Before a shutdown, read all
+  /// values that you need from the scheduler's objects.
   ///
-  /// - Precondition: This is not the main scheduler, which belongs to the whole program.
+  /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
   public func shutDown(_ mode: ShutdownMode = .drain) {
     if isMain {
       misuse(
@@ -38,7 +38,7 @@ extension SerialScheduler {
 
   /// Suspends until all events and jobs accepted so far have run.
   ///
-  /// The method does not wait for delayed events that are not due. It works after a shutdown, too, and holds no
+  /// The method does not wait for delayed events that are not due. It works even after a shutdown, and blocks no
   /// thread.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -48,7 +48,7 @@ extension SerialScheduler {
 }
 
 extension SerialScheduler {
-  /// Adds an event that cannot be withdrawn and that no capacity limits.
+  /// Adds an event that cannot be withdrawn and does not count toward the capacity.
   func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
     if !core.mode.isPlain { return postSlowly(recordingWait(of: event), origin) }
     return core.mailbox.withLock { $0.post(event, origin) } ?? postSlowly(event, origin)
@@ -64,7 +64,9 @@ extension SerialScheduler {
     accept(ticket, EventTicket.body(of: event)) == .accepted
   }
 
-  /// Adds an event, and calls the body of the event that is dropped in its favor.
+  /// Adds an event, and passes a refusal to the body of the event that it replaces, if any.
+  ///
+  /// - Parameter handedOver: Whether a blocked thread runs the event, so that the mailbox needs no entry.
   func accept(
     _ ticket: EventTicket,
     handedOver: Bool = false,

@@ -1,34 +1,35 @@
 import Foundation
 
 extension SerialScheduler {
-  /// Runs `body` on the scheduler and blocks the thread until it has run.
+  /// Runs `body` on the scheduler and blocks the thread until `body` has run.
   ///
   /// Use this method in code that cannot be asynchronous. Everywhere else, `await` ``run(_:file:line:)``. On the
   /// scheduler itself, `body` runs immediately.
   ///
-  /// No ``EventCapacity`` applies to it. A producer whose event is refused can wait instead, and continue when the
-  /// scheduler has less to do.
+  /// No ``EventCapacity`` applies to this method. A producer whose event is refused can call `wait` instead, which
+  /// blocks until the earlier events have run.
   ///
   /// ## Deadlocks
   ///
-  /// Two schedulers can wait for each other. If A waits for a body on B, that body can wait for A. Both continue,
-  /// because a blocked scheduler runs the bodies that are waited for on its behalf. Other events of A run after the
-  /// event that waits. Otherwise they would change A's objects in the middle of that event.
+  /// Two schedulers can wait for each other. If an event of A waits for a body on B, that body can wait for a body on
+  /// A. The blocked thread of A runs the second body, so both waits end. Other events of A run after the event that
+  /// waits, because they would otherwise change A's objects in the middle of that event.
   ///
-  /// A wait that could never end throws ``OperationError/Code/waitCycle``, whose message names the schedulers. Of two
-  /// unrelated waits that cross, the later one throws, whatever their timeouts. A wait that returns to an actor in
-  /// the middle of its job throws, too, because nothing else may run there.
+  /// A wait that could never end throws ``OperationError/Code/waitCycle``, whose message names the schedulers. If
+  /// unrelated events on A and B wait for each other's schedulers, the later wait throws, whatever the timeouts. If a
+  /// job of an actor waits for a body that waits for the actor's scheduler, the second wait throws, too, because no
+  /// other code may run in the middle of a job.
   ///
   /// ## Threads
   ///
-  /// A blocked scheduler keeps its thread, and the system has a limited number of them (on Linux 255 for each quality
-  /// of service). While 200 schedulers are blocked, a further one cannot wait for a scheduler that would need a
-  /// thread of its own. Such a wait throws ``OperationError/Code/overflow`` instead of hanging silently. Blocked
-  /// threads that belong to no scheduler are not counted.
+  /// A blocked scheduler keeps its thread, and the system limits the number of threads (on Linux to 255 for each
+  /// quality of service). While 200 schedulers are blocked, another scheduler can wait only for a body that a blocked
+  /// thread runs. Its other waits throw ``OperationError/Code/overflow``, because their bodies might never get a
+  /// thread. Blocked threads that belong to no scheduler are not counted.
   ///
   /// - Parameters:
-  ///   - timeout: How long to wait for `body` to finish, or nil to wait without a limit. If `body` has not begun by
-  ///     then, it does not run.
+  ///   - timeout: The longest time to wait for `body` to finish, or nil to wait without a limit. If `body` has not
+  ///     begun before the timeout, it does not run.
   ///   - body: The closure to run on the scheduler.
   ///   - file: The location that a watchdog reports.
   ///   - line: The location that a watchdog reports.
@@ -60,8 +61,7 @@ extension SerialScheduler {
     throw OperationError.waitTimedOut(name, after: timeout ?? .zero, hasBegun: hasBegun)
   }
 
-  /// Adds the event of a wait to the mailbox, or hands it over to a blocked thread of this scheduler that waits for
-  /// the caller.
+  /// Adds the event of a wait to the mailbox, or hands it over to a blocked thread of this scheduler.
   private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
     let decision = WaitGraph.shared.withLock { $0.begin(link) }
     switch decision {
@@ -77,7 +77,7 @@ extension SerialScheduler {
     if isHandedOver { deliver(ticket) }
   }
 
-  /// Hands the event of a wait over to a blocked thread. If that thread no longer waits, the decision is made again.
+  /// Hands the event of a wait over to a blocked thread. If that thread's wait has ended, the wait graph decides again.
   private func deliver(_ ticket: EventTicket) {
     guard let link = ticket.link else { return }
     switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
@@ -88,8 +88,8 @@ extension SerialScheduler {
     }
   }
 
-  /// Blocks the thread until the wait ends or the timeout expires, and meanwhile runs the events that are handed over
-  /// to it.
+  /// Blocks the thread until the wait ends or the timeout expires. Meanwhile the thread runs the events that are handed
+  /// over to it.
   private func block(_ link: WaitLink, _ timeout: Duration?) {
     let deadline = timeout.map(DispatchTime.after) ?? .distantFuture
     waiting: while link.sleep(until: deadline) {
@@ -102,6 +102,7 @@ extension SerialScheduler {
     end(link)
   }
 
+  /// Ends a wait, and delivers the events that its thread has not run to another thread or the mailbox.
   private func end(_ link: WaitLink) {
     for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(ticket) }
   }
@@ -110,7 +111,7 @@ extension SerialScheduler {
 extension DispatchTime {
   fileprivate static func after(_ duration: Duration) -> DispatchTime {
     let seconds = duration / .seconds(1)
-    // Dispatch cannot represent a deadline beyond the range of its clock, which is some centuries.
+    // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.
     return seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
   }
 }

@@ -2,30 +2,32 @@ import Foundation
 
 /// The waits of blocked schedulers for each other.
 ///
-/// Every thread that runs code for a scheduler has a stack. At the bottom is an event. If the event waits, the thread
-/// may meanwhile run a body that is handed over to it. That body may wait, too, and so on.
+/// A thread that runs code for a scheduler has a stack of bodies and waits. At the bottom is an event. While the event
+/// waits, the thread may run a body that is handed over to it. That body may wait, too, and so on.
 ///
 /// A wait ends when its body has run. A body in the mailbox runs after the whole stack of its scheduler has finished.
 /// A body that is handed over to a wait runs after everything above that wait has finished.
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
+  /// The decision about a new wait.
   enum Decision {
     /// The event is added to the mailbox.
     case post
-    /// The event is handed over to a blocked thread of the target, which waits for the caller directly or indirectly.
+    /// The event is handed over to a blocked thread of the target. That thread waits for the caller, directly or
+    /// indirectly.
     case handOver(WaitLink)
-    /// The wait could never end. The value is the cycle of schedulers, from the waiting one back to it.
+    /// The wait could never end. The value is the cycle of schedulers, from the waiting scheduler back to itself.
     case cycle([SerialScheduler])
     /// So many schedulers are blocked that the target might never get a thread.
     case refuse(blockedCount: Int)
   }
 
-  /// The number of schedulers that may be blocked at once, each with its thread.
+  /// The number of schedulers that may be blocked at once. Each of them occupies a thread.
   ///
-  /// Dispatch gives serial queues of one quality of service 255 threads on Linux, and 512 to the whole process on
-  /// Apple's platforms. Beyond that a queue waits silently until a thread returns. The remaining threads are for the
-  /// rest of the program.
+  /// Dispatch has 255 threads for the serial queues of one quality of service on Linux, and 512 for the whole process
+  /// on Apple's platforms. When all of them are in use, a queue waits silently until a thread returns. The limit leaves
+  /// the remaining threads to other code.
   static let threadLimit = 200
 
   /// The next step of a blocked thread.
@@ -38,7 +40,7 @@ struct WaitGraph {
   /// The waits of each scheduler, innermost last. A thread that runs a body while it waits can wait again.
   private var blocked: [ObjectIdentifier: [WaitLink]] = [:]
 
-  /// Decides about a wait, and records it unless it is refused or closes a cycle.
+  /// Decides about a wait, and records the wait unless it is refused or closes a cycle.
   mutating func begin(_ link: WaitLink) -> Decision {
     if let waiter = link.waiter {
       link.depth = blocked[ObjectIdentifier(waiter)]?.count ?? 0
@@ -57,17 +59,17 @@ struct WaitGraph {
     }
   }
 
-  /// Finds the wait to which the body is handed over, and checks for a cycle.
+  /// Chooses the wait whose thread runs the body, and checks for a cycle.
   ///
-  /// An actor in the middle of its job runs no other body. A body for its scheduler must wait for the end of the job,
-  /// which usually is a cycle.
+  /// A thread that is blocked in a job of an actor runs no other body. A body for its scheduler must wait until the job
+  /// has finished, which usually closes a cycle.
   private func decide(about link: WaitLink) -> Decision {
     link.server = server(for: link).flatMap { $0.canServe ? $0 : nil }
     if let cycle = cycle(through: link) { return .cycle(cycle) }
     return link.server.map(Decision.handOver) ?? .post
   }
 
-  /// Hands the event of a wait over to the chosen thread. If that thread no longer waits, the decision is made again.
+  /// Hands the event of a wait over to the chosen thread. If that thread's wait has ended, decides again.
   mutating func deliver(_ ticket: EventTicket, of link: WaitLink) -> Decision {
     var decision = link.server.map(Decision.handOver) ?? .post
     if link.server?.isOpen == false { decision = decide(about: link) }
@@ -75,6 +77,7 @@ struct WaitGraph {
     return decision
   }
 
+  /// Returns the next step of the thread that a wait blocks, and removes the event that the thread must serve.
   func step(_ link: WaitLink) -> Step {
     if !link.isOpen { return .end }
     return link.inbox.popFirst().map(Step.serve) ?? .sleep
@@ -82,7 +85,7 @@ struct WaitGraph {
 
   /// Records that the body of a wait has run.
   ///
-  /// The wait stays on the stack of its thread. The thread may wake up later, or may be running another body.
+  /// The wait stays on the stack until its thread wakes up. The thread may be running another body meanwhile.
   func finish(_ link: WaitLink) { link.isOpen = false }
 
   /// Removes a wait whose thread continues.
@@ -108,13 +111,14 @@ struct WaitGraph {
 
   func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
 
-  /// Returns the innermost wait of the target that cannot end before this one.
+  /// Returns the innermost wait of the target that cannot end before `link`.
   ///
-  /// The body of such a wait is below this wait on the stack, or on the stack of a wait for a body that is, and so
-  /// on. A body whose wait has ended does not count, but the bodies below it may.
+  /// The bodies below `link` on the stack cannot finish before `link` ends, so the waits for these bodies cannot end
+  /// before `link` either. The search continues with the bodies below those waits. A body whose wait has ended is
+  /// skipped, but the bodies below it are not.
   ///
-  /// In a nest of waits the result is the target's innermost wait. It is as many steps away as there are schedulers
-  /// in the nest. Only if that wait is unrelated to this one are all waits below visited, each once.
+  /// In nested waits the result is the target's innermost wait, found in as many steps as the nest has schedulers. Only
+  /// if that wait is unrelated to `link` does the search visit all waits below, each once.
   private func server(for link: WaitLink) -> WaitLink? {
     let candidates = waits(of: link.target)
     guard let innermost = candidates.last(where: \.isOpen) else { return nil }
@@ -144,7 +148,7 @@ struct WaitGraph {
   /// Returns the schedulers of a cycle through a wait, or nil if there is none.
   ///
   /// The search follows the waits that must end before the body of a wait can finish. These are the open waits of its
-  /// target that are above the wait that serves it.
+  /// target above its server on the stack. If the body is in the mailbox, they are all open waits of the target.
   private func cycle(through link: WaitLink) -> [SerialScheduler]? {
     guard let waiter = link.waiter else { return nil }
     var origins: [ObjectIdentifier: WaitLink] = [:]
@@ -154,7 +158,7 @@ struct WaitGraph {
     while let next = pending.popLast() {
       let waits = waits(of: next.target)
       let end = unvisited[ObjectIdentifier(next.target)] ?? waits.count
-      // A wait that is no longer on the stack does not serve.
+      // A server that is no longer on the stack does not run the body.
       let start = next.server.flatMap { $0.depth < waits.count && waits[$0.depth] === $0 ? $0.depth + 1 : nil } ?? 0
       if start >= end { continue }
       unvisited[ObjectIdentifier(next.target)] = start
@@ -171,10 +175,10 @@ struct WaitGraph {
   }
 }
 
-/// A thread that is blocked in ``SerialScheduler/wait(timeout:_:file:line:)``.
+/// A call of ``SerialScheduler/wait(timeout:_:file:line:)``, which blocks its thread.
 ///
-/// Links form a logical thread of control across threads. If a wait is called in the body of another wait, `previous`
-/// leads to the other wait. The mutable state belongs to the ``WaitGraph``.
+/// If a wait is called in the body of another wait, `previous` is the other wait. The links thus trace one flow of
+/// control across threads. The mutable state belongs to the ``WaitGraph``.
 final class WaitLink: @unchecked Sendable {
   /// The innermost wait whose body the current thread is running.
   private static let innermost = ThreadLocal<WaitLink>()
@@ -183,11 +187,11 @@ final class WaitLink: @unchecked Sendable {
   let waiter: SerialScheduler?
   let target: SerialScheduler
   let previous: WaitLink?
-  /// Whether the blocked thread may run other bodies for its scheduler. It may not in the middle of an actor's job,
-  /// because nothing else may run there until the job suspends.
+  /// Whether the blocked thread may run other bodies for its scheduler. False in a job of an actor, because no other
+  /// code may run until the job suspends.
   let canServe: Bool
 
-  /// Whether the wait goes on. It ends when its body has run or its timeout has expired.
+  /// Whether the wait continues. A wait ends when its body has run or its timeout has expired.
   var isOpen = true
   /// The number of waits of the same scheduler that enclose this one.
   var depth = 0
