@@ -88,8 +88,7 @@ struct DependencyOperatorTests {
     queue.isSuspended = false
     await OperationQueue().add(a, until: a.begun)
     #expect(b.state == .pending && !b.isReady)
-    a.gate.open()
-    await b.finished()
+    await b.finished(opening: a.gate)
     #expect(a.isFinished)
   }
 

@@ -110,8 +110,7 @@ struct FoundationRegressionTests {
       }
       // Anything else that finishes in the queue makes Foundation look at the dependent once more.
       try? await queue.run(AsyncOperation())
-      held.gate.open()
-      await dependent.finished()
+      await dependent.finished(opening: held.gate)
       #expect(order.entries == [true])
     }
   }
@@ -122,8 +121,7 @@ struct FoundationRegressionTests {
     OperationQueue().addOperation(dependent)
     #expect(dependent.dependencies == [held])
     OperationQueue().addOperation(held)
-    held.gate.open()
-    await dependent.finished()
+    await dependent.finished(opening: held.gate)
   }
 
   @Test func cancellingManyThatWait() async {
@@ -133,8 +131,7 @@ struct FoundationRegressionTests {
     let group = GroupOperation(chain([first] + members))
     await OperationQueue().add(group, until: first.begun)
     group.cancel()
-    first.gate.open()
-    await group.finished()
+    await group.finished(opening: first.gate)
     #expect(members.allSatisfy { $0.isFinished && $0.isCancelled })
   }
 }

@@ -85,8 +85,7 @@ struct OperationTracerTests {
     tracer.trace(held)
     #expect(tracer.records[0].started == .milliseconds(5) && tracer.records[0].state == .executing)
     clock.advance(by: .milliseconds(5))
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
     #expect(tracer.records[0].duration == .milliseconds(5) && tracer.records[0].state == .finished)
     late.trace(held)
     cancelled.cancel()
@@ -125,8 +124,7 @@ struct OperationTracerTests {
     holder.gate.open()
     await waiting.begun.opened()
     clock.advance(by: .milliseconds(10))
-    waiting.gate.open()
-    await waiting.finished()
+    await waiting.finished(opening: waiting.gate)
     #expect(tracer.records[1].requestedKeys == .zero && tracer.records[1].ready == .milliseconds(10))
     #expect(tracer.timeline().contains("::") && tracer.timeline().contains("█"))
     #expect(String(decoding: tracer.chromeTrace(), as: UTF8.self).contains(#""waited_for_keys":"10 ms""#))
@@ -146,8 +144,7 @@ struct OperationTracerTests {
     // Without a member the nested group would finish at once.
     outer.addOperations(held ==> [operation("late"), nested])
     nested.addOperation(operation("inside later"))
-    held.gate.open()
-    await outer.finished()
+    await outer.finished(opening: held.gate)
     let (outerID, heldID) = (try tracer.record("outer").id, try tracer.record("held").id)
     for name in ["held", "inner", "early", "late", "nested"] { #expect(try tracer.record(name).group == outerID) }
     #expect(try tracer.record("inside").group == tracer.record("inner").id)
@@ -166,8 +163,7 @@ struct OperationTracerTests {
       group.start()
     }.named("outer")
     tracer.trace(group, inside: outer)
-    queue.addOperation(outer)
-    await outer.finished()
+    await queue.run(settling: [outer])
     #expect(tracer.records.map(\.name) == ["outer", "group", "member"])
     #expect(tracer.records.map(\.group) == [nil, 0, 1] && tracer.summary.operations == 1)
   }
@@ -195,8 +191,7 @@ struct OperationTracerTests {
     await classic.begun.opened()
     await second.finished()
     clock.advance(by: .milliseconds(5))
-    classic.gate.open()
-    await group.finished()
+    await group.finished(opening: classic.gate)
     for name in ["first", "second", "classic"] {
       let record = try tracer.record(name)
       #expect(record.started == .zero && record.state == .finished && record.group == 0)
@@ -211,8 +206,7 @@ struct OperationTracerTests {
     let group = GroupOperation([classic])
     await queue.add(group, until: classic.begun)
     tracer.trace(group)
-    classic.gate.open()
-    await group.finished()
+    await group.finished(opening: classic.gate)
     #expect(try tracer.record("classic").finished != nil && tracer.record("classic").state == .finished)
   }
 
@@ -220,8 +214,7 @@ struct OperationTracerTests {
     let group = GroupOperation([plain("plain")])
     tracer.trace(group)
     group.cancel()
-    queue.addOperation(group)
-    await group.finished()
+    await queue.run(settling: [group])
     let record = try tracer.record("plain")
     #expect(record.started == nil && record.state == .cancelled && record.finished != nil)
   }

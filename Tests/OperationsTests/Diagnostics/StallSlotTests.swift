@@ -70,8 +70,7 @@ struct StallSlotTests {
   @Test func aSuspendedGroupWithoutMembers_waitsForSome() async throws {
     let group = GroupOperation().named("group")
     group.isSuspended = true
-    queue.addOperation(group)
-    await group.begun()
+    await queue.begin(group)
     let entry = try queue.stallReport().entry("group")
     #expect(entry.cause == .suspended && entry.description == "“group” is suspended, and waits for members.")
     group.isSuspended = false
@@ -113,8 +112,7 @@ struct StallSlotTests {
     let (missing, waiting, member) = (operation("missing"), operation("waiting"), operation("member"))
     (isCycle ? waiting : missing) ==> member
     let group = GroupOperation(hasExecutingMember ? [inner, member] : [member]).named("group")
-    narrow.addOperation(group)
-    await group.begun()
+    await narrow.begin(group)
     if hasExecutingMember { await inner.begun.opened() }
     narrow.addOperation(waiting)
     let entry = try narrow.stallReport().entry("waiting")

@@ -22,8 +22,7 @@ struct ExclusiveGroupTests {
   /// Returns an operation that executes and holds the key.
   private func holder(of key: ExclusivityKey) async -> HeldOperation {
     let holder = held("holder", key)
-    queue.addOperation(holder)
-    await holder.begun.opened()
+    await queue.add(holder, until: holder.begun)
     return holder
   }
 
@@ -44,10 +43,8 @@ struct ExclusiveGroupTests {
     let group = GroupOperation([note("own", "a", policy: .drop), note("next", "a")])
     #expect(domain.isUnused)
     let outsider = note("outsider", "a", policy: .drop)
-    queue.addOperation(outsider)
-    await outsider.finished()
-    queue.addOperation(group)
-    await group.finished()
+    await queue.run(settling: [outsider])
+    await queue.run(settling: [group])
     #expect(journal.entries == ["outsider", "own", "next"] && group.isSuccessful)
   }
 
@@ -59,8 +56,7 @@ struct ExclusiveGroupTests {
     }
     let group = GroupOperation(members)
     group.maxConcurrentOperationCount = limit
-    queue.addOperation(group)
-    await group.finished()
+    await queue.run(settling: [group])
     #expect(journal.entries == (0..<100).map(String.init))
   }
 
@@ -72,8 +68,7 @@ struct ExclusiveGroupTests {
     group.isSuspended = true
     let next = note("next", "a")
     queue.addOperation(next)
-    holder.gate.open()
-    await next.finished()
+    await next.finished(opening: holder.gate)
     #expect(journal.entries == ["next"])
     group.isSuspended = false
     await group.finished()
@@ -94,8 +89,7 @@ struct ExclusiveGroupTests {
     #expect(!second.begun.isOpen && domain.waiting(for: "a").contains("outsider"))
     first.gate.open()
     await second.begun.opened()
-    second.gate.open()
-    await outsider.finished()
+    await outsider.finished(opening: second.gate)
     #expect(journal.entries == ["deepest", "outsider"] && domain.isUnused)
   }
 
@@ -125,8 +119,7 @@ struct ExclusiveGroupTests {
     let member = note("member", "c")
     group.addOperation(member)
     await member.finished()
-    begun.gate.open()
-    await second.finished()
+    await second.finished(opening: begun.gate)
     #expect(journal.entries == ["member", "first", "second"])
   }
 
@@ -185,8 +178,7 @@ struct ExclusiveGroupTests {
     next.cancel()
     #expect(domain.waiting(for: "a").isEmpty && !next.isFinished)
     begun.gate.open()
-    member.gate.open()
-    await next.finished()
+    await next.finished(opening: member.gate)
     #expect(journal.entries.isEmpty)
   }
 
@@ -195,8 +187,7 @@ struct ExclusiveGroupTests {
     let double = OperationQueue.limited(to: 2)
     let (group, begun) = await group(in: double)
     let (other, member, next, last) = (held("other"), held("member", "a"), held("next", "a"), note("last"))
-    double.addOperation(other)
-    await other.begun.opened()
+    await double.add(other, until: other.begun)
     let evaluated = Gate()
     next.addCondition(OperationCondition(name: "") { _ in evaluated.open() })
     double.addOperation(next)
@@ -253,8 +244,7 @@ struct ExclusiveGroupTests {
     #expect(domain.waiting(for: "a").isEmpty)
     queue.addOperation(operation)
     #expect(domain.waiting(for: "a") == ["operation"])
-    holder.gate.open()
-    await operation.finished()
+    await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
   }
 }

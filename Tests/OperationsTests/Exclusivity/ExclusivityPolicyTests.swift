@@ -53,8 +53,7 @@ struct ExclusivityPolicyTests {
     let operation = note("dropped", policy: .drop)
     queue.addOperation(dependency ==> operation)
     #expect(!operation.isCancelled)
-    dependency.gate.open()
-    await operation.finished()
+    await operation.finished(opening: dependency.gate)
     #expect(operation.isCancelled && journal.entries.isEmpty)
     holder.gate.open()
   }
@@ -67,8 +66,7 @@ struct ExclusivityPolicyTests {
       await poll { holder.isFinished }
       #expect(domain.holders(of: "a").isEmpty)
       let next = note("", policy: .drop)
-      queue.addOperation(next)
-      await next.finished()
+      await queue.run(settling: [next])
       #expect(!next.isCancelled)
     }
   }
@@ -89,13 +87,11 @@ struct ExclusivityPolicyTests {
   @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
     let holder = HeldOperation().exclusive("a", in: domain)
     let group = GroupOperation("group") { holder }
-    queue.addOperation(group)
-    await holder.begun.opened()
+    await queue.add(group, until: holder.begun)
     let dropped = note("own", policy: .drop)
     group.addOperation(dropped)
     await dropped.finished()
-    holder.gate.open()
-    await group.finished()
+    await group.finished(opening: holder.gate)
     #expect(dropped.isCancelled && journal.entries.isEmpty)
     #expect(group.failures.map(\.path) == [["group", "own"]] && OperationError.Code.excluded ~= group.errors[0])
   }
@@ -108,9 +104,7 @@ struct ExclusivityPolicyTests {
     let (group, operation) = (GroupOperation([note("", policy: .replace)]), note("", policy: .replace))
     group.cancel()
     operation.cancel()
-    queue.addOperations([group, operation])
-    await group.finished()
-    await operation.finished()
+    await queue.run(settling: [group, operation])
     #expect(!holder.isCancelled && domain.waiting(for: "a").isEmpty && journal.entries.isEmpty)
     holder.gate.open()
   }

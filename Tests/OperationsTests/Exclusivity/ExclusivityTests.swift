@@ -10,12 +10,12 @@ struct ExclusivityTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
+  private let clock = ManualClock()
 
   /// Returns an operation that executes and holds the keys.
   private func holder(of keys: ExclusivityKey...) async -> HeldOperation {
     let holder = HeldOperation().named("holder")
-    queue.addOperation(holder.exclusive(keys, in: domain))
-    await holder.begun.opened()
+    await queue.add(holder.exclusive(keys, in: domain), until: holder.begun)
     return holder
   }
 
@@ -35,16 +35,14 @@ struct ExclusivityTests {
     let other = ExclusivityDomain()
     let holder = await holder(of: "a")
     let elsewhere = note("elsewhere").exclusive("a", in: other)
-    queue.addOperation(elsewhere)
-    await elsewhere.finished()
+    await queue.run(settling: [elsewhere])
     let all = HeldOperation().named("all").exclusive("b", "a", "b", in: domain).exclusive("a", in: other)
     queue.addOperation(all)
     #expect(domain.waiting(for: "a") == ["all"] && domain.holders(of: "b").isEmpty && other.holders(of: "a").isEmpty)
     holder.gate.open()
     await all.begun.opened()
     #expect([domain.holders(of: "a"), domain.holders(of: "b"), other.holders(of: "a")] == [["all"], ["all"], ["all"]])
-    all.gate.open()
-    await all.finished()
+    await all.finished(opening: all.gate)
     await poll { domain.isUnused && other.isUnused }
   }
 
@@ -58,8 +56,7 @@ struct ExclusivityTests {
     #expect(domain.holders(of: "a").count == 2 && domain.waiting(for: "a") == ["third"])
     // A permitted operation also counts as waiting, but not in a report.
     #expect(try queue.stallReport().entry("third").cause == .exclusivity)
-    second.gate.open()
-    await third.finished()
+    await third.finished(opening: second.gate)
     first.gate.open()
   }
 
@@ -111,8 +108,7 @@ struct ExclusivityTests {
     single.addOperations([note("waiting").exclusive("a", in: domain), group, next])
     await next.finished()
     #expect(single.operations.count == 2 && journal.entries == ["next"])
-    holder.gate.open()
-    await group.finished()
+    await group.finished(opening: holder.gate)
     #expect(journal.entries == ["next", "waiting", "plain"])
   }
 
@@ -121,8 +117,7 @@ struct ExclusivityTests {
     let suspended = OperationQueue.suspended()
     let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
     suspended.addOperation(first)
-    queue.addOperation(second)
-    await second.finished()
+    await queue.run(settling: [second])
     #expect(journal.entries == ["second"])
     suspended.isSuspended = false
     await first.finished()
@@ -137,8 +132,7 @@ struct ExclusivityTests {
     single.addOperation(next)
     await poll { !domain.waiting(for: "a").isEmpty }
     #expect(journal.entries.isEmpty, "it holds its slot meanwhile")
-    holder.gate.open()
-    await next.finished()
+    await next.finished(opening: holder.gate)
     #expect(journal.entries == ["operation", "next"])
   }
 
@@ -147,8 +141,7 @@ struct ExclusivityTests {
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
     #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
-    holder.gate.open()
-    await operation.finished()
+    await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
   }
 
@@ -157,8 +150,7 @@ struct ExclusivityTests {
   @Test func conditionsAreEvaluatedWhileTheKeysAreHeld() async {
     let operation = note("operation").exclusive("a", in: domain)
     operation.addCondition(OperationCondition(name: "") { _ in journal.write(domain.holders(of: "a").joined()) })
-    queue.addOperation(operation)
-    await operation.finished()
+    await queue.run(settling: [operation])
     #expect(journal.entries == ["operation", "operation"])
   }
 
@@ -169,8 +161,7 @@ struct ExclusivityTests {
     late ==> early
     #expect(domain.waiting(for: "a").isEmpty)
     queue.addOperation(late)
-    holder.gate.open()
-    await early.finished()
+    await early.finished(opening: holder.gate)
     #expect(journal.entries == ["late", "early"])
   }
 
@@ -213,5 +204,92 @@ struct ExclusivityTests {
       await operation.finished()
       #expect(domain.isUnused)
     }
+  }
+
+  // MARK: Throttles
+
+  private func throttled(_ name: String, to count: Int = 1) -> NoteOperation {
+    let note = NoteOperation(name, journal).throttled("api", to: count, per: .seconds(1), in: domain)
+    note.clock = clock
+    return note
+  }
+
+  @Test func aStartCountsUntilTheEndOfItsHalfOpenWindowAlthoughTheOperationHasFinished() async {
+    let (first, second) = (throttled("1"), throttled("2"))
+    await queue.run(settling: [first])
+    clock.advance(by: .milliseconds(500))
+    queue.addOperation(second)
+    await clock.advance(by: .milliseconds(500) - .nanoseconds(1), sleepers: 1)
+    #expect(journal.entries == ["1"] && domain.waiting(for: "api") == ["2"])
+    clock.advance(by: .nanoseconds(1))
+    await second.finished()
+  }
+
+  @Test func noMoreThanTheCountBeginWithinAnyInterval() async {
+    let first = (0..<2).map { throttled("a\($0)", to: 3) }
+    await queue.run(settling: first)
+    clock.advance(by: .milliseconds(600))
+    let second = (0..<4).map { throttled("b\($0)", to: 3) }
+    queue.addOperations(second)
+    await second[0].finished()
+    await clock.advance(by: .milliseconds(399), sleepers: 1)
+    #expect(Set(journal.entries) == ["a0", "a1", "b0"])
+    clock.advance(by: .milliseconds(1))
+    for operation in second[1...2] { await operation.finished() }
+    #expect(Set(journal.entries) == ["a0", "a1", "b0", "b1", "b2"], "two have left the window, one is in it")
+    await clock.advance(by: .milliseconds(600), sleepers: 1)
+    await second[3].finished()
+  }
+
+  @Test func membersBeginByTheClockOfTheGroupAndWaitWithoutASlot() async {
+    let members = ["1", "2"].map { name in
+      NoteOperation(name, journal).throttled("api", to: 1, per: .seconds(1), in: domain)
+    }
+    let next = NoteOperation("next", journal)
+    let group = GroupOperation(members + [next])
+    group.clock = clock
+    group.maxConcurrentOperationCount = 1
+    queue.addOperation(group)
+    await next.finished()
+    await clock.waitForSleepers(1)
+    #expect(journal.entries == ["1", "next"])
+    clock.advance(by: .seconds(1))
+    await group.finished()
+  }
+
+  @Test func oneThatIsCancelledWhileItWaitsDoesNotCount() async {
+    let operations = ["1", "2", "3"].map { throttled($0) }
+    queue.addOperations(operations)
+    await operations[0].finished()
+    await clock.waitForSleepers(1)
+    operations[1].cancel()
+    await operations[1].finished()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await operations[2].finished()
+    #expect(journal.entries == ["1", "3"])
+  }
+
+  @Test func limitAndThrottleOfOneKeyBothCount() async {
+    let operations = (0..<3).map { index in
+      let held = HeldOperation().named("\(index)").limited("api", to: 2, in: domain)
+      held.clock = clock
+      return held.throttled("api", to: 1, per: .seconds(1), in: domain)
+    }
+    queue.addOperations(operations)
+    await operations[0].begun.opened()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await operations[1].begun.opened()
+    clock.advance(by: .seconds(10))
+    #expect(!operations[2].begun.isOpen && domain.holders(of: "api") == ["0", "1"])
+    for operation in operations { operation.gate.open() }
+    await operations[2].finished()
+  }
+
+  @Test func startsOfKeysThatAreNotUsedAreForgotten() async {
+    for index in 0..<1000 {
+      let operation = AsyncOperation().throttled("\(index)", to: 1, per: .nanoseconds(1), in: domain)
+      await queue.run(settling: [operation])
+    }
+    #expect(KeyRegistry.read { table in table.logs.keys.count { $0.domain === domain } } < 500)
   }
 }

@@ -55,3 +55,241 @@ struct LifecycleInterleavingTests {
     walk.expectSuccess(states: 4_500, schedules: 400_000)
   }
 }
+
+/// A lifecycle, and what those who carry out its actions have done.
+struct LifecycleWorld: InterleavedWorld {
+  /// What comes between the start of an operation and its execution.
+  struct Kind: Hashable {
+    var isPrepared = false
+    /// Nil if it has no conditions.
+    var meetsConditions: Bool?
+    /// Whether it has lost its keys when it begins, and gets them again.
+    var isAdmittedAgain = false
+    var lacksInput = false
+    var hasObservers = false
+    var hasTimeout = false
+    var finishesInside = false
+
+    var isSimple: Bool { self == Self() || self == Self(isPrepared: true) }
+
+    var isPreparing: Bool { isPrepared || meetsConditions != nil || isAdmittedAgain || lacksInput }
+  }
+
+  struct Deeds: Hashable {
+    var starts = 0
+    /// How often the execution was granted.
+    var executions = 0
+    /// How often `execute()` was called.
+    var calls = 0
+    var ends = 0
+    var isFinished = false
+    var settlements = 0
+    var announcements = 0
+    /// Whether a cancellation or a finish has counted.
+    var isStopped = false
+    /// Whether a finish was requested, before or after the start.
+    var isWantedFinished = false
+    /// How many finishes counted.
+    var finishes = 0
+    var errorsAtEnd: Int?
+    /// The first event that decides how the operation ends.
+    var decision = OperationLifecycle.Decision.none
+  }
+
+  let kind: Kind
+  var lifecycle = OperationLifecycle()
+  var deeds = Deeds()
+  var breach: String?
+
+  init(_ kind: Kind) { self.kind = kind }
+
+  var phase: OperationLifecycle.Phase { lifecycle.phase }
+  var counts: [Int] { [lifecycle.failures.count] }
+  var flags: [Bool] { [lifecycle.isCancelled, lifecycle.hasExecuted, lifecycle.isFinishKept] }
+
+  mutating func decide(_ decision: OperationLifecycle.Decision) {
+    if deeds.decision == .none { deeds.decision = decision }
+  }
+
+  mutating func check() {
+    promise(deeds.executions <= 1 && deeds.calls <= deeds.executions, "it executed twice")
+    promise(deeds.ends <= 1, "two have the right to end it")
+    promise(deeds.settlements <= deeds.ends, "it settled twice")
+    promise(deeds.announcements <= 1, "it was cancelled twice")
+    promise(deeds.finishes <= 1, "a second finish counted")
+    promise(lifecycle.hasExecuted == (deeds.executions == 1), "it does not know whether it has executed")
+    promise(lifecycle.isCancelled == (deeds.announcements == 1), "a cancellation was not announced")
+    let hasEnded = lifecycle.phase == .ending || lifecycle.phase == .finished
+    promise(hasEnded == (deeds.ends == 1), "it ends, and no caller has the duty")
+    promise(lifecycle.decision == deeds.decision, "the first event did not decide")
+    let isTimeoutFirst = lifecycle.failures.first.map { OperationError.Code.timedOut ~= $0.error } ?? false
+    promise((lifecycle.decision == .timeout) == isTimeoutFirst, "a timeout is not the first failure, or too many")
+    if let errors = deeds.errorsAtEnd {
+      promise(errors == lifecycle.failures.count, "its errors changed after its end")
+    }
+  }
+
+  var breachAtEnd: String? {
+    switch lifecycle.phase {
+    case .finished: deeds.isFinished && deeds.settlements == 1 ? nil : "it has not settled"
+    case .pending: deeds.starts == 0 ? nil : "it never begins"
+    case .executing: deeds.isWantedFinished || deeds.calls == 0 ? "it never ends" : nil
+    case .preparing, .evaluating, .skipped, .ending: "it stays \(lifecycle.phase) for ever"
+    }
+  }
+}
+
+/// What the calls of an operation consist of: each step is one critical section, or one thing done without the lock.
+enum LifecycleStep: InterleavedStep {
+  typealias Actor = InterleavedActor<Self>
+
+  case start, observe, startDeadline, execute
+  case prepare, prepareInputs, evaluate, adoptTask, readmit, failCondition, resumeToInputs, resumeToHandOver, handOver
+  case finish, finishWithError, finishWithCancellation, end, superStart, settle
+  case cancel, cancelWithError, cancelUnlessStarted, timeOut, didCancel, record
+
+  func perform(in world: inout LifecycleWorld, by actor: inout Actor) {
+    switch self {
+    // Starting.
+    case .start: start(&world, &actor)
+    case .observe:
+      // An observer that cancels the operation keeps it from executing.
+      if world.lifecycle.canContinue { goOn(&world, &actor) } else { actor.go(on: .end) }
+    case .startDeadline:
+      guard world.lifecycle.phase == .executing else { return }
+      world.deeds.isWantedFinished = true
+      actor.spawn([.timeOut, .end])
+      actor.go(on: .execute)
+    case .execute:
+      world.deeds.calls += 1
+      if world.kind.finishesInside { actor.go(on: .finish) }
+
+    // Preparing.
+    case .prepare: actor.go(on: world.kind.isAdmittedAgain ? .readmit : .prepareInputs)
+    case .readmit:
+      guard world.lifecycle.proceed(to: .evaluating) else { return actor.go(on: .end) }
+      actor.spawn([.resumeToInputs])
+    case .prepareInputs:
+      actor.go(on: world.kind.meetsConditions == nil ? .handOver : .evaluate)
+      if world.kind.lacksInput { actor.go(on: .cancelWithError) }
+    case .evaluate:
+      guard world.lifecycle.proceed(to: .evaluating) else { return actor.go(on: .end) }
+      actor.spawn(world.kind.meetsConditions == true ? [.resumeToHandOver] : [.failCondition])
+      actor.go(on: .adoptTask)
+    case .failCondition: if world.lifecycle.phase == .evaluating { actor.go(on: .finishWithError) }
+    case .resumeToInputs: if world.lifecycle.resume() { actor.go(on: .prepareInputs) }
+    case .resumeToHandOver: if world.lifecycle.resume() { actor.go(on: .handOver) }
+    case .handOver:
+      let mayExecute = world.lifecycle.mayExecute
+      let executes = world.lifecycle.proceed(to: .executing)
+      world.promise(executes == mayExecute, "it does not know whether it may execute")
+      if executes { execute(&world, &actor) } else { actor.go(on: .end) }
+
+    // Finishing.
+    case .finish: finish(nil, &world, &actor)
+    case .finishWithError: finish(FailureReport([TestError("finish")]), &world, &actor)
+    case .finishWithCancellation: finish(FailureReport([CancellationError()]), &world, &actor)
+    case .end: if world.lifecycle.end() { conclude(&world, &actor) }
+    case .superStart:
+      world.promise(world.deeds.starts > 0, "it finished before it was started")
+      world.promise(!world.deeds.isFinished, "it finished twice")
+      world.deeds.isFinished = true
+    case .settle:
+      guard world.lifecycle.phase == .ending else { return world.promise(false, "it settles \(world.lifecycle.phase)") }
+      world.lifecycle.complete()
+      world.deeds.settlements += 1
+      world.promise(world.lifecycle.phase == .finished, "it settled, and is not finished")
+
+    // Cancelling.
+    case .cancel, .cancelUnlessStarted: cancel(.none, &world, &actor)
+    case .cancelWithError: cancel(.failure(FailureReport([TestError("cancel")])), &world, &actor)
+    case .timeOut: cancel(.timeout(OperationError(.timedOut, "timeout")), &world, &actor)
+    case .adoptTask, .didCancel: break
+    case .record:
+      let hasEnded = world.deeds.ends == 1
+      let failure = OperationFailure(path: ["member"], error: TestError("member"))
+      let isRecorded = world.lifecycle.record(FailureReport(failures: [failure]))
+      world.promise(isRecorded != hasEnded, "a failure was lost, or came too late")
+    }
+  }
+
+  private func start(_ world: inout World, _ actor: inout Actor) {
+    let wasStopped = world.deeds.isStopped
+    world.deeds.starts += 1
+    switch world.lifecycle.start(preparing: world.kind.isPreparing) {
+    case .execute:
+      world.promise(!world.kind.isPreparing, "it executed without its inputs")
+      execute(&world, &actor)
+    case .prepare: actor.go(on: .prepare)
+    case .skip:
+      world.promise(wasStopped, "it was skipped though nothing had ended it")
+      actor.go(on: .end)
+    case .ignore: world.promise(world.lifecycle.phase == .finished, "a start was ignored")
+    case .refuse: world.promise(world.deeds.starts > 1, "its start was refused")
+    }
+  }
+
+  /// Records that the execution is granted. What follows is done without the lock.
+  private func execute(_ world: inout World, _ actor: inout Actor) {
+    world.deeds.executions += 1
+    world.promise(!world.deeds.isStopped, "it executed after it had been ended")
+    if world.kind.hasObservers { actor.go(on: .observe) } else { goOn(&world, &actor) }
+  }
+
+  private func goOn(_ world: inout World, _ actor: inout Actor) {
+    actor.go(on: world.kind.hasTimeout ? .startDeadline : .execute)
+  }
+
+  private func finish(_ report: FailureReport?, _ world: inout World, _ actor: inout Actor) {
+    let before = world.lifecycle
+    let action = world.lifecycle.finish(report)
+    world.deeds.isWantedFinished = true
+    if action != .ignore {
+      world.deeds.isStopped = true
+      world.deeds.finishes += 1
+      world.decide(.finish)
+    }
+    let counted = before.isCancelled ? report?.failuresAfterCancellation : report?.failures
+    world.promise(
+      world.lifecycle.failures.count == before.failures.count + (action == .ignore ? 0 : counted?.count ?? 0),
+      "a finish recorded what it should not, or did not record what it should"
+    )
+    switch action {
+    case .end:
+      world.promise(before.phase == .executing, "a finish ended what did not execute")
+      conclude(&world, &actor)
+    case .skip: actor.go(on: .end)
+    case .keep: world.promise(before.phase == .pending || before.phase == .preparing, "a finish was kept too late")
+    case .ignore: break
+    }
+  }
+
+  private func conclude(_ world: inout World, _ actor: inout Actor) {
+    world.deeds.ends += 1
+    world.deeds.errorsAtEnd = world.lifecycle.failures.count
+    actor.go(on: .superStart, .settle)
+  }
+
+  private func cancel(_ reason: OperationLifecycle.CancelReason, _ world: inout World, _ actor: inout Actor) {
+    let before = world.lifecycle
+    let unlessStarted = self == .cancelUnlessStarted
+    let action = world.lifecycle.cancel(reason, unlessStarted: unlessStarted)
+    let isTooLate =
+      before.phase == .ending || before.phase == .finished || (unlessStarted && before.phase == .executing)
+    let hasReason = self == .cancelWithError || self == .timeOut
+    let counts = !isTooLate && before.decision == .none
+    world.promise(
+      world.lifecycle.failures.count == before.failures.count + (counts && hasReason ? 1 : 0),
+      "a cancellation recorded what it should not, or did not record what it should"
+    )
+    if !isTooLate { world.decide(self == .timeOut ? .timeout : .cancellation) }
+    guard case .announce(let whileExecuting, let skips) = action else {
+      return world.promise(isTooLate || before.isCancelled, "a cancellation was ignored")
+    }
+    world.deeds.announcements += 1
+    world.deeds.isStopped = true
+    world.promise(whileExecuting == (before.phase == .executing), "it was told to stop what it did not do")
+    if skips { actor.go(on: .end) }
+    if whileExecuting { actor.go(on: .didCancel) }
+  }
+}

@@ -74,8 +74,7 @@ struct GroupCancellationTests {
       waiting.cancel()
       await waiting.finished()
       #expect(!group.isFinished)
-      held.gate.open()
-      await group.finished()
+      await group.finished(opening: held.gate)
       #expect(count.count == 1)
     }
     #expect(journal.entries.isEmpty)

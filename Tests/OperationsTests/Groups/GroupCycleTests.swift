@@ -75,8 +75,7 @@ struct GroupCycleTests {
     await queue.add(group, until: held.begun)
     for operation in operations { group.addOperation(operation) }
     if length == 2 { #expect(operations[0].isCancelled, "a short cycle is found, and broken, when it is added") }
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(operations.allSatisfy(\.isFinished) && !cycleMessages(of: group).isEmpty)
   }
 
@@ -88,8 +87,7 @@ struct GroupCycleTests {
     let group = GroupOperation([held, operations[0], last])
     await queue.add(group, until: held.begun)
     last ==> operations[0]
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(!cycleMessages(of: group).isEmpty)
   }
 
@@ -283,9 +281,7 @@ struct GroupCycleTests {
     let (a, b) = (AsyncOperation().named("a"), AsyncOperation().named("b"))
     a ==> b ==> a
     let (first, second) = (GroupOperation([a]).named("first"), GroupOperation([b]).named("second"))
-    queue.addOperations([first, second])
-    await first.finished()
-    await second.finished()
+    await queue.run(settling: [first, second])
     #expect((a.errors + b.errors).contains { OperationError.Code.dependencyCycle ~= $0 })
   }
 }

@@ -71,8 +71,7 @@ struct GroupOperationTests {
     #expect(second.operations == [held])
     second.cancel()
     #expect(held.isCancelled)
-    held.gate.open()
-    await second.finished()
+    await second.finished(opening: held.gate)
     first.cancel()
   }
 
@@ -87,8 +86,7 @@ struct GroupOperationTests {
     group.addGraph(endingIn: held)
     group.addGraph(endingIn: last)
     #expect(!held.isCancelled && last.isCancelled && last.isFinished)
-    held.gate.open()
-    await held.finished()
+    await held.finished(opening: held.gate)
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
@@ -186,8 +184,7 @@ struct GroupOperationTests {
     let group = GroupOperation { held ==> next }
     await queue.add(group, until: held.begun)
     group.isSuspended = true
-    held.gate.open()
-    await held.finished()
+    await held.finished(opening: held.gate)
     #expect(group.isSuspended && next.isReady && next.state == .pending && !group.isFinished)
     group.isSuspended = false
     await group.finished()
@@ -243,11 +240,9 @@ struct GroupOperationTests {
     let group = GroupOperation(madeReadyByIt ? [blocker, due] : [held, blocker, due])
     await queue.add(group, until: held.begun)
     await began.opened()
-    held.gate.open()
-    await due.finished()
+    await due.finished(opening: held.gate)
     #expect(!blocker.isFinished)
-    release.open()
-    await group.finished()
+    await group.finished(opening: release)
   }
 
   @Test func aMemberMayFinishAndThenWaitForItsSuccessor() async {
@@ -306,8 +301,7 @@ struct GroupOperationTests {
     await queue.add(group, until: held.begun)
     #expect(group.operations(named: "a") == [held, waiting])
     #expect(group.cancelOperations(named: "a") == 2)
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(journal.entries.isEmpty)
   }
 }

@@ -90,8 +90,7 @@ struct OpenGroupTests {
     closing.close(group)
     group.addOperation(note("added after closing"))
     #expect(!group.isFinished)
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(journal.entries == ["added after closing"] && held.isSuccessful)
     #expect(group.failures.map { "\($0)" } == (closing == .byFinishWithError ? ["feed: closed"] : []))
   }
@@ -123,8 +122,7 @@ struct OpenGroupTests {
     let (group, clock, late) = (GroupOperation(), ManualClock(), note("late"))
     (group.staysOpen, group.clock, group.timeout) = (true, clock, .seconds(10))
     await execute(group)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(9))
+    await clock.advance(by: .seconds(9), sleepers: 1)
     await run(note("member"), in: group)
     #expect(group.isExecuting)
     clock.advance(by: .seconds(1))
@@ -183,8 +181,7 @@ struct OpenGroupTests {
     (group.clock, group.timeout) = (clock, .seconds(1))
     let waiting = immediately { await group.waitForRoom(below: 1) }
     queue.addOperation(group)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1), sleepers: 1)
     try? await waiting.value
     #expect(group.isFinished && !stuck.isFinished)
     await group.waitForRoom(below: 1)
@@ -235,22 +232,16 @@ struct OpenGroupTests {
 
   // MARK: A long life
 
-  /// An operation whose release is seen.
-  final class Passing: AsyncOperation, @unchecked Sendable {
-    private let token: LiveCount.Token
-    init(_ live: LiveCount) { token = LiveCount.Token(live) }
-  }
-
   @Test func whatPassesThroughLeavesNothing() async {
     let live = LiveCount()
     let group = await openGroup()
     await withTaskGroup { tasks in
       for _ in 0..<4 {
         tasks.addTask {
-          var last: Passing?
+          var last: CountedOperation?
           for index in 0..<(isThorough ? 25_000 : 5_000) {
             await group.waitForRoom(below: 100)
-            let next = Passing(live)
+            let next = CountedOperation(live)
             if let last, index.isMultiple(of: 2) { last ==> next }
             group.addOperation(next)
             last = next

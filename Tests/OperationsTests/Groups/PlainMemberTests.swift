@@ -68,8 +68,7 @@ struct PlainMemberTests {
       }
       // Foundation uses its pointer to the member at this moment. There is no other reference left.
       OperationQueue().addOperation(outside)
-      outside.gate.open()
-      await outside.finished()
+      await outside.finished(opening: outside.gate)
     }
     #expect(journal.entries.isEmpty)
   }
@@ -86,8 +85,7 @@ struct PlainMemberTests {
     member.cancel()
     await after.finished()
     #expect(member.isFinished && journal.entries == ["after"])
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(group.isSuccessful)
   }
 
@@ -109,8 +107,7 @@ struct PlainMemberTests {
     group.addOperation(late)
     await late.finished()
     #expect(journal.entries == ["late"])
-    added.gate.open()
-    await group.finished()
+    await group.finished(opening: added.gate)
     #expect(journal.entries == ["late", "member"])
   }
 
@@ -119,8 +116,7 @@ struct PlainMemberTests {
     let (held, member) = (HeldOperation(), Willing("member", journal))
     if hasWaited { held ==> member }
     let group = await begun([member, held], limit: 1)
-    held.gate.open()
-    await held.finished()
+    await held.finished(opening: held.gate)
     let late = NoteOperation("late", journal)
     group.addOperation(late)
     await late.finished()
@@ -158,8 +154,7 @@ struct PlainMemberTests {
     await held.begun.opened()
     group.isSuspended = true
     group.addOperations([waited, plain("was ready", journal), late])
-    held.gate.open()
-    await held.finished()
+    await held.finished(opening: held.gate)
     for member in [early, late] { member.agree() }
     await giveFoundationEveryOpportunity()
     #expect(journal.entries.isEmpty)
@@ -179,8 +174,7 @@ struct PlainMemberTests {
     for operation in [a, b] { operation.cancel() }
     for operation in [a, b] { await operation.finished() }
     group.cancel()
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(journal.entries.isEmpty)
   }
 

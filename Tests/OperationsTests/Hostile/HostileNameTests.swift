@@ -49,14 +49,12 @@ struct HostileNameTests {
   @Test(arguments: names) func asKeys(_ name: String) async throws {
     let (domain, key) = (ExclusivityDomain(), ExclusivityKey(name))
     let (queue, holder) = (OperationQueue(), HeldOperation().named(name))
-    queue.addOperation(holder.exclusive(key, key, in: domain))
-    await holder.begun.opened()
+    await queue.add(holder.exclusive(key, key, in: domain), until: holder.begun)
     let dropped = AsyncOperation().named(name)
     queue.addOperation(dropped.exclusive([key], policy: .drop, in: domain))
     let message = try #require(dropped.errors.first as? OperationError).message
     #expect(message.contains("has the key “\(name)”") && domain.holders(of: key) == [spoken(name, "HeldOperation")])
-    holder.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [holder.gate])
   }
 
   @Test(arguments: names) func inStallReports(_ name: String) throws {

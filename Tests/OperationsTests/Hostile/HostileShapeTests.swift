@@ -79,13 +79,11 @@ struct HostileShapeTests {
       let (leaf, tracer, queue) = (HeldOperation(), OperationTracer(), OperationQueue())
       let group = nested(leaf, levels: levels)
       tracer.trace(group)
-      queue.addOperation(group)
-      await leaf.begun.opened()
+      await queue.add(group, until: leaf.begun)
       let graph = OperationGraph([group])
       _ = (graph.mermaid(), graph.dot(), tracer.chromeTrace(), tracer.timeline(lines: 3), tracer.graph.criticalPath)
       let report = queue.stallReport()
-      leaf.gate.open()
-      await group.finished()
+      await group.finished(opening: leaf.gate)
       return "\(graph.nodes.count), \(report.entries.count), \(tracer.records.count)"
     },
     HostileCase("attempts in attempts", gets: "1") {

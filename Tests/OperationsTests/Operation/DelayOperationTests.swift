@@ -46,8 +46,7 @@ struct DelayOperationTests {
     let group = GroupOperation(delays)
     group.clock = clock
     let run = Task { try await OperationQueue().run(group) }
-    await clock.waitForSleepers(2000)
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1), sleepers: 2000)
     try await run.value
   }
 

@@ -75,8 +75,7 @@ struct ExecutionPlaceTests {
     for (index, operation) in operations.enumerated() {
       await operation.begun.opened()
       #expect(operations.filter(\.begun.isOpen).count == index + 1)
-      operation.gate.open()
-      await operation.finished()
+      await operation.finished(opening: operation.gate)
     }
   }
 
@@ -99,8 +98,7 @@ struct ExecutionPlaceTests {
     scheduler.schedule { journal.write("event") }
     await evaluated.opened()
     scheduler.isSuspended = true
-    gate.open()
-    await operation.finished()
+    await operation.finished(opening: gate)
     #expect(journal.entries == ["operation"])
     scheduler.isSuspended = false
     await journal.reaches(2)
@@ -121,8 +119,7 @@ struct ExecutionPlaceTests {
         scheduler.queue.addOperation { withExtendedLifetime(token) {} }
         await evaluated.opened()
       }
-      gate.open()
-      await operation.finished()
+      await operation.finished(opening: gate)
       #expect(operation.errors.isEmpty)
     }
     // The queue goes on with what is behind it.

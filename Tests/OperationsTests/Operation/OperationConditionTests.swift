@@ -49,8 +49,7 @@ struct OperationConditionTests {
     queue.addOperations(operations)
     await journal.reaches(500)
     #expect(operations.allSatisfy { $0.state == .pending && !$0.isExecuting })
-    gate.open()
-    await queue.finished()
+    await queue.drained(opening: [gate])
     #expect(operations.allSatisfy { $0.isSuccessful })
   }
 

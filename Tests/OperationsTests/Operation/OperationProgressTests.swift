@@ -22,12 +22,6 @@ struct OperationProgressTests {
     for member in members { await member.begun.opened() }
   }
 
-  /// Ends an operation, and waits for it or for its group.
-  private func end(_ operation: HeldOperation, in group: AsyncOperation? = nil) async {
-    operation.gate.open()
-    await (group ?? operation).finished()
-  }
-
   private func report(_ completed: Int64, of total: Int64, _ operation: AsyncOperation) {
     operation.progress.totalUnitCount = total
     operation.progress.completedUnitCount = completed
@@ -45,9 +39,9 @@ struct OperationProgressTests {
     #expect(progress.totalUnitCount == 2 && progress.fractionCompleted == 0.25 && parent.fractionCompleted == 0.5)
     report(5, of: 10, second)
     #expect(progress.fractionCompleted == 0.5)
-    await end(first)
+    await first.finished(opening: first.gate)
     #expect(first.progress.isFinished && progress.fractionCompleted == 0.75)
-    await end(second, in: group)
+    await group.finished(opening: second.gate)
     #expect(progress.isFinished && progress.completedUnitCount == 2)
   }
 
@@ -58,7 +52,7 @@ struct OperationProgressTests {
     report(1, of: 2, held)
     await begin(group, [held])
     #expect(group.progress.fractionCompleted == 0.25)
-    await end(held, in: group)
+    await group.finished(opening: held.gate)
     #expect(group.progress.fractionCompleted == 1)
   }
 
@@ -72,9 +66,9 @@ struct OperationProgressTests {
     await begin(group, [heavy, light])
     report(1, of: 2, heavy)
     #expect(group.progress.fractionCompleted == 0.375)
-    await end(heavy, in: member)
+    await member.finished(opening: heavy.gate)
     #expect(group.progress.fractionCompleted == 0.75)
-    await end(light, in: group)
+    await group.finished(opening: light.gate)
     #expect(group.progress.completedUnitCount == 4 && group.progress.isFinished)
   }
 
@@ -90,7 +84,7 @@ struct OperationProgressTests {
     #expect(progress.totalUnitCount == 1)
     await begin(group, [held])
     #expect(progress.fractionCompleted == 0)
-    await end(held, in: group)
+    await group.finished(opening: held.gate)
     #expect(progress.isFinished && progress.completedUnitCount == 1)
   }
 
@@ -103,17 +97,18 @@ struct OperationProgressTests {
       report(Int64(total), of: Int64(total), held)
       #expect(progress.fractionCompleted < 1)
     }
-    await end(held, in: group)
+    await group.finished(opening: held.gate)
     #expect(progress.fractionCompleted == 1)
   }
 
-  @Test func cancellingTheProgressCancelsTheOperation() async {
+  @Test(arguments: [false, true]) func cancellingTheProgressCancelsTheOperation(isGroup: Bool) async {
     let (held, parent) = (HeldOperation(), Progress.discreteProgress(totalUnitCount: 1))
-    parent.addChild(held.progress, withPendingUnitCount: 1)
-    await queue.add(held, until: held.begun)
+    let operation: AsyncOperation = isGroup ? GroupOperation([held]) : held
+    parent.addChild(operation.progress, withPendingUnitCount: 1)
+    await queue.add(operation, until: held.begun)
     parent.cancel()
-    #expect(held.isCancelled)
-    await end(held)
+    #expect(operation.isCancelled && held.isCancelled)
+    await operation.finished(opening: held.gate)
     #expect(parent.isFinished)
   }
 
@@ -164,8 +159,7 @@ struct OperationProgressTests {
     outer.clock = clock
     _ = outer.progress
     await begin(outer, [held, plain])
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1), sleepers: 1)
     await outer.finished()
     func expectEnd() { for group in [outer, inner, innermost] { #expect(group.progress.fractionCompleted == 1) } }
     expectEnd()
@@ -173,7 +167,7 @@ struct OperationProgressTests {
     report(1, of: 2, plain)
     inner.addOperation(AsyncOperation())
     held.gate.open()
-    await end(plain, in: innermost)
+    await innermost.finished(opening: plain.gate)
     expectEnd()
   }
 
@@ -241,7 +235,7 @@ struct OperationProgressTests {
     var updates = group.progressUpdates.makeAsyncIterator()
     #expect(await updates.next() == 0)
     for (index, member) in members.dropLast().enumerated() {
-      await end(member)
+      await member.finished(opening: member.gate)
       // The group hears of it a moment after the member's own observers have.
       while let next = await updates.next(), next < Double(index + 1) / 4 {}
     }
@@ -278,6 +272,53 @@ struct OperationProgressTests {
     for _ in 0..<1_000 { for await _ in group.progressUpdates { break } }
     #expect(group.core.withLock { $0.waiters.count } == 1, "one for all of them")
     #expect(group.engine.state.withLock { $0.progress.audience.isEmpty })
-    await end(held, in: group)
+    await group.finished(opening: held.gate)
+  }
+
+  // MARK: Groups
+
+  @Test func aUnitAMember() async throws {
+    let held = HeldOperation()
+    let group = GroupOperation([AsyncOperation(), BlockOperation {}, held])
+    let progress = group.progress
+    #expect(progress === group.progress)
+    #expect(progress.totalUnitCount == 3 && progress.completedUnitCount == 0)
+    group.maxConcurrentOperationCount = 1
+    await queue.add(group, until: held.begun)
+    #expect(progress.completedUnitCount == 2)
+    group.addOperation(AsyncOperation())
+    #expect(progress.totalUnitCount == 4)
+    await group.finished(opening: held.gate)
+    #expect(progress.completedUnitCount == 4 && progress.isFinished)
+  }
+
+  @Test func askedForLateItKnowsThePast() async throws {
+    let group = GroupOperation([AsyncOperation(), GroupOperation([AsyncOperation()])])
+    try await queue.run(group)
+    #expect(group.progress.totalUnitCount == 2 && group.progress.isFinished)
+  }
+
+  @Test func anEmptyGroupHasDoneAllItHadToDo() async throws {
+    let group = GroupOperation()
+    let progress = group.progress
+    try await queue.run(group)
+    #expect(progress.isFinished && progress.fractionCompleted == 1)
+  }
+
+  @Test func nestedGroupsFillTheirUnit() async {
+    let held = HeldOperation()
+    let inner = GroupOperation([AsyncOperation(), held])
+    inner.maxConcurrentOperationCount = 1
+    let outer = GroupOperation([inner, GroupOperation()])
+    let parent = Progress.discreteProgress(totalUnitCount: 2)
+    parent.addChild(outer.progress, withPendingUnitCount: 2)
+    // The inner group's is free to have another parent.
+    let other = Progress.discreteProgress(totalUnitCount: 1)
+    other.addChild(inner.progress, withPendingUnitCount: 1)
+    await queue.add(outer, until: held.begun)
+    #expect(inner.progress.fractionCompleted == 0.5 && other.fractionCompleted == 0.5)
+    await outer.finished(opening: held.gate)
+    #expect(outer.progress.isFinished && parent.isFinished && other.isFinished)
+    #expect(parent.completedUnitCount == 2)
   }
 }

@@ -7,17 +7,11 @@ import Testing
 /// An operation is released once it has finished and nobody holds it.
 @Suite(.timeLimit(.minutes(5)))
 struct OperationReleaseTests {
-  /// Lives as long as the operation itself, not only its work.
-  private final class Counted: AsyncOperation, @unchecked Sendable {
-    private let token: LiveCount.Token
-    init(_ live: LiveCount) { token = LiveCount.Token(live) }
-  }
-
   @Test(arguments: [false, true])
   func observersAndCompletionBlocksThatCaptureItDoNotKeepIt(comeTooLate: Bool) async {
     let (live, called) = (LiveCount(), Gate())
     do {
-      let operation = Counted(live)
+      let operation = CountedOperation(live)
       if comeTooLate { await start(operation) }
       operation.addObserver(OperationObserver(didFinish: { _ in _ = operation.name }))
       operation.completionBlock = { withExtendedLifetime(operation) { called.open() } }
@@ -52,7 +46,7 @@ struct OperationReleaseTests {
   func aFinishedChainIsReleasedWithoutRecursion(length: Int) async {
     let live = LiveCount()
     do {
-      var chain: [Operation] = (0..<length).map { _ in Counted(live) }
+      var chain: [Operation] = (0..<length).map { _ in CountedOperation(live) }
       for (first, second) in zip(chain, chain.dropFirst()) { first ==> second }
       let last = chain[length - 1]
       let group = GroupOperation(chain)
@@ -67,9 +61,9 @@ struct OperationReleaseTests {
   @Test func aChainThatWasNeverStartedIsReleasedWithoutRecursion() {
     let live = LiveCount()
     do {
-      var last: AsyncOperation = Counted(live)
+      var last: AsyncOperation = CountedOperation(live)
       for _ in 0..<(isThorough ? 100_000 : 40_000) {
-        let next = Counted(live)
+        let next = CountedOperation(live)
         last ==> next
         last = next
       }
@@ -79,7 +73,7 @@ struct OperationReleaseTests {
 
   @Test func aGroupThatWasNeverStartedIsReleasedAndItsMembersAreFreeAgain() async throws {
     let (live, member) = (LiveCount(), AsyncOperation())
-    do { _ = GroupOperation([member, Counted(live)]) }
+    do { _ = GroupOperation([member, CountedOperation(live)]) }
     #expect(live.alive == 0)
     try await OperationQueue().run(member)
   }

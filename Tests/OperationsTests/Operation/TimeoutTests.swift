@@ -31,8 +31,7 @@ struct TimeoutTests {
     let next = AsyncOperation()
     lane.addOperations([operation, next])
     await operation.begun.opened()
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(29))
+    await clock.advance(by: .seconds(29), sleepers: 1)
     #expect(!operation.isFinished && !operation.isCancelled)
     clock.advance(by: .seconds(1))
     #expect(operation.isFinished && operation.isCancelled)
@@ -64,8 +63,7 @@ struct TimeoutTests {
     await first.begun.opened()
     clock.advance(by: .seconds(100))
     first.gate.open()
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(50))
+    await clock.advance(by: .seconds(50), sleepers: 1)
     await operation.begun.opened()
     #expect(operation.isExecuting)
     clock.advance(by: .seconds(1))
@@ -90,8 +88,7 @@ struct TimeoutTests {
         do { try await clock.sleep(for: .seconds(100)) } catch { throw TestError("stopped") }
       }
       queue.addOperation(timed(operation, .seconds(1)))
-      await clock.waitForSleepers(2)
-      clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(1), sleepers: 2)
       await #expect(throws: OperationError(.timedOut, "")) { try await operation.completed() }
       // The task may not have been stored when the operation timed out. It is cancelled a moment later then.
       await poll { clock.sleepers == 0 }
@@ -191,8 +188,7 @@ struct TimeoutTests {
       group.addOperation(late)
       await late.finished()
       #expect(late.isCancelled)
-      stubborn.gate.open()
-      await stubborn.finished()
+      await stubborn.finished(opening: stubborn.gate)
     }
     #expect(group.failures.map(\.path) == [["Import"]])
   }
@@ -215,8 +211,7 @@ struct TimeoutTests {
     let group = timed(GroupOperation([AsyncOperation()]), .seconds(1))
     group.isSuspended = true
     queue.addOperation(group)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1), sleepers: 1)
     await group.finished()
   }
 

@@ -46,6 +46,12 @@ final class StoppedOperation: AsyncOperation, @unchecked Sendable {
   override func didCancel() { finish(with: error) }
 }
 
+/// An operation whose end of life is seen.
+final class CountedOperation: AsyncOperation, @unchecked Sendable {
+  private let token: LiveCount.Token
+  init(_ live: LiveCount) { token = LiveCount.Token(live) }
+}
+
 /// A group whose end of life is seen.
 final class CountedGroup: GroupOperation, @unchecked Sendable {
   private let token: LiveCount.Token
@@ -93,6 +99,22 @@ final class ClassicOperation: Operation, @unchecked Sendable {
     lock.withLock { change(&flags) }
     didChangeValue(for: \.isExecuting)
     didChangeValue(for: \.isFinished)
+  }
+}
+
+extension Operation {
+  /// Opens a gate, and waits for the end of the operation.
+  func finished(opening gate: Gate) async {
+    gate.open()
+    await finished()
+  }
+}
+
+extension ManualClock {
+  /// Advances as soon as there are this many sleepers.
+  func advance(by duration: Duration, sleepers: Int) async {
+    await waitForSleepers(sleepers)
+    advance(by: duration)
   }
 }
 

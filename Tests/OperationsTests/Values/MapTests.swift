@@ -131,8 +131,7 @@ struct MapTests {
     let page = ResultOperation { 1 }.flatMap { _ in DelayOperation(.seconds(5)) ==> ResultOperation { 2 } }
     page.clock = clock
     async let value = queue.run(graphEndingIn: page)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(5))
+    await clock.advance(by: .seconds(5), sleepers: 1)
     #expect(try await value == 2)
   }
 

@@ -61,8 +61,7 @@ struct BackoffTests {
     await journal.reaches(4)
     #expect(operation.isExecuting)
     for _ in 0..<(kind == .retry ? 1 : 2) {
-      await clock.waitForSleepers(1)
-      clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(1), sleepers: 1)
     }
     try await group.completed()
     #expect(journal.entries == ["1", "other 0", "other 1", "other 2", "2"])
@@ -75,8 +74,7 @@ struct BackoffTests {
     await queue.add(group, until: held.begun)
     if isSuspended {
       group.isSuspended = true
-      held.gate.open()
-      await held.finished()
+      await held.finished(opening: held.gate)
     }
     clock.advance(by: .seconds(1))
     #expect(journal.count == 1 && retry.isExecuting)
@@ -97,8 +95,7 @@ struct BackoffTests {
     // Behind what is left of the operation.
     group.addOperation(AsyncOperation())
     await giveEveryOpportunity()
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
     #expect(group.errors.isEmpty && (try? waiting.result?.get()) == true)
   }
 
@@ -152,8 +149,7 @@ struct BackoffTests {
     queue.addOperation(operation)
     for attempts in 1...2 {
       await journal.reaches(attempts)
-      await clock.waitForSleepers(2)
-      clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(1), sleepers: 2)
     }
     let error = await #expect(throws: OperationError.self) { try await operation.completed() }
     #expect(error?.code == .timedOut && journal.count == 2)

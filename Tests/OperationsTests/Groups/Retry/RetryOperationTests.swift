@@ -56,8 +56,7 @@ struct RetryOperationTests {
     )
     retry.clock = clock
     queue.addOperation(retry)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(5))
+    await clock.advance(by: .seconds(5), sleepers: 1)
     #expect(try await retry.value == 2)
   }
 
@@ -86,8 +85,7 @@ struct RetryOperationTests {
     let retry = RetryOperation(attempts: 2) { $0 == 1 ? first : AsyncOperation() }
     retry.clock = clock
     await queue.add(retry, until: first.begun)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1), sleepers: 1)
     try await retry.value
     #expect(retry.attemptErrors as? [OperationError] == [OperationError(.timedOut, "")])
   }
@@ -124,8 +122,7 @@ struct RetryOperationTests {
     retry.clock = clock
     queue.addOperation(retry)
     for _ in 0..<2 {
-      await clock.waitForSleepers(1)
-      clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(1), sleepers: 1)
     }
     #expect(try await retry.value == 3)
   }
@@ -165,8 +162,7 @@ struct RetryOperationTests {
       stuck.clock = clock
       stuck.timeout = .seconds(1)
       await queue.add(stuck, until: held.begun)
-      await clock.waitForSleepers(1)
-      clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(1), sleepers: 1)
       await stuck.finished()
     }
     await live.none()
@@ -202,7 +198,7 @@ struct RetryOperationTests {
       let polling = RepeatOperation { number in
         // The one that has just ended, and this one.
         if live.alive > 64 { Issue.record("\(live.alive) are alive") }
-        return number <= 1000 ? OpenGroupTests.Passing(live) : nil
+        return number <= 1000 ? CountedOperation(live) : nil
       }
       try await queue.run(polling)
     }

@@ -25,7 +25,7 @@ private func text(of result: Result<some CustomStringConvertible, any Error>) ->
   }
 }
 
-/// Results that come back, weak events, and events on main.
+/// Results that come back, by delivery or by `run`, weak events, and events on main.
 @Suite(.timeLimit(.minutes(5)))
 struct DeliveryTests {
   private let worker = SerialScheduler(name: "worker")
@@ -59,7 +59,7 @@ struct DeliveryTests {
     let end = await worker.held()
     worker.schedule({ journal.write("work") }, deliverOn: home, { journal.write("\($0.code == .shutDown)") })
     worker.shutDown(.discard)
-    // The error arrives although the worker is held.
+    // The error arrives although the scheduler is held.
     await journal.reaches(1)
     await worker.drained(afterOpening: end)
     await home.drained()
@@ -139,5 +139,72 @@ struct DeliveryTests {
     _ = await Task.detached { SerialScheduler.scheduleOnMain { model.show("detached") } }.value
     await model.shown.reaches(201)
     #expect(model.lines == (0..<200).map(String.init) + ["detached"])
+  }
+
+  // MARK: run
+
+  @Test func itReturnsTheValueAfterWhatWasScheduledBefore() async throws {
+    for index in 0..<500 { worker.schedule { journal.write("\(index)") } }
+    let (count, isCurrent) = try await worker.run { (journal.count, worker.isCurrent) }
+    #expect(count == 500 && isCurrent)
+  }
+
+  @Test func itThrowsTheBodysErrorAndTheSchedulerGoesOn() async throws {
+    await #expect(throws: TestError("broken")) { try await worker.run { throw TestError("broken") } }
+    #expect(try await worker.run { 1 } == 1)
+  }
+
+  @Test func fromAnActorOnTheSameSchedulerItIsNoDeadlock() async throws {
+    let task = Task(executorPreference: worker) { try await worker.run { worker.isCurrent } }
+    #expect(try await task.value)
+  }
+
+  @Test func anObjectIsHandedToItsBody() async throws {
+    let object = SchedulableObject([1, 2, 3], on: worker)
+    let shelf = Shelf(on: worker)
+    #expect(try await object.run { $0.count } == 3)
+    for index in 4...6 { shelf.schedule { shelf in shelf.items.append(index) } }
+    #expect(try await shelf.run { $0.items } == [4, 5, 6])
+    let counts = try await onThread { (try shelf.wait { $0.items.count }, try object.wait { $0.count }) }.get()
+    #expect(counts == (3, 3))
+  }
+
+  // MARK: Cancelling run
+
+  @Test func cancelledBeforeItBeginsItNeverRuns() async throws {
+    let live = LiveCount()
+    let end = await worker.held()
+    let task = immediately { [body = live.counted { journal.write("ran") }] in try await worker.run(body) }
+    task.cancel()
+    // The task ends although the scheduler is held.
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await worker.drained(afterOpening: end)
+    #expect(journal.entries.isEmpty)
+    await live.none()
+  }
+
+  @Test func inACancelledTaskItNeverRuns() async {
+    let task = Task {
+      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
+      try await worker.run { journal.write("ran") }
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await worker.drained()
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func cancelledAfterItHasBegunItGoesOnToTheEnd() async throws {
+    let (begun, end) = (Gate(), Gate())
+    let task = immediately {
+      try await worker.run {
+        begun.open()
+        end.pass()
+        return "done"
+      }
+    }
+    await begun.opened()
+    task.cancel()
+    end.open()
+    #expect(try await task.value == "done")
   }
 }

@@ -1,9 +1,10 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
-/// Events, jobs and operations share one line.
+/// Events, jobs and operations share one line. Coalesced events are in it once for each key.
 @Suite(.timeLimit(.minutes(5)))
 struct OrderTests {
   private let scheduler = SerialScheduler(name: "line")
@@ -188,6 +189,65 @@ struct OrderTests {
     }
     let result = try await scheduler.run { (tally.count, tally.disorder, tally.overlaps) }
     #expect(result == (100_000, 0, 0))
+  }
+
+  // MARK: Coalescing
+
+  @discardableResult
+  private func coalesce(_ text: String, _ key: String = "reload") -> Bool {
+    scheduler.schedule(coalescing: key) { journal.write(text) }
+  }
+
+  @Test func onlyTheLatestOfEachKeyRuns() async {
+    let end = await scheduler.held()
+    for index in 0..<1000 { for key in ["a", "b"] { #expect(coalesce("\(key)\(index)", key)) } }
+    #expect(scheduler.statistics.eventsQueued == 2 && scheduler.statistics.eventsCoalesced == 1998)
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == ["a999", "b999"])
+  }
+
+  @Test func eachObjectHasItsOwnKeys() async {
+    let end = await scheduler.held()
+    let objects = (0..<3).map { SchedulableObject("object \($0)", on: scheduler) }
+    let shelf = Shelf(on: scheduler)
+    for round in 0..<2 {
+      for object in objects { object.schedule(coalescing: "key") { journal.write("\($0).\(round)") } }
+      shelf.schedule(coalescing: "key") { _ in journal.write("shelf.\(round)") }
+      coalesce("own.\(round)", "key")
+    }
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == ["object 0.1", "object 1.1", "object 2.1", "shelf.1", "own.1"])
+  }
+
+  @Test func itComesAfterEverythingThatWasScheduledBefore() async {
+    let end = await scheduler.held()
+    coalesce("old")
+    scheduler.schedule { journal.write("event") }
+    scheduler.queue.addOperation { journal.write("operation") }
+    coalesce("new")
+    scheduler.schedule { journal.write("last") }
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries == ["event", "operation", "new", "last"])
+  }
+
+  @Test func eventThatHasBegun_isNotReplaced() async {
+    scheduler.schedule(coalescing: "reload") {
+      coalesce("second")
+      coalesce("third")
+      journal.write("first")
+    }
+    await journal.reaches(2)
+    await scheduler.drained()
+    #expect(journal.entries == ["first", "third"])
+  }
+
+  @Test func whatIsSupersededIsReleased() async {
+    let live = LiveCount()
+    let end = await scheduler.held()
+    for _ in 0..<10 { scheduler.schedule(coalescing: "key", live.counted()) }
+    #expect(live.alive == 1)
+    end.open()
+    await live.none()
   }
 }
 

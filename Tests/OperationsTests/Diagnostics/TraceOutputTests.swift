@@ -3,17 +3,142 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The trace in the Trace Event Format.
+/// The timeline, the summary and the graph of a trace, and the trace in the Trace Event Format.
 @Suite(.timeLimit(.minutes(5)))
-struct ChromeTraceTests {
+struct TraceOutputTests {
   private let clock = ManualClock()
   private let tracer: OperationTracer
+  private let queue = OperationQueue()
 
   init() { tracer = OperationTracer(clock: clock) }
 
+  /// Traces and runs operations. The clock advances by 10 ms for each count of executing delays.
+  private func run(_ operations: [AsyncOperation], executing counts: [Int] = []) async {
+    tracer.trace(operations, in: queue)
+    await clock.tick(sleepers: counts)
+    await queue.finished()
+  }
+
+  /// Runs a group with a chain of two members, a failing member, and a cancelled one.
+  private func runImporter() async {
+    let (check, skipped) = (NoteOperation("Check", Journal(), failing: TestError("no")), operation("Skipped"))
+    skipped.cancel()
+    let group = GroupOperation("Import") {
+      clock.delay("Download", 20) ==> clock.delay("Parse", 10)
+      check
+      skipped
+    }
+    tracer.trace([group], in: queue)
+    await check.finished()
+    await clock.tick(sleepers: [1, 1, 1])
+    await queue.finished()
+  }
+
+  // MARK: The timeline
+
+  @Test func timeline_isDrawnToScale() async {
+    await runImporter()
+    #expect(
+      tracer.timeline(width: 60) == """
+                    0 s                         30 ms
+        Import      ├───────────────────────────────┤  30 ms, failed
+          Download  ██████████████████████             20 ms
+          Parse                           ███████████  10 ms
+          Check     █                                  0 s, failed
+          Skipped   ×                                  cancelled
+
+        """
+    )
+  }
+
+  @Test func timeline_isAsLongAndAsWideAsRequested() async {
+    await run([GroupOperation((0..<50).map { operation("an operation with quite a long name, number \($0)") })])
+    let lines = tracer.timeline(width: 70, lines: 10).split(separator: "\n")
+    #expect(lines.count == 12 && lines.last == "… and 41 more." && lines.allSatisfy { $0.count <= 70 })
+  }
+
+  @Test func timelineOfLongNamesInNestedGroups_keepsItsWidthWithoutTrailingSpaces() async {
+    var group = GroupOperation([operation("a member with quite a long name")])
+    for number in 0...12 {
+      group.named("a group with quite a long name, number \(number)")
+      if number < 12 { group = GroupOperation([group]) }
+    }
+    let cancelled = operation("an operation that will be cancelled")
+    cancelled.cancel()
+    tracer.trace(cancelled)
+    // There is nothing to draw for an operation that has finished without executing.
+    let finished = operation("an operation that finishes before its start")
+    finished.finish()
+    await run([group, finished])
+    for width in [40, 50, 60, 80] {
+      let lines = tracer.timeline(width: width).split(separator: "\n")
+      #expect(lines.count == 17 && lines.dropFirst().allSatisfy { $0.contains("…") })
+      for line in lines { #expect(line.count <= width && line.last != " ", "\(width): “\(line)”") }
+    }
+    #expect(tracer.timeline() == tracer.timeline(width: 80))
+  }
+
+  @Test func names_areShortenedInTheMiddle_andMeasuredInColumns() {
+    let names = [
+      "/home/somebody/Documents/letters/1.txt", "日本語", "e\u{301}🍏", "esc\u{1B}[31m\nline", "\u{202E}turned around",
+    ]
+    tracer.trace(names.map(operation))
+    let timeline = tracer.timeline()
+    let lines = timeline.split(separator: "\n").dropFirst()
+    #expect(lines.map { $0.components(separatedBy: "  ")[0] }.prefix(2) == ["/home/somebod…/letters/1.txt", "日本語"])
+    #expect(lines.count == names.count && lines.allSatisfy { $0.hasSuffix("  pending") })
+    #expect(!timeline.unicodeScalars.contains("\u{1B}") && !timeline.unicodeScalars.contains("\u{202E}"))
+  }
+
+  // MARK: The summary
+
+  @Test func summary_addsUp() async {
+    let group = GroupOperation("group") {
+      clock.delay("b", 10) ==> clock.delay("c", 10)
+      clock.delay("a", 20)
+    }
+    await run([group], executing: [2, 2])
+    let summary = tracer.summary
+    #expect(summary.operations == 3 && summary.elapsed == .milliseconds(20) && summary.busy == .milliseconds(40))
+    #expect(summary.parallelism == 2 && summary.peak == 2 && summary.longestWait == nil)
+    #expect(summary.criticalPath?.duration == .milliseconds(20))
+    let sentences = "3 operations in 20 ms, 2.0 at once on average, 2 at most.\nCritical path by dependencies, 20 ms: "
+    #expect(summary.description.hasPrefix(sentences) && !summary.description.contains("Longest wait"))
+  }
+
+  @Test(arguments: [false, true]) func longestWait_isForASlot(inAGroup: Bool) async {
+    let delays = ["first", "second", "third"].map { clock.delay($0, 10) }
+    let group = GroupOperation(inAGroup ? delays : [])
+    group.maxConcurrentOperationCount = 1
+    queue.maxConcurrentOperationCount = 1
+    let operations: [AsyncOperation] = inAGroup ? [group] : delays
+    tracer.trace(operations)
+    clock.advance(by: .seconds(1))
+    queue.addOperations(operations)
+    await clock.tick(sleepers: [1, 1, 1])
+    await queue.finished()
+    #expect(tracer.records[0].enqueued == .seconds(1))
+    // The second before the operations were enqueued does not count.
+    #expect(tracer.summary.longestWait?.name == "third")
+    #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
+  }
+
+  // MARK: The graph
+
+  @Test func graph_hasTheDurations() async {
+    await runImporter()
+    let graph = tracer.graph
+    #expect(graph.criticalPath?.names == ["Download", "Parse"] && graph.criticalPath?.duration == .milliseconds(30))
+    #expect(graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled] && graph.cycle == nil)
+    let durations = [30, 20, 10, 0].map { Duration.milliseconds($0) }
+    #expect(graph.nodes.map(\.duration) == durations + [nil])
+  }
+
+  // MARK: The Trace Event Format
+
   /// Runs a group of two downloads in a chain, an operation that waits for the group, one beside them, and a cancelled
   /// one.
-  private func runImporter() async {
+  private func runDownloads() async {
     let cancelled = operation("cancelled")
     cancelled.cancel()
     let group = GroupOperation("importer") {
@@ -27,7 +152,7 @@ struct ChromeTraceTests {
   }
 
   @Test func everyEvent_hasTheFieldsOfItsPhase_andARowWithItsOwnName() async throws {
-    await runImporter()
+    await runDownloads()
     let events = try tracer.events()
     let names = events.filter { $0.name == "thread_name" }
     let rows = Set(names.compactMap(\.tid))
@@ -52,7 +177,7 @@ struct ChromeTraceTests {
   }
 
   @Test func aGroup_isDrawnInsideItsGroup_andTimesAreInMicroseconds() async throws {
-    await runImporter()
+    await runDownloads()
     let groups = try tracer.events().filter { $0.category == "group" }
     #expect(groups.map(\.name) == ["importer", "downloads"] && Set(groups.map(\.tid)).count == 1)
     let second = try #require(try tracer.events("X").first { $0.name == "second" })
@@ -84,8 +209,7 @@ struct ChromeTraceTests {
     clock.advance(by: .seconds(4))
     await outer.finished()
     clock.advance(by: .seconds(5))
-    held.gate.open()
-    await inner.finished()
+    await inner.finished(opening: held.gate)
     #expect(tracer.records.map(\.duration) == [.seconds(5), .seconds(9), .seconds(1), .seconds(9)])
     try expectNesting(tracer)
   }
@@ -108,7 +232,7 @@ struct ChromeTraceTests {
   // MARK: Arrows and marks
 
   @Test func dependencies_areArrowsBetweenExecutions() async throws {
-    await runImporter()
+    await runDownloads()
     let executions = try tracer.events("X")
     func name(at arrow: TraceEvent) -> String? {
       executions.last { $0.tid == arrow.tid && $0.begin <= arrow.begin && arrow.begin < $0.end }?.name
@@ -127,15 +251,14 @@ struct ChromeTraceTests {
     second.removeDependency(first)
     await queue.add(first, until: first.begun)
     clock.advance(by: .seconds(5))
-    queue.addOperation(second)
-    await second.finished()
+    await queue.run(settling: [second])
     clock.advance(by: .seconds(5))
     await queue.drained(opening: [first.gate])
     #expect(try tracer.events("s", "f").map(\.start) == [5_000_000, 5_000_000])
   }
 
   @Test func cancelledWithoutExecution_hasAMark() async throws {
-    await runImporter()
+    await runDownloads()
     let mark = try #require(try tracer.events("i").first)
     #expect(mark.name == "cancelled cancelled")
     let row = try tracer.events("M").first { $0.name == "thread_name" && $0.tid == mark.tid }
@@ -152,8 +275,7 @@ struct ChromeTraceTests {
     clock.advance(by: .milliseconds(7))
     let event = try #require(try tracer.events("X").first)
     #expect(event.duration == 7000 && event.arguments["state"] as? String == "executing")
-    held.gate.open()
-    await held.finished()
+    await held.finished(opening: held.gate)
   }
 
   /// Perfetto 52 reads the quotation mark behind a backslash as part of the text, and then rejects the file.
