@@ -24,9 +24,9 @@ struct WaitSearch {
   enum Result {
     /// The search has found cycles.
     ///
-    /// - Parameter doomed: The operations on a cycle and the operations that depend on them, each with its cycle. An
+    /// - Parameter affected: The operations on a cycle and the operations that depend on them, each with its cycle. An
     ///   operation comes after its dependencies.
-    case cycles(doomed: [(operation: Operation, cycle: DependencyCycle)])
+    case cycles(affected: [(operation: Operation, cycle: DependencyCycle)])
     case none
     /// The search exceeded its limit, or the operations changed meanwhile.
     case unfinished
@@ -55,7 +55,7 @@ struct WaitSearch {
   private var cycles: [DependencyCycle] = []
   /// The visits, in order, that may still turn out to be on a cycle with earlier ones.
   private var open: [Int] = []
-  private var doomed: [Int] = []
+  private var affected: [Int] = []
   /// The operation that contains each member, as far as the search has visited the members of operations.
   private(set) var enclosing: [ObjectIdentifier: Operation] = [:]
 
@@ -74,12 +74,12 @@ struct WaitSearch {
     // Operations are visited at different moments, so changes in between can look like a cycle. A cycle is real if its
     // operations still wait for each other after the last of them has been visited.
     for _ in 0..<3 {
-      (visits, indexes, cycles, open, doomed, enclosing) = ([], [:], [], [], [], [:])
+      (visits, indexes, cycles, open, affected, enclosing) = ([], [:], [], [], [], [:])
       guard let isCurrent = attempt(from: WaitNode(root)) else { return .unfinished }
-      if doomed.isEmpty { return .none }
-      if isCurrent, doomed.allSatisfy({ visits[$0].node.wait.edition == visits[$0].wait.edition }) {
+      if affected.isEmpty { return .none }
+      if isCurrent, affected.allSatisfy({ visits[$0].node.wait.edition == visits[$0].wait.edition }) {
         return .cycles(
-          doomed: doomed.map { (visits[$0].node.operation, cycles[visits[$0].cycle ?? 0]) }
+          affected: affected.map { (visits[$0].node.operation, cycles[visits[$0].cycle ?? 0]) }
         )
       }
     }
@@ -161,7 +161,7 @@ struct WaitSearch {
         for index in component { visits[index].cycle = 0 }
       }
     }
-    doomed += component.filter { visits[$0].cycle != nil }
+    affected += component.filter { visits[$0].cycle != nil }
     return isCurrent
   }
 

@@ -29,7 +29,7 @@ struct DependencyLedger {
     /// All dependencies have finished. The caller must open the gate, if there is one.
     case becomeReady(gate: Operation?)
     /// All dependencies have finished. The caller must request the permit.
-    case ask
+    case requestPermit
     case ignore
   }
 
@@ -93,7 +93,7 @@ struct DependencyLedger {
   private(set) var hasMadeGate = false
   /// Whether Foundation's last check returned that the operation must wait. A nudge does not reset this property,
   /// because Foundation may record the answer after the nudge.
-  private(set) var hasDenied = false
+  private(set) var hasAnsweredNotReady = false
   /// Whether the caller that reports the gate open must nudge Foundation.
   private(set) var nudgesWhenOpen = false
 
@@ -124,7 +124,7 @@ struct DependencyLedger {
     if remaining == 0 { return .becomeReady(gate: takeGate()) }
     guard remaining == 1, permit == .due else { return .keepWaiting }
     permit = .requested
-    return .ask
+    return .requestPermit
   }
 
   /// Removes a dependency without changing the count. The caller counts down the notifications that have not arrived.
@@ -146,16 +146,16 @@ struct DependencyLedger {
   mutating func readiness(byOpener: @autoclosure () -> Bool, byNudge: @autoclosure () -> Bool) -> Readiness {
     isWatched = true
     if remaining > 0 {
-      hasDenied = true
+      hasAnsweredNotReady = true
       return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting
     }
-    guard hasDenied, !byOpener() else { return .leftToFoundation }
+    guard hasAnsweredNotReady, !byOpener() else { return .leftToFoundation }
     if openingGates > 0 {
       nudgesWhenOpen = true
       return .leftToFoundation
     }
     if byNudge() { return .leftToFoundation }
-    hasDenied = false
+    hasAnsweredNotReady = false
     return .overlooked
   }
 
@@ -204,7 +204,7 @@ struct DependencyLedger {
   /// Ends the count, because all dependencies have finished. Later notifications are ignored.
   ///
   /// - Returns: The gate, which the caller must open.
-  mutating func waitNoMore() -> Operation? {
+  mutating func endCounting() -> Operation? {
     remaining = 0
     return takeGate()
   }
@@ -234,7 +234,7 @@ struct DependencyLedger {
   ///
   /// - Returns: Whether the caller must nudge Foundation now, if Foundation considers the operation ready. A gate that
   ///   opens later needs no nudge. The thread that is opening a gate nudges Foundation itself.
-  mutating func lookAgain(isCancelled: Bool) -> Bool {
+  mutating func recheckReadiness(isCancelled: Bool) -> Bool {
     guard hasMadeGate else { return false }
     if isCancelled { return true }
     guard remaining == 0 else { return false }

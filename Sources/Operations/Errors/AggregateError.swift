@@ -26,21 +26,22 @@ public struct AggregateError: Error {
   /// - Complexity: O(n).
   public var primary: OperationFailure {
     // Lazy, because describing an error is expensive.
-    lazy var looks = Set(failures.map { ErrorLook($0.error) })
-    return failures.first { failure in !Self.isEcho(failure.error) { looks.contains(ErrorLook($0)) } } ?? failures[0]
+    lazy var signatures = Set(failures.map { ErrorSignature($0.error) })
+    return failures.first { failure in !Self.isConsequence(failure.error) { signatures.contains(ErrorSignature($0)) } }
+      ?? failures[0]
   }
 
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
 
   /// Returns whether an error is the consequence of another failure.
-  private static func isEcho(_ error: any Error, of isAmongUs: (any Error) -> Bool) -> Bool {
+  private static func isConsequence(_ error: any Error, of isFailure: (any Error) -> Bool) -> Bool {
     guard let error = error as? OperationError else { return false }
     switch error.code {
     case .inputUnavailable: return true
     case .conditionFailed:
       return error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-        || error.rootCauses.errors.contains(where: isAmongUs)
+        || error.rootCauses.errors.contains(where: isFailure)
     default: return false
     }
   }
@@ -117,7 +118,7 @@ struct RootCauses: Sendable {
 /// The type and the description of an error, for comparing errors.
 ///
 /// Describing an error takes microseconds. To compare many errors, create one value for each.
-struct ErrorLook: Hashable {
+struct ErrorSignature: Hashable {
   private let type: ObjectIdentifier
   private let words: String
 

@@ -113,7 +113,7 @@ extension OperationError {
   static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
     let causes = missing.map(\.cause)
     let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")
-    let others = missing.count > namedProducers ? ", nor from \(missing.count - namedProducers) others" : ""
+    let others = missing.count > namedProducers ? ", nor from \((missing.count - namedProducers).others)" : ""
     let roots = RootCauses(of: causes)
     let details = roots.description()
     return OperationError(
@@ -122,4 +122,9 @@ extension OperationError {
       underlyingErrors: roots.bounded(causes)
     )
   }
+}
+
+extension Int {
+  /// The number of others that a message does not name, such as “1 other”.
+  var others: String { self == 1 ? "1 other" : "\(self) others" }
 }

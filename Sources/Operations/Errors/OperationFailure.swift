@@ -31,13 +31,13 @@ public struct OperationFailure: Error {
     }
     if errors.isEmpty { return [] }
     // In reverse, so that `popLast()` returns the first of equal failures.
-    var places: [ErrorLook: [Int]] = [:]
+    var places: [ErrorSignature: [Int]] = [:]
     for (index, failure) in failures.enumerated().reversed() {
-      places[ErrorLook(failure.error), default: []].append(index)
+      places[ErrorSignature(failure.error), default: []].append(index)
     }
     var next = 0
     return errors.map { error in
-      let look = ErrorLook(error)
+      let look = ErrorSignature(error)
       while let index = places[look]?.popLast() {
         if index < next { continue }
         next = index + 1

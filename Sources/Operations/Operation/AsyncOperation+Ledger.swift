@@ -10,9 +10,9 @@ extension AsyncOperation {
 
   /// Checks readiness again, so that no wake-up is lost. Called after an event that may have made Foundation record an
   /// outdated answer: the operation was enqueued, or a gate was added to it.
-  func lookAgain() {
+  func recheckReadiness() {
     let isDue = core.withLock { core in
-      core.lifecycle.phase == .pending && core.ledger.lookAgain(isCancelled: core.lifecycle.isCancelled)
+      core.lifecycle.phase == .pending && core.ledger.recheckReadiness(isCancelled: core.lifecycle.isCancelled)
     }
     // If Foundation does not consider a cancelled operation ready yet, `super.cancel()` is about to be called.
     if isDue, super.isReady { nudge() }
@@ -39,7 +39,7 @@ extension AsyncOperation {
   }()
 
   func addDependency(_ dependency: DependencyLedger.Dependency) {
-    let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, asks: Bool)? in
+    let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, withdrawsPermit: Bool)? in
       guard core.lifecycle.phase == .pending else { return nil }
       return (core.ledger.add(dependency), core.supervisor, core.ledger.permit == .requested)
     }
@@ -51,9 +51,9 @@ extension AsyncOperation {
     }
     if let gate = added.gate {
       super.addDependency(gate)
-      lookAgain()
+      recheckReadiness()
     }
-    if added.asks { postponePermit() }
+    if added.withdrawsPermit { postponePermit() }
     added.supervisor?.memberGainedDependency(self)
   }
 
@@ -93,11 +93,11 @@ extension AsyncOperation {
   func changeCount(_ change: (inout DependencyLedger) -> DependencyLedger.CountAction) {
     let (action, supervisor, trace) = core.withLock { core in
       let action = change(&core.ledger)
-      return (action, core.supervisorToTell(after: action), core.trace)
+      return (action, core.supervisorToNotify(after: action), core.trace)
     }
     switch action {
     case .keepWaiting, .ignore: return
-    case .ask: askForPermit()
+    case .requestPermit: sendPermitRequest()
     case .becomeReady(let gate):
       trace?.send(.ready)
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }
@@ -141,6 +141,6 @@ extension Collection where Element: Operation {
   /// The names of the first eight operations, and the number of further ones.
   var quotedNames: String {
     let names = prefix(8).map(\.quotedName).joined(separator: ", ")
-    return count > 8 ? names + " and \(count - 8) others" : names
+    return count > 8 ? names + " and \((count - 8).others)" : names
   }
 }

@@ -43,7 +43,7 @@ extension AsyncOperation {
   ///
   /// - Returns: Whether the operation was started. Otherwise the count is now zero, and the caller must start the
   ///   operation again.
-  func beginsThoughNotReady() -> Bool {
+  func startUnready() -> Bool {
     if let permit = core.withLock({ $0.ledger.isPermitPending ? $0.extras?.permit : nil }) {
       misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
     }
@@ -51,7 +51,7 @@ extension AsyncOperation {
     if unfinished.isEmpty {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
-      if let gate = core.withLock({ $0.ledger.waitNoMore() }) { open(gate) }
+      if let gate = core.withLock({ $0.ledger.endCounting() }) { open(gate) }
       return false
     }
     // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does

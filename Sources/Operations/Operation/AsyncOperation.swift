@@ -158,7 +158,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       }
       awaitGate()
     case .notReady:
-      if beginsThoughNotReady() { return }
+      if startUnready() { return }
     }
     start()
   }
@@ -290,12 +290,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     case .leftToFoundation: return super.isReady
     case .overlooked:
       // On another thread, because Foundation is in the middle of a check on this one.
-      DispatchQueue.global().async { [weak self] in self?.lookAgain() }
+      DispatchQueue.global().async { [weak self] in self?.recheckReadiness() }
       return super.isReady
     case .waiting: return false
     case .waitingBehindNew(let gate):
       super.addDependency(gate)
-      lookAgain()
+      recheckReadiness()
       return core.withLock { $0.ledger.remaining == 0 || $0.lifecycle.isCancelled } && super.isReady
     }
   }
@@ -335,14 +335,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override func removeDependency(_ operation: Operation) {
     let handOvers = core.withLock { $0.extras?.takeHandOvers(from: operation) }
     withExtendedLifetime(handOvers) {}
-    var untold = 0
+    var unsentNotifications = 0
     if let own = operation as? AsyncOperation {
       let (count, seen) = own.core.withLock { $0.ledger.remove(dependent: self) }
-      withExtendedLifetime(seen) { untold = count }
+      withExtendedLifetime(seen) { unsentNotifications = count }
     }
     for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) {
-      untold += 1
+      unsentNotifications += 1
     }
-    dependencyDidFinish(count: untold)
+    dependencyDidFinish(count: unsentNotifications)
   }
 }

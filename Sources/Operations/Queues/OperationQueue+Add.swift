@@ -19,7 +19,7 @@ extension OperationQueue {
     guard operation.requestPermit() else { return operation.startCancelled() }
     operation.prepareForQueue()
     addOperation(operation as Operation)
-    operation.lookAgain()
+    operation.recheckReadiness()
   }
 
   /// Adds several operations at once, without waiting. Unlike Foundation's method, this method can be called from
@@ -54,7 +54,7 @@ extension OperationQueue {
     let own = operations.compactMap { $0 as? AsyncOperation }
     for operation in own { operation.prepareForQueue() }
     addOperations(operations, waitUntilFinished: false)
-    for operation in own { operation.lookAgain() }
+    for operation in own { operation.recheckReadiness() }
   }
 }
 

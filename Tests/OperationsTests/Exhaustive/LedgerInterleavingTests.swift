@@ -30,7 +30,7 @@ struct LedgerInterleavingTests {
   @Test func askedInBetween_losesNoWakeUp() {
     var walk = Walk()
     let world = LedgerWorld(waitingFor: 1)
-    walk.walk(world.after([.makeGate]), [first, LedgerStep.plainEnqueue + [.lookAgain], [.ask]])
+    walk.walk(world.after([.makeGate]), [first, LedgerStep.plainEnqueue + [.recheckReadiness], [.ask]])
     walk.walk(world.after(LedgerStep.enqueue), [first, [.ask], [.ask]])
     walk.expectSuccess(states: 8_000, schedules: 100_000_000_000_000)
   }
@@ -38,7 +38,7 @@ struct LedgerInterleavingTests {
   @Test func cancelledInBetween_runs() {
     var walk = Walk()
     let world = LedgerWorld(waitingFor: 1).after([.makeGate])
-    walk.walk(world, [first, LedgerStep.plainEnqueue + [.lookAgain], [.cancel]])
+    walk.walk(world, [first, LedgerStep.plainEnqueue + [.recheckReadiness], [.cancel]])
     walk.walk(LedgerWorld(waitingFor: 2).after(LedgerStep.enqueue), [first, [.ask], [.cancel]])
     walk.expectSuccess(states: 20_000, schedules: 20_000_000_000_000_000)
   }
@@ -189,7 +189,7 @@ struct LedgerWorld: InterleavedWorld {
   var phase: Phase { Phase(permit: ledger.permit, books: books) }
   var counts: [Int] { [ledger.remaining, Int(ledger.openingGates), gates.firstIndex { $0 === ledger.gate } ?? -1] }
   var flags: [Bool] {
-    [ledger.isWatched, ledger.hasMadeGate, ledger.hasDenied, ledger.nudgesWhenOpen, ledger.isClosed]
+    [ledger.isWatched, ledger.hasMadeGate, ledger.hasAnsweredNotReady, ledger.nudgesWhenOpen, ledger.isClosed]
   }
 
   /// Whether nothing is waited for, or that does not matter any more.

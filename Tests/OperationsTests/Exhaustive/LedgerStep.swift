@@ -12,7 +12,7 @@ enum LedgerStep: InterleavedStep {
   case add(Int)
   case enlist(Int)
   case unlist(Int)
-  case makeGate, lookAgain, nudgeIfReady, cancel
+  case makeGate, recheckReadiness, nudgeIfReady, cancel
   case start(byHand: Bool)
   case startIfReady(byHand: Bool)
   case awaitGate(byHand: Bool)
@@ -28,7 +28,7 @@ enum LedgerStep: InterleavedStep {
   case cancelBooks, emptyBooks, superStart
 
   /// `addOperation`, of the toolkit's verb or of Foundation's own spelling.
-  static let enqueue: [Self] = [.makeGate] + plainEnqueue + [.lookAgain]
+  static let enqueue: [Self] = [.makeGate] + plainEnqueue + [.recheckReadiness]
   static let plainEnqueue: [Self] = [.ask, .note, .adopt, .attach, .schedule]
 
   func isPossible(in world: LedgerWorld) -> Bool {
@@ -56,7 +56,7 @@ enum LedgerStep: InterleavedStep {
       let gate = world.ledger.add(.own(LedgerWorld.dependencies[index]))
       actor.go(on: .enlist(index))
       if isAsking { actor.go(on: .postpone) }
-      if let gate { actor.go(on: .giveGate(world.enter(gate)), .lookAgain) }
+      if let gate { actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness) }
     case .enlist(let index):
       if world.deeds.finished.contains(index) {
         actor.go(on: .countDown)
@@ -67,8 +67,8 @@ enum LedgerStep: InterleavedStep {
       _ = world.ledger.remove(LedgerWorld.dependencies[index])
       if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
     case .makeGate: if let gate = world.ledger.makeGate() { actor.go(on: .giveGate(world.enter(gate))) }
-    case .lookAgain:
-      guard !world.deeds.isStarted, world.ledger.lookAgain(isCancelled: world.deeds.isCancelled) else { return }
+    case .recheckReadiness:
+      guard !world.deeds.isStarted, world.ledger.recheckReadiness(isCancelled: world.deeds.isCancelled) else { return }
       actor.go(on: .nudgeIfReady)
     case .nudgeIfReady: if world.books.isReady { actor.go(on: .nudge, .noteAndTell) }
     case .cancel:
@@ -83,7 +83,7 @@ enum LedgerStep: InterleavedStep {
         // All have finished, and not all have said so. A queue may also start what has just gained a dependency.
         guard isByHand else { return goOn(&world, &actor) }
         actor.go(on: self)
-        if let gate = world.ledger.waitNoMore() { open(gate, &world, &actor) }
+        if let gate = world.ledger.endCounting() { open(gate, &world, &actor) }
       } else if !world.ledger.isSatisfied, !world.deeds.isCancelled {
         actor.go(on: .startIfReady(byHand: isByHand))
       } else {
@@ -137,10 +137,10 @@ enum LedgerStep: InterleavedStep {
       switch world.ledger.readiness(byOpener: actor.isInside, byNudge: self == .nudge) {
       case .leftToFoundation: actor.go(on: .askOwn)
       case .overlooked:
-        actor.spawn([.lookAgain])
+        actor.spawn([.recheckReadiness])
         actor.go(on: .askOwn)
       case .waiting: actor.answer = false
-      case .waitingBehindNew(let gate): actor.go(on: .giveGate(world.enter(gate)), .lookAgain, .askAgain)
+      case .waitingBehindNew(let gate): actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness, .askAgain)
       }
     case .askOwn: actor.answer = world.books.isReady
     case .askAgain:
@@ -199,7 +199,7 @@ enum LedgerStep: InterleavedStep {
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
       world.promise(world.isPermitted, "it became ready without a permit")
       if let gate { open(gate, &world, &actor) }
-    case .ask:
+    case .requestPermit:
       world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
       world.promise(before.permit != .requested || self == .postponePermit, "it requests twice")
       actor.go(on: .request, .takeBackIfTooEarly)

@@ -133,7 +133,7 @@ struct ScheduleInterleavingTests {
       return
     }
     #expect(!addsRunner, "the limit is reached")
-    let afterwards = schedule.freeSlot(takenNext: false)
+    let afterwards = schedule.releaseSlot(takenNext: false)
     #expect(afterwards == .addRunner)
   }
 }
@@ -266,7 +266,7 @@ enum ScheduleStep: InterleavedStep {
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
-      carryOut(world.schedule.freeSlot(takenNext: here), &world, &actor)
+      carryOut(world.schedule.releaseSlot(takenNext: here), &world, &actor)
       guard world.members[member].isFailing else { return settle(&world) }
       let finished = FinishedMember(operation: ScheduleWorld.operations[member], index: member)
       if world.schedule.beginAccounting(for: finished) {

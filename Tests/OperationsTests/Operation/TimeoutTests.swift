@@ -153,9 +153,9 @@ struct TimeoutTests {
   // MARK: Groups
 
   @Test func theTimeoutOfAGroupNamesWhatStillExecutesAndKeepsTheFailures() async {
-    let held = (0..<10).map { HeldOperation().named("page \($0)") }
-    let failing = AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page 10")
-    let stubborn = StoppedOperation(reporting: TestError("stopped")).named("page 11")
+    let held = (0..<8).map { HeldOperation().named("page \($0)") }
+    let failing = AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page 8")
+    let stubborn = StoppedOperation(reporting: TestError("stopped")).named("page 9")
     let waiting = AsyncOperation().named("index")
     held ==> waiting
     let group = timed(GroupOperation(held + [failing, stubborn, waiting]).named("Import"), .seconds(5))
@@ -166,10 +166,10 @@ struct TimeoutTests {
     let error = await #expect(throws: OperationError.self) { try await group.completed() }
     #expect(
       error?.message == "“Import” was cancelled because it took longer than 5.0 seconds. Still executing: “page 0”, "
-        + "“page 1”, “page 2”, “page 3”, “page 4”, “page 5”, “page 6”, “page 7” and 3 others."
+        + "“page 1”, “page 2”, “page 3”, “page 4”, “page 5”, “page 6”, “page 7” and 1 other."
     )
     let causes = error?.underlyingErrors.map { "\($0)" }
-    #expect(causes == ["Import › page 10: gone", "Import › page 11: stopped"])
+    #expect(causes == ["Import › page 8: gone", "Import › page 9: stopped"])
     #expect(group.failures.map(\.path) == [["Import"]])
     for operation in held { operation.gate.open() }
   }

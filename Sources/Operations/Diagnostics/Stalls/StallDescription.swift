@@ -17,7 +17,7 @@ struct StallDescription {
   init(_ findings: StallFindings) {
     self.findings = findings
     others = findings.nodes.indices.map { node in
-      findings.nodes[node].waits.count { !findings.isOwnBeginning($0, of: node) } - 1
+      findings.nodes[node].waits.count { !findings.isWaitForOwnStart($0, of: node) } - 1
     }
     for cycle in findings.cycles {
       for (position, node) in cycle.enumerated() {
@@ -53,17 +53,17 @@ struct StallDescription {
   }
 
   private func entry(for node: Int) -> StallReport.Entry {
-    let speaker = findings.speaker(for: node)
-    let finding = findings[speaker]
+    let representative = findings.representative(for: node)
+    let finding = findings[representative]
     let (own, bottom) = (findings.nodes[node].operation, findings.nodes[finding.root].operation)
     return StallReport.Entry(
       operation: own?.displayName ?? "",
-      place: (findings.nodes[speaker].place ?? findings.nodes[node].place)?.name,
+      place: (findings.nodes[representative].place ?? findings.nodes[node].place)?.name,
       cause: finding.cause,
-      waitsFor: namesWaitedFor(by: speaker),
+      waitsFor: namesWaitedFor(by: representative),
       root: bottom === own ? nil : bottom?.displayName,
       elapsed: findings.nodes[node].elapsed,
-      description: "\(name(speaker)) \(predicate(speaker))."
+      description: "\(name(representative)) \(predicate(representative))."
     )
   }
 
@@ -104,7 +104,7 @@ struct StallDescription {
   /// Returns the predicate of an awaited node. If the cause describes a node further away than the next operation, the
   /// predicate lists the operations in between.
   private func rest(_ node: Int) -> String {
-    let node = findings.speaker(for: node)
+    let node = findings.representative(for: node)
     let finding = findings[node]
     if finding.distance <= 1 { return predicate(node) }
     let names = namesBetween(node, and: finding.explainer)
@@ -116,7 +116,7 @@ struct StallDescription {
   /// Returns the names of the other operations that a node waits for, to append to the first name.
   private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
     let operations = findings.nodes[node].waits.filter {
-      $0.node != wait.node && !findings.isOwnBeginning($0, of: node) && findings.nodes[$0.node].operation != nil
+      $0.node != wait.node && !findings.isWaitForOwnStart($0, of: node) && findings.nodes[$0.node].operation != nil
     }
     var names = operations.prefix(Self.namesAtMost).map { name($0.node) }
     let rest = others[node] - names.count
@@ -130,7 +130,7 @@ struct StallDescription {
     var names: [String] = []
     var node = start
     while names.count < Self.namesAtMost, let wait = findings[node].wait, wait.node != end {
-      if findings.nodes[wait.node].operation != nil, !findings.isOwnBeginning(wait, of: node) {
+      if findings.nodes[wait.node].operation != nil, !findings.isWaitForOwnStart(wait, of: node) {
         names.append(name(wait.node))
       }
       node = wait.node
@@ -163,7 +163,7 @@ struct StallDescription {
       name(wait.node) + (findings.nodes[wait.node].elapsed.map { " for \($0.reading)" } ?? "")
     }
     let rest = slots.waits.count - names.count
-    return names.joined(separator: ", ") + (rest > 0 ? " and \(rest) others" : "")
+    return names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
   }
 
   /// Returns the waits of a cycle, from a node back to itself.
@@ -181,7 +181,7 @@ struct StallDescription {
       } else if !slots.isEmpty {
         steps.append(slots + name(next))
         slots = ""
-      } else if !findings.isOwnBeginning(wait, of: node) {
+      } else if !findings.isWaitForOwnStart(wait, of: node) {
         steps.append(phrase(wait, of: node))
       }
       if steps.count == Self.namesAtMost, step + 2 < cycle.count {
@@ -190,8 +190,4 @@ struct StallDescription {
     }
     return steps.joined(separator: ", which ")
   }
-}
-
-extension Int {
-  fileprivate var others: String { self == 1 ? "1 other" : "\(self) others" }
 }

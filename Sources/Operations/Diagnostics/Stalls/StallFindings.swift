@@ -46,12 +46,12 @@ struct StallFindings {
       for (position, node) in cycle.enumerated() {
         // An operation that uses a slot represents the slots.
         let isSlots = nodes[node].operation == nil
-        let speaker = isSlots ? cycle[(position + 1) % cycle.count] : node
+        let representative = isSlots ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
           cause: .cycle,
           severity: .cycle,
-          explainer: speaker,
-          root: speaker,
+          explainer: representative,
+          root: representative,
           distance: isSlots ? 1 : 0,
           depth: 0,
           cycle: index
@@ -80,13 +80,13 @@ struct StallFindings {
 
   /// Returns the node that represents a node in the report. For a group's finish that waits for the group's start, this
   /// is the start.
-  func speaker(for node: Int) -> Int {
-    guard let wait = self[node].wait, isOwnBeginning(wait, of: node) else { return node }
+  func representative(for node: Int) -> Int {
+    guard let wait = self[node].wait, isWaitForOwnStart(wait, of: node) else { return node }
     return wait.node
   }
 
   /// Returns whether a wait is a group's wait for its own start.
-  func isOwnBeginning(_ wait: StallNode.Wait, of node: Int) -> Bool {
+  func isWaitForOwnStart(_ wait: StallNode.Wait, of node: Int) -> Bool {
     guard let operation = nodes[node].operation else { return false }
     return nodes[wait.node].operation === operation
   }
@@ -114,7 +114,7 @@ struct StallFindings {
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
     let next = self[wait.node]
     let own = ownCause(wait, next)
-    let isStep = nodes[wait.node].operation != nil && !isOwnBeginning(wait, of: node)
+    let isStep = nodes[wait.node].operation != nil && !isWaitForOwnStart(wait, of: node)
     return Finding(
       cause: own ?? next.cause,
       severity: next.severity,

@@ -218,11 +218,13 @@ struct StallWalk {
     guard let own = operation as? AsyncOperation else {
       return unplaced.append((node, operation, isCertain: false))
     }
-    let (place, isAsked) = own.core.withLock { ($0.stallPlace, $0.ledger.isWatched || $0.lifecycle.isCancelled) }
+    let (place, hasCheckedReadiness) = own.core.withLock {
+      ($0.stallPlace, $0.ledger.isWatched || $0.lifecycle.isCancelled)
+    }
     if let place = place() {
       wait(node, in: place, own)
     } else if own.isFree {
-      unplaced.append((node, own, isCertain: !isAsked))
+      unplaced.append((node, own, isCertain: !hasCheckedReadiness))
     } else {
       // The group of the operation has been released, or the operation has just started.
       nodes[node].obstacle = .starting(nil)
@@ -242,9 +244,13 @@ struct StallWalk {
       let own = operation as? AsyncOperation
       // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
       // readiness, so that the readiness reflects any earlier notification.
-      let isToBeTold = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
+      let isNotificationPending = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady
-      if isReady || isToBeTold { wait(node, for: slots(of: place), .slot) } else { nodes[node].obstacle = .notReady }
+      if isReady || isNotificationPending {
+        wait(node, for: slots(of: place), .slot)
+      } else {
+        nodes[node].obstacle = .notReady
+      }
     }
   }
 

@@ -47,7 +47,7 @@ extension OperationTracer {
     }
 
     /// Records the state at the moment tracing begins, unless a later event has been recorded already.
-    mutating func noteHowItIs(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
+    mutating func recordInitialState(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
       if isReady { ready = ready ?? now }
       if isExecuting { started = started ?? now }
       if isCancelled { cancelled = cancelled ?? now }

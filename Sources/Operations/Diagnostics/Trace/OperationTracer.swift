@@ -111,7 +111,7 @@ public final class OperationTracer: Sendable {
       }
       log.withLock { log in
         // An event that the follower has recorded meanwhile takes precedence.
-        log[follower.index].noteHowItIs(
+        log[follower.index].recordInitialState(
           now,
           isReady: isReady,
           isExecuting: phase == .executing,
@@ -130,7 +130,7 @@ public final class OperationTracer: Sendable {
       let now = now
       return log.withLock { log in
         let index = log.add(name, isGroup: false, inside: group, now)
-        log[index].noteHowItIs(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
+        log[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
         log.note(plain: operation, index)
         return index
       }

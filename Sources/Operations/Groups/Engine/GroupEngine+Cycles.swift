@@ -16,7 +16,7 @@ extension GroupEngine {
     switch search.search(from: group) {
     case .none: return
     case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
-    case .cycles(let doomed): cancel(doomed, enclosing: search.enclosing, in: group)
+    case .cycles(let affected): cancel(affected, enclosing: search.enclosing, in: group)
     }
   }
 
@@ -47,17 +47,17 @@ extension GroupEngine {
     return !isOthers
   }
 
-  /// Cancels the operations in `doomed` that are inside this group. Cancelling a nested group covers its members.
+  /// Cancels the operations in `affected` that are inside this group. Cancelling a nested group covers its members.
   private func cancel(
-    _ doomed: [(operation: Operation, cycle: DependencyCycle)],
+    _ affected: [(operation: Operation, cycle: DependencyCycle)],
     enclosing: [ObjectIdentifier: Operation],
     in group: GroupOperation
   ) {
-    let ids = Set(doomed.map { ObjectIdentifier($0.operation) })
+    let ids = Set(affected.map { ObjectIdentifier($0.operation) })
     var cancelled: Set<ObjectIdentifier> = []
     var own: [(operation: AsyncOperation, error: OperationError)] = []
     var plain: [Operation] = []
-    for (operation, cycle) in doomed where operation !== group {
+    for (operation, cycle) in affected where operation !== group {
       var outer = enclosing[ObjectIdentifier(operation)]
       while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
         outer = enclosing[ObjectIdentifier(next)]
@@ -95,12 +95,12 @@ extension GroupEngine {
     }
   }
 
-  /// Searches for a suspected cycle if no member runs or can run, or if `evenIfMoving` is true.
-  func searchForSuspectedCycle(evenIfMoving: Bool = false) {
+  /// Searches for a suspected cycle if no member runs or can run, or if `evenIfRunning` is true.
+  func searchForSuspectedCycle(evenIfRunning: Bool = false) {
     let isDue = state.withLock { state in
       // Cancelled members do not wait.
       guard state.schedule.isCycleSuspected, !state.schedule.isDraining else { return false }
-      guard evenIfMoving || state.schedule.isStuck else { return false }
+      guard evenIfRunning || state.schedule.hasNothingToRun else { return false }
       state.schedule.isCycleSuspected = false
       return true
     }
@@ -112,7 +112,7 @@ extension GroupEngine {
   /// Members may gain dependencies one by one. One delayed search covers all that are added meanwhile.
   func searchForSuspectedCycleSoon() {
     let isDue = state.withLock { state in
-      guard state.schedule.isCycleSuspected, state.schedule.isStuck, !state.isSearchDue else { return false }
+      guard state.schedule.isCycleSuspected, state.schedule.hasNothingToRun, !state.isSearchDue else { return false }
       state.isSearchDue = true
       return true
     }

@@ -35,14 +35,14 @@ extension GroupEngine {
 
   /// The longest delay before the engine checks again whether a member is ready, as an exponent of two in milliseconds.
   /// A member can override `isReady`, and Foundation notifies only the queue of a change.
-  private static let longestRefusal = 6
+  private static let maximumDelayExponent = 6
 
   func claim(plain member: Operation, index: Int) -> OperationCore.ClaimAction {
     let id = ObjectIdentifier(member)
     if state.withLock({ $0.plainMembers[id] != nil }) { return .repeated }
     if member.isExecuting || member.isFinished { return .refused(because: "has been started") }
     if PlainMemberGate.holds(member) { return .refused(because: "is in a group") }
-    let isReady = member.isReady || member.pendingDependencies.isEmpty
+    let isReady = member.isReady || member.unfinishedDependencies.isEmpty
     let action = state.withLock { state -> (isRepeated: Bool, isHeld: Bool) in
       if state.plainMembers[id] != nil { return (true, false) }
       let isHeld = !isReady && state.schedule.phase != .gathering
@@ -74,7 +74,7 @@ extension GroupEngine {
 
   /// Places a member that is not ready in a private queue.
   private func hold(_ member: Operation) {
-    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    let (id, dependencies) = (ObjectIdentifier(member), member.unfinishedDependencies)
     let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
     let trace = trace(of: member)
     // Keeps the member alive as long as Foundation on Linux may use an unretained pointer to it.
@@ -103,7 +103,7 @@ extension GroupEngine {
 
   /// Makes a member ready, or waits for dependencies that were added meanwhile.
   private func dependenciesDidFinish(of member: Operation) {
-    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    let (id, dependencies) = (ObjectIdentifier(member), member.unfinishedDependencies)
     let relay = dependencies.isEmpty ? nil : makeRelay(for: member)
     let hold = state.withLock { state -> Hold? in
       guard state.plainMembers[id]?.stage == .waiting else { return nil }
@@ -134,7 +134,7 @@ extension GroupEngine {
     let id = ObjectIdentifier(member)
     if !member.isReady, !member.isFinished {
       wait(again: member)
-      return slotIsFree()
+      return releaseSlot()
     }
     let (hold, isOnCycle) = state.withLock { state -> (Hold??, Bool) in
       guard state.plainMembers[id]?.stage == .ready else { return (nil, false) }
@@ -142,7 +142,7 @@ extension GroupEngine {
       return (state.plainMembers[id]?.hold, state.plainErrors[id] != nil)
     }
     // The member was cancelled, and has finished, while it waited for the slot.
-    guard let hold else { return slotIsFree() }
+    guard let hold else { return releaseSlot() }
     // The members of a cycle are cancelled one by one. This member may be ready because an earlier one has finished.
     if isOnCycle { member.cancelAsMember() }
     let trace = trace(of: member)
@@ -164,13 +164,13 @@ extension GroupEngine {
   /// Waits again for a member that was given a slot but is not ready. The member has a new dependency, or overrides
   /// `isReady`.
   private func wait(again member: Operation) {
-    let (id, dependencies) = (ObjectIdentifier(member), member.pendingDependencies)
+    let (id, dependencies) = (ObjectIdentifier(member), member.unfinishedDependencies)
     if dependencies.isEmpty {
       let refusals = state.withLock { state in
         defer { state.plainMembers[id]?.refusals += 1 }
         return state.plainMembers[id]?.refusals ?? 0
       }
-      let delay = Duration.milliseconds(1 << min(refusals, GroupEngine.longestRefusal))
+      let delay = Duration.milliseconds(1 << min(refusals, GroupEngine.maximumDelayExponent))
       _ = ClockTimer.start(after: delay, on: ContinuousClock()) { [weak self] in self?.becameReady(member) }
       return
     }
@@ -219,18 +219,15 @@ extension GroupEngine {
 }
 
 extension Operation {
-  /// The unfinished dependencies of the operation, except for the gates of groups.
-  fileprivate var pendingDependencies: [Operation] {
-    dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) }
-  }
-
   /// Cancels a member of a group.
   ///
   /// The dependencies of a plain Foundation operation are removed first, because a cancelled operation does not wait
   /// for them. On Linux, a finishing operation locks itself, and then each of its dependents. Operations on a cycle
   /// that finish at the same time would deadlock.
   func cancelAsMember() {
-    if !(self is AsyncOperation), !isFinished { for operation in pendingDependencies { removeDependency(operation) } }
+    if !(self is AsyncOperation), !isFinished {
+      for operation in unfinishedDependencies { removeDependency(operation) }
+    }
     cancel()
   }
 }

@@ -7,12 +7,12 @@ extension GroupEngine {
     ProgressLock.exclusively {
       if let progress = state.withLock({ $0.progress.shared }) { return progress }
       let progress = follow(group)
-      tellProgress()
+      applyProgressChanges()
       return progress
     }
   }
 
-  /// Returns the group's progress, and creates it if there is none. The next call to `tellProgress()` applies past
+  /// Returns the group's progress, and creates it if there is none. The next call to `applyProgressChanges()` applies past
   /// changes.
   private func follow(_ group: GroupOperation) -> OperationProgress {
     let new = OperationProgress(of: group)
@@ -24,7 +24,7 @@ extension GroupEngine {
   ///
   /// Nested groups are updated in a loop, because recursion would limit their depth. Must be called within
   /// ``ProgressLock/exclusively(_:)``.
-  private func tellProgress() {
+  private func applyProgressChanges() {
     var pending = [self]
     var inside: [OperationProgress] = []
     while let engine = pending.popLast() {
@@ -49,7 +49,7 @@ extension GroupEngine {
   /// Applies the collected changes and publishes the group's progress, if it was requested.
   func updateProgress() {
     guard state.withLock({ $0.progress.isFollowed }) else { return }
-    ProgressLock.exclusively { tellProgress() }
+    ProgressLock.exclusively { applyProgressChanges() }
     if publishProgress() { supervisedGroup?.progressDidChange() }
   }
 

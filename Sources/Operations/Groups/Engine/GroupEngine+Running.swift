@@ -30,7 +30,7 @@ extension GroupEngine {
     if !isFirst { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { cancelMembers() }
-    searchForSuspectedCycle(evenIfMoving: true)
+    searchForSuspectedCycle(evenIfRunning: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
     // If no member can start, the time of the group begins now.
@@ -106,18 +106,18 @@ extension GroupEngine {
     switch beginning {
     case .begun, .awaitGate: return
     case .needsPermit(let permit): start(member, ifGranted: permit.acquire(isStarted: false), by: runner)
-    case .isGone: slotIsFree()
+    case .isGone: releaseSlot()
     case .notReady:
-      slotIsFree()
+      releaseSlot()
       searchForSuspectedCycle()
     }
   }
 
   /// Releases the slot of a member that pauses or was not started.
-  func slotIsFree() {
+  func releaseSlot() {
     let (help, step) = state.withLock { state -> (GroupSchedule.Help, Step) in
       if state.isDisbanded { return (.none, Step()) }
-      return (state.schedule.freeSlot(takenNext: false), state.nextStep())
+      return (state.schedule.releaseSlot(takenNext: false), state.nextStep())
     }
     carryOut(help)
     carryOut(step)
@@ -156,7 +156,7 @@ extension GroupEngine {
   func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
     if !isGranted { member.noteWaitForPermit() }
     // A member that was cancelled meanwhile has become ready, and another runner starts it.
-    guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return slotIsFree() }
+    guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return releaseSlot() }
     carryOut(member.startAsMember(by: runner, hasPermit: true), member, by: runner)
   }
 }
@@ -170,7 +170,7 @@ extension GroupEngine {
       let accounts = (accountsForAll || failed) && state.group != nil
       member.postponesStarts = failed && accounts && state.errorPolicy != .collect
       if member.postponesStarts { state.schedule.postponeStarts() }
-      let help = member.holdsSlot ? state.schedule.freeSlot(takenNext: takenNext) : .none
+      let help = member.holdsSlot ? state.schedule.releaseSlot(takenNext: takenNext) : .none
       if accounts { return (help, state.schedule.beginAccounting(for: member) ? state.group : nil, Step()) }
       return (help, nil, state.settle(member))
     }
@@ -198,7 +198,7 @@ extension GroupEngine {
   func carryOut(_ step: Step) {
     step.roomWaiters.resume()
     if step.updatesProgress { updateProgress() }
-    if step.isDone { end() } else if step.isStuck { searchForSuspectedCycle() }
+    if step.isDone { end() } else if step.hasNothingToRun { searchForSuspectedCycle() }
   }
 
   func end() {

@@ -71,7 +71,7 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     engine.finished(finished, failed: failed, takenNext: isHere)
   }
 
-  override func memberDidPause() { engine.slotIsFree() }
+  override func memberDidPause() { engine.releaseSlot() }
 }
 
 /// The queue of a group's runners. It has no limit, because the group counts its members itself.

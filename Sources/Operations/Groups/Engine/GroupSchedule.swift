@@ -68,7 +68,7 @@ struct GroupSchedule {
   private(set) var isHandingOut = false
 
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
-  var isStuck: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
+  var hasNothingToRun: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
 
   /// Whether all remaining members have been started, and no members are being added.
   var hasOnlyExecutingMembers: Bool {
@@ -180,7 +180,7 @@ struct GroupSchedule {
   /// Releases the slot of a member.
   ///
   /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
-  mutating func freeSlot(takenNext: Bool) -> Help {
+  mutating func releaseSlot(takenNext: Bool) -> Help {
     slotsTaken -= 1
     return help(takenNext: takenNext)
   }

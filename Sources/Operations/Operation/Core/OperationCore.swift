@@ -173,9 +173,9 @@ import Foundation
   /// Returns the supervisor to notify that the operation is ready, if `action` makes it ready without a gate.
   ///
   /// A member with a gate starts after the gate has been opened, because Foundation is notified first.
-  mutating func supervisorToTell(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
+  mutating func supervisorToNotify(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
     switch action {
-    case .keepWaiting, .ignore, .ask, .becomeReady(gate: _?): nil
+    case .keepWaiting, .ignore, .requestPermit, .becomeReady(gate: _?): nil
     case .becomeReady(gate: nil): takeReadiness()
     }
   }
@@ -216,7 +216,7 @@ import Foundation
       extras?.pause = nil
       return .resume(pause)
     }
-    let action = lifecycle.start(preparing: extras?.isToBePrepared ?? false)
+    let action = lifecycle.start(preparing: extras?.needsPreparation ?? false)
     if action != .ignore, action != .refuse { startTime = .now }
     switch action {
     case .execute: return .execute(execution)

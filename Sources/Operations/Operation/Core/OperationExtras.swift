@@ -42,7 +42,7 @@ final class OperationExtras {
   var progress: OperationProgress?
   var progressWeight = 1
 
-  var isToBePrepared: Bool {
+  var needsPreparation: Bool {
     permit != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
   }
 

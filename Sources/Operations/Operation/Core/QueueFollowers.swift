@@ -25,7 +25,7 @@ enum QueueFollowers {
   }
 
   private static let entries = Locked(Entries())
-  private static let areThereAny = Atomic(false)
+  private static let isAnyQueueFollowed = Atomic(false)
 
   static func add(_ follower: some QueueFollower, to queue: OperationQueue) {
     if of(queue).contains(where: { $0 === follower }) { return }
@@ -34,12 +34,12 @@ enum QueueFollowers {
       // A new array instead of a change in place, because ThreadSanitizer does not detect that readers have released
       // the old one.
       entries.all = entries.all + [Entry(id: entries.lastID, queue: queue, follower: follower)]
-      areThereAny.store(true, ordering: .releasing)
+      isAnyQueueFollowed.store(true, ordering: .releasing)
     }
   }
 
   static func of(_ queue: OperationQueue) -> [any QueueFollower] {
-    if !areThereAny.load(ordering: .acquiring) { return [] }
+    if !isAnyQueueFollowed.load(ordering: .acquiring) { return [] }
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
     var gone: Set<Int> = []
     var followers: [any QueueFollower] = []
@@ -57,7 +57,7 @@ enum QueueFollowers {
   private static func remove(_ gone: Set<Int>) {
     entries.withLock { entries in
       entries.all = entries.all.filter { !gone.contains($0.id) }
-      areThereAny.store(!entries.all.isEmpty, ordering: .releasing)
+      isAnyQueueFollowed.store(!entries.all.isEmpty, ordering: .releasing)
     }
   }
 }

@@ -46,12 +46,12 @@ extension AsyncOperation {
       return core.ledger.requirePermit()
     }
     if let gate { super.addDependency(gate) }
-    guard case .ask = action else { return true }
-    askForPermit()
+    guard case .requestPermit = action else { return true }
+    sendPermitRequest()
     return !isCancelled || core.withLock { $0.lifecycle.failures.isEmpty }
   }
 
-  func askForPermit() {
+  func sendPermitRequest() {
     guard let permit = core.withLock({ $0.extras?.permit }) else { return }
     if permit.request() { return grantPermit() }
     noteWaitForPermit()

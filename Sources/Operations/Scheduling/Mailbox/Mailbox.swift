@@ -184,7 +184,7 @@ struct Mailbox {
   mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
     guard phase == .open else {
       ticket.place = .gone
-      return noteRefused()
+      return countDropped()
     }
     ticket.body = body
     delays.add(ticket, at: deadline)
@@ -248,7 +248,7 @@ struct Mailbox {
 
   // MARK: Shutting down
 
-  mutating func noteRefused() { eventsDropped += 1 }
+  mutating func countDropped() { eventsDropped += 1 }
 
   mutating func noteDropped(_ count: Int) {
     eventsAccepted -= count

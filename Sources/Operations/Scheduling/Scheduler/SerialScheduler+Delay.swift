@@ -18,7 +18,7 @@ extension SerialScheduler {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
     if delay <= .zero {
       let isAccepted = accept(ticket, event)
-      if !isAccepted { core.mailbox.withLock { $0.noteRefused() } }
+      if !isAccepted { core.mailbox.withLock { $0.countDropped() } }
     } else {
       let deadline = core.time.now.adding(delay)
       core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
@@ -41,7 +41,7 @@ extension SerialScheduler {
   }
 
   func cancel(_ ticket: EventTicket) {
-    takeBack(ticket)
+    withdraw(ticket)
     updateTimer()
   }
 

@@ -23,7 +23,7 @@ extension SerialScheduler {
     let acceptance = accept(EventTicket(origin, isBounded: true)) { refusal in
       let result = EventTicket.outcome(refusal, work)
       let isDelivered = scheduler.post({ deliver(result) }, origin)
-      if !isDelivered { scheduler.core.mailbox.withLock { $0.noteRefused() } }
+      if !isDelivered { scheduler.core.mailbox.withLock { $0.countDropped() } }
     }
     return acceptance == .accepted
   }

@@ -92,7 +92,7 @@ extension SerialScheduler {
         submit(ticket) { refusal in continuation.resume(with: EventTicket.outcome(refusal, body)) }
       }
     } onCancel: {
-      takeBack(ticket)
+      withdraw(ticket)
     }
   }
 
@@ -126,7 +126,7 @@ extension SerialScheduler {
       }
     } onCancel: {
       // An accepted event runs even if the sender is cancelled.
-      takeBack(ticket, onlyIfSuspended: true)
+      withdraw(ticket, onlyIfSuspended: true)
     }
   }
 }

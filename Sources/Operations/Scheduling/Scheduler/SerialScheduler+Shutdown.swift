@@ -100,7 +100,7 @@ extension SerialScheduler {
   /// Withdraws an event that has not begun.
   ///
   /// - Parameter onlyIfSuspended: Whether to keep the event if it has been accepted.
-  func takeBack(_ ticket: EventTicket, onlyIfSuspended: Bool = false) {
+  func withdraw(_ ticket: EventTicket, onlyIfSuspended: Bool = false) {
     let (body, hasRoom) = core.mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
       if onlyIfSuspended, ticket.isWaiting { return (nil, false) }
       return (mailbox.withdraw(ticket), mailbox.canAcceptSuspended)
