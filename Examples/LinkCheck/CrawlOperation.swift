@@ -4,8 +4,8 @@ import Operations
 
 /// Visits the pages of a site, each once, and collects the links that are broken.
 ///
-/// Every page is a member of the group, and adds the pages that it links to. The keys of a member limit how many pages are
-/// loaded at once from a host, and how many in a second.
+/// Every page is a member of the group, and adds the pages that it links to. The keys of a member limit how many pages
+/// are loaded at once from a host, and how many in a second.
 final class CrawlOperation: GroupOperation, @unchecked Sendable {
   struct Settings: Sendable {
     /// The number of pages to load at once from a host.

@@ -2,8 +2,8 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// Two groups that run for as long as the round does, each fed by a thread: with operations and repetitions, some under a
-/// key, plain operations that are cancelled while they wait, and graphs that share operations with the other group.
+/// Two groups that run for as long as the round does, each fed by a thread: with operations and repetitions, some under
+/// a key, plain operations that are cancelled while they wait, and graphs that share operations with the other group.
 final class SoakFeed: Sendable {
   private static let steps = 80
   private static let logins = 5

@@ -2,7 +2,8 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// An object that lives on a scheduler. Its state has no lock, so the thread sanitizer sees whether the scheduler is one.
+/// An object that lives on a scheduler. Its state has no lock, so the thread sanitizer sees whether the scheduler is
+/// one.
 final class SoakHome: Schedulable, @unchecked Sendable {
   /// Belongs to the home's scheduler, is no actor, and is not Sendable.
   final class Box {

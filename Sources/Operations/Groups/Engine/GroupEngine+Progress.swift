@@ -12,8 +12,8 @@ extension GroupEngine {
     }
   }
 
-  /// Returns the group's progress, and creates it if there is none. The next call to `applyProgressChanges()` applies past
-  /// changes.
+  /// Returns the group's progress, and creates it if there is none. The next call to `applyProgressChanges()` applies
+  /// past changes.
   private func follow(_ group: GroupOperation) -> OperationProgress {
     let new = OperationProgress(of: group)
     return state.withLock { $0.progress.follow(with: new) }

@@ -19,7 +19,7 @@ public struct SchedulerStatistics: Sendable {
   public let jobsRun: Int
   /// The number of jobs that have not begun.
   public let jobsQueued: Int
-  /// The longest time that an event waited for its turn, not including a delay. Nil without
+  /// The longest time that an event waited for its turn, apart from events that were scheduled with a delay. Nil without
   /// ``SerialScheduler/recordsTimings``.
   public let longestWait: Duration?
   /// The longest time that an event or job occupied the scheduler. Nil without ``SerialScheduler/recordsTimings``.
