@@ -79,7 +79,7 @@ struct SourceTests {
 }
 
 extension SourceText {
-  /// What says no more than the protocol, or the superclass, that asks for it.
+  /// Members whose documentation is that of a protocol or a superclass.
   private static let inherited = [
     " override ", " import ", " extension ", "var description:", "var errorDescription:", "static func == ",
     "static func < ",

@@ -95,7 +95,7 @@ enum Repository {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// Whatever may show code to those who read it.
+  /// The files that can contain code blocks.
   static func pages() throws -> [SourceText] {
     try ["README.md", "Examples/README.md", ".github/CONTRIBUTING.md"].map(file)
       + files(in: "Sources", ending: "md") + files(in: "Sources", ending: "swift")

@@ -11,7 +11,7 @@ final class SoakLog: Sendable {
     case attempted(Int, attempt: Int)
     case cancelled(Int)
     case finished(Int)
-    /// A group has been told of the end of a member.
+    /// A group has been notified of the end of a member.
     case accounted(Int)
     /// A value was accepted as the operation's.
     case counted(Int)

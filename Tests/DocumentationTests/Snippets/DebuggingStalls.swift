@@ -224,7 +224,7 @@ struct DebuggingStallsSnippets {
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  /// In a process of its own: nobody else's operations are in the main queue there.
+  /// In a separate process, whose main queue has no operations of other tests.
   @Test func theMainThread() async {
     await #expect(processExitsWith: .success) {
       let (snippets, blocked) = (DebuggingStallsSnippets(), Gate())

@@ -280,9 +280,9 @@ struct MigrationSnippets {
     let (first, second): (Operation, Operation) = (operation("first"), operation("second"))
     let tracer = OperationTracer()
     tracer.trace(queue)
-    queue.addOperation(download)  // declared as a Download: the toolkit's verb
+    queue.addOperation(download)  // declared as a Download: the package's method
     queue.addOperation(upload as Operation)  // Foundation's own
-    queue.addOperations([first, second])  // the toolkit's, whatever these are declared as
+    queue.addOperations([first, second])  // the package's, whatever these are declared as
     await queue.finished()
     #expect(tracer.records.map(\.name) == ["download", "first", "second"])
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-/// The ledger as a value. When it is ready, and who wakes whom up, is walked by ``LedgerInterleavingTests``.
+/// The ledger as a value. ``LedgerInterleavingTests`` walks readiness and notifications.
 struct DependencyLedgerTests {
   private let operation = AsyncOperation()
 

@@ -27,7 +27,7 @@ enum LedgerStep: InterleavedStep {
   case adopt, attach, schedule
   case cancelBooks, emptyBooks, superStart
 
-  /// `addOperation`, of the toolkit's verb or of Foundation's own spelling.
+  /// `addOperation`, the package's method or Foundation's own.
   static let enqueue: [Self] = [.makeGate] + plainEnqueue + [.recheckReadiness]
   static let plainEnqueue: [Self] = [.ask, .note, .adopt, .attach, .schedule]
 
@@ -161,7 +161,7 @@ enum LedgerStep: InterleavedStep {
       actor.isInside = true
       world.promise(!world.books.gates[index].isOpen, "a gate was opened twice")
       world.books.gates[index].isOpen = true
-      // Of several, only the last one is told apart.
+      // Only the last of several dependencies is distinguished.
       guard world.books.gates[index].isWaitedFor else { return }
       if world.books.unfinished == 1 { actor.go(on: .passGate) }
       if world.books.unfinished > 1 { world.books.unfinished -= 1 }
@@ -225,7 +225,7 @@ enum LedgerStep: InterleavedStep {
     world.deeds.isSettled = true
   }
 
-  /// What Foundation does when something may have become ready. It asks and notes the answer in two steps.
+  /// Foundation's check of readiness. It reads the answer and records it in two steps.
   private func look(_ actor: inout Actor) { actor.go(on: .ask, .noteAndTell) }
 
   /// Under the lock of the queue.

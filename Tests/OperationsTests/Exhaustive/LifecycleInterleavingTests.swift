@@ -56,7 +56,7 @@ struct LifecycleInterleavingTests {
   }
 }
 
-/// A lifecycle, and what those who carry out its actions have done.
+/// A lifecycle, and the actions that its callers have carried out.
 struct LifecycleWorld: InterleavedWorld {
   /// What comes between the start of an operation and its execution.
   struct Kind: Hashable {

@@ -161,7 +161,7 @@ struct GroupCancellationTests {
     let group = GroupOperation([held])
     group.addObserver(
       OperationObserver(didCancel: { _ in
-        // Its members have not been told yet, and the last of them ends by itself.
+        // The members have not been cancelled yet, and the last of them finishes by itself.
         held.gate.open()
         #expect(group.isFinished)
         group.addOperation(newcomer)

@@ -49,7 +49,7 @@ func ending(_ operation: AsyncOperation) async -> String {
   }
 }
 
-/// How an operation ends that somebody else runs.
+/// The end of an operation that other code runs.
 func completion(of operation: AsyncOperation) async -> String {
   await words {
     try await operation.completed()

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// A clock on which nobody can sleep.
+/// A clock whose `sleep` throws.
 private struct BrokenClock: Clock {
   var now: ContinuousClock.Instant { .now }
   var minimumResolution: Duration { .zero }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct AsyncOperationTests {
-  /// Counts what it is told.
+  /// Records the calls of its hooks.
   private final class Probe: AsyncOperation, @unchecked Sendable {
     let journal = Journal<String>()
     let body: @Sendable (Probe) -> Void

@@ -236,7 +236,7 @@ struct OperationProgressTests {
     #expect(await updates.next() == 0)
     for (index, member) in members.dropLast().enumerated() {
       await member.finished(opening: member.gate)
-      // The group hears of it a moment after the member's own observers have.
+      // The group is notified a moment after the member's own observers.
       while let next = await updates.next(), next < Double(index + 1) / 4 {}
     }
     report(1, of: 2, members[3])

@@ -49,7 +49,7 @@ struct ManualClockTests {
     first.addObserver(
       OperationObserver(didFinish: { [clock, journal] _ in
         journal.write("\(clock.now.offset)")
-        // No lock is held: this asks the clock for more.
+        // The clock can be used again, because no lock is held.
         second.start()
       })
     )

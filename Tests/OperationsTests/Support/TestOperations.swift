@@ -21,13 +21,13 @@ final class NoteOperation: AsyncOperation, @unchecked Sendable {
   }
 }
 
-/// Tells when it has begun, and finishes when its gate is opened.
+/// Opens one gate when it begins, and finishes when another one is opened.
 final class HeldOperation: AsyncOperation, @unchecked Sendable {
   let (gate, begun) = (Gate(), Gate())
 
   override func execute() {
     begun.open()
-    // Not for ever: it may have timed out, and the gate never be opened.
+    // Weakly, because the gate of an operation that has timed out may never be opened.
     gate.whenOpen { [weak self] in self?.finish() }
   }
 }
@@ -62,7 +62,7 @@ final class CountedGroup: GroupOperation, @unchecked Sendable {
   }
 }
 
-/// An error that is told from others by its text.
+/// An error with a text. Two errors are equal if their texts are.
 struct TestError: Error, Hashable, CustomStringConvertible {
   let description: String
 

@@ -103,7 +103,7 @@ struct RetryOperationTests {
   }
 
   @Test func anErrorThatAsksTheRetryWhenItGoes() async throws {
-    // The errors of the attempt before are let go of without a lock held.
+    // The errors of the previous attempt are released without a lock held.
     final class Curious: Error, @unchecked Sendable {
       weak var retry: AsyncOperation?
       deinit { _ = retry?.isCancelled }
