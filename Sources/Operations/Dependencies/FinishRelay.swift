@@ -21,7 +21,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
     super.init()
   }
 
-  override func main() { takeAction()?() }
+  override func main() { state.withLock { $0.action.take() }?() }
 
   /// Starts waiting. The relay calls its action once, on a thread of the relays, when all of `operations` have
   /// finished.
@@ -58,13 +58,6 @@ final class FinishRelay: Operation, @unchecked Sendable {
   private func release(_ operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()
-  }
-
-  private func takeAction() -> (@Sendable () -> Void)? {
-    state.withLock { state in
-      defer { state.action = nil }
-      return state.action
-    }
   }
 }
 

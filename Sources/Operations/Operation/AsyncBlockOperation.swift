@@ -22,12 +22,7 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     super.init()
   }
 
-  public override func execute() { takeBlock()?(self) }
+  public override func execute() { block.take()?(self) }
 
-  override func releaseWork() { _ = takeBlock() }
-
-  private func takeBlock() -> (@Sendable (AsyncBlockOperation) -> Void)? {
-    defer { block = nil }
-    return block
-  }
+  override func releaseWork() { _ = block.take() }
 }

@@ -121,26 +121,9 @@ extension Operation {
   /// The dependencies that have not finished, except for the ``PlainMemberGate`` of a group.
   var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
 
-  /// The name, or the name of the type for an operation without a name.
-  var displayName: String {
-    if let name, !name.isEmpty { return name }
-    return String(describing: type(of: self))
-  }
-
-  /// The name in quotation marks, for messages.
-  var quotedName: String { "“\(displayName)”" }
-
   func refuseSelfDependency(_ operation: Operation) {
     if operation === self {
       misuse("\(quotedName) cannot wait for itself: it would never start. Make it depend on another operation.")
     }
-  }
-}
-
-extension Collection where Element: Operation {
-  /// The names of the first eight operations, and the number of further ones.
-  var quotedNames: String {
-    let names = prefix(8).map(\.quotedName).joined(separator: ", ")
-    return count > 8 ? names + " and \((count - 8).others)" : names
   }
 }

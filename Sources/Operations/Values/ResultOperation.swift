@@ -52,19 +52,14 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   }
 
   open override func execute() {
-    guard let work = takeWork() else { return finish() }
+    guard let work = work.take() else { return finish() }
     do { finish(returning: try work()) } catch { finish(with: error) }
   }
 
   /// Whether the operation always calls `finish`. A subclass may omit the call.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
-  override func releaseWork() { _ = takeWork() }
-
-  private func takeWork() -> (@Sendable () throws -> Output)? {
-    defer { work = nil }
-    return work
-  }
+  override func releaseWork() { _ = work.take() }
 
   /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///

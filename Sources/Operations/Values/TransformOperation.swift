@@ -62,7 +62,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   }
 
   public final override func execute() {
-    guard let input = input ?? noInput, let work = takeWork() else { return finish(with: inputMissingError) }
+    guard let input = input ?? noInput, let work = work.take() else { return finish(with: inputMissingError) }
     switch work {
     case .closure(let transform):
       do { finish(returning: try transform(input)) } catch { finish(with: error) }
@@ -78,12 +78,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
-  final override func releaseWork() { _ = takeWork() }
-
-  private func takeWork() -> Work? {
-    defer { work = nil }
-    return work
-  }
+  final override func releaseWork() { _ = work.take() }
 }
 
 /// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.
