@@ -30,7 +30,7 @@ struct LargeDiagnosticsTests {
   // MARK: Graphs
 
   /// Fewer plain operations, because their dependencies cost more in Foundation.
-  @Test(arguments: [(false, isThorough ? 100_000 : 20_000), (true, isThorough ? 20_000 : 5_000)])
+  @Test(arguments: [(false, isThorough ? 100_000 : 10_000), (true, isThorough ? 20_000 : 2_000)])
   func aGraphOfALongChain(isPlain: Bool, count: Int) {
     let operations = chain((0..<count).map { _ in isPlain ? Operation() : AsyncOperation() })
     let graph = OperationGraph([operations[count - 1]]).withDurations { _ in .milliseconds(1) }

@@ -108,7 +108,7 @@ struct ScheduleInterleavingTests {
     var list = MemberList()
     let staying = named("staying")
     _ = list.append([staying])
-    for _ in 0..<100_000 {
+    for _ in 0..<10_000 {
       let index = list.append([named("passing")])
       _ = list.remove(at: index)
       #expect(list.room <= 65)

@@ -19,7 +19,7 @@ struct GroupCancellationTests {
     return groups
   }
 
-  @Test(arguments: [1, 15, 16, 17, 100, isThorough ? 20_000 : 8_000])
+  @Test(arguments: [1, 15, 16, 17, 100, isThorough ? 20_000 : 4_000])
   func nestedGroupsAreCancelledWhenCancelReturns(depth: Int) async throws {
     try await onSmallStack {
       let (groups, others, levels) = (nested(depth), nested(depth), Journal<Int>())

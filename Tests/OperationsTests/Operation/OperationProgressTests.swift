@@ -153,7 +153,7 @@ struct OperationProgressTests {
     let (held, plain) = (HeldOperation(), HeldOperation())
     held.progress.totalUnitCount = 2
     let innermost = GroupOperation([held, plain])
-    let inner = nested(GroupOperation([innermost, AsyncOperation()]), levels: isThorough ? 20_000 : 8_000)
+    let inner = nested(GroupOperation([innermost, AsyncOperation()]), levels: isThorough ? 20_000 : 4_000)
     inner.timeout = .seconds(1)
     let outer = GroupOperation([inner, AsyncOperation()])
     outer.clock = clock
@@ -186,7 +186,7 @@ struct OperationProgressTests {
 
   @Test func deepInside() async {
     let innermost = AsyncOperation()
-    let group = nested(innermost, levels: isThorough ? 50_000 : 20_000)
+    let group = nested(innermost, levels: isThorough ? 50_000 : 10_000)
     innermost.progress.completedUnitCount = 1
     await queue.run(settling: [group])
     #expect(group.progress.isFinished)
@@ -206,7 +206,7 @@ struct OperationProgressTests {
 
   @Test func nestedGroupsReleaseItWithoutRecursion() async throws {
     try await onSmallStack {
-      var progress: Progress? = nested(AsyncOperation(), levels: isThorough ? 50_000 : 20_000).progress
+      var progress: Progress? = nested(AsyncOperation(), levels: isThorough ? 50_000 : 10_000).progress
       #expect(progress?.totalUnitCount == 1)
       progress = nil
     }

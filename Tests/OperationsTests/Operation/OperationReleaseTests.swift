@@ -42,7 +42,7 @@ struct OperationReleaseTests {
     #expect(live.alive == 0)
   }
 
-  @Test(arguments: [1, 2, isThorough ? 100_000 : 40_000])
+  @Test(arguments: [1, 2, isThorough ? 100_000 : 35_000])
   func aFinishedChainIsReleasedWithoutRecursion(length: Int) async {
     let live = LiveCount()
     do {
@@ -62,7 +62,7 @@ struct OperationReleaseTests {
     let live = LiveCount()
     do {
       var last: AsyncOperation = CountedOperation(live)
-      for _ in 0..<(isThorough ? 100_000 : 40_000) {
+      for _ in 0..<(isThorough ? 100_000 : 35_000) {
         let next = CountedOperation(live)
         last ==> next
         last = next

@@ -73,9 +73,9 @@ struct MapTests {
   }
 
   @Test func collectOfVeryMany() async throws {
-    let all = collect((0..<20_000).map { index in ResultOperation { index } })
+    let all = collect((0..<5_000).map { index in ResultOperation { index } })
     try await queue.run(GroupOperation { all })
-    #expect(try all.result?.get().count == 20_000)
+    #expect(try all.result?.get().count == 5_000)
   }
 
   // MARK: flatMap

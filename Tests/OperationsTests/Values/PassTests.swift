@@ -179,7 +179,7 @@ struct PassTests {
     do {
       let token = LiveCount.Token(live)
       var last: ResultOperation<Int> = ResultOperation { withExtendedLifetime(token) { 0 } }
-      for _ in 0..<(isThorough ? 100_000 : 40_000) { last = last.map { $0 + 1 } }
+      for _ in 0..<(isThorough ? 100_000 : 35_000) { last = last.map { $0 + 1 } }
     }
     await live.none()
   }

@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test(arguments: UInt64(1)...200)
+  @Test(arguments: UInt64(1)...(isThorough ? 200 : 50))
   func randomWaits_areRefusedOnlyInACycle(seed: UInt64) throws {
     var world = World(generator: SeededGenerator(seed: seed))
     for _ in 0..<400 { try world.step() }
