@@ -39,8 +39,10 @@ extension AsyncOperation {
   // MARK: Preparation
 
   /// Prepares the operation on the thread that started it.
-  func prepare() {
-    guard let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isStarted: true) else {
+  ///
+  /// - Parameter hasPermit: Whether the operation's group has acquired the permit already.
+  func prepare(hasPermit: Bool) {
+    guard !hasPermit, let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isStarted: true) else {
       return prepareInputs()
     }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }

@@ -24,7 +24,7 @@ extension AsyncOperation {
   func begin(by starter: OperationCore.Starter) -> Beginning {
     switch core.withLock({ $0.start(by: starter) }) {
     case .execute(let execution): carryOut(execution)
-    case .prepare: prepare()
+    case .prepare(let hasPermit): prepare(hasPermit: hasPermit)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .ignore: break

@@ -24,7 +24,7 @@ import Foundation
   enum StartAction {
     case execute(Execution)
     /// The operation has inputs, conditions or a permit.
-    case prepare
+    case prepare(hasPermit: Bool)
     /// A paused operation has a slot again.
     case resume(OperationPause)
     case skip
@@ -193,6 +193,7 @@ import Foundation
   // MARK: Start and end
 
   mutating func start(by starter: Starter) -> StartAction {
+    var isPermitted = false
     if lifecycle.phase == .pending {
       let isWaiting = ledger.remaining > 0 && !lifecycle.isCancelled
       switch starter {
@@ -209,6 +210,7 @@ import Foundation
           return .needsPermit(permit)
         }
         self.starter = starter
+        isPermitted = hasPermit
       }
     } else if case .member(let starter, _) = starter {
       guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
@@ -220,7 +222,7 @@ import Foundation
     if action != .ignore, action != .refuse { startTime = .now }
     switch action {
     case .execute: return .execute(execution)
-    case .prepare: return .prepare
+    case .prepare: return .prepare(hasPermit: isPermitted)
     case .skip: return .skip
     case .ignore: return .ignore
     case .refuse: return .refuse
