@@ -72,6 +72,8 @@ struct BackoffTests {
     let (retry, held) = (operation(.retry), HeldOperation())
     let group = group([retry, held])
     await queue.add(group, until: held.begun)
+    // The retry releases its slot before it starts its timer.
+    await clock.waitForSleepers(1)
     if isSuspended {
       group.isSuspended = true
       await held.finished(opening: held.gate)
@@ -89,7 +91,7 @@ struct BackoffTests {
     let waiting = ResultOperation { held.isFinished }
     let group = group([operation, held, waiting])
     await queue.add(group, until: held.begun)
-    if isOver { clock.advance(by: .seconds(1)) }
+    if isOver { await clock.advance(by: .seconds(1), sleepers: 1) }
     operation.cancel()
     #expect(operation.isFinished)
     // Behind what is left of the operation.
