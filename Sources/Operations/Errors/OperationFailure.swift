@@ -37,8 +37,8 @@ public struct OperationFailure: Error {
     }
     var next = 0
     return errors.map { error in
-      let look = ErrorSignature(error)
-      while let index = places[look]?.popLast() {
+      let signature = ErrorSignature(error)
+      while let index = places[signature]?.popLast() {
         if index < next { continue }
         next = index + 1
         return OperationFailure(path: failures[index].path, error: error)

@@ -198,7 +198,7 @@ extension GroupEngine {
   func carryOut(_ step: Step) {
     step.roomWaiters.resume()
     if step.updatesProgress { updateProgress() }
-    if step.isDone { end() } else if step.hasNothingToRun { searchForSuspectedCycle() }
+    if step.isDone { end() } else if step.searchesForCycle { searchForSuspectedCycle() }
   }
 
   func end() {

@@ -237,7 +237,7 @@ extension GroupEngine {
       let isDone = schedule.endIfDone()
       return Step(
         isDone: isDone,
-        hasNothingToRun: schedule.isCycleSuspected && schedule.hasNothingToRun,
+        searchesForCycle: schedule.isCycleSuspected && schedule.hasNothingToRun,
         released: isDone ? nil : releaseIfAbandoned()
       )
     }
@@ -254,7 +254,7 @@ extension GroupEngine {
   struct Step {
     var updatesProgress = false
     var isDone = false
-    var hasNothingToRun = false
+    var searchesForCycle = false
     /// The waiting tasks that can resume.
     var roomWaiters = RoomWaiters.Batch()
     /// The group, if the caller must release it.
