@@ -46,36 +46,7 @@ extension ManualClock {
 
   /// Advances by 10 ms for each count, as soon as there are that many sleepers.
   func tick(sleepers counts: [Int]) async {
-    for count in counts {
-      await waitForSleepers(count)
-      advance(by: .milliseconds(10))
-    }
-  }
-}
-
-extension OperationQueue {
-  static func named(_ name: String, limit: Int = defaultMaxConcurrentOperationCount) -> OperationQueue {
-    let queue = limited(to: limit)
-    queue.name = name
-    return queue
-  }
-
-  /// Returns an operation that executes in the queue until its gate is opened.
-  func holding(_ name: String = "held") async -> HeldOperation {
-    let held = HeldOperation().named(name)
-    addOperation(held)
-    await held.begun.opened()
-    return held
-  }
-
-  /// Adds the operation by Foundation's own method.
-  func addByFoundation(_ operation: Operation) { addOperation(operation) }
-
-  /// Opens gates, resumes the queue, and waits until it is empty.
-  func drained(opening gates: [Gate] = []) async {
-    for gate in gates { gate.open() }
-    isSuspended = false
-    await finished()
+    for count in counts { await advance(by: .milliseconds(10), sleepers: count) }
   }
 }
 

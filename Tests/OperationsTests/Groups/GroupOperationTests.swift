@@ -305,12 +305,3 @@ struct GroupOperationTests {
     #expect(journal.entries.isEmpty)
   }
 }
-
-extension OperationQueue {
-  /// Adds a group, and returns when it has started.
-  func begin(_ group: GroupOperation) async {
-    let began = Gate()
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    await add(group, until: began)
-  }
-}

@@ -23,6 +23,12 @@ extension SerialScheduler {
     await begun.opened()
     return end
   }
+
+  /// Opens a gate that holds the scheduler, and waits until everything that was scheduled has run.
+  func drained(afterOpening gate: Gate) async {
+    gate.open()
+    await drained()
+  }
 }
 
 /// Waits until a condition holds, or until the time limit cancels the test.

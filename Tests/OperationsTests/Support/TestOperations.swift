@@ -118,19 +118,11 @@ extension ManualClock {
   }
 }
 
-extension OperationQueue {
-  /// A queue that runs this many operations at once.
-  static func limited(to count: Int) -> OperationQueue {
-    let queue = OperationQueue()
-    queue.maxConcurrentOperationCount = count
-    return queue
-  }
-
-  /// A queue that does nothing until it is resumed.
-  static func suspended() -> OperationQueue {
-    let queue = OperationQueue()
-    queue.isSuspended = true
-    return queue
+extension LiveCount {
+  /// Returns a closure that is counted as long as it lives.
+  func counted(_ body: @escaping @Sendable () -> Void = {}) -> @Sendable () -> Void {
+    let token = Token(self)
+    return { withExtendedLifetime(token, body) }
   }
 }
 

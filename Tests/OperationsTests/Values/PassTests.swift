@@ -302,17 +302,3 @@ struct PassTests {
     await live.none()
   }
 }
-
-extension OperationQueue {
-  /// Runs operations to their end, whatever that is.
-  func run(settling operations: [AsyncOperation]) async {
-    addOperations(operations)
-    for operation in operations { await operation.finished() }
-  }
-
-  /// Adds an operation, and returns when a gate is open, such as that of an operation that executes.
-  func add(_ operation: AsyncOperation, until gate: Gate) async {
-    addOperation(operation)
-    await gate.opened()
-  }
-}

@@ -131,11 +131,3 @@ struct SchedulerQueueTests {
     #expect(journal.entries.filter { $0 != "frame" } == (0..<100).map(String.init))
   }
 }
-
-extension SerialScheduler {
-  /// Opens a gate that holds the scheduler, and waits until everything that was scheduled has run.
-  func drained(afterOpening gate: Gate) async {
-    gate.open()
-    await drained()
-  }
-}

@@ -304,11 +304,3 @@ struct ShutdownTests {
     await live.none()
   }
 }
-
-extension LiveCount {
-  /// Returns a closure that is counted as long as it lives.
-  func counted(_ body: @escaping @Sendable () -> Void = {}) -> @Sendable () -> Void {
-    let token = Token(self)
-    return { withExtendedLifetime(token, body) }
-  }
-}

@@ -1,0 +1,61 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+
+extension OperationQueue {
+  /// A queue that runs this many operations at once.
+  static func limited(to count: Int) -> OperationQueue {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = count
+    return queue
+  }
+
+  /// A queue that does nothing until it is resumed.
+  static func suspended() -> OperationQueue {
+    let queue = OperationQueue()
+    queue.isSuspended = true
+    return queue
+  }
+
+  static func named(_ name: String, limit: Int = defaultMaxConcurrentOperationCount) -> OperationQueue {
+    let queue = limited(to: limit)
+    queue.name = name
+    return queue
+  }
+
+  /// Returns an operation that executes in the queue until its gate is opened.
+  func holding(_ name: String = "held") async -> HeldOperation {
+    let held = HeldOperation().named(name)
+    await add(held, until: held.begun)
+    return held
+  }
+
+  /// Adds the operation by Foundation's own method.
+  func addByFoundation(_ operation: Operation) { addOperation(operation) }
+
+  /// Opens gates, resumes the queue, and waits until it is empty.
+  func drained(opening gates: [Gate] = []) async {
+    for gate in gates { gate.open() }
+    isSuspended = false
+    await finished()
+  }
+
+  /// Runs operations to their end, whatever that is.
+  func run(settling operations: [AsyncOperation]) async {
+    addOperations(operations)
+    for operation in operations { await operation.finished() }
+  }
+
+  /// Adds an operation, and returns when a gate is open, such as that of an operation that executes.
+  func add(_ operation: AsyncOperation, until gate: Gate) async {
+    addOperation(operation)
+    await gate.opened()
+  }
+
+  /// Adds a group, and returns when it has started.
+  func begin(_ group: GroupOperation) async {
+    let began = Gate()
+    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
+    await add(group, until: began)
+  }
+}
