@@ -1,13 +1,32 @@
 import Foundation
 
 /// A one-shot timer on any clock.
-struct ClockTimer: Sendable {
+///
+/// The owner stores the timer before starting it, so the timer can fire at any time after that.
+final class ClockTimer: Sendable {
+  private struct State {
+    var isCancelled = false
+    var cancellation: (@Sendable () -> Void)?
+  }
+
   /// The longest delay, about 30 years. Every clock can add it to its current time.
   private static let longestDelay = Duration.seconds(1_000_000_000)
   private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
   private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
 
-  private let cancellation: @Sendable () -> Void
+  private let state = Locked(State())
+
+  /// Creates and starts a timer. It fires even if the caller does not keep it.
+  @discardableResult
+  static func start(
+    after delay: Duration,
+    on clock: any Clock<Duration>,
+    _ fire: @escaping @Sendable () -> Void
+  ) -> ClockTimer {
+    let timer = ClockTimer()
+    timer.start(after: delay, on: clock, fire)
+    return timer
+  }
 
   /// Calls `fire` once after `delay`, unless the timer is cancelled before that.
   ///
@@ -16,18 +35,35 @@ struct ClockTimer: Sendable {
   ///
   /// `fire` may block. It runs on a thread of ``DueWork``, which is available even while other work blocks Dispatch's
   /// shared threads. A `TimerClock` calls `fire` directly.
-  ///
-  /// - Returns: The timer. It fires even if the caller does not keep it.
-  static func start(
+  func start(after delay: Duration, on clock: any Clock<Duration>, _ fire: @escaping @Sendable () -> Void) {
+    if state.withLock({ $0.isCancelled }) { return }
+    let cancellation = Self.call(after: delay, on: clock, fire)
+    let isCancelled = state.withLock { state in
+      if !state.isCancelled { state.cancellation = cancellation }
+      return state.isCancelled
+    }
+    if isCancelled { cancellation() }
+  }
+
+  /// Cancels the timer and releases its closure. Does nothing if it has fired.
+  func cancel() {
+    let cancellation = state.withLock { state in
+      state.isCancelled = true
+      return state.cancellation.take()
+    }
+    cancellation?()
+  }
+
+  private static func call(
     after delay: Duration,
     on clock: any Clock<Duration>,
     _ fire: @escaping @Sendable () -> Void
-  ) -> ClockTimer {
-    if let clock = clock as? any TimerClock { return ClockTimer(cancellation: clock.call(after: delay, fire)) }
+  ) -> @Sendable () -> Void {
+    if let clock = clock as? any TimerClock { return clock.call(after: delay, fire) }
     // Clocks differ in how they treat a time that passed long ago.
     let delay = min(max(delay, .zero), longestDelay)
-    if clock is ContinuousClock { return ClockTimer(cancellation: continuous.start(after: delay, fire)) }
-    if clock is SuspendingClock { return ClockTimer(cancellation: suspending.start(after: delay, fire)) }
+    if clock is ContinuousClock { return continuous.start(after: delay, fire) }
+    if clock is SuspendingClock { return suspending.start(after: delay, fire) }
     // A custom clock offers no way to wait except `sleep`. The task runs where timers fire, so it needs no thread of
     // the shared pool unless the clock's own `sleep` does.
     let task = Task(executorPreference: DueWork.shared) {
@@ -38,11 +74,8 @@ struct ClockTimer: Sendable {
       // As with any other clock, a timer that is due can no longer be cancelled.
       fire()
     }
-    return ClockTimer(cancellation: { task.cancel() })
+    return { task.cancel() }
   }
-
-  /// Cancels the timer and releases its closure. Does nothing if it has fired.
-  func cancel() { cancellation() }
 }
 
 /// A clock that calls back by itself, without a sleeping task.
