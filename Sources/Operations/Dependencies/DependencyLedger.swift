@@ -37,6 +37,8 @@ struct DependencyLedger {
   /// a dependency.
   enum Permit {
     case notNeeded
+    /// The operation is a member of a group that has not started.
+    case withheld
     /// The permit will be requested when all dependencies have finished.
     case due
     case requested
@@ -107,10 +109,14 @@ struct DependencyLedger {
 
   /// Adds a dependency. A dependency that is added twice counts twice, and notifies twice.
   ///
+  /// The operation gives up a permit that it has requested or been granted, and requests the permit again when the
+  /// dependency has finished.
+  ///
   /// - Returns: A gate to add to Foundation, if Foundation has checked readiness before.
   mutating func add(_ dependency: Dependency) -> Operation? {
     dependencies.append(dependency)
-    remaining += 1
+    remaining += permit == .granted ? 2 : 1
+    if permit == .requested || permit == .granted { permit = .due }
     return isWatched ? makeGate() : nil
   }
 
@@ -163,18 +169,25 @@ struct DependencyLedger {
 
   var isPermitPending: Bool {
     switch permit {
-    case .due, .requested: true
+    case .withheld, .due, .requested: true
     case .notNeeded, .granted: false
     }
   }
 
-  /// Requires a permit.
+  /// Withholds the permit of a member until its group starts.
+  mutating func withholdPermit() {
+    guard !isClosed, permit == .notNeeded else { return }
+    permit = .withheld
+    remaining += 1
+  }
+
+  /// Requires the permit, which the operation requests when all dependencies have finished.
   ///
   /// - Returns: A gate to add to Foundation, if Foundation has checked readiness before, and the action to carry out.
   mutating func requirePermit() -> (gate: Operation?, action: CountAction) {
-    guard !isClosed, permit == .notNeeded else { return (nil, .ignore) }
+    withholdPermit()
+    guard !isClosed, permit == .withheld else { return (nil, .ignore) }
     permit = .due
-    remaining += 1
     return (isWatched ? makeGate() : nil, nextStep())
   }
 
@@ -184,10 +197,11 @@ struct DependencyLedger {
     return countDown()
   }
 
-  /// Records that the operation has left the wait queue, because it has a new dependency.
-  mutating func postponePermit() -> CountAction {
-    permit = .due
-    return isClosed ? .ignore : nextStep()
+  /// Waits for the permit again, because it had been withdrawn when the operation started.
+  mutating func returnPermit() {
+    guard permit == .granted else { return }
+    permit = .requested
+    remaining += 1
   }
 
   // MARK: The gate

@@ -117,7 +117,7 @@ extension AsyncOperation {
       let extras = core.makeExtras()
       let request = extras.permit as? KeyRequest ?? new
       extras.permit = request
-      for claim in claims { request.add(claim) }
+      request.add(claims)
       return nil
     }
     if let obstacle {

@@ -83,7 +83,7 @@ public final class ExclusivityDomain: Sendable {
   public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { $0 != .holding } }
 
   private func names(of key: ExclusivityKey, where isIncluded: (KeyRegistry.Table.State) -> Bool) -> [String] {
-    let claimants = KeyRegistry.read { table in
+    let claimants = KeyRegistry.withTable { table in
       table.tickets(of: key, in: self).compactMap { table.entries[$0] }.filter { isIncluded($0.state) }.map(\.claimant)
     }
     return claimants.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
@@ -92,6 +92,6 @@ public final class ExclusivityDomain: Sendable {
   /// Whether the domain retains nothing.
   var isUnused: Bool {
     sharedRuns.withLock { $0.isEmpty }
-      && KeyRegistry.read { table in !table.queueIndices.keys.contains { $0.domain === self } }
+      && KeyRegistry.withTable { table in !table.queueIndices.keys.contains { $0.domain === self } }
   }
 }

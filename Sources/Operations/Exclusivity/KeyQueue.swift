@@ -31,16 +31,19 @@ struct KeyQueue {
   /// All other waiters, in the order of arrival.
   var waiting = ArrayDeque<Int>()
   /// The permitted entries that were not started in time, keyed by the queue or group that must start them.
-  var overdue: [ObjectIdentifier: [Int]] = [:]
+  var overdue: [ObjectIdentifier: Set<Int>] = [:]
   /// The waiters behind an overdue entry of the same queue or group, keyed by that queue or group.
   var deferred: [ObjectIdentifier: [Int]] = [:]
   /// The number of tickets in ``preferred`` and ``waiting`` whose entries have left.
   var staleCount = 0
+  /// The number of holders that a newer operation has replaced.
+  var replacedCount = 0
   /// The limit of ``limitCount`` holders.
   private var limit = Int.max
   private var limitCount = 0
-  /// The number of holders with each other limit.
-  private var otherLimits: [Int: Int] = [:]
+  /// The number of holders with each other limit, and the place of the limit in the order.
+  private var otherLimits: [Int: (count: Int, place: DeadlineQueue<Int, Void>.Place)] = [:]
+  private var limitOrder = DeadlineQueue<Int, Void>()
 
   /// The value at an index that no key uses.
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
@@ -62,8 +65,7 @@ struct KeyQueue {
 
   /// The smallest limit among the holders.
   var smallestLimit: Int {
-    let first = limitCount > 0 ? limit : .max
-    return otherLimits.isEmpty ? first : min(first, otherLimits.keys.min() ?? .max)
+    min(limitCount > 0 ? limit : .max, limitOrder.earliest ?? .max)
   }
 
   mutating func removeFirstPreferred() {
@@ -76,6 +78,20 @@ struct KeyQueue {
     staleCount = max(staleCount - 1, 0)
   }
 
+  /// Returns a copy that shares no storage with this queue.
+  func fresh() -> Self {
+    var copy = Self(id)
+    (copy.claimCount, copy.staleCount, copy.replacedCount) = (claimCount, staleCount, replacedCount)
+    copy.preferred = ArrayDeque(Array(preferred.all))
+    copy.waiting = ArrayDeque(Array(waiting.all))
+    for (host, tickets) in overdue { copy.overdue[host] = Set(tickets.map { $0 }) }
+    for (host, tickets) in deferred { copy.deferred[host] = tickets.map { $0 } }
+    copy.holders = holders.map { $0 }
+    (copy.limit, copy.limitCount) = (limit, limitCount)
+    for (limit, (count, _)) in otherLimits { for _ in 0..<count { copy.addOther(limit) } }
+    return copy
+  }
+
   /// Adds a holder.
   ///
   /// - Returns: The position of the new holder.
@@ -83,9 +99,19 @@ struct KeyQueue {
     holders.append(holder)
     if limit != .max {
       if limitCount == 0 { self.limit = limit }
-      if limit == self.limit { limitCount += 1 } else { otherLimits[limit, default: 0] += 1 }
+      if limit == self.limit { limitCount += 1 } else { addOther(limit) }
     }
     return holders.count - 1
+  }
+
+  private mutating func addOther(_ limit: Int) {
+    if let (count, place) = otherLimits[limit] {
+      otherLimits[limit] = (count + 1, place)
+    } else {
+      let place = limitOrder.place(at: limit)
+      limitOrder.add((), at: place)
+      otherLimits[limit] = (1, place)
+    }
   }
 
   /// Removes a holder. The last holder moves to the vacant position.
@@ -94,8 +120,9 @@ struct KeyQueue {
   mutating func removeHolder(at position: Int, limit: Int) -> Int? {
     if limitCount > 0, limit == self.limit {
       limitCount -= 1
-    } else if let count = otherLimits[limit] {
-      otherLimits[limit] = count > 1 ? count - 1 : nil
+    } else if let (count, place) = otherLimits[limit] {
+      otherLimits[limit] = count > 1 ? (count - 1, place) : nil
+      if count == 1 { _ = limitOrder.remove(place) }
     }
     let last = holders.removeLast()
     guard position < holders.count else { return nil }

@@ -28,8 +28,8 @@ enum KeyRegistry {
   /// The time between ticks. A permitted operation is overdue after one to two periods.
   private static let period = DispatchTimeInterval.milliseconds(20)
 
-  /// Reads the table under its lock.
-  static func read<Result>(_ body: (Table) -> Result) -> Result { state.withLock { body($0.table) } }
+  /// Accesses the table, and the requests, under the lock of the registry.
+  static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
 
   /// Changes the table under its lock, and carries out the effects after releasing it.
   static func change<Result>(_ body: (inout Table, inout Table.Effects) -> Result) -> Result {
@@ -62,8 +62,7 @@ enum KeyRegistry {
       state.ticksUntilSearch -= 1
       guard state.table.mayDeadlock, state.ticksUntilSearch <= 0 else { return .wait }
       state.ticksUntilSearch = state.table.entries.count / 4096
-      state.table.beginDeadlockSearch()
-      return .search(state.table)
+      return .search(state.table.beginDeadlockSearch())
     }
     switch tick {
     case .stop: return
@@ -77,16 +76,21 @@ enum KeyRegistry {
 
   /// Forgets the starts under throttled keys that are not in use and whose windows have passed.
   private static func sweep() {
-    let logs = state.withLock { $0.table.logs }
-    let passed = logs.compactMapValues { log -> Int? in
-      guard let last = log.starts.last else { return -1 }
-      guard let elapsed = last.time.elapsed, elapsed >= log.longestInterval else { return nil }
-      return last.serial
+    let last = state.withLock { state in
+      state.table.logs.map { id, log in (id: id, start: log.starts.last, interval: log.longestInterval) }
+    }
+    var passed: [Table.QueueID: Int] = [:]
+    for (id, start, interval) in last {
+      guard let start else {
+        passed[id] = -1
+        continue
+      }
+      if let elapsed = start.time.elapsed, elapsed >= interval { passed[id] = start.serial }
     }
     let forgotten = state.withLock { state in
       defer { state.logLimit = max(64, state.table.logs.count * 2) }
       return state.table.forget(passed)
     }
-    withExtendedLifetime((logs, forgotten)) {}
+    withExtendedLifetime(forgotten) {}
   }
 }

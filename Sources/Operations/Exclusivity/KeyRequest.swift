@@ -11,6 +11,8 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     var limit = Int.max
     var throttles: [KeyThrottle] = []
     var policy = ExclusivityPolicy.wait
+
+    var id: KeyQueue.ID { KeyQueue.ID(domain: domain, key: key) }
   }
 
   private enum Phase {
@@ -28,20 +30,27 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
   private var phase = Phase.idle
   /// The closure that continues an operation that was started without its keys.
   private var resumption: (@Sendable () -> Void)?
-  private var timer: ClockTimer?
-  /// The serial number of the start for which ``timer`` is set.
-  private var delaySerial: Int?
+  /// The delay that the operation waits for, and its timer.
+  private var delay: (window: KeyRegistry.Table.Window, serial: Int, timer: ClockTimer)?
 
   init(of operation: AsyncOperation) { self.operation = operation }
 
-  /// Adds a claim. A key that is claimed twice counts once, with the smaller limit and the stronger policy.
-  func add(_ claim: Claim) {
-    guard let index = claims.firstIndex(where: { $0.domain === claim.domain && $0.key == claim.key }) else {
-      return claims.append(claim)
+  /// Adds claims. A key that is claimed twice counts once, with the smaller limit and the stronger policy.
+  func add(_ new: [Claim]) {
+    // A list of many keys is searched through an index.
+    var index: [KeyQueue.ID: Int] = [:]
+    if new.count > 8 { for (position, claim) in claims.enumerated() { index[claim.id] = position } }
+    for claim in new {
+      let position = new.count > 8 ? index[claim.id] : claims.firstIndex { $0.id == claim.id }
+      guard let position else {
+        if new.count > 8 { index[claim.id] = claims.count }
+        claims.append(claim)
+        continue
+      }
+      claims[position].limit = min(claims[position].limit, claim.limit)
+      claims[position].throttles += claim.throttles
+      if claim.policy.strength > claims[position].policy.strength { claims[position].policy = claim.policy }
     }
-    claims[index].limit = min(claims[index].limit, claim.limit)
-    claims[index].throttles += claim.throttles
-    if claim.policy.strength > claims[index].policy.strength { claims[index].policy = claim.policy }
   }
 
   override var goal: String { (claims.count == 1 ? "the key " : "the keys ") + claims.map(\.key).quoted }
@@ -53,31 +62,48 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     var isGranted = false
     var startTime: StartTime?
     var replaced: [KeyRequest] = []
-    var taken: (key: ExclusivityKey, by: KeyRequest?)?
+    var taken: (key: ExclusivityKey, by: KeyRequest)?
   }
 
-  override func request() -> Bool { request(isStarted: false, startsNow: false) }
+  override func request() -> Bool { request(isStarting: false, waits: false) }
 
-  override func acquire(isStarted: Bool) -> Bool { request(isStarted: isStarted, startsNow: true) }
+  override func acquire(waits: Bool) -> Bool { request(isStarting: true, waits: waits) }
 
-  private func request(isStarted: Bool, startsNow: Bool) -> Bool {
+  /// Requests the keys, or the permit to start.
+  ///
+  /// - Parameters:
+  ///   - isStarting: Whether the operation is about to execute, so that it holds the keys when they are granted.
+  ///   - waits: Whether it stays started while it waits for the keys.
+  private func request(isStarting: Bool, waits: Bool) -> Bool {
     guard let operation else { return false }
-    let enclosing = enclosingRequests(of: operation)
-    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let host = isStarted ? nil : operation.core.withLock { $0.host }
-    let answer = KeyRegistry.change { table, effects -> Answer in
-      switch phase {
-      case .over: return Answer()
-      case .entered(let ticket):
-        let isGranted = startsNow && table.start(ticket, waits: isStarted, &effects)
-        return Answer(isGranted: isGranted, startTime: isGranted ? table.startTime(of: ticket) : nil)
-      case .idle: return enter(&table, &effects, inside: enclosing.compactMap(\.ticket), host, startsNow: startsNow)
+    func attempt(inside enclosing: [KeyRequest]?, host: ObjectIdentifier?) -> Answer? {
+      KeyRegistry.change { table, effects in
+        var answer = Answer()
+        if case .idle = phase {
+          guard let enclosing else { return nil }
+          answer = enter(&table, &effects, inside: enclosing.compactMap(\.ticket), host)
+        }
+        guard let ticket else { return answer }
+        if isStarting {
+          answer.isGranted = table.start(ticket, waits: waits, &effects)
+        } else {
+          answer.isGranted = table.entries[ticket]?.state != .waiting
+        }
+        if answer.isGranted { answer.startTime = table.entries[ticket]?.startTime }
+        return answer
       }
+    }
+    // An operation that starts has usually entered the table before.
+    guard let answer = (isStarting ? attempt(inside: nil, host: nil) : nil) ?? enteringAttempt() else { return false }
+    func enteringAttempt() -> Answer? {
+      let enclosing = enclosingRequests(of: operation)
+      if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
+      return attempt(inside: enclosing, host: waits ? nil : operation.core.withLock { $0.host })
     }
     answer.startTime?.set(on: operation.clock)
     for other in answer.replaced { other.operation?.cancel() }
     if let (key, holder) = answer.taken {
-      operation.cancel(with: OperationError.excluded(operation, from: key, by: holder?.operation))
+      operation.cancel(with: OperationError.excluded(operation, from: key, by: holder.operation))
     }
     return answer.isGranted
   }
@@ -87,32 +113,27 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     _ table: inout KeyRegistry.Table,
     _ effects: inout KeyRegistry.Table.Effects,
     inside enclosing: [KeyRegistry.Table.Ticket],
-    _ host: ObjectIdentifier?,
-    startsNow: Bool
+    _ host: ObjectIdentifier?
   ) -> Answer {
     let demands = claims.map { claim in
       let queue = table.queueID(of: claim.key, in: claim.domain, inside: enclosing)
       return KeyRegistry.Table.Demand(queue: queue, limit: claim.limit, throttles: claim.throttles)
     }
-    for (claim, demand) in zip(claims, demands) where claim.policy == .drop {
-      guard let other = table.first(in: demand.queue) else { continue }
-      phase = .over
-      return Answer(taken: (claim.key, table.entries[other]?.claimant))
-    }
     var answer = Answer()
+    for (claim, demand) in zip(claims, demands) where claim.policy == .drop {
+      guard let other = table.claimant(of: demand.queue) else { continue }
+      phase = .over
+      answer.taken = (claim.key, other)
+      return answer
+    }
     let replacing = zip(claims, demands).filter { $0.0.policy == .replace }.map(\.1.queue)
     if !replacing.isEmpty {
-      let replaced = table.tickets(in: replacing)
+      let replaced = table.replaceable(in: replacing)
       table.replace(replaced)
       answer.replaced = replaced.reversed().compactMap { table.entries[$0]?.claimant }
     }
     let applicant = KeyRegistry.Table.Applicant(claimant: self, demands: demands, enclosing: enclosing, host: host)
-    let ticket = table.enter(applicant, &effects)
-    phase = .entered(ticket)
-    let state = table.entries[ticket]?.state
-    if state == .permitted, startsNow { _ = table.start(ticket, waits: host == nil, &effects) }
-    answer.isGranted = state == .holding || state == .permitted
-    if startsNow || state == .holding { answer.startTime = table.startTime(of: ticket) }
+    phase = .entered(table.enter(applicant, &effects))
     return answer
   }
 
@@ -128,14 +149,18 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     return requests
   }
 
-  /// Releases the keys of holders that have finished but are still notifying their observers.
+  /// Releases the keys of holders that have finished but are still notifying their observers, up to a holder that has
+  /// not finished.
   private func releaseFinishedHolders(inside enclosing: [KeyRequest]) {
-    let holders = KeyRegistry.read { table in
-      let tickets = enclosing.compactMap(\.ticket)
-      return claims.flatMap { table.holders(in: table.queueID(of: $0.key, in: $0.domain, inside: tickets)) }
-        .compactMap { table.entries[$0]?.claimant }
+    for claim in claims where claim.policy == .drop {
+      while true {
+        let holder = KeyRegistry.withTable { table in
+          table.holder(of: table.queueID(of: claim.key, in: claim.domain, inside: enclosing.compactMap(\.ticket)))
+        }
+        guard let holder, holder.operation?.isFinished == true else { break }
+        holder.leave()
+      }
     }
-    for request in holders where request.operation?.isFinished == true { request.leave() }
   }
 
   /// The ticket of the request in the table. Guarded by the lock of the registry.
@@ -149,16 +174,15 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
   func proceed(isPermit: Bool) {
     guard let operation else { return }
     if isPermit { return operation.permitIsGranted() }
-    let (resumption, startTime) = KeyRegistry.read { table in
-      defer { self.resumption = nil }
-      return (self.resumption, ticket.flatMap { table.startTime(of: $0) })
+    let (resumption, startTime) = KeyRegistry.withTable { table in
+      (self.resumption.take(), ticket.flatMap { table.entries[$0]?.startTime })
     }
     startTime?.set(on: operation.clock)
     resumption?()
   }
 
   override func whenGranted(_ resumption: @escaping @Sendable () -> Void) {
-    let isGranted = KeyRegistry.read { table in
+    let isGranted = KeyRegistry.withTable { table in
       if ticket.flatMap({ table.entries[$0]?.state }) == .holding { return true }
       self.resumption = resumption
       return false
@@ -172,22 +196,29 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
     let interval = delay.window.throttle.interval
     let rest = delay.start.time.elapsed.map { interval - $0 } ?? interval
     if rest <= .zero { return KeyRegistry.change { $0.endDelay(delay, &$1) } }
-    let isNew = KeyRegistry.read { _ in
-      if delaySerial == delay.start.serial { return false }
-      delaySerial = delay.start.serial
+    let timer = ClockTimer()
+    let (isNew, previous) = KeyRegistry.withTable { _ -> (Bool, ClockTimer?) in
+      if ticket != delay.ticket || isWaiting(for: delay) { return (false, nil) }
+      defer { self.delay = (delay.window, delay.start.serial, timer) }
+      return (true, self.delay?.timer)
+    }
+    previous?.cancel()
+    if isNew { timer.start(after: rest, on: operation.clock) { [weak self] in self?.timerDidFire(for: delay) } }
+  }
+
+  private func timerDidFire(for delay: KeyRegistry.Table.Delay) {
+    let isCurrent = KeyRegistry.withTable { _ in
+      guard isWaiting(for: delay) else { return false }
+      self.delay = nil
       return true
     }
-    guard isNew else { return }
-    let timer = ClockTimer.start(after: rest, on: operation.clock) { [weak self] in
-      guard let self else { return }
-      KeyRegistry.read { _ in delaySerial = nil }
-      wait(for: delay)
-    }
-    let superfluous = KeyRegistry.read { _ in
-      defer { if ticket != nil { self.timer = timer } }
-      return ticket == nil ? timer : self.timer
-    }
-    superfluous?.cancel()
+    // Clocks may fire too early.
+    if isCurrent { wait(for: delay) }
+  }
+
+  /// Whether a timer is set for the delay. Guarded by the lock of the registry.
+  private func isWaiting(for delay: KeyRegistry.Table.Delay) -> Bool {
+    self.delay.map { $0.window == delay.window && $0.serial == delay.start.serial } ?? false
   }
 
   /// Cancels the operation, because it would wait forever for a key.
@@ -199,29 +230,22 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   // MARK: Releasing
 
-  override func withdraw() -> Bool {
-    KeyRegistry.change { table, effects in
-      guard let ticket, table.entries[ticket]?.state == .waiting else { return false }
-      phase = .idle
-      table.leave(ticket, &effects)
-      return true
-    }
-  }
+  override func withdraw() { leave { $0 == .holding ? nil : .idle } }
 
-  override func operationWasCancelled() { leave(unlessHolding: true) }
+  override func operationWasCancelled() { leave { $0 == .holding ? nil : .over } }
 
   override func operationIsOver() { leave() }
 
-  private func leave(unlessHolding: Bool = false) {
-    let (timer, resumption) = KeyRegistry.change { table, effects in
-      let isHolding = unlessHolding && ticket.flatMap { table.entries[$0]?.state } == .holding
-      if !isHolding {
-        let old = ticket
-        phase = .over
-        if let old { table.leave(old, &effects) }
-      }
-      defer { (self.timer, self.resumption) = (nil, nil) }
-      return (self.timer, self.resumption)
+  /// Leaves the table.
+  ///
+  /// - Parameter next: Returns the phase that follows, or nil if the request stays in the table.
+  private func leave(_ next: (KeyRegistry.Table.State?) -> Phase? = { _ in .over }) {
+    let (timer, resumption) = KeyRegistry.change { table, effects -> (ClockTimer?, (@Sendable () -> Void)?) in
+      guard let next = next(ticket.flatMap { table.entries[$0]?.state }) else { return (nil, nil) }
+      if let ticket { table.leave(ticket, &effects) }
+      if case .over = phase {} else { phase = next }
+      defer { (delay, self.resumption) = (nil, nil) }
+      return (delay?.timer, self.resumption)
     }
     timer?.cancel()
     withExtendedLifetime(resumption) {}
@@ -241,7 +265,7 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   /// The operations that this one waits for. Empty if it holds its keys or has not requested them.
   var obstacles: [Obstacle] {
-    let found = KeyRegistry.read { table in
+    let found = KeyRegistry.withTable { table in
       (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0, table.entries[$0.ticket]?.claimant) }
     }
     return found.map { obstacle, claimant in
@@ -256,8 +280,10 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   /// The throttled key whose window the operation waits for.
   var throttledKey: ExclusivityKey? {
-    KeyRegistry.read { table in
-      guard delaySerial != nil, let ticket, table.entries[ticket]?.state == .waiting else { return nil }
+    KeyRegistry.withTable { table in
+      guard let ticket, table.entries[ticket]?.state == .waiting, table.fullWindow(of: ticket) != nil else {
+        return nil
+      }
       return claims.first { !$0.throttles.isEmpty }?.key
     }
   }

@@ -5,23 +5,35 @@ extension KeyTable {
     entries.filter { claims($1, key, in: domain) }.keys.sorted()
   }
 
-  /// Returns the holders and waiters of these queues, in the order of arrival.
-  func tickets(in ids: [QueueID]) -> [Ticket] {
+  /// Returns the holders and waiters of these queues that no newer operation has replaced, in the order of arrival.
+  func replaceable(in ids: [QueueID]) -> [Ticket] {
     var result: Set<Ticket> = []
     for id in ids {
-      guard let queue = queueIndices[id].map({ queues[$0] }) else { continue }
-      result.formUnion(queue.holders)
-      result.formUnion(queue.waiters.filter { entries[$0] != nil })
+      guard let index = queueIndices[id] else { continue }
+      let queue = queues[index]
+      if queue.replacedCount < queue.holders.count { result.formUnion(queue.holders) }
+      result.formUnion(queue.waiters)
       for overdue in queue.overdue.values { result.formUnion(overdue) }
-      for deferred in queue.deferred.values { result.formUnion(deferred.filter { entries[$0] != nil }) }
+      for deferred in queue.deferred.values { result.formUnion(deferred) }
     }
-    return result.sorted()
+    return result.filter { entries[$0]?.isReplaced == false }.sorted()
   }
 
-  /// Returns the first holder of a queue, or its first waiter if it has no holder.
-  func first(in id: QueueID) -> Ticket? { holders(in: id).first ?? tickets(in: [id]).first }
+  /// Returns an operation that has a key: a holder or, without one, an operation that waits for the key.
+  mutating func claimant(of id: QueueID) -> Claimant? {
+    guard let index = queueIndices[id] else { return nil }
+    trimPreferred(of: index)
+    let queue = queues[index]
+    let ticket =
+      queue.holders.first ?? queue.preferred.first ?? queue.overdue.values.first?.first ?? frontWaiter(of: index)
+      ?? queue.deferred.values.lazy.joined().first { entries[$0] != nil }
+    return ticket.flatMap { entries[$0]?.claimant }
+  }
 
-  func holders(in id: QueueID) -> [Ticket] { queueIndices[id].map { queues[$0].holders } ?? [] }
+  /// Returns a holder of a queue.
+  func holder(of id: QueueID) -> Claimant? {
+    queueIndices[id].flatMap { queues[$0].holders.first }.flatMap { entries[$0]?.claimant }
+  }
 
   /// An operation that keeps another operation from its key.
   struct Obstacle {

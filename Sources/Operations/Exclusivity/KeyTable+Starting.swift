@@ -7,18 +7,19 @@ extension KeyTable {
   /// - Returns: Whether the operation holds its keys.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout Effects) -> Bool {
     guard let entry = entries[ticket] else { return false }
+    var freed: [Claim] = []
     switch entry.state {
     case .holding: return true
-    case .permitted:
-      hold(ticket)
-      return true
+    case .permitted: hold(ticket)
     case .waiting:
       if waits {
         entries[ticket]?.isStarted = true
         if entry.isDeferred { requeueDeferred(of: entry) }
+        freed = entry.claims
       }
     case .overdue:
       entries[ticket]?.state = .waiting
+      entries[ticket]?.patience *= Self.patienceGrowth
       if waits { entries[ticket]?.isStarted = true }
       waitingCount += 1
       mayDeadlock = true
@@ -27,12 +28,14 @@ extension KeyTable {
       if isFree, isOpen(ticket, &effects) {
         entries[ticket]?.isStarted = true
         grant(ticket)
-        endOverdue(entry, requeueing: nil)
-        return true
+        endOverdue(ticket, entry)
+      } else {
+        endOverdue(ticket, entry)
+        for claim in entry.claims { requeue([ticket], in: claim.queue) }
       }
-      endOverdue(entry, requeueing: ticket)
+      freed = entry.claims
     }
-    grantAll(startingWith: entry.claims, &effects, newcomer: ticket)
+    grantAll(startingWith: freed, &effects, newcomer: ticket)
     if entries[ticket]?.state == .permitted { hold(ticket) }
     return entries[ticket]?.state == .holding
   }
@@ -41,28 +44,29 @@ extension KeyTable {
   private mutating func hold(_ ticket: Ticket) {
     permitted.remove(ticket)
     entries[ticket]?.state = .holding
+    if let entry = entries[ticket] { endReservation(of: entry) }
+    noteStart(of: ticket)
   }
 
   /// Removes an entry from the overdue entries, and requeues the waiters that were deferred because of it.
-  ///
-  /// - Parameter ticket: The ticket of the entry, if the entry waits again.
-  mutating func endOverdue(_ entry: Entry, requeueing ticket: Ticket?) {
+  mutating func endOverdue(_ ticket: Ticket, _ entry: Entry) {
     guard let host = entry.host else { return }
     for claim in entry.claims {
-      let others = (queues[claim.queue].overdue[host] ?? []).filter { $0 != ticket && entries[$0]?.state == .overdue }
-      queues[claim.queue].overdue[host] = others.isEmpty ? nil : others
+      queues[claim.queue].overdue[host]?.remove(ticket)
+      if queues[claim.queue].overdue[host]?.isEmpty == true { queues[claim.queue].overdue[host] = nil }
     }
-    requeueDeferred(of: entry)
-    guard let ticket else { return }
-    for claim in entry.claims { requeue([ticket], in: claim.queue) }
+    requeueDeferred(of: host, in: entry.claims.map(\.queue).filter { queues[$0].overdue[host] == nil })
   }
 
   /// Requeues the waiters that are deferred in the queues of an entry and have the same host.
   mutating func requeueDeferred(of entry: Entry) {
-    guard let host = entry.host else { return }
+    if let host = entry.host { requeueDeferred(of: host, in: entry.claims.map(\.queue)) }
+  }
+
+  private mutating func requeueDeferred(of host: ObjectIdentifier, in deferring: [Int]) {
     var requeued: [Int: [Ticket]] = [:]
-    for claim in entry.claims {
-      for ticket in queues[claim.queue].deferred.removeValue(forKey: host) ?? []
+    for queue in deferring {
+      for ticket in queues[queue].deferred.removeValue(forKey: host) ?? []
       where entries[ticket]?.isDeferred == true {
         entries[ticket]?.isDeferred = false
         for claim in entries[ticket]?.claims ?? [] { requeued[claim.queue, default: []].append(ticket) }
@@ -73,10 +77,14 @@ extension KeyTable {
 
   /// Inserts waiters in the order of their arrival.
   private mutating func requeue(_ tickets: [Ticket], in queue: Int) {
+    mayDeadlock = true
+    let tickets = tickets.sorted()
+    if let last = tickets.last, last < queues[queue].waiting.first ?? .max {
+      return queues[queue].waiting.prepend(tickets)
+    }
     let all = Set(tickets).union(queues[queue].waiting.all).filter { isWaiting($0, preferred: false) }
     queues[queue].waiting = ArrayDeque(all.sorted())
     queues[queue].staleCount = 0
-    mayDeadlock = true
   }
 
   // MARK: Time
@@ -84,20 +92,23 @@ extension KeyTable {
   /// Whether ``tick(_:)`` or a search for deadlocks may change anything.
   var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
 
-  /// Ends a period. Entries that were permitted two periods ago and not started become overdue, and release the keys
-  /// reserved for them.
+  /// The factor by which the patience with an entry grows when it becomes overdue, so that an operation whose queue or
+  /// group is always busy keeps its keys long enough to start at some time.
+  private static var patienceGrowth: Int { 4 }
+
+  /// Ends a period. Entries that were permitted ``Entry/patience`` periods ago and not started become overdue, and
+  /// release the keys reserved for them.
   mutating func tick(_ effects: inout Effects) {
     epoch += 1
     var overdue: [Entry] = []
     for ticket in permitted.sorted() {
-      guard let entry = entries[ticket], let host = entry.host, epoch - entry.epoch >= 2 else { continue }
+      guard let entry = entries[ticket], let host = entry.host, epoch - entry.epoch >= entry.patience else { continue }
       overdue.append(entry)
       permitted.remove(ticket)
-      forgetStart(of: entry)
+      endReservation(of: entry)
       releaseKeys(of: entry)
       entries[ticket]?.state = .overdue
-      entries[ticket]?.startSerial = nil
-      for claim in entry.claims { queues[claim.queue].overdue[host, default: []].append(ticket) }
+      for claim in entry.claims { queues[claim.queue].overdue[host, default: []].insert(ticket) }
     }
     for entry in overdue { grantAll(startingWith: entry.claims, &effects) }
   }

@@ -2,20 +2,41 @@ import Foundation
 
 /// Throttled keys: the windows in which operations start.
 extension KeyTable {
-  /// Returns whether the windows of all throttles of an entry have room. If a window is full, adds a `Delay` to the
-  /// effects.
-  func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
-    guard !ignoresThrottles, !logs.isEmpty, let entry = entries[ticket] else { return true }
-    for claim in entry.claims {
+  /// Returns whether the windows of all throttles of an entry have room.
+  ///
+  /// If a window is full, the entry waits until a start has left it, which takes a `Delay`, or until a reserved start
+  /// has taken place or been given up.
+  mutating func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
+    switch fullWindow(of: ticket) {
+    case nil: return true
+    case .until(let delay)?: effects.delayed.append(delay)
+    case .reserved(let log, let queue)?: logs[log]?.blockedQueues.insert(queue)
+    }
+    return false
+  }
+
+  /// The reason why a window has no room for a start.
+  enum FullWindow {
+    case until(Delay)
+    /// Permitted operations have reserved the room.
+    case reserved(log: QueueID, queue: Int)
+  }
+
+  /// Returns the first window that has no room for the start of an entry.
+  func fullWindow(of ticket: Ticket) -> FullWindow? {
+    guard !ignoresThrottles, !logs.isEmpty, let entry = entries[ticket], entry.isThrottled else { return nil }
+    for claim in entry.claims where !claim.throttles.isEmpty {
+      let id = queues[claim.queue].id.outermost
+      guard let log = logs[id] else { continue }
       for throttle in claim.throttles {
-        guard let start = logs[queues[claim.queue].id.outermost]?.start(thatFills: throttle) else { continue }
+        if log.reservedStarts >= throttle.count { return .reserved(log: id, queue: claim.queue) }
+        guard let start = log.start(thatFills: throttle) else { continue }
         let window = Window(queue: claim.queue, throttle: throttle)
         if start.serial <= passedStarts[ticket]?[window] ?? -1 { continue }
-        effects.delayed.append(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start))
-        return false
+        return .until(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start))
       }
     }
-    return true
+    return nil
   }
 
   /// Records that the start of a delay has left the window.
@@ -27,36 +48,32 @@ extension KeyTable {
 
   /// Records the start of an entry in the logs of its throttled keys.
   mutating func noteStart(of ticket: Ticket) {
-    guard !ignoresThrottles, let entry = entries[ticket], entry.startSerial == nil else { return }
-    var start: StartLog.Start?
+    guard !ignoresThrottles, let entry = entries[ticket], entry.isThrottled else { return }
+    let start = StartLog.Start(serial: nextSerial, time: StartTime())
+    for claim in entry.claims where !claim.throttles.isEmpty {
+      logs[queues[claim.queue].id.outermost, default: StartLog()].append(start, for: claim.throttles)
+    }
+    entries[ticket]?.startTime = start.time
+    nextSerial += 1
+  }
+
+  /// Reserves the start of an entry that has been permitted.
+  mutating func reserveStart(of entry: Entry) {
+    if ignoresThrottles { return }
+    for claim in entry.claims where !claim.throttles.isEmpty {
+      logs[queues[claim.queue].id.outermost, default: StartLog()].reservedStarts += 1
+    }
+  }
+
+  /// Ends the reservation of a permitted entry, because its operation starts or because the permit is given back. Other
+  /// entries may have waited for that.
+  mutating func endReservation(of entry: Entry) {
+    if ignoresThrottles { return }
     for claim in entry.claims where !claim.throttles.isEmpty {
       let id = queues[claim.queue].id.outermost
-      let new = start ?? StartLog.Start(serial: nextSerial, time: StartTime())
-      start = new
-      for throttle in claim.throttles { logs[id, default: StartLog()].makeRoom(for: throttle) }
-      logs[id]?.append(new)
-    }
-    if start != nil {
-      entries[ticket]?.startSerial = nextSerial
-      nextSerial += 1
-    }
-  }
-
-  /// Returns the time at which a throttled entry started. The operation sets this time.
-  func startTime(of ticket: Ticket) -> StartTime? {
-    guard let entry = entries[ticket], let serial = entry.startSerial else { return nil }
-    for claim in entry.claims where !claim.throttles.isEmpty {
-      let log = logs[queues[claim.queue].id.outermost]
-      if let start = log?.starts.last(where: { $0.serial == serial }) { return start.time }
-    }
-    return nil
-  }
-
-  /// Removes the start of an entry that was permitted but not started.
-  mutating func forgetStart(of entry: Entry) {
-    guard let serial = entry.startSerial else { return }
-    for claim in entry.claims where !claim.throttles.isEmpty {
-      logs[queues[claim.queue].id.outermost]?.remove(serial)
+      logs[id]?.reservedStarts -= 1
+      queuesToServe += logs[id]?.blockedQueues ?? []
+      logs[id]?.blockedQueues = []
     }
   }
 
@@ -83,26 +100,26 @@ struct StartLog {
   private(set) var starts: [Start] = []
   private(set) var longestInterval = Duration.zero
   private var capacity = 0
+  /// The number of permitted operations that have not started. Each of them counts as the latest start.
+  var reservedStarts = 0
+  /// The queues in which an entry waits for a reserved start to take place or to be given up.
+  var blockedQueues: Set<Int> = []
 
   /// Returns the start that must leave the window before another operation can start, or nil if the window has room.
   func start(thatFills throttle: KeyThrottle) -> Start? {
-    let index = starts.count - throttle.count
-    return index < 0 ? nil : starts[index]
+    let index = starts.count + reservedStarts - throttle.count
+    return starts.indices.contains(index) ? starts[index] : nil
   }
 
-  mutating func makeRoom(for throttle: KeyThrottle) {
-    capacity = max(capacity, throttle.count)
-    longestInterval = max(longestInterval, throttle.interval)
-  }
-
-  mutating func append(_ start: Start) {
+  mutating func append(_ start: Start, for throttles: [KeyThrottle]) {
+    for throttle in throttles {
+      capacity = max(capacity, throttle.count)
+      longestInterval = max(longestInterval, throttle.interval)
+    }
     starts.append(start)
     // The log grows to twice the capacity, so that removing old starts costs each start one move.
     if starts.count / 2 >= capacity { starts.removeFirst(starts.count - capacity) }
   }
-
-  /// Removes a start that did not take place.
-  mutating func remove(_ serial: Int) { starts.removeAll { $0.serial == serial } }
 }
 
 /// The number of operations that may start under a key within an interval.
@@ -115,7 +132,7 @@ struct KeyThrottle: Hashable {
 final class StartTime: Sendable {
   private let time = Locked<ElapsedTime?>(nil)
 
-  /// The time since the start. Nil if the operation is permitted and has not started.
+  /// The time since the start. Nil if the operation has not read its clock yet.
   var elapsed: Duration? { time.withLock { $0 }?.now }
 
   func set(on clock: any Clock<Duration>) {

@@ -52,7 +52,7 @@ struct KeyTable<Claimant> {
   struct Entry {
     let claimant: Claimant
     var claims: [Claim]
-    let enclosing: [Ticket]
+    var enclosing: [Ticket]
     let host: ObjectIdentifier?
     var state = State.waiting
     var isStarted: Bool
@@ -64,10 +64,14 @@ struct KeyTable<Claimant> {
     var isReplaced = false
     /// The tick in which the entry was permitted.
     var epoch = 0
+    /// The number of ticks after which the permitted entry becomes overdue.
+    var patience = 2
     /// The holders that the entry waits for. Their members are served before the entry.
     var yieldsTo: Set<Ticket> = []
-    /// The serial number of the start under throttled keys.
-    var startSerial: Int?
+    /// The time of the start under throttled keys, which the operation sets.
+    var startTime: StartTime?
+
+    var isThrottled: Bool { claims.contains { !$0.throttles.isEmpty } }
   }
 
   /// The window of a throttle under a key.
@@ -213,16 +217,21 @@ struct KeyTable<Claimant> {
 
   /// Returns the first waiter of a queue. Defers waiters whose queue or group has an overdue entry before them.
   mutating func firstWaiter(of queue: Int) -> Ticket? {
-    while let ticket = queues[queue].waiting.first {
-      guard isWaiting(ticket, preferred: false), let entry = entries[ticket] else {
-        queues[queue].removeFirstWaiting()
-        continue
-      }
+    while let ticket = frontWaiter(of: queue), let entry = entries[ticket] {
       guard let host = entry.host, !entry.isStarted, queues[queue].overdue[host] != nil else { return ticket }
       queues[queue].waiting.popFirst()
       queues[queue].deferred[host, default: []].append(ticket)
       entries[ticket]?.isDeferred = true
       for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
+    }
+    return nil
+  }
+
+  /// Returns the first waiter of a queue that is not preferred, after removing stale tickets before it.
+  mutating func frontWaiter(of queue: Int) -> Ticket? {
+    while let ticket = queues[queue].waiting.first {
+      if isWaiting(ticket, preferred: false) { return ticket }
+      queues[queue].removeFirstWaiting()
     }
     return nil
   }
@@ -255,7 +264,7 @@ struct KeyTable<Claimant> {
     return ticket
   }
 
-  private mutating func trimPreferred(of queue: Int) {
+  mutating func trimPreferred(of queue: Int) {
     while let ticket = queues[queue].preferred.first, !isWaiting(ticket, preferred: true) {
       queues[queue].removeFirstPreferred()
     }
@@ -286,10 +295,11 @@ struct KeyTable<Claimant> {
     for index in entry.claims.indices {
       let claim = entry.claims[index]
       entry.claims[index].position = queues[claim.queue].add(holder: ticket, limit: claim.limit)
+      if entry.isReplaced { queues[claim.queue].replacedCount += 1 }
       if queues[claim.queue].waiting.first == ticket { queues[claim.queue].waiting.popFirst() }
     }
     entries[ticket] = entry
-    noteStart(of: ticket)
+    if entry.isStarted { noteStart(of: ticket) } else { reserveStart(of: entry) }
   }
 
   func isWaiting(_ ticket: Ticket, preferred isPreferred: Bool) -> Bool {
@@ -307,10 +317,10 @@ struct KeyTable<Claimant> {
     case .waiting:
       waitingCount -= 1
       for claim in entry.claims where !entry.isDeferred { noteStaleTicket(in: claim.queue) }
-    case .overdue: endOverdue(entry, requeueing: nil)
+    case .overdue: endOverdue(ticket, entry)
     case .permitted:
       permitted.remove(ticket)
-      forgetStart(of: entry)
+      endReservation(of: entry)
       releaseKeys(of: entry)
     case .holding: releaseKeys(of: entry)
     }
@@ -322,6 +332,7 @@ struct KeyTable<Claimant> {
 
   mutating func releaseKeys(of entry: Entry) {
     for claim in entry.claims {
+      if entry.isReplaced { queues[claim.queue].replacedCount -= 1 }
       // The last holder moves to the vacant position.
       guard let moved = queues[claim.queue].removeHolder(at: claim.position, limit: claim.limit) else { continue }
       if let index = entries[moved]?.claims.firstIndex(where: { $0.queue == claim.queue }) {

@@ -39,9 +39,9 @@ extension AsyncOperation {
   }()
 
   func addDependency(_ dependency: DependencyLedger.Dependency) {
-    let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, withdrawsPermit: Bool)? in
+    let added = core.withLock { core -> (gate: Operation?, supervisor: OperationSupervisor?, isPermitDue: Bool)? in
       guard core.lifecycle.phase == .pending else { return nil }
-      return (core.ledger.add(dependency), core.supervisor, core.ledger.permit == .requested)
+      return (core.ledger.add(dependency), core.supervisor, core.ledger.permit == .due)
     }
     guard let added else {
       misuse(
@@ -53,7 +53,7 @@ extension AsyncOperation {
       super.addDependency(gate)
       recheckReadiness()
     }
-    if added.withdrawsPermit { postponePermit() }
+    if added.isPermitDue { updatePermit() }
     added.supervisor?.memberGainedDependency(self)
   }
 
@@ -97,7 +97,7 @@ extension AsyncOperation {
     }
     switch action {
     case .keepWaiting, .ignore: return
-    case .requestPermit: sendPermitRequest()
+    case .requestPermit: updatePermit()
     case .becomeReady(let gate):
       trace?.send(.ready)
       if let gate { open(gate) } else { supervisor?.memberIsReady(self) }

@@ -39,15 +39,12 @@ extension AsyncOperation {
   // MARK: Preparation
 
   /// Prepares the operation on the thread that started it.
-  ///
-  /// - Parameter hasPermit: Whether the operation's group has acquired the permit already.
-  func prepare(hasPermit: Bool) {
-    guard !hasPermit, let permit = core.withLock({ $0.extras?.permit }), !permit.acquire(isStarted: true) else {
-      return prepareInputs()
-    }
+  func prepare() {
+    let (permit, isMember) = core.withLock { ($0.extras?.permit, $0.supervisor != nil) }
+    guard let permit, !permit.acquire(waits: !isMember) else { return prepareInputs() }
+    if isMember { return awaitPermitAgain() }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
     let place = keepPlace()
-    noteWaitForPermit()
     permit.whenGranted { [weak self] in
       guard let self else { return }
       place.run { self.resume { self.prepareInputs() } }

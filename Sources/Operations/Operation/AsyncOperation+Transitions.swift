@@ -10,28 +10,21 @@ extension AsyncOperation {
     case notReady
     case awaitGate
     case isGone
-    /// The member needs this permit before its group starts it.
-    case needsPermit(StartPermit)
   }
 
   /// Starts the operation for its group, if it is still ready.
-  ///
-  /// - Parameter hasPermit: Whether the group has acquired the permit that the operation needs.
-  func startAsMember(by starter: OperationStarter?, hasPermit: Bool = false) -> Beginning {
-    begin(by: .member(of: starter, hasPermit: hasPermit))
-  }
+  func startAsMember(by starter: OperationStarter?) -> Beginning { begin(by: .member(of: starter)) }
 
   func begin(by starter: OperationCore.Starter) -> Beginning {
     switch core.withLock({ $0.start(by: starter) }) {
     case .execute(let execution): carryOut(execution)
-    case .prepare(let hasPermit): prepare(hasPermit: hasPermit)
+    case .prepare: prepare()
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .ignore: break
     case .notReady: return .notReady
     case .awaitGate: return .awaitGate
     case .isGone: return .isGone
-    case .needsPermit(let permit): return .needsPermit(permit)
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
@@ -44,11 +37,9 @@ extension AsyncOperation {
   /// - Returns: Whether the operation was started. Otherwise the count is now zero, and the caller must start the
   ///   operation again.
   func startUnready() -> Bool {
-    if let permit = core.withLock({ $0.ledger.isPermitPending ? $0.extras?.permit : nil }) {
-      misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
-    }
+    let permit = core.withLock { $0.ledger.isPermitPending ? $0.extras?.permit : nil }
     let unfinished = dependencies.filter { !$0.isFinished }
-    if unfinished.isEmpty {
+    if unfinished.isEmpty, permit == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
       if let gate = core.withLock({ $0.ledger.endCounting() }) { open(gate) }
@@ -57,6 +48,9 @@ extension AsyncOperation {
     // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does
     // this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
+      if unfinished.isEmpty, let permit {
+        misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
+      }
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
           + "have finished, or start it after them."

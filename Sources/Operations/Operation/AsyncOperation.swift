@@ -147,7 +147,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
     switch begin(by: .anyone) {
-    case .begun, .isGone, .needsPermit: return
+    case .begun, .isGone: return
     case .awaitGate:
       // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
       // once Foundation reports it ready. Any other operation waits, because a third thread may be about to add the

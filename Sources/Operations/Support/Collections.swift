@@ -15,6 +15,18 @@ struct ArrayDeque<Element> {
 
   mutating func append(_ element: Element) { elements.append(element) }
 
+  /// Adds elements before the first one.
+  mutating func prepend(_ new: [Element]) {
+    if head < new.count {
+      // Leaves a gap in front for the next call, because the elements move only when the gap is used up.
+      let gap = new.count + count / 2
+      elements.replaceSubrange(..<head, with: repeatElement(nil, count: gap))
+      head = gap
+    }
+    elements.replaceSubrange((head - new.count)..<head, with: new)
+    head -= new.count
+  }
+
   @discardableResult
   mutating func popFirst() -> Element? {
     guard head < elements.count else { return nil }

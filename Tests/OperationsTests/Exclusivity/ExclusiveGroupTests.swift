@@ -60,6 +60,47 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == (0..<100).map(String.init))
   }
 
+  @Test func membersOfAnyQualityOfService_executeInTheOrderTheyWereAdded() async {
+    for _ in 0..<20 {
+      let journal = Journal<String>()
+      let members = (0..<50).map { NoteOperation("\($0)", journal).exclusive("a", in: domain) }
+      for member in members { member.qualityOfService = .userInitiated }
+      await queue.run(settling: [GroupOperation(members)])
+      #expect(journal.entries == (0..<50).map(String.init))
+    }
+  }
+
+  /// The group is always busy, and so is the key.
+  @Test func aMemberOfABusyGroup_executesAtSomeTime() async {
+    let group = GroupOperation("busy") {}
+    group.maxConcurrentOperationCount = 1
+    group.staysOpen = true
+    let member = note("member", "a")
+    queue.addOperation(group)
+    let isOver: @Sendable () -> Bool = { member.isFinished }
+    let elsewhere = (0..<6).map { _ in
+      RepeatOperation { [domain] _ in
+        isOver() ? nil : DelayOperation(.milliseconds(5)).exclusive("a", in: domain)
+      }
+    }
+    let fillers = (0..<2).map { _ in
+      RepeatOperation { _ in
+        if isOver() { return nil }
+        let filler = DelayOperation(.milliseconds(60))
+        group.addOperation(filler)
+        return GroupOperation([AsyncOperation().waits(for: filler)])
+      }
+    }
+    queue.addOperations(elsewhere + fillers)
+    await poll { group.operations.count >= 2 && !domain.holders(of: "a").isEmpty }
+    group.addOperation(member)
+    await member.finished()
+    group.finish()
+    for operation in fillers + elsewhere { await operation.finished() }
+    await group.finished()
+    #expect(journal.entries == ["member"])
+  }
+
   @Test func aMemberOfASuspendedGroup_keepsNoOtherWaiting() async {
     let holder = await holder(of: "a")
     let group = GroupOperation([note("member", "a")])

@@ -10,7 +10,6 @@ struct ExclusivityTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
-  private let clock = ManualClock()
 
   /// Returns an operation that executes and holds the keys.
   private func holder(of keys: ExclusivityKey...) async -> HeldOperation {
@@ -94,7 +93,7 @@ struct ExclusivityTests {
     queue.isSuspended = true
     let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
     queue.addOperations(operations)
-    await poll { KeyRegistry.read { table in table.entries.values.contains { $0.state == .overdue } } }
+    await poll { KeyRegistry.withTable { table in table.entries.values.contains { $0.state == .overdue } } }
     queue.isSuspended = false
     for operation in operations { await operation.finished() }
     #expect(journal.entries == (0..<20).map(String.init))
@@ -175,6 +174,30 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
+  /// The permit of an operation that gains a dependency goes back, although it had been granted.
+  @Test(arguments: [false, true]) func anOperationThatIsMadeToWaitForTheNextOne_runsAfterIt(isOverdue: Bool) async {
+    let suspended = OperationQueue.suspended()
+    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
+    suspended.addOperations([first, second])
+    if isOverdue { await poll { KeyRegistry.withTable { $0.entries.values.contains { $0.state == .overdue } } } }
+    second ==> first
+    suspended.isSuspended = false
+    await first.finished()
+    #expect(journal.entries == ["second", "first"])
+    await poll { domain.isUnused }
+  }
+
+  @Test func aMemberThatIsMadeToWaitForTheNextOne_runsAfterIt() async {
+    let holder = await holder(of: "a")
+    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
+    let group = GroupOperation([first, second])
+    queue.addOperation(group)
+    await poll { domain.waiting(for: "a").count == 2 }
+    second ==> first
+    await group.finished(opening: holder.gate)
+    #expect(journal.entries == ["second", "first"])
+  }
+
   // MARK: Ends
 
   @Test func aCancelledWaiterGivesItsPlaceUpAtOnce() async {
@@ -204,92 +227,5 @@ struct ExclusivityTests {
       await operation.finished()
       #expect(domain.isUnused)
     }
-  }
-
-  // MARK: Throttles
-
-  private func throttled(_ name: String, to count: Int = 1) -> NoteOperation {
-    let note = NoteOperation(name, journal).throttled("api", to: count, per: .seconds(1), in: domain)
-    note.clock = clock
-    return note
-  }
-
-  @Test func aStartCountsUntilTheEndOfItsHalfOpenWindowAlthoughTheOperationHasFinished() async {
-    let (first, second) = (throttled("1"), throttled("2"))
-    await queue.run(settling: [first])
-    clock.advance(by: .milliseconds(500))
-    queue.addOperation(second)
-    await clock.advance(by: .milliseconds(500) - .nanoseconds(1), sleepers: 1)
-    #expect(journal.entries == ["1"] && domain.waiting(for: "api") == ["2"])
-    clock.advance(by: .nanoseconds(1))
-    await second.finished()
-  }
-
-  @Test func noMoreThanTheCountBeginWithinAnyInterval() async {
-    let first = (0..<2).map { throttled("a\($0)", to: 3) }
-    await queue.run(settling: first)
-    clock.advance(by: .milliseconds(600))
-    let second = (0..<4).map { throttled("b\($0)", to: 3) }
-    queue.addOperations(second)
-    await second[0].finished()
-    await clock.advance(by: .milliseconds(399), sleepers: 1)
-    #expect(Set(journal.entries) == ["a0", "a1", "b0"])
-    clock.advance(by: .milliseconds(1))
-    for operation in second[1...2] { await operation.finished() }
-    #expect(Set(journal.entries) == ["a0", "a1", "b0", "b1", "b2"], "two have left the window, one is in it")
-    await clock.advance(by: .milliseconds(600), sleepers: 1)
-    await second[3].finished()
-  }
-
-  @Test func membersBeginByTheClockOfTheGroupAndWaitWithoutASlot() async {
-    let members = ["1", "2"].map { name in
-      NoteOperation(name, journal).throttled("api", to: 1, per: .seconds(1), in: domain)
-    }
-    let next = NoteOperation("next", journal)
-    let group = GroupOperation(members + [next])
-    group.clock = clock
-    group.maxConcurrentOperationCount = 1
-    queue.addOperation(group)
-    await next.finished()
-    await clock.waitForSleepers(1)
-    #expect(journal.entries == ["1", "next"])
-    clock.advance(by: .seconds(1))
-    await group.finished()
-  }
-
-  @Test func oneThatIsCancelledWhileItWaitsDoesNotCount() async {
-    let operations = ["1", "2", "3"].map { throttled($0) }
-    queue.addOperations(operations)
-    await operations[0].finished()
-    await clock.waitForSleepers(1)
-    operations[1].cancel()
-    await operations[1].finished()
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    await operations[2].finished()
-    #expect(journal.entries == ["1", "3"])
-  }
-
-  @Test func limitAndThrottleOfOneKeyBothCount() async {
-    let operations = (0..<3).map { index in
-      let held = HeldOperation().named("\(index)").limited("api", to: 2, in: domain)
-      held.clock = clock
-      return held.throttled("api", to: 1, per: .seconds(1), in: domain)
-    }
-    queue.addOperations(operations)
-    await operations[0].begun.opened()
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    await operations[1].begun.opened()
-    clock.advance(by: .seconds(10))
-    #expect(!operations[2].begun.isOpen && domain.holders(of: "api") == ["0", "1"])
-    for operation in operations { operation.gate.open() }
-    await operations[2].finished()
-  }
-
-  @Test func startsOfKeysThatAreNotUsedAreForgotten() async {
-    for index in 0..<1000 {
-      let operation = AsyncOperation().throttled("\(index)", to: 1, per: .nanoseconds(1), in: domain)
-      await queue.run(settling: [operation])
-    }
-    #expect(KeyRegistry.read { table in table.logs.keys.count { $0.domain === domain } } < 500)
   }
 }

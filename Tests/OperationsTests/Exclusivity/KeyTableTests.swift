@@ -93,8 +93,7 @@ struct KeyTableTests {
     _ = enter("first", ["a": 1, "b": 1])
     _ = enter("second", ["b": 1, "c": 1])
     _ = enter("member", ["c": 1], inside: [group])
-    table.beginDeadlockSearch()
-    table.apply(table.remedy(), &effects)
+    table.apply(table.beginDeadlockSearch().remedy(), &effects)
     #expect(table.mayDeadlock)
   }
 
@@ -142,6 +141,21 @@ struct KeyTableTests {
     #expect(table.start(permitted, waits: false, &effects))
     #expect(leave(permitted) == ["next"])
     #expect(leave(next).isEmpty && table.isEmpty)
+  }
+
+  /// The patience grows with each time, so that a queue that is always busy starts the operation at some time.
+  @Test mutating func anOperationThatWasOverdueIsWaitedForLonger() {
+    let (queue, other) = (Host(), Host())
+    let permitted = enter("permitted", ["a": 1], host: queue)
+    var patience = 2
+    for _ in 0..<3 {
+      let next = enter("next", ["a": 1], host: other)
+      #expect(tick(patience - 1).isEmpty)
+      #expect(tick(1) == ["next"])
+      #expect(table.start(next, waits: true, &effects) && !table.start(permitted, waits: false, &effects))
+      #expect(leave(next) == ["permitted"])
+      patience *= 4
+    }
   }
 
   // MARK: Nothing is left

@@ -160,8 +160,7 @@ struct KeyTableInterleavingTests {
     /// - Returns: Whether there was one.
     private mutating func remedy() -> Bool {
       if !table.mayDeadlock { return false }
-      table.beginDeadlockSearch()
-      let remedy = table.remedy()
+      let remedy = table.beginDeadlockSearch().remedy()
       if remedy.preferred.isEmpty, remedy.refused == nil { return false }
       var effects = KeyTable<Int>.Effects()
       table.apply(remedy, &effects)
@@ -272,7 +271,7 @@ struct KeyTableInterleavingTests {
         result += list(queue.holders)
         result += list(queue.preferred.all.filter { table.entries[$0]?.isPreferred == true })
         result += list(queue.waiting.all.filter(isWaiting))
-        for tickets in [queue.overdue, queue.deferred] {
+        for tickets in [queue.overdue.mapValues { $0.sorted() }, queue.deferred] {
           for host in tickets.keys.sorted(by: { number($0) < number($1) }) {
             result += [number(host)] + list(tickets[host] ?? [])
           }

@@ -104,6 +104,25 @@ struct LedgerInterleavingTests {
     walk.walk(free, [[.requirePermit], late, [.add(2), .dependencyFinishes(2)], [.free]])
     walk.expectSuccess(states: 1_000, schedules: 1_000_000)
   }
+
+  @Test func newDependency_givesBackAGrantedPermit() {
+    var walk = Walk()
+    let granted = LedgerWorld(waitingFor: 0, needsPermit: true).after([.free, .requirePermit])
+    walk.walk(granted, [late])
+    walk.walk(granted, [late, [.add(2), .dependencyFinishes(2)]])
+    walk.walk(granted.after([.ask, .note, .adopt, .attach]), [late + [.schedule], [.ask]])
+    walk.expectSuccess(states: 300, schedules: 1_000)
+  }
+
+  @Test func member_requestsItsPermitWhenItsGroupStarts_andAgainWhenItWasPassed() {
+    var walk = Walk()
+    let member = LedgerWorld(waitingFor: 1, needsPermit: true).after([.withholdPermit])
+    walk.walk(member, [first, [.requirePermit], [.free]])
+    let granted = LedgerWorld(waitingFor: 0, needsPermit: true).after([.withholdPermit, .free, .requirePermit])
+    walk.walk(granted, [[.returnPermit], [.free]])
+    walk.walk(granted, [[.returnPermit], [.free], late])
+    walk.expectSuccess(states: 100, schedules: 1_000)
+  }
 }
 
 /// A ledger, Foundation's books of the same operation, and what has become of both.

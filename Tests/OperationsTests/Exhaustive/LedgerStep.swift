@@ -18,7 +18,8 @@ enum LedgerStep: InterleavedStep {
   case awaitGate(byHand: Bool)
   case conclude, close
   // The permit.
-  case requirePermit, request, takeBackIfTooEarly, postpone, postponePermit, free, grant
+  case withholdPermit, requirePermit, updatePermit, request, withdraw, returnPermit, free, grant
+  case checkPermit(DependencyLedger.Permit)
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
   case giveGate(Int)
@@ -52,10 +53,9 @@ enum LedgerStep: InterleavedStep {
       if world.ledger.gateDidOpen() { actor.go(on: .nudge, .noteAndTell) }
     case .add(let index):
       guard !world.deeds.isStarted else { return }
-      let isAsking = world.ledger.permit == .requested
       let gate = world.ledger.add(.own(LedgerWorld.dependencies[index]))
       actor.go(on: .enlist(index))
-      if isAsking { actor.go(on: .postpone) }
+      if world.ledger.permit == .due { actor.go(on: .updatePermit) }
       if let gate { actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness) }
     case .enlist(let index):
       if world.deeds.finished.contains(index) {
@@ -110,18 +110,21 @@ enum LedgerStep: InterleavedStep {
         return action
       }
       if let gate { actor.go(on: .giveGate(world.enter(gate))) }
+    case .withholdPermit: world.ledger.withholdPermit()
+    case .updatePermit: update(world.ledger.permit, &actor)
+    case .checkPermit(let old): if world.ledger.permit != old { update(world.ledger.permit, &actor) }
     case .request:
-      world.promise(![.waiting, .granted].contains(world.deeds.permit), "it requests what it has requested")
-      guard world.deeds.permit == .idle else { return }
-      world.deeds.permit = world.deeds.isKeyFree ? .granted : .waiting
-      if world.deeds.isKeyFree { actor.go(on: .grant) }
-    case .takeBackIfTooEarly:
-      if world.ledger.permit == .requested, world.ledger.remaining > 1 { actor.go(on: .postpone) }
-    case .postpone:
-      guard world.deeds.permit == .waiting else { return }
-      world.deeds.permit = .idle
-      actor.go(on: .postponePermit)
-    case .postponePermit: changeCount(&world, &actor) { $0.postponePermit() }
+      if world.deeds.permit == .idle { world.deeds.permit = world.deeds.isKeyFree ? .granted : .waiting }
+      if world.deeds.permit == .granted { actor.go(on: .grant) }
+    case .withdraw:
+      if !world.deeds.isStarted, world.deeds.permit != .over { world.deeds.permit = .idle }
+    case .returnPermit:
+      // A member was passed, and its group starts it now.
+      guard world.isDue, world.deeds.permit == .granted, !world.deeds.isCancelled else { return }
+      world.deeds.isKeyFree = false
+      world.deeds.permit = .waiting
+      world.ledger.returnPermit()
+      actor.go(on: .updatePermit)
     case .free:
       world.deeds.isKeyFree = true
       guard world.deeds.permit == .waiting else { return }
@@ -197,13 +200,24 @@ enum LedgerStep: InterleavedStep {
     case .becomeReady(let gate):
       world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
-      world.promise(world.isPermitted, "it became ready without a permit")
+      world.promise(!world.ledger.isPermitPending, "it became ready without a permit")
       if let gate { open(gate, &world, &actor) }
     case .requestPermit:
       world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
-      world.promise(before.permit != .requested || self == .postponePermit, "it requests twice")
-      actor.go(on: .request, .takeBackIfTooEarly)
+      world.promise(
+        before.permit == .withheld || before.permit == .due || before.permit == .notNeeded,
+        "it requests twice"
+      )
+      actor.go(on: .updatePermit)
     case .keepWaiting, .ignore: world.promise(!isZero, "it became ready, and nothing was notified")
+    }
+  }
+
+  private func update(_ permit: DependencyLedger.Permit, _ actor: inout Actor) {
+    switch permit {
+    case .notNeeded, .granted: return
+    case .withheld, .due: actor.go(on: .withdraw, .checkPermit(permit))
+    case .requested: actor.go(on: .request, .checkPermit(permit))
     }
   }
 

@@ -5,8 +5,11 @@ import Testing
 
 @testable import Operations
 
-/// Random operations and groups, in several queues and a scheduler's, under random keys, modes and policies, that wait
-/// for each other, time out and are cancelled at moments that the machine chooses.
+/// Random operations and groups, in several queues and a scheduler's, under random keys, modes, throttles and policies,
+/// that wait for each other, time out and are suspended at moments that the machine chooses.
+///
+/// In every second world operations are cancelled. In the others they gain dependencies when they have been added,
+/// which would trap if a cancelled operation had been started.
 ///
 /// `RANDOM_GRAPH_SEED=17 swift test --filter RandomExclusivity` replays a seed.
 @Suite(.timeLimit(.minutes(5)))
@@ -58,12 +61,17 @@ struct RandomExclusivityTests {
     let watch = Watch()
     let live = LiveCount()
     let scheduler = SerialScheduler(name: "random")
+    let suspended = OperationQueue.suspended()
+    let cancels: Bool
     private let queues: [OperationQueue]
     private var groups = 0
+    /// What is done to suspended groups when everything has been added.
+    private(set) var lateActions: [@Sendable () -> Void] = []
 
     init(seed: UInt64) {
       generator = SeededGenerator(seed: seed)
-      queues = [OperationQueue(), .limited(to: 1), .limited(to: 3), scheduler.queue]
+      cancels = Bool.random(using: &generator)
+      queues = [OperationQueue(), .limited(to: 1), .limited(to: 3), scheduler.queue, suspended]
     }
 
     func one(of count: Int) -> Bool { Int.random(in: 0..<count, using: &generator) == 0 }
@@ -76,7 +84,10 @@ struct RandomExclusivityTests {
       }
     }
 
-    private func policy() -> ExclusivityPolicy { one(of: 8) ? .drop : one(of: 10) ? .replace : .wait }
+    private func policy() -> ExclusivityPolicy {
+      if !cancels { return .wait }
+      return one(of: 8) ? .drop : one(of: 10) ? .replace : .wait
+    }
 
     private func give(_ wants: [Want], to operation: AsyncOperation) {
       for (level, limit) in wants {
@@ -85,6 +96,10 @@ struct RandomExclusivityTests {
         case .max: operation.shared(level.key, in: domain)
         default: operation.limited(level.key, to: limit, in: domain)
         }
+        // An interval may be shorter than the time in which its timer is set.
+        guard one(of: 4) else { continue }
+        let interval = Duration.microseconds(Int.random(in: 1...300, using: &generator))
+        operation.throttled(level.key, to: Int.random(in: 1...2, using: &generator), per: interval, in: domain)
       }
       let token = LiveCount.Token(live)
       operation.addObserver(
@@ -127,12 +142,29 @@ struct RandomExclusivityTests {
         if names.count > 1, one(of: 4) {
           group.addOperation(self.group(names.dropFirst(), inside: around))
         } else {
-          let member = leaf()
-          give(self.wants(of: Array(names), inside: around, atMost: 2), to: member)
-          group.addOperation(member)
+          group.addOperation(member(names, inside: around))
         }
       }
+      if one(of: 3) { suspend(group, until: (0..<2).map { _ in member(names, inside: around) }) }
       return group
+    }
+
+    private func member(_ names: ArraySlice<ExclusivityKey>, inside outer: [(Int, [Want])]) -> AsyncOperation {
+      let member = leaf()
+      member.qualityOfService = one(of: 4) ? .utility : .default
+      give(wants(of: Array(names), inside: outer, atMost: 2), to: member)
+      return member
+    }
+
+    /// Suspends a group until it has more members. The earlier members may wait for these.
+    private func suspend(_ group: GroupOperation, until newcomers: [AsyncOperation]) {
+      (group.isSuspended, group.staysOpen) = (true, true)
+      let waiting = cancels ? [] : group.operations.filter { _ in one(of: 2) }
+      lateActions.append {
+        group.addOperations(newcomers)
+        for member in waiting { newcomers[0] ==> member }
+        (group.isSuspended, group.staysOpen) = (false, false)
+      }
     }
 
     func addition(after earlier: [AsyncOperation]) -> (operation: AsyncOperation, queue: OperationQueue) {
@@ -161,7 +193,11 @@ struct RandomExclusivityTests {
   private func round(_ world: World) async {
     var additions: [(operation: AsyncOperation, queue: OperationQueue)] = []
     for _ in 0..<80 { additions.append(world.addition(after: additions.map(\.operation))) }
-    let victims = additions.filter { _ in world.one(of: 6) }.map(\.operation)
+    let victims = additions.filter { _ in world.cancels && world.one(of: 6) }.map(\.operation)
+    let (lateActions, suspended) = (world.lateActions, world.suspended)
+    let inSuspended = additions.filter { $0.queue === suspended }.map(\.operation)
+    let free = inSuspended.filter { $0.dependencies.isEmpty && world.one(of: 3) }
+    let waiting = world.cancels ? [] : inSuspended.filter { operation in !free.contains { $0 === operation } }
     // Some are added by Foundation's own method.
     let isForeign = additions.map { _ in world.one(of: 8) }
     await onThreads(3) { [additions] thread in
@@ -177,6 +213,11 @@ struct RandomExclusivityTests {
           queue.addOperation(operation)
         }
       }
+    }
+    for operation in waiting { if let other = free.randomElement(using: &world.generator) { other ==> operation } }
+    suspended.isSuspended = false
+    await onThreads(2) { thread in
+      for index in stride(from: thread, to: lateActions.count, by: 2) { lateActions[index]() }
     }
     for (operation, _) in additions {
       await operation.finished()

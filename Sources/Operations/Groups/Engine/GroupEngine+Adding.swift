@@ -69,18 +69,17 @@ extension GroupEngine {
     var ready: [ReadyMember] = []
     var parts: [MemberPart] = []
     var skipped: Set<Int> = []
-    var needPermits = false
+    var (needsPermits, haveDependencies) = (false, false)
     ready.reserveCapacity(operations.count)
     for (operation, index) in zip(operations, firstIndex...) {
       switch claim(operation, index: index) {
-      case .claimed(let isReady, let hasExtras):
+      case .claimed(let waits, let needsPermit, let hasExtras):
         if let own = operation as? AsyncOperation, hasExtras || own is GroupOperation {
           parts.append(MemberPart(own, index: index))
         }
-        if hasExtras, !needPermits, let own = operation as? AsyncOperation {
-          needPermits = own.core.withLock { $0.extras?.permit != nil }
-        }
-        if isReady { ready.append(ReadyMember(operation)) }
+        if needsPermit { needsPermits = true }
+        if waits { haveDependencies = true }
+        if !waits, !needsPermit { ready.append(ReadyMember(operation)) }
       case .repeated where newcomers.mayRepeat: skipped.insert(index)
       case .repeated: misuse(operation.cannotBeAdded(because: "is in this group"))
       // Another thread may have just added the operation elsewhere. Its dependents wait for it there.
@@ -98,7 +97,7 @@ extension GroupEngine {
         operation.cancelAsMember()
       }
     }
-    let roomWaiters = state.withLock { state in
+    let (roomWaiters, offersReady) = state.withLock { state in
       let roomWaiters = skipped.map { index in
         _ = state.members.remove(at: index)
         return state.roomWaiters.take(downTo: state.members.count)
@@ -106,12 +105,15 @@ extension GroupEngine {
       for part in parts { state.weigh(part) }
       if hasGroups { state.hasHadGroups = true }
       state.progress.add(-skipped.count)
-      if needPermits { state.schedule.handsOutInOrder = true }
-      state.schedule.append(ready)
-      if ready.count + skipped.count < operations.count { state.schedule.isCycleSuspected = true }
-      return roomWaiters
+      if needsPermits { state.hasHadPermits = true }
+      // The members of a group that has not started request their permits when it starts.
+      let offersReady = needsPermits && state.schedule.phase != .gathering
+      if !offersReady { state.schedule.append(ready) }
+      if haveDependencies { state.schedule.isCycleSuspected = true }
+      return (roomWaiters, offersReady)
     }
     for waiters in roomWaiters { waiters.resume() }
+    if offersReady { offer(operations, ready: ready.map(\.operation)) }
     updateProgress()
     membersWereAdded(except: skipped.count)
   }

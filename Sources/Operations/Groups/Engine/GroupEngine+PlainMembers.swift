@@ -51,7 +51,7 @@ extension GroupEngine {
     }
     if action.isRepeated { return .repeated }
     if action.isHeld { hold(member) }
-    return .claimed(isReady: isReady, hasExtras: false)
+    return .claimed(waits: !isReady, needsPermit: false, hasExtras: false)
   }
 
   /// Holds the plain members that are not ready when the group starts.

@@ -33,9 +33,25 @@ extension GroupEngine {
     searchForSuspectedCycle(evenIfRunning: true)
     let ready = beginPlainMembers().map { ReadyMember($0) }
     if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
+    let unordered = state.withLock { state in
+      state.hasHadPermits ? (members: state.members.operations, ready: state.schedule.takeReady()) : nil
+    }
+    if let unordered { offer(unordered.members, ready: unordered.ready) }
     // If no member can start, the time of the group begins now.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     membersWereAdded()
+  }
+
+  /// Adds ready members to the schedule, and requests the permits of members that need one, in the order of the members.
+  func offer(_ members: some Sequence<Operation>, ready: [Operation]) {
+    let ready = Set(ready.map { ObjectIdentifier($0) })
+    for member in members {
+      if ready.contains(ObjectIdentifier(member)) {
+        becameReady(member)
+      } else if let own = member as? AsyncOperation {
+        own.requestPermit(as: self)
+      }
+    }
   }
 
   func becameReady(_ member: Operation) {
@@ -67,17 +83,14 @@ extension GroupEngine {
     let addsRunner = runner.run {
       state.withLock { $0.schedule.runnerBegan() }
       for _ in 0..<GroupEngine.quantum {
-        let (take, due, isInOrder) = state.withLock {
-          ($0.schedule.take(), $0.takeDueDeadline(), $0.schedule.isHandingOut)
-        }
+        let (take, due) = state.withLock { ($0.schedule.take(), $0.takeDueDeadline()) }
         due?.startDeadline()
         guard case .run(let member, let addsRunner, let cancelled) = take else { return false }
         if addsRunner { addRunner() }
         if cancelled { cancelUnlessStarted(member) }
         let quality = member.qualityOfService
-        if isInOrder, quality != .default { handedOut() }
         if quality == .default {
-          runner.run(member) { if isInOrder { startInOrder(member, by: runner) } else { start(member, by: runner) } }
+          runner.run(member) { start(member, by: runner) }
         } else {
           start(member, at: quality)
         }
@@ -99,13 +112,8 @@ extension GroupEngine {
 
   func start(_ member: Operation, by runner: GroupRunner) {
     guard let own = member as? AsyncOperation else { return start(plain: member) }
-    carryOut(own.startAsMember(by: runner), own, by: runner)
-  }
-
-  func carryOut(_ beginning: AsyncOperation.Beginning, _ member: AsyncOperation, by runner: GroupRunner) {
-    switch beginning {
+    switch own.startAsMember(by: runner) {
     case .begun, .awaitGate: return
-    case .needsPermit(let permit): start(member, ifGranted: permit.acquire(isStarted: false), by: runner)
     case .isGone: releaseSlot()
     case .notReady:
       releaseSlot()
@@ -121,43 +129,6 @@ extension GroupEngine {
     }
     carryOut(help)
     carryOut(step)
-  }
-}
-
-/// Starting members that need a permit, such as keys.
-extension GroupEngine {
-  /// Starts a member of a group in which some members need permits.
-  ///
-  /// Permits are requested one at a time, in the order in which members are handed out, even if several runners are
-  /// active.
-  func startInOrder(_ member: Operation, by runner: GroupRunner) {
-    guard let own = member as? AsyncOperation, own.core.withLock({ $0.extras?.permit != nil }) else {
-      handedOut()
-      return start(member, by: runner)
-    }
-    let beginning = own.startAsMember(by: runner)
-    guard case .needsPermit(let permit) = beginning else {
-      handedOut()
-      return carryOut(beginning, own, by: runner)
-    }
-    let isGranted = permit.acquire(isStarted: false)
-    handedOut()
-    start(own, ifGranted: isGranted, by: runner)
-  }
-
-  /// Permits the next member to be handed out.
-  func handedOut() {
-    if state.withLock({ $0.schedule.handedOut() }) { addRunner() }
-  }
-
-  /// Starts the member if its permit was granted.
-  ///
-  /// Otherwise releases its slot. The member becomes ready again when its permit is granted.
-  func start(_ member: AsyncOperation, ifGranted isGranted: Bool, by runner: GroupRunner) {
-    if !isGranted { member.noteWaitForPermit() }
-    // A member that was cancelled meanwhile has become ready, and another runner starts it.
-    guard isGranted, member.core.withLock({ $0.takeReadiness() != nil }) else { return releaseSlot() }
-    carryOut(member.startAsMember(by: runner, hasPermit: true), member, by: runner)
   }
 }
 

@@ -192,6 +192,8 @@ extension GroupEngine {
     var plainErrors: [ObjectIdentifier: any Error] = [:]
     /// Whether a group has been a member, so that this group may enclose others.
     var hasHadGroups = false
+    /// Whether a member has needed a permit.
+    var hasHadPermits = false
     /// Whether the members have been cancelled, or are being cancelled.
     var hasCancelledMembers = false
     /// Whether a delayed search for cycles is pending.

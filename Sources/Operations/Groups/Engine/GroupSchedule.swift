@@ -62,10 +62,6 @@ struct GroupSchedule {
   var isCycleSuspected = false
   /// Whether a check after ``Help/watch`` is pending.
   private(set) var isWatched = false
-  /// Whether some members need permits, which are requested in the order in which members are handed out.
-  var handsOutInOrder = false
-  /// Whether a runner has taken a member and must request its permit before the next member is handed out.
-  private(set) var isHandingOut = false
 
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
   var hasNothingToRun: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
@@ -81,7 +77,7 @@ struct GroupSchedule {
 
   /// Whether a runner may take a member now.
   var mayHandOut: Bool {
-    if ready.isEmpty || unseenFailures > 0 || isHandingOut { return false }
+    if ready.isEmpty || unseenFailures > 0 { return false }
     return isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
@@ -120,6 +116,13 @@ struct GroupSchedule {
     for member in members { ready.append(member.operation, member.priority) }
   }
 
+  /// Takes all ready members, because the caller adds them again in another order.
+  mutating func takeReady() -> [Operation] {
+    var members: [Operation] = []
+    while let member = ready.popFirst() { members.append(member) }
+    return members
+  }
+
   private mutating func help(takenNext: Bool) -> Help {
     guard takenNext else { return addRunnerIfUseful() ? .addRunner : .none }
     guard !isWatched, !isRunnerWaiting, mayHandOut else { return .none }
@@ -152,16 +155,7 @@ struct GroupSchedule {
   mutating func take() -> Take {
     guard mayHandOut, let member = ready.popFirst() else { return .stop }
     slotsTaken += 1
-    isHandingOut = handsOutInOrder
     return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isDraining)
-  }
-
-  /// Records that the permit of the taken member has been requested.
-  ///
-  /// - Returns: Whether the caller must add a runner.
-  mutating func handedOut() -> Bool {
-    isHandingOut = false
-    return addRunnerIfUseful()
   }
 
   // MARK: Finishing members

@@ -17,14 +17,14 @@ import Foundation
     case anyone
     /// A queue, which may start an operation that is not ready, as Foundation does.
     case queue
-    case member(of: OperationStarter?, hasPermit: Bool)
+    case member(of: OperationStarter?)
   }
 
   /// The action that the caller of ``OperationCore/start(by:)`` must carry out.
   enum StartAction {
     case execute(Execution)
     /// The operation has inputs, conditions or a permit.
-    case prepare(hasPermit: Bool)
+    case prepare
     /// A paused operation has a slot again.
     case resume(OperationPause)
     case skip
@@ -38,7 +38,6 @@ import Foundation
     case isMember
     /// The operation was ended while it waited for a slot, and does not need the slot any more.
     case isGone
-    case needsPermit(StartPermit)
   }
 
   /// The values that the execution needs.
@@ -55,7 +54,10 @@ import Foundation
   }
 
   enum ClaimAction {
-    case claimed(isReady: Bool, hasExtras: Bool)
+    /// - Parameters:
+    ///   - waits: Whether the operation has unfinished dependencies.
+    ///   - needsPermit: Whether the operation is a member that must request a permit when its group starts.
+    case claimed(waits: Bool, needsPermit: Bool, hasExtras: Bool)
     case refused(because: String)
     /// The operation is already in this group.
     case repeated
@@ -139,10 +141,15 @@ import Foundation
     case .none: break
     }
     self.place = place
-    if let supervisor { unsafe unmanagedSupervisor = .passUnretained(supervisor) }
-    let isReady = ledger.isSatisfied || lifecycle.isCancelled
-    owesReadiness = supervisor != nil && !isReady
-    return .claimed(isReady: isReady, hasExtras: extras != nil)
+    let waits = !ledger.isSatisfied && !lifecycle.isCancelled
+    var needsPermit = false
+    if let supervisor {
+      unsafe unmanagedSupervisor = .passUnretained(supervisor)
+      needsPermit = extras?.permit != nil && !lifecycle.isCancelled
+      if needsPermit { ledger.withholdPermit() }
+      owesReadiness = waits || needsPermit
+    }
+    return .claimed(waits: waits, needsPermit: needsPermit, hasExtras: extras != nil)
   }
 
   /// Removes the reference to the group.
@@ -193,7 +200,6 @@ import Foundation
   // MARK: Start and end
 
   mutating func start(by starter: Starter) -> StartAction {
-    var isPermitted = false
     if lifecycle.phase == .pending {
       let isWaiting = ledger.remaining > 0 && !lifecycle.isCancelled
       switch starter {
@@ -202,17 +208,12 @@ import Foundation
         if case .group = place { return .isMember }
         if isWaiting { return .notReady }
         if !ledger.isSatisfied, !lifecycle.isCancelled { return .awaitGate }
-      case .member(let starter, let hasPermit):
+      case .member(let starter):
         owesReadiness = !ledger.isSatisfied && !lifecycle.isCancelled
         if owesReadiness { return .notReady }
-        if !hasPermit, let permit = extras?.permit, !lifecycle.isCancelled {
-          owesReadiness = true
-          return .needsPermit(permit)
-        }
         self.starter = starter
-        isPermitted = hasPermit
       }
-    } else if case .member(let starter, _) = starter {
+    } else if case .member(let starter) = starter {
       guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
       self.starter = starter
       extras?.pause = nil
@@ -222,7 +223,7 @@ import Foundation
     if action != .ignore, action != .refuse { startTime = .now }
     switch action {
     case .execute: return .execute(execution)
-    case .prepare: return .prepare(hasPermit: isPermitted)
+    case .prepare: return .prepare
     case .skip: return .skip
     case .ignore: return .ignore
     case .refuse: return .refuse
@@ -236,6 +237,16 @@ import Foundation
     guard lifecycle.proceed(to: phase) else { return false }
     startTime = .now
     return true
+  }
+
+  /// Transitions a member that is being prepared back to waiting for its permit.
+  ///
+  /// - Returns: The starter of the member. Nil if the caller must finish the member without executing it.
+  mutating func awaitPermitAgain() -> OperationStarter? {
+    guard lifecycle.proceed(to: .pending) else { return nil }
+    ledger.returnPermit()
+    owesReadiness = true
+    return starter
   }
 
   var execution: Execution {

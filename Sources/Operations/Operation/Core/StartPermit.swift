@@ -5,22 +5,21 @@ import Foundation
 /// The base class grants it at once. Mutual exclusion, a higher layer, overrides it. All calls are made without a lock
 /// held.
 class StartPermit: @unchecked Sendable {
-  /// Requests the permit for an operation in a queue whose dependencies have finished.
+  /// Requests the permit for an operation whose dependencies have finished. A repeated request has no effect.
   ///
   /// - Returns: Whether the operation can become ready. Otherwise ``AsyncOperation/permitIsGranted()`` is called later.
   func request() -> Bool { true }
 
-  /// Withdraws the request, because the operation has a new unfinished dependency. It requests the permit again later.
-  ///
-  /// - Returns: Whether the request was withdrawn. False if the permit has been granted.
-  func withdraw() -> Bool { false }
+  /// Withdraws the request, or gives back the permit, because the operation has a new unfinished dependency. Has no
+  /// effect on a permit that has been acquired.
+  func withdraw() {}
 
   /// Acquires the permit, just before the operation executes.
   ///
-  /// - Parameter isStarted: Whether the operation has been started. Otherwise a group is about to start it.
-  /// - Returns: Whether the operation can execute. Otherwise it waits without a thread. A started operation continues
-  ///   with ``whenGranted(_:)``, any other one with ``AsyncOperation/permitIsGranted()``.
-  func acquire(isStarted: Bool) -> Bool { true }
+  /// - Parameter waits: Whether an operation without the permit stays started until ``whenGranted(_:)`` calls back.
+  ///   Otherwise it waits as after ``request()``.
+  /// - Returns: Whether the operation can execute.
+  func acquire(waits: Bool) -> Bool { true }
 
   /// Calls `resumption` when a started operation has acquired the permit, unless the operation ends before.
   func whenGranted(_ resumption: @escaping @Sendable () -> Void) {}
@@ -37,49 +36,56 @@ class StartPermit: @unchecked Sendable {
 
 extension AsyncOperation {
   /// Makes the operation wait for its permit, if it needs one, after its dependencies. A cancelled operation does not
-  /// execute, so it needs no permit. Must be called before the operation is enqueued.
+  /// execute, so it needs no permit. Must be called before the operation is enqueued, or when its group has started.
   ///
+  /// - Parameter supervisor: The engine of the group. The call has no effect on an operation that is not its member.
   /// - Returns: Whether the operation must be enqueued. Otherwise it was refused, as under the policy `.drop`.
-  func requestPermit() -> Bool {
+  @discardableResult
+  func requestPermit(as supervisor: OperationSupervisor? = nil) -> Bool {
     let (gate, action) = core.withLock { core -> (Operation?, DependencyLedger.CountAction) in
-      guard core.extras?.permit != nil, !core.lifecycle.isCancelled else { return (nil, .ignore) }
+      guard core.extras?.permit != nil, core.supervisor === supervisor, !core.lifecycle.isCancelled else {
+        return (nil, .ignore)
+      }
       return core.ledger.requirePermit()
     }
     if let gate { super.addDependency(gate) }
     guard case .requestPermit = action else { return true }
-    sendPermitRequest()
+    updatePermit()
     return !isCancelled || core.withLock { $0.lifecycle.failures.isEmpty }
   }
 
-  func sendPermitRequest() {
+  /// Requests or withdraws the permit, as the ledger requires.
+  ///
+  /// Called after each change of the ledger that affects the permit. Calls on several threads may carry out such
+  /// changes in another order, so each call repeats until the ledger has not changed meanwhile.
+  func updatePermit() {
     guard let permit = core.withLock({ $0.extras?.permit }) else { return }
-    if permit.request() { return grantPermit() }
-    noteWaitForPermit()
-    // A dependency added before the request was sent could not withdraw it.
-    if core.withLock({ $0.ledger.permit == .requested && $0.ledger.remaining > 1 }) { postponePermit() }
-  }
-
-  /// Makes the operation ready in its queue or group, because its permit was granted.
-  func permitIsGranted() {
-    let (supervisor, trace) = core.withLock { core in
-      (core.ledger.permit == .notNeeded && core.ledger.isSatisfied ? core.takeReadiness() : nil, core.trace)
+    var state = core.withLock { $0.ledger.permit }
+    while true {
+      switch state {
+      case .notNeeded, .granted: return
+      case .withheld, .due: permit.withdraw()
+      case .requested: if permit.request() { permitIsGranted() } else { noteWaitForPermit() }
+      }
+      let old = state
+      state = core.withLock { $0.ledger.permit }
+      if state == old { return }
     }
-    guard let supervisor else { return grantPermit() }
-    trace?.send(.ready)
-    supervisor.memberIsReady(self)
   }
 
-  func noteWaitForPermit() {
+  /// Makes the operation ready, because its permit was granted.
+  func permitIsGranted() { changeCount { $0.grantPermit() } }
+
+  /// Releases the slot of a member whose permit was given to another operation before the group started the member.
+  /// The member becomes ready again when its permit is granted.
+  func awaitPermitAgain() {
+    guard let starter = core.withLock({ $0.awaitPermitAgain() }) else { return finishUnexecuted() }
+    starter.memberDidPause()
+    updatePermit()
+  }
+
+  private func noteWaitForPermit() {
     let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
     trace?.send(.waitsForPermit)
-  }
-
-  private func grantPermit() { changeCount { $0.grantPermit() } }
-
-  /// Withdraws the request for the permit, because the operation has a new dependency. The request is repeated when
-  /// that dependency has finished.
-  func postponePermit() {
-    let permit = core.withLock { $0.extras?.permit }
-    if permit?.withdraw() == true { changeCount { $0.postponePermit() } }
   }
 }

@@ -1,0 +1,164 @@
+import Foundation
+import Operations
+
+/// How the time of operations with keys grows.
+enum KeyGrowthBenchmarks {
+  static let all: [Benchmark] = [
+    .growth("keys-one-operation", "keys of one operation", of: 10_000, manyKeys),
+    .growth(
+      "keys-own-limits",
+      "operations that run at once under one key, each with its own limit",
+      of: 2000,
+      ownLimits
+    ),
+    // Each operation checks all groups around it, which may hold its key.
+    .growth("keys-nested", "nested groups, each with its own key", of: 500, target: .none, nest),
+    .growth("keys-flat-maps", "flatMaps inside each other, each with its own key", of: 200, flatMap),
+    .growth("keys-permitted", "permitted operations of a suspended queue that are cancelled", of: 1000) {
+      permitted($0, untilOverdue: false)
+    },
+    .growth("keys-overdue", "overdue operations of a suspended queue that are cancelled", of: 1000) {
+      permitted($0, untilOverdue: true)
+    },
+    .growth("keys-replace", "operations that replace each other and as many cancelled readers", of: 1000, replace),
+    .growth("keys-drop-waiters", "operations that are dropped because of as many waiters", of: 1000) {
+      drop($0, isThrottled: true)
+    },
+    .growth("keys-drop-holders", "operations that are dropped because of as many holders", of: 1000) {
+      drop($0, isThrottled: false)
+    },
+    .growth("keys-deadlock", "waiters before two groups whose members wait for each other", of: 2000, deadlock),
+  ]
+
+  /// Operations that execute until they are told to finish.
+  private static func held(_ count: Int, _ configure: (AsyncOperation, Int) -> Void) -> [AsyncOperation] {
+    (0..<count).map { index in
+      let operation = AsyncBlockOperation { _ in }
+      configure(operation, index)
+      return operation
+    }
+  }
+
+  /// Runs a group of the operations and calls `body` when all of them execute.
+  private static func run(_ operations: [AsyncOperation], _ body: (GroupOperation) -> Void) {
+    let (begun, finished) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    for operation in operations { operation.addObserver(OperationObserver(didStart: { _ in begun.signal() })) }
+    let group = GroupOperation(operations)
+    group.addObserver(OperationObserver(didFinish: { _ in finished.signal() }))
+    OperationQueue().addOperation(group)
+    for _ in operations { begun.wait() }
+    body(group)
+    finished.wait()
+  }
+
+  private static func runAll(_ operations: [Operation]) {
+    let finished = DispatchSemaphore(value: 0)
+    let group = GroupOperation(operations)
+    group.addObserver(OperationObserver(didFinish: { _ in finished.signal() }))
+    OperationQueue().addOperation(group)
+    finished.wait()
+  }
+
+  private static func manyKeys(_ count: Int) {
+    let keys = (0..<count).map { ExclusivityKey("key \($0)") }
+    runAll((0..<2).map { _ in AsyncOperation().exclusive(keys, in: ExclusivityDomain()) })
+  }
+
+  private static func ownLimits(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let operations = held(count) { $0.limited("key", to: count + $1, in: domain) }
+    run(operations) { _ in for operation in operations { operation.finish() } }
+  }
+
+  private static func nest(_ count: Int) {
+    let domain = ExclusivityDomain()
+    var group = GroupOperation([AsyncOperation()])
+    for index in 0..<count { group = GroupOperation([group]).exclusive(ExclusivityKey("\(index)"), in: domain) }
+    runAll([group])
+  }
+
+  private static func flatMap(_ count: Int) {
+    let domain = ExclusivityDomain()
+    @Sendable func level(_ depth: Int) -> ResultOperation<Int> {
+      if depth == 0 { return ResultOperation { 0 } }
+      let first = ResultOperation { depth }
+      return first.flatMap { level($0 - 1) }.exclusive(ExclusivityKey("\(depth)"), in: domain)
+    }
+    runAll([GroupOperation { level(count) }])
+  }
+
+  private static func permitted(_ count: Int, untilOverdue: Bool) {
+    let domain = ExclusivityDomain()
+    let group = GroupOperation()
+    group.isSuspended = true
+    OperationQueue().addOperation(group)
+    let operations = (0..<count).map { _ in
+      AsyncOperation().throttled("key", to: count, per: .seconds(1), in: domain)
+    }
+    group.addOperations(operations)
+    if untilOverdue {
+      // One that waits, and gets the key when the others are overdue.
+      runAll([AsyncOperation().exclusive("key", in: domain)])
+    }
+    for operation in operations { operation.cancel() }
+    group.isSuspended = false
+    group.finish()
+    group.waitUntilFinished()
+  }
+
+  private static func replace(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    run(readers) { group in
+      group.addOperations((0..<count).map { _ in AsyncOperation().exclusive("key", policy: .replace, in: domain) })
+      for reader in readers { reader.finish() }
+    }
+  }
+
+  private static func drop(_ count: Int, isThrottled: Bool) {
+    let domain = ExclusivityDomain()
+    if isThrottled { runAll([AsyncOperation().throttled("key", to: 1, per: .seconds(60), in: domain)]) }
+    let first = held(count) { operation, _ in
+      if isThrottled {
+        operation.throttled("key", to: 1, per: .seconds(60), in: domain)
+      } else {
+        operation.shared("key", in: domain)
+      }
+    }
+    let dropped = (0..<count).map { _ in AsyncOperation().exclusive("key", policy: .drop, in: domain) }
+    if isThrottled {
+      let group = GroupOperation(first)
+      OperationQueue().addOperation(group)
+      while domain.waiting(for: "key").isEmpty { Thread.sleep(forTimeInterval: 0.0001) }
+      runAll(dropped)
+      group.cancel()
+      group.waitUntilFinished()
+    } else {
+      run(first) { group in
+        group.addOperations(dropped)
+        for operation in first { operation.finish() }
+      }
+    }
+  }
+
+  private static func deadlock(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let members = held(2) { _, _ in }
+    let groups = zip(members, ["a", "b"] as [ExclusivityKey]).map { member, key in
+      GroupOperation([member]).exclusive(key, in: domain)
+    }
+    let begun = DispatchSemaphore(value: 0)
+    for member in members { member.addObserver(OperationObserver(didStart: { _ in begun.signal() })) }
+    let outer = GroupOperation(groups)
+    OperationQueue().addOperation(outer)
+    for _ in members { begun.wait() }
+    let waiters = GroupOperation((0..<count).map { _ in AsyncOperation().exclusive("a", "b", in: domain) })
+    OperationQueue().addOperation(waiters)
+    while domain.waiting(for: "a").count < count { Thread.sleep(forTimeInterval: 0.0001) }
+    groups[0].addOperation(AsyncOperation().exclusive("b", in: domain))
+    groups[1].addOperation(AsyncOperation().exclusive("a", in: domain))
+    for member in members { member.finish() }
+    outer.waitUntilFinished()
+    waiters.waitUntilFinished()
+  }
+}
