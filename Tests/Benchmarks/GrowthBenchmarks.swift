@@ -9,6 +9,8 @@ enum GrowthBenchmarks {
     .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
     .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
+    .growth("repetitions", "iterations of a repetition", of: 10_000, repeated),
+    .growth("violations", "violations that a handler receives", of: 10_000, violate),
     .growth("delays-descending", "delayed events, each due before the one before it", of: 10_000, delayDescending),
     .growth("delays-cancelled", "delayed events, cancelled in the order of their times", of: 10_000, cancelDelays),
     .growth("wait-nesting", "nested waits of two schedulers for each other", of: 200) { count in
@@ -21,11 +23,11 @@ enum GrowthBenchmarks {
 
   // MARK: Groups
 
-  /// Runs a group and calls `body` when it has begun.
-  private static func run(_ group: GroupOperation, _ body: () -> Void) {
+  /// Runs an operation and calls `body` when it has begun.
+  private static func run(_ operation: AsyncOperation, _ body: () -> Void = {}) {
     let (begun, finished) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    group.addObserver(OperationObserver(didStart: { _ in begun.signal() }, didFinish: { _ in finished.signal() }))
-    OperationQueue().addOperation(group)
+    operation.addObserver(OperationObserver(didStart: { _ in begun.signal() }, didFinish: { _ in finished.signal() }))
+    OperationQueue().addOperation(operation)
     begun.wait()
     body()
     finished.wait()
@@ -89,7 +91,18 @@ enum GrowthBenchmarks {
     run(GroupOperation(members)) { OperationQueue().addOperation(outside) }
   }
 
+  private static func repeated(_ count: Int) {
+    run(RepeatOperation { $0 <= count ? AsyncOperation() : nil })
+  }
+
   // MARK: Schedulers
+
+  private static func violate(_ count: Int) {
+    let scheduler = SerialScheduler(name: "home")
+    SerialScheduler.violationHandler = { _ in }
+    for _ in 0..<count { scheduler.preconditionIsCurrent() }
+    SerialScheduler.violationHandler = nil
+  }
 
   private static func delayDescending(_ count: Int) {
     let scheduler = SerialScheduler(name: "later")

@@ -39,6 +39,33 @@ struct SourceTests {
     #expect(source.undocumentedDeclarations == [6, 13, 18])
   }
 
+  // MARK: Locks
+
+  /// A generic type stores a closure in another calling convention. Each access in place converts the closure and
+  /// stores the result, so that a call takes as many steps as there were accesses. A closure in a struct is not
+  /// converted.
+  @Test(arguments: try Repository.files(in: "Sources", ending: "swift"))
+  func noLockHoldsABareClosure(in file: SourceText) {
+    for number in file.lockedClosures { Issue.record("\(file.path):\(number): \(file.lines[number - 1])") }
+  }
+
+  @Test func aLockedClosureIsSeen() {
+    let source = SourceText(
+      path: "A.swift",
+      text: """
+        typealias Body = @Sendable (Int) -> Void
+        let a: Locked<(() -> Void)?>
+        let b = Locked<@Sendable () -> Void>({})
+        let c = Locked<(Int, () -> Void)>((1, {}))
+        let d: Locked<Body?>
+        let e: Locked<[Body]>
+        let f: Locked<(Int, Int)>
+        let g: Locked<State>
+        """
+    )
+    #expect(source.lockedClosures == [2, 3, 4, 5])
+  }
+
   // MARK: Layers
 
   /// From the bottom up. A file may name types of its own layer and of those before it.
@@ -79,6 +106,17 @@ struct SourceTests {
 }
 
 extension SourceText {
+  /// The numbers of the lines in which the value of a lock is a closure, or a tuple with one.
+  fileprivate var lockedClosures: [Int] {
+    let names = lines.compactMap { $0.firstMatch(of: #/\btypealias (\w+) = .*->/#)?.1 }
+    return lines.indices.filter { index in
+      guard let value = lines[index].firstMatch(of: #/\bLocked<(.*)/#)?.1 else { return false }
+      let isFunction = ["(", "@"].contains(value.prefix(1)) && value.contains("->")
+      return isFunction || names.contains(value.prefix { $0.isLetter })
+    }
+    .map { $0 + 1 }
+  }
+
   /// Members whose documentation is that of a protocol or a superclass.
   private static let inherited = [
     " override ", " import ", " extension ", "var description:", "var errorDescription:", "static func == ",

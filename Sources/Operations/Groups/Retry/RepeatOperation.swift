@@ -25,8 +25,12 @@
 /// The operation's own timeout covers all operations and delays.
 public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let backoff: Backoff
-  /// The closure that makes operations. Released when the operation finishes.
-  private let make: Locked<(@Sendable (_ iteration: Int) -> AsyncOperation?)?>
+  /// The closure that the caller passed. Released when the operation finishes.
+  private let plan: Locked<Plan?>
+
+  private struct Plan {
+    let make: @Sendable (_ iteration: Int) -> AsyncOperation?
+  }
 
   /// Creates an operation that runs operations one after another.
   ///
@@ -37,7 +41,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
-    self.make = Locked(make)
+    plan = Locked(Plan(make: make))
     super.init()
   }
 
@@ -55,12 +59,12 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   }
 
   override func prepareToFinish() {
-    let make = make.withLock { $0.take() }
-    _ = consume make
+    let plan = plan.withLock { $0.take() }
+    _ = consume plan
   }
 
   private func run(iteration: Int) {
-    guard !isCancelled, let make = make.withLock({ $0 }), let operation = make(iteration) else { return finish() }
+    guard !isCancelled, let plan = plan.withLock({ $0 }), let operation = plan.make(iteration) else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }
   }
