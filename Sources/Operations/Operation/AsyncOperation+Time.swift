@@ -121,7 +121,9 @@ extension AsyncOperation {
       return (true, nil)
     }
     if let supervisor { supervisor.memberIsReady(self) }
-    if isResumed { pause.place.run(pause.resume) }
+    guard isResumed else { return }
+    // The thread of the timer is any thread, and the system may have no other one left.
+    if pause.place.isParticular { pause.place.run(pause.resume) } else { pause.resume() }
   }
 }
 

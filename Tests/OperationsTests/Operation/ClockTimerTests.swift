@@ -38,7 +38,7 @@ struct ClockTimerTests {
   }
 
   enum Wait: CaseIterable {
-    case timeout, delay, delayedEvent, delayedEventOnMain, retry, otherClock, suspendingClock
+    case timeout, delay, delayedEvent, delayedEventOnMain, retry, retryOnAnyThread, otherClock, suspendingClock
   }
 
   @Test(arguments: Wait.allCases)
@@ -58,19 +58,16 @@ struct ClockTimerTests {
         operation.start()
       case .delayedEvent: scheduler.schedule(after: pause) { fired.signal() }
       case .delayedEventOnMain: SerialScheduler.scheduleOnMain(after: pause) { fired.signal() }
-      case .retry:
-        scheduler.queue.addOperation(
-          RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { attempt in
-            if attempt == 2 { fired.signal() }
-            throw TestError("busy")
-          }
-        )
+      case .retry, .retryOnAnyThread:
+        let retry = RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { _ in throw TestError("busy") }
+        retry.addObserver(observer)
+        if wait == .retry { scheduler.queue.addOperation(retry) } else { retry.start() }
       case .otherClock: _ = ClockTimer.start(after: pause, on: ThreadClock()) { fired.signal() }
       case .suspendingClock: _ = ClockTimer.start(after: pause, on: SuspendingClock()) { fired.signal() }
       }
       // Far longer than any of the timers takes, far shorter than twenty blocked threads take to be replaced.
       let end = fired.wait(timeout: .now() + .seconds(5))
-      withExtendedLifetime((held, scheduler)) { #expect(end == .success) }
+      withExtendedLifetime((held, scheduler)) { #expect(end == .success, "\(wait)") }
     }
   }
 
