@@ -27,13 +27,16 @@ extension AsyncOperation {
   /// The clock that measures the operation's timeout, delays and pauses.
   ///
   /// The default is the clock of the nearest enclosing group that has one, and otherwise a `ContinuousClock`. A test
-  /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started.
+  /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started, nor
+  /// members that their group has already started.
   public final var clock: any Clock<Duration> {
     get {
       var operation = self
       while true {
-        let (clock, supervisor) = operation.core.withLock { ($0.extras?.clock, $0.supervisor) }
+        let (clock, starter, supervisor) = operation.core.withLock { ($0.extras?.clock, $0.starter, $0.supervisor) }
         if let clock { return clock }
+        // A search in each of n nested groups would take n² steps.
+        if let starter { return starter.clock ?? ContinuousClock() }
         guard let outer = supervisor?.supervisedGroup else { return ContinuousClock() }
         operation = outer
       }

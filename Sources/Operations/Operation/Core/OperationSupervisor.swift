@@ -26,7 +26,7 @@ class OperationSupervisor: @unchecked Sendable {
 /// Each thread has its own starter. Threads that share one object would spend most of their time on its reference
 /// count.
 class OperationStarter: @unchecked Sendable {
-  /// The clock that the started operations keep when they have left the group. Nil for the system's clock.
+  /// The clock of the started operations that have no clock of their own. Nil for the system's clock.
   let clock: (any Clock<Duration>)?
 
   init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
