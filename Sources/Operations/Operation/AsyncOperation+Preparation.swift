@@ -53,7 +53,7 @@ extension AsyncOperation {
 
   private func prepareInputs() {
     let (conditions, handOvers, timeout) = core.withLock { core in
-      (core.extras?.conditions ?? [], core.extras?.handOvers ?? [], core.extras?.spentTimeout)
+      (core.extras?.conditions ?? [], core.extras?.handOvers.entries ?? [], core.extras?.spentTimeout)
     }
     if let timeout { cancel(.timeout(timeoutError(timeout))) }
     let missing = handOvers.compactMap { $0.missingInput }
@@ -91,11 +91,8 @@ extension AsyncOperation {
 
   /// Passes the inputs to the operation, and executes it.
   private func handOver() {
-    let handOvers = core.withLock { core -> [HandOver] in
-      defer { core.extras?.handOvers = [] }
-      return core.extras?.handOvers ?? []
-    }
-    for handOver in handOvers {
+    let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
+    for case let handOver? in handOvers {
       // An earlier hand-over may have ended the operation.
       if core.withLock({ !$0.lifecycle.mayExecute }) { break }
       handOver.carryOut(to: self)
@@ -136,7 +133,7 @@ extension AsyncOperation {
     }
     var operations: [AnyObject] = []
     if let inner = extras.inner { operations.append(inner) }
-    for handOver in extras.handOvers { operations.append(handOver.producer) }
+    for case let handOver? in extras.handOvers { operations.append(handOver.producer) }
     _ = consume extras
     Trampoline.release(consume operations)
   }

@@ -333,7 +333,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// On Linux, Foundation's own implementation leaves the operation waiting forever.
   public final override func removeDependency(_ operation: Operation) {
-    let handOvers = core.withLock { $0.extras?.takeHandOvers(from: operation) }
+    let handOvers = core.withLock { $0.extras?.handOvers.remove(ObjectIdentifier(operation)) }
     withExtendedLifetime(handOvers) {}
     var unsentNotifications = 0
     if let own = operation as? AsyncOperation {

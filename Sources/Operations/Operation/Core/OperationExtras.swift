@@ -12,7 +12,7 @@ final class OperationExtras {
   /// The name of the condition that is being evaluated, or was evaluated last.
   var condition: String?
   /// The values to pass to the operation, in the order of the `pass` calls.
-  var handOvers: [HandOver] = []
+  var handOvers = LedgerList<HandOver>()
 
   // MARK: Time
 
@@ -55,16 +55,11 @@ final class OperationExtras {
     return self[keyPath: property]
   }
 
-  func takeHandOvers(from producer: Operation) -> [HandOver] {
-    defer { handOvers.removeAll { $0.producer === producer } }
-    return handOvers.filter { $0.producer === producer }
-  }
-
   /// The references that an operation releases after its lock, when it has ended.
   struct Remains {
     var permit: StartPermit?
     var conditions: [OperationCondition]
-    var handOvers: [HandOver]
+    var handOvers: [HandOver?]
     var deadline: ClockTimer?
     var task: Task<Void, Never>?
     var pause: OperationPause?
@@ -76,13 +71,13 @@ final class OperationExtras {
 
   func takeRemains() -> Remains {
     defer {
-      (conditions, handOvers, followers) = ([], [], [:])
+      (conditions, followers) = ([], [:])
       (permit, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
     }
     return Remains(
       permit: permit,
       conditions: conditions,
-      handOvers: handOvers,
+      handOvers: handOvers.takeAll(),
       deadline: deadline,
       task: task,
       pause: pause,
@@ -97,7 +92,7 @@ final class OperationExtras {
 /// Passes the value of a producer to a consumer, just before the consumer executes.
 ///
 /// The closures capture neither operation, so that a long chain of operations can be released without recursion.
-struct HandOver: Sendable {
+struct HandOver: LedgerEntry, Sendable {
   let producer: AsyncOperation
   /// Whether the consumer needs the value to execute.
   let isRequired: Bool
@@ -105,6 +100,8 @@ struct HandOver: Sendable {
   let obstacle: @Sendable (_ producer: AsyncOperation) -> (any Error)?
   /// Writes the value, if there is one, to the consumer.
   let transfer: @Sendable (_ producer: AsyncOperation, _ consumer: AsyncOperation) -> Void
+
+  var identity: ObjectIdentifier { ObjectIdentifier(producer) }
 
   func carryOut(to consumer: AsyncOperation) { transfer(producer, consumer) }
 
