@@ -20,8 +20,31 @@ enum QueueFollowers {
   }
 
   private struct Entries {
-    var all: [Entry] = []
-    var lastID = 0
+    /// The entries of each queue. Their arrays are replaced instead of changed in place, because ThreadSanitizer does not
+    /// detect that readers have released the old one.
+    private(set) var followers: [ObjectIdentifier: [Entry]] = [:]
+    private var lastID = 0
+    private var lookupsSinceSweep = 0
+
+    mutating func add(_ follower: some QueueFollower, to queue: OperationQueue) {
+      lastID += 1
+      let id = ObjectIdentifier(queue)
+      followers[id] = (followers[id] ?? []) + [Entry(id: lastID, queue: queue, follower: follower)]
+    }
+
+    mutating func remove(_ gone: Set<Int>, of queue: ObjectIdentifier) {
+      let rest = followers[queue]?.filter { !gone.contains($0.id) }
+      followers[queue] = rest?.isEmpty == true ? nil : rest
+    }
+
+    /// Returns the entries of a queue. After as many lookups as there are queues, returns the entries of all queues, so
+    /// that those of released objects are found.
+    mutating func lookUp(_ queue: ObjectIdentifier) -> [ObjectIdentifier: [Entry]] {
+      lookupsSinceSweep += 1
+      if lookupsSinceSweep < followers.count { return followers[queue].map { [queue: $0] } ?? [:] }
+      lookupsSinceSweep = 0
+      return Dictionary(uniqueKeysWithValues: followers.map { ($0, $1) })
+    }
   }
 
   private static let entries = Locked(Entries())
@@ -30,10 +53,7 @@ enum QueueFollowers {
   static func add(_ follower: some QueueFollower, to queue: OperationQueue) {
     if of(queue).contains(where: { $0 === follower }) { return }
     entries.withLock { entries in
-      entries.lastID += 1
-      // A new array instead of a change in place, because ThreadSanitizer does not detect that readers have released
-      // the old one.
-      entries.all = entries.all + [Entry(id: entries.lastID, queue: queue, follower: follower)]
+      entries.add(follower, to: queue)
       isAnyQueueFollowed.store(true, ordering: .releasing)
     }
   }
@@ -41,23 +61,25 @@ enum QueueFollowers {
   static func of(_ queue: OperationQueue) -> [any QueueFollower] {
     if !isAnyQueueFollowed.load(ordering: .acquiring) { return [] }
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
-    var gone: Set<Int> = []
     var followers: [any QueueFollower] = []
-    for entry in entries.withLock({ $0.all }) {
-      guard let entryQueue = entry.queue, let follower = entry.follower else {
-        gone.insert(entry.id)
-        continue
+    for (id, entriesOfQueue) in entries.withLock({ $0.lookUp(ObjectIdentifier(queue)) }) {
+      var gone: Set<Int> = []
+      for entry in entriesOfQueue {
+        guard let entryQueue = entry.queue, let follower = entry.follower else {
+          gone.insert(entry.id)
+          continue
+        }
+        if entryQueue === queue { followers.append(follower) }
       }
-      if entryQueue === queue { followers.append(follower) }
+      if !gone.isEmpty { remove(gone, of: id) }
     }
-    if !gone.isEmpty { remove(gone) }
     return followers
   }
 
-  private static func remove(_ gone: Set<Int>) {
+  private static func remove(_ gone: Set<Int>, of queue: ObjectIdentifier) {
     entries.withLock { entries in
-      entries.all = entries.all.filter { !gone.contains($0.id) }
-      isAnyQueueFollowed.store(!entries.all.isEmpty, ordering: .releasing)
+      entries.remove(gone, of: queue)
+      isAnyQueueFollowed.store(!entries.followers.isEmpty, ordering: .releasing)
     }
   }
 }
