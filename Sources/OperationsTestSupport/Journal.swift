@@ -12,7 +12,8 @@ import Operations
 public final class Journal<Entry: Sendable>: Sendable {
   private struct State {
     var entries: [Entry] = []
-    var waiters: [(count: Int, body: @Sendable () -> Void)] = []
+    /// The closures to call when there are that many entries.
+    var waiters: [Int: [@Sendable () -> Void]] = [:]
   }
 
   private let state = Locked(State())
@@ -30,12 +31,9 @@ public final class Journal<Entry: Sendable>: Sendable {
   public func write(_ entry: Entry) {
     let due = state.withLock { state in
       state.entries.append(entry)
-      let count = state.entries.count
-      let due = state.waiters.filter { $0.count <= count }
-      state.waiters.removeAll { $0.count <= count }
-      return due
+      return state.waiters.removeValue(forKey: state.entries.count) ?? []
     }
-    for waiter in due { waiter.body() }
+    for waiter in due { waiter() }
   }
 
   /// Waits until there are at least `count` entries, without holding a thread.
@@ -43,7 +41,7 @@ public final class Journal<Entry: Sendable>: Sendable {
     await withCheckedContinuation { continuation in
       let isReached = state.withLock { state in
         if state.entries.count >= count { return true }
-        state.waiters.append((count, { continuation.resume() }))
+        state.waiters[count, default: []].append { continuation.resume() }
         return false
       }
       if isReached { continuation.resume() }

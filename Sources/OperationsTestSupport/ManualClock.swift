@@ -49,8 +49,8 @@ public final class ManualClock: Clock, Sendable {
     /// The time to which the clock is being moved.
     var goal = Instant()
     var sleepers = Sleepers()
-    /// The closures to call when there are `count` sleepers.
-    var watchers: [(count: Int, body: @Sendable () -> Void)] = []
+    /// The closures to call when there are that many sleepers.
+    var watchers: [Int: [@Sendable () -> Void]] = [:]
 
     /// Removes the next sleeper that is due at `time`, and moves the clock to its deadline, or to `time` if there is
     /// none.
@@ -120,7 +120,7 @@ public final class ManualClock: Clock, Sendable {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let isReached = state.withLock { state in
         if state.sleepers.count >= count { return true }
-        state.watchers.append((count, { continuation.resume() }))
+        state.watchers[count, default: []].append { continuation.resume() }
         return false
       }
       if isReached { continuation.resume() }
@@ -146,15 +146,14 @@ public final class ManualClock: Clock, Sendable {
   }
 
   private func add(_ place: Sleepers.Place, _ sleeper: @escaping Sleeper) {
-    let (isDue, watchers) = state.withLock { state -> (Bool, [(count: Int, body: @Sendable () -> Void)]) in
+    let (isDue, watchers) = state.withLock { state -> (Bool, [@Sendable () -> Void]) in
       if place.deadline <= state.now { return (true, []) }
       state.sleepers.add(sleeper, at: place)
-      let count = state.sleepers.count
-      defer { state.watchers.removeAll { $0.count <= count } }
-      return (false, state.watchers.filter { $0.count <= count })
+      // The number of sleepers grows by one, so it reaches each number of a watcher.
+      return (false, state.watchers.removeValue(forKey: state.sleepers.count) ?? [])
     }
     if isDue { sleeper(false) }
-    for watcher in watchers { watcher.body() }
+    for watcher in watchers { watcher() }
   }
 
   private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?(true) }
