@@ -53,7 +53,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "Benchmarks",
-      dependencies: ["Operations", "Soak"],
+      dependencies: ["Operations", "OperationsTestSupport", "Soak"],
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),

@@ -1,5 +1,6 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 
 /// How the time of groups, dependencies and schedulers grows.
 enum GrowthBenchmarks {
@@ -10,7 +11,16 @@ enum GrowthBenchmarks {
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
     .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
     .growth("repetitions", "iterations of a repetition", of: 10_000, repeated),
+    .growth("group-timeouts", "nested groups, each with a timeout", of: 1000, nestWithTimeouts),
+    .growth(
+      "producers-leave",
+      "producers that are removed from the consumer that collects them",
+      of: 2000,
+      removeProducers
+    ),
+    .growth("queue-tracers", "tracers that follow a queue each, and operations in these queues", of: 500, traceQueues),
     .growth("violations", "violations that a handler receives", of: 10_000, violate),
+    .growth("clock-sleepers", "tasks that wait for the sleepers of a manual clock", of: 1000, waitForSleepers),
     .growth("delays-descending", "delayed events, each due before the one before it", of: 10_000, delayDescending),
     .growth("delays-cancelled", "delayed events, cancelled in the order of their times", of: 10_000, cancelDelays),
     .growth("wait-nesting", "nested waits of two schedulers for each other", of: 200) { count in
@@ -95,6 +105,15 @@ enum GrowthBenchmarks {
     run(RepeatOperation { $0 <= count ? AsyncOperation() : nil })
   }
 
+  private static func nestWithTimeouts(_ count: Int) {
+    var group = GroupOperation([AsyncOperation()])
+    for _ in 0..<count {
+      group.timeout = .seconds(3600)
+      group = GroupOperation([group])
+    }
+    run(group)
+  }
+
   // MARK: Schedulers
 
   private static func violate(_ count: Int) {
@@ -136,6 +155,44 @@ enum GrowthBenchmarks {
     let dependent = AsyncOperation()
     dependencies ==> dependent
     for dependency in dependencies { dependent.removeDependency(dependency) }
+  }
+
+  private static func removeProducers(_ count: Int) {
+    let producers = (0..<count).map { index in ResultOperation { index } }
+    let consumer = collect(producers)
+    for producer in producers { consumer.removeDependency(producer) }
+  }
+
+  // MARK: Following
+
+  private static func traceQueues(_ count: Int) {
+    let queues = (0..<count).map { _ in OperationQueue() }
+    let tracers = queues.map { queue in
+      let tracer = OperationTracer()
+      tracer.trace(queue)
+      return tracer
+    }
+    for queue in queues { queue.addOperation(AsyncOperation()) }
+    for queue in queues { queue.waitUntilAllOperationsAreFinished() }
+    withExtendedLifetime(tracers) {}
+  }
+
+  private static func waitForSleepers(_ count: Int) {
+    let (clock, end) = (ManualClock(), DispatchGroup())
+    for index in 1...count {
+      end.enter()
+      Task {
+        await clock.waitForSleepers(index)
+        end.leave()
+      }
+    }
+    let delays = (0..<count).map { _ in DelayOperation(.seconds(1)) }
+    for delay in delays {
+      delay.clock = clock
+      delay.start()
+    }
+    end.wait()
+    clock.advance(by: .seconds(1))
   }
 
   private static func followProgress(_ count: Int) {
