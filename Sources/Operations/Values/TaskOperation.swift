@@ -54,9 +54,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   public final override func execute() {
     let (body, context) = takeWork()
     let work = body ?? { try await self.run() }
-    guard let context else { return finishByTask(priority: priority, work) }
-    let priority = priority ?? TaskContext.currentPriority
-    context.run { finishByTask(priority: priority, work) }
+    finishByTask(priority: priority, in: context, work)
   }
 
   final override var finishesByItself: Bool { true }
@@ -70,27 +68,37 @@ extension ResultOperation {
   /// Finishes with the value that `body` returns or the error that it throws.
   ///
   /// `body` runs in a task. Cancelling the operation cancels the task, and cancelling the task cancels the operation.
-  final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
-    adopt(
-      Task(priority: priority) {
-        let result: Result<Output, any Error>
-        do {
-          let output = try await withTaskCancellationHandler {
-            try await body()
-          } onCancel: {
-            self.cancel()
-          }
-          result = .success(output)
-        } catch { result = .failure(error) }
-        if case .failure(is CancellationError) = result {
-          self.cancel()
-          self.finish()
-        } else {
-          self.finish(with: result)
-        }
-      },
-      while: .executing
-    )
+  ///
+  /// - Parameters:
+  ///   - priority: The priority of the task. The default is that of the current thread.
+  ///   - context: The task-local values of the task. If it is nil, the task has none, even if the current task has some.
+  final func finishByTask(
+    priority: TaskPriority?,
+    in context: TaskContext?,
+    _ body: @escaping @Sendable () async throws -> Output
+  ) {
+    let priority = priority ?? TaskContext.currentPriority
+    let work = { @Sendable in await self.finish(byRunning: body) }
+    guard let context else { return adopt(.detached(priority: priority, operation: work), while: .executing) }
+    context.run { adopt(Task(priority: priority, operation: work), while: .executing) }
+  }
+
+  private func finish(byRunning body: @Sendable () async throws -> Output) async {
+    let result: Result<Output, any Error>
+    do {
+      let output = try await withTaskCancellationHandler {
+        try await body()
+      } onCancel: {
+        self.cancel()
+      }
+      result = .success(output)
+    } catch { result = .failure(error) }
+    if case .failure(is CancellationError) = result {
+      cancel()
+      finish()
+    } else {
+      finish(with: result)
+    }
   }
 }
 

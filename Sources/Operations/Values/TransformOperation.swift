@@ -66,8 +66,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     switch work {
     case .closure(let transform):
       do { finish(returning: try transform(input)) } catch { finish(with: error) }
-    case .asynchronousClosure(let transform): finishByTask(priority: nil) { try await transform(input) }
-    case .method: finishByTask(priority: nil) { try await self.transform(input) }
+    case .asynchronousClosure(let transform): finishByTask(priority: nil, in: nil) { try await transform(input) }
+    case .method: finishByTask(priority: nil, in: nil) { try await self.transform(input) }
     }
   }
 

@@ -258,6 +258,19 @@ struct TaskOperationTests {
     #expect(try await queue.run(operation) == "none")
   }
 
+  @Test func createdOutsideOfAnyTask_startedByHandInATask_itSeesNone() async throws {
+    let operations = try await onThread {
+      let transform = TransformOperation<Int, String> { _ in
+        await Task.yield()
+        return Request.id
+      }
+      transform.input = 1
+      return [TaskOperation { Request.id }, transform]
+    }.get()
+    Request.$id.withValue("starter") { for operation in operations { operation.start() } }
+    for operation in operations { #expect(try await operation.value == "none") }
+  }
+
   @Test func theWorkIsOnNoActorAndNotInTheTaskOfTheCreator() async throws {
     let operation = await MainActor.run { TaskOperation { MainQueue.isCurrent } }
     #expect(try await queue.run(operation) == false)
