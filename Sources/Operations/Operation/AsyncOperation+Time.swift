@@ -125,8 +125,8 @@ extension AsyncOperation {
     }
     if let supervisor { supervisor.memberIsReady(self) }
     guard isResumed else { return }
-    // The thread of the timer is any thread, and the system may have no other one left.
-    if pause.place.isParticular { pause.place.run(pause.resume) } else { pause.resume() }
+    // Blocking work may hold every thread of the shared pool, but not those of the timers.
+    if pause.place.isParticular { pause.place.run(pause.resume) } else { DueWork.shared.add([pause.resume]) }
   }
 }
 
