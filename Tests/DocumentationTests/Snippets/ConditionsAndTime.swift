@@ -214,6 +214,12 @@ struct ConditionsAndTime: Printing {
   @Test func aTimeoutOfAGroup() async throws {
     let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
     batch.timeout = .milliseconds(10)
+
+    let clock = ManualClock()
+    batch.clock = clock
+    let hanging = try #require(batch.operations[0] as? AsyncOperation)
+    hanging.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .milliseconds(10)) }))
+
     do {
       try await queue.run(batch)
     } catch OperationError.Code.timedOut {

@@ -165,6 +165,9 @@ struct NetworkingSnippets: Printing {
     let downloads = GroupOperation(pages).named("Downloads")
     downloads.maxConcurrentOperationCount = 20
     downloads.errorPolicy = .collect  // the default
+
+    downloads.clock = clock
+
     do {
       try await queue.run(downloads)
     } catch let error as AggregateError {
