@@ -24,8 +24,6 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
 
   package var count: Int { elements.count }
   package var earliest: Deadline? { heap.first?.deadline }
-  /// The number of stored places, including vacant ones.
-  var storedPlaceCount: Int { heap.count }
 
   /// Returns a place behind all earlier places with the same deadline.
   package mutating func place(at deadline: Deadline) -> Place {
