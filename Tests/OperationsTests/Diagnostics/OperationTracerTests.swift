@@ -37,7 +37,7 @@ struct OperationTracerTests {
     #expect(one.created == .zero && one.ready == .zero && one.duration == .milliseconds(10))
     #expect(one.started == .milliseconds(5) && one.finished == .milliseconds(15))
     #expect(two.ready == .milliseconds(15) && two.started == .milliseconds(15) && two.finished == .milliseconds(25))
-    #expect(two.dependencies == [one.id] && two.queue == "work" && two.worker != nil)
+    #expect(two.dependencies == [one.id] && two.queue == "work" && two.thread != nil)
     #expect(two.state == .finished && two.cancelled == nil)
   }
 

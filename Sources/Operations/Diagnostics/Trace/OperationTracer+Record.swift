@@ -26,7 +26,7 @@ extension OperationTracer {
     /// The time when execution started, or nil if the operation never executed.
     public internal(set) var started: Duration?
     /// The time when `execute()` returned, or nil if the operation finished before.
-    public internal(set) var returned: Duration?
+    public internal(set) var executeReturned: Duration?
     /// The time when the operation finished. For an asynchronous Foundation operation, this is the time when its group
     /// was notified.
     public internal(set) var finished: Duration?
@@ -38,7 +38,7 @@ extension OperationTracer {
     /// The description of the first error.
     public internal(set) var error: String?
     /// A number for the thread on which execution started. 0 is the main thread.
-    public internal(set) var worker: Int?
+    public internal(set) var thread: Int?
     /// The name of the queue on which execution started. Nil for an operation that runs inside another one.
     public internal(set) var queue: String?
 
@@ -91,7 +91,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     case .waitsForPermit: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
     case .ready: note { record, now in if record.started == nil { record.ready = now } }
     case .started: noteStart()
-    case .executionReturned: note { record, now in if record.finished == nil { record.returned = now } }
+    case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }
     case .cancelled: note { record, now in (record.cancelled, record.state) = (now, .cancelled) }
     case .ended(let operation): noteEnd(of: operation)
     case .gained(let members): tracer.trace(members, inside: index)
@@ -103,7 +103,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
     let (name, hasEnded) = tracer.log.withLock { log in
       let end = log[index].finished
-      (log[index].started, log[index].worker) = (min(now, end ?? now), log.worker(thread, isMain: isMain))
+      (log[index].started, log[index].thread) = (min(now, end ?? now), log.number(of: thread, isMain: isMain))
       if log[index].group == nil { log[index].queue = queue }
       if end == nil { log[index].state = .executing }
       return (log[index].name, end != nil)

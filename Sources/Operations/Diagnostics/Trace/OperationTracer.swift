@@ -184,7 +184,7 @@ struct TraceLog {
   private var plain: [ObjectIdentifier: Plain] = [:]
   /// The operations to which a thread is attaching the tracer.
   private var beginning: Set<ObjectIdentifier> = []
-  private var workers: [ObjectIdentifier: Int] = [:]
+  private var threads: [ObjectIdentifier: Int] = [:]
 
   subscript(index: Int) -> OperationTracer.Record {
     get { records[index] }
@@ -220,10 +220,10 @@ struct TraceLog {
   }
 
   /// Returns the number of a thread. 0 is the main thread.
-  mutating func worker(_ thread: ObjectIdentifier, isMain: Bool) -> Int {
+  mutating func number(of thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }
-    if let worker = workers[thread] { return worker }
-    workers[thread] = workers.count + 1
-    return workers.count
+    if let number = threads[thread] { return number }
+    threads[thread] = threads.count + 1
+    return threads.count
   }
 }

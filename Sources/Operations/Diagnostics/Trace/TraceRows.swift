@@ -46,7 +46,7 @@ struct TraceRows {
         }
       } else if !event.isStart {
         asynchronous.leave(record.id)
-      } else if let worker = record.worker, record.returned == nil,
+      } else if let worker = record.thread, record.executeReturned == nil,
         Self.fits(interval, into: &onThreads[worker, default: []])
       {
         workers.insert(worker)

@@ -15,7 +15,7 @@ public struct EventCapacity: Sendable, Hashable {
     case dropOldest
     /// The waiting event that was scheduled last is dropped in favor of the new one, so the oldest events and the
     /// latest one remain.
-    case keepLatest
+    case replaceLatest
     /// `schedule` returns false. `run` and `send` throw ``OperationError/Code/overflow``.
     case fail
   }
@@ -79,7 +79,7 @@ struct EventRoom {
       suspendedCount += 1
       return .suspend
     case .dropOldest: return waiting.popFirst { !$0.isGone }.map(Decision.replace) ?? .accept
-    case .keepLatest: return waiting.popLast { !$0.isGone }.map(Decision.replace) ?? .accept
+    case .replaceLatest: return waiting.popLast { !$0.isGone }.map(Decision.replace) ?? .accept
     }
   }
 
@@ -87,7 +87,7 @@ struct EventRoom {
 
   mutating func addWaiting(_ ticket: EventTicket) {
     waitingCount += 1
-    if capacity.policy == .dropOldest || capacity.policy == .keepLatest { waiting.append(ticket) }
+    if capacity.policy == .dropOldest || capacity.policy == .replaceLatest { waiting.append(ticket) }
   }
 
   /// Records that an event has begun or was withdrawn.

@@ -5,19 +5,19 @@ public struct SchedulerViolation: Sendable, CustomStringConvertible {
   /// The name of the scheduler that the subject belongs to.
   public let scheduler: String
   /// The name of the scheduler on which the access happened, or nil if it happened on no scheduler.
-  public let touchedOn: String?
+  public let currentScheduler: String?
   /// The location of the check or of the property's declaration, or nil for a scheduled object.
   public let origin: EventOrigin?
 
   init(_ subject: String, of scheduler: SerialScheduler, _ origin: EventOrigin?) {
     self.subject = subject
     self.scheduler = scheduler.name
-    touchedOn = SerialScheduler.current?.name
+    currentScheduler = SerialScheduler.current?.name
     self.origin = origin
   }
 
   public var description: String {
-    "\(subject) belongs to the scheduler “\(scheduler)” but was used \(Self.place(touchedOn)). Schedule an event on "
+    "\(subject) belongs to the scheduler “\(scheduler)” but was used \(Self.place(currentScheduler)). Schedule an event on "
       + "“\(scheduler)” instead."
   }
 

@@ -17,7 +17,7 @@ struct CapacityTests {
   }
 
   @Test(arguments: [
-    (EventCapacity.Policy.dropOldest, 4, ["3", "4"]), (.keepLatest, 4, ["1", "4"]), (.fail, 2, ["1", "2"]),
+    (EventCapacity.Policy.dropOldest, 4, ["3", "4"]), (.replaceLatest, 4, ["1", "4"]), (.fail, 2, ["1", "2"]),
     (.suspend, 2, ["1", "2"]),
   ])
   func thePolicyDecidesWhatRuns(_ policy: EventCapacity.Policy, acceptedCount: Int, expected: [String]) async {
@@ -46,7 +46,7 @@ struct CapacityTests {
     #expect(journal.entries == ["event"])
   }
 
-  @Test(arguments: [EventCapacity.Policy.dropOldest, .keepLatest])
+  @Test(arguments: [EventCapacity.Policy.dropOldest, .replaceLatest])
   func aRunThatIsDroppedThrows(_ policy: EventCapacity.Policy) async {
     let scheduler = scheduler(1, policy)
     let end = await scheduler.held()

@@ -21,7 +21,7 @@ final class ViolationHandlerTests {
     #expect(shelf.items == [1, 2])
     #expect(violations.count == 3)
     for violation in violations.entries {
-      #expect(violation.scheduler == "home" && violation.touchedOn == nil && violation.subject.contains("Shelf"))
+      #expect(violation.scheduler == "home" && violation.currentScheduler == nil && violation.subject.contains("Shelf"))
       #expect(violation.origin?.description.contains("Shelf.swift") == true)
     }
     #expect(try await shelf.run { $0.items } == [1, 2])
@@ -32,7 +32,7 @@ final class ViolationHandlerTests {
     let shelf = Shelf(on: scheduler)
     try await other.run { shelf.items.append(1) }
     await MainActor.run { shelf.items.append(2) }
-    #expect(violations.entries.map(\.touchedOn) == ["abroad", "main"])
+    #expect(violations.entries.map(\.currentScheduler) == ["abroad", "main"])
     for name in ["“home”", "“abroad”"] { #expect(violations.entries[0].description.contains(name)) }
   }
 
@@ -50,8 +50,8 @@ final class ViolationHandlerTests {
     try await other.run { scheduler.preconditionIsCurrent() }
     try await scheduler.run { scheduler.preconditionIsCurrent("not said") }
     #expect(violations.count == 2)
-    #expect(violations.entries[0].subject == "Drawing" && violations.entries[0].touchedOn == nil)
-    #expect(violations.entries[1].touchedOn == "abroad")
+    #expect(violations.entries[0].subject == "Drawing" && violations.entries[0].currentScheduler == nil)
+    #expect(violations.entries[1].currentScheduler == "abroad")
     #expect(violations.entries[1].origin?.description.contains("ViolationHandlerTests") == true)
   }
 
