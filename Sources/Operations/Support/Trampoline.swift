@@ -13,8 +13,12 @@ enum Trampoline {
 
   private final class Frame {
     var depth = 0
-    var deferredWork: [() -> Void] = []
+    var deferredWork = ArrayDeque<() -> Void>()
     var deferredReleases: [AnyObject] = []
+
+    func runDeferredWork() {
+      while let work = deferredWork.popFirst() { work() }
+    }
   }
 
   /// Runs `work`, now or when the stack has unwound.
@@ -23,6 +27,10 @@ enum Trampoline {
       if frame.depth < inlineDepth { work() } else { frame.deferredWork.append(work) }
     }
   }
+
+  /// Runs the work that this thread has postponed. Called before the thread blocks, because it may wait for the result
+  /// of that work.
+  static func catchUp() { current.current?.runDeferredWork() }
 
   /// Releases `objects`. The caller must hold no other references to them.
   static func release(_ objects: consuming [AnyObject]) {
@@ -43,15 +51,7 @@ enum Trampoline {
     let frame = Frame()
     current.withValue(frame) {
       body(frame)
-      while true {
-        if !frame.deferredWork.isEmpty {
-          let work = frame.deferredWork
-          frame.deferredWork = []
-          for item in work { item() }
-        } else if frame.deferredReleases.popLast() == nil {
-          break
-        }
-      }
+      repeat { frame.runDeferredWork() } while frame.deferredReleases.popLast() != nil
     }
   }
 }

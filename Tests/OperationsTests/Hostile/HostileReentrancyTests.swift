@@ -238,4 +238,22 @@ struct HostileReentrancyTests {
     #expect(ends.entries == [true] && operation.state == .finished)
     _ = await completion(of: operation)
   }
+
+  @Test(arguments: [3, 40]) func anObserverFarOutsideMayWaitForTheGroupThatItCancels(levels: Int) async {
+    let others = (0..<levels).map { _ in GroupOperation([StoppedOperation(reporting: TestError("stopped"))]) }
+    for other in others { await OperationQueue().begin(other) }
+    var group = GroupOperation([AsyncBlockOperation { $0.finish() }])
+    for other in others {
+      group = GroupOperation([group])
+      group.addObserver(
+        OperationObserver(didFinish: { _ in
+          other.cancel()
+          other.waitUntilFinished()
+        })
+      )
+    }
+    OperationQueue().addOperation(group)
+    await group.finished()
+    #expect(others.allSatisfy { $0.isFinished })
+  }
 }
