@@ -87,6 +87,33 @@ final class PlainMemberGate: Operation, @unchecked Sendable {
   }
 }
 
+/// An operation that ensures that a cancelled plain member of a group leaves its private queue.
+///
+/// On Linux, if a thread adds a dependency while another thread cancels the member, Foundation may record last that the
+/// member is not ready. Foundation then corrects the record at the next event in the queue, and starts the member at
+/// the event after that. The cancellation is the only event in the queue of a member that waits. At each event,
+/// Foundation also reads the `isReady` of this operation, which therefore triggers a second event.
+final class PlainMemberCheck: Operation, @unchecked Sendable {
+  private let member: Operation
+  /// The queue, until the second event.
+  private let queue: Locked<OperationQueue?>
+
+  init(of member: Operation, in queue: OperationQueue) {
+    (self.member, self.queue) = (member, Locked(queue))
+    super.init()
+    // Foundation reads `isReady` in the order of priority, and must read that of the member first.
+    queuePriority = .veryLow
+  }
+
+  /// False until this operation is cancelled, which the engine does when the member has finished.
+  override var isReady: Bool {
+    if !isCancelled, member.isCancelled, let queue = queue.withLock({ $0.take() }) {
+      DispatchQueue.global().async { queue.nudge() }
+    }
+    return isCancelled
+  }
+}
+
 extension Operation {
   /// Whether a plain Foundation operation is neither executing nor finished, and is in no queue or group that the
   /// package can detect.

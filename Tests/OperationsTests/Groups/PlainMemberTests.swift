@@ -28,6 +28,38 @@ struct PlainMemberTests {
     }
   }
 
+  /// A plain operation that a thread cancels while another one adds a dependency to it.
+  final class Contended: Operation, @unchecked Sendable {
+    private let isAdding = Locked<Void?>(nil)
+    private let hasChecked = DispatchSemaphore(value: 0)
+    private let delay: Duration
+
+    init(delay: Duration) { self.delay = delay }
+
+    /// Foundation records the answer when this returns.
+    override var isReady: Bool {
+      let isReady = super.isReady
+      if isAdding.withLock({ $0.take() }) != nil {
+        hasChecked.signal()
+        while !isCancelled {}
+        work(for: delay)
+      }
+      return isReady
+    }
+
+    func cancel(whileAdding dependency: Operation) async {
+      await onThreads(2) { [self] thread in
+        if thread == 0 {
+          isAdding.withLock { $0 = () }
+          addDependency(dependency)
+        } else {
+          hasChecked.wait()
+          cancel()
+        }
+      }
+    }
+  }
+
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
@@ -87,6 +119,18 @@ struct PlainMemberTests {
     #expect(member.isFinished && journal.entries == ["after"])
     await group.finished(opening: held.gate)
     #expect(group.isSuccessful)
+  }
+
+  @Test func cancelledWhileItGainsADependency_finishes() async {
+    let (never, late) = (Operation(), Operation())
+    for round in 0..<400 {
+      let (member, held) = (Contended(delay: .nanoseconds(round * 50)), HeldOperation())
+      never ==> member
+      let group = await begun([member, held])
+      await member.cancel(whileAdding: late)
+      await member.finished()
+      await group.finished(opening: held.gate)
+    }
   }
 
   // MARK: No slot before it is ready

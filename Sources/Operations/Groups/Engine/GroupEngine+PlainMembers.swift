@@ -77,11 +77,13 @@ extension GroupEngine {
     let (id, dependencies) = (ObjectIdentifier(member), member.unfinishedDependencies)
     let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
     let trace = trace(of: member)
+    let queue = OperationQueue()
+    let check = PlainMemberCheck(of: member, in: queue)
     // Keeps the member alive as long as Foundation on Linux may use an unretained pointer to it.
     let end = BlockOperation { [weak self] in
+      check.cancel()
       if let self { plainMemberDidFinish(member, trace) } else { member.forgetDependencies() }
     }
-    let queue = OperationQueue()
     let quality = state.withLock { state in
       let hold = Hold(queue: queue, gate: gate, relay: relay, dependencies: dependencies)
       state.plainMembers[id]?.hold = hold
@@ -91,7 +93,7 @@ extension GroupEngine {
     if let quality, quality != .default { queue.qualityOfService = quality }
     member.addDependency(gate)
     end.addDependency(member)
-    queue.addOperations([member, end], waitUntilFinished: false)
+    queue.addOperations([member, end, check], waitUntilFinished: false)
     // The member may have been cancelled meanwhile.
     queue.nudge()
     relay.wait(for: dependencies)
@@ -186,7 +188,11 @@ extension GroupEngine {
       }
       return state.plainMembers[id]?.hold
     }
-    withExtendedLifetime(previous) { queue.nudge() }
+    withExtendedLifetime(previous) {
+      queue.nudge()
+      // The member may have been cancelled while the gate was added. See ``PlainMemberCheck``.
+      queue.nudge()
+    }
     relay.wait(for: dependencies)
   }
 
