@@ -28,6 +28,8 @@ enum GrowthBenchmarks {
     },
     .growth("dependents-leave", "dependents that stop waiting for one operation", of: 10_000, leave),
     .growth("dependencies-leave", "dependencies that one operation stops waiting for", of: 10_000, removeAll),
+    .growth("stall-key", "operations that share a key and as many that wait for it, reported", of: 250, reportKey),
+    .growth("stall-throttle", "operations that wait for the window of a throttle, reported", of: 500, reportThrottle),
     .growth("nested-progress", "nested groups whose progress is followed", of: 2000, followProgress),
   ]
 
@@ -203,5 +205,37 @@ enum GrowthBenchmarks {
       run(group) {}
       if progress.fractionCompleted != 1 { fatalError("The progress is incomplete.") }
     }
+  }
+
+  // MARK: Stall reports
+
+  /// Reports a running group repeatedly, so that the reports take most of the time.
+  private static func report(_ members: [AsyncOperation]) {
+    let begun = DispatchGroup()
+    for case let member as AsyncBlockOperation in members {
+      begun.enter()
+      member.addObserver(OperationObserver(didStart: { _ in begun.leave() }))
+    }
+    let group = GroupOperation(members)
+    run(group) {
+      begun.wait()
+      for _ in 0..<10 { _ = group.stallReport() }
+      group.cancel()
+      for member in members where member.isExecuting { member.finish() }
+    }
+  }
+
+  private static func reportKey(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let holders = (0..<count).map { _ in AsyncBlockOperation { _ in }.shared("key", in: domain) }
+    let waiters = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
+    report(holders + waiters)
+  }
+
+  private static func reportThrottle(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let first = AsyncBlockOperation { _ in }.throttled("key", to: 1, per: .seconds(1000), in: domain)
+    let others = (0..<count).map { _ in AsyncOperation().throttled("key", to: 1, per: .seconds(1000), in: domain) }
+    report([first] + others)
   }
 }
