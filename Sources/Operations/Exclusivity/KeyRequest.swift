@@ -253,29 +253,20 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   // MARK: Reading
 
-  /// An operation that keeps this one from a key.
-  struct Obstacle {
-    let key: ExclusivityKey
-    let limit: Int
-    let operation: AsyncOperation?
-    /// Whether the operation holds the key. Otherwise it precedes this operation in the wait queue, or the key is
-    /// reserved for it.
-    let isHolder: Bool
+  /// What keeps the operation from its keys. Empty if it holds them or has not requested them.
+  var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
+    KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
-  /// The operations that this one waits for. Empty if it holds its keys or has not requested them.
-  var obstacles: [Obstacle] {
+  typealias User = (operation: AsyncOperation, isHolder: Bool)
+
+  /// Returns the operations that are an obstacle. One that holds no key precedes others in its wait queue, or the key
+  /// is reserved for it.
+  static func users(of obstacle: KeyRegistry.Table.Obstacle) -> [User] {
     let found = KeyRegistry.withTable { table in
-      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0, table.entries[$0.ticket]?.claimant) }
+      table.users(of: obstacle).map { (table.entries[$0.ticket]?.claimant, $0.isHolder) }
     }
-    return found.map { obstacle, claimant in
-      Obstacle(
-        key: obstacle.key,
-        limit: obstacle.limit,
-        operation: claimant?.operation,
-        isHolder: obstacle.isHolder
-      )
-    }
+    return found.compactMap { request, isHolder in request?.operation.map { ($0, isHolder) } }
   }
 
   /// The throttled key whose window the operation waits for.

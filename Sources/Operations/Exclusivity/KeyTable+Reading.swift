@@ -35,35 +35,32 @@ extension KeyTable {
     queueIndices[id].flatMap { queues[$0].holders.first }.flatMap { entries[$0]?.claimant }
   }
 
-  /// An operation that keeps another operation from its key.
-  struct Obstacle {
-    let key: ExclusivityKey
-    let limit: Int
-    let ticket: Ticket
-    /// Whether the operation holds the key. Otherwise it precedes the other operation in the wait queue, or the key is
-    /// reserved for it.
-    let isHolder: Bool
+  /// What keeps entries from a key: its holders or, if the key admits another holder, the first waiter.
+  struct Obstacle: Hashable {
+    let queue: QueueID
+    let isFull: Bool
   }
 
-  /// Returns the obstacles of a waiting entry. For each key these are the holders or, if the key admits another holder,
-  /// the first waiter before the entry.
-  func obstacles(of ticket: Ticket) -> [Obstacle] {
+  /// Returns the obstacle of a waiting entry for each of its keys, and the number of holders that the key admits. The
+  /// entry itself may be the first waiter.
+  func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = entries[ticket], entry.state == .waiting else { return [] }
-    return entry.claims.flatMap { claim -> [Obstacle] in
+    return entry.claims.map { claim in
       let queue = queues[claim.queue]
-      let key = queue.id.key
-      if !queue.admits(claim.limit) {
-        let limit = min(claim.limit, queue.smallestLimit)
-        return queue.holders.map {
-          Obstacle(key: key, limit: limit, ticket: $0, isHolder: entries[$0]?.state == .holding)
-        }
-      }
-      let first = queue.waiters.first {
-        isWaiting($0, preferred: true) || isWaiting($0, preferred: false)
-      }
-      guard let first, first != ticket else { return [] }
-      return [Obstacle(key: key, limit: claim.limit, ticket: first, isHolder: false)]
+      let obstacle = Obstacle(queue: queue.id, isFull: !queue.admits(claim.limit))
+      return (obstacle, min(claim.limit, queue.smallestLimit))
     }
+  }
+
+  /// Returns the entries that are an obstacle, and whether each holds the key. Otherwise the key is reserved for the
+  /// entry, or the entry precedes others in the wait queue.
+  func users(of obstacle: Obstacle) -> [(ticket: Ticket, isHolder: Bool)] {
+    if obstacle.isFull { return holders(in: obstacle.queue).map { ($0, entries[$0]?.state == .holding) } }
+    guard let queue = queueIndices[obstacle.queue].map({ queues[$0] }) else { return [] }
+    let first =
+      queue.preferred.all.first { isWaiting($0, preferred: true) }
+      ?? queue.waiting.all.first { isWaiting($0, preferred: false) }
+    return first.map { [($0, false)] } ?? []
   }
 
   /// Whether the table is empty and has no spare capacity.

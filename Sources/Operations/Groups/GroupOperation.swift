@@ -93,7 +93,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let named = operations()
     add(
       .init(
-        operations: OperationWalk.withDependencies(named),
+        operations: OperationBuilder.withDependencies(named),
         named: Set(named.map { ObjectIdentifier($0) }),
         mayRepeat: true
       )
@@ -139,7 +139,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Use this method for a pipeline made of `map` and `pass`, for example, where the caller holds only the last
   /// operation.
   public final func addGraph(endingIn last: Operation) {
-    add(.init(operations: OperationWalk.withDependencies([last]), named: [], mayRepeat: true))
+    add(.init(operations: OperationBuilder.withDependencies([last]), named: [], mayRepeat: true))
   }
 
   /// Adds an operation, unless it is in a queue or group or has been started.

@@ -37,3 +37,27 @@ public enum OperationBuilder {
   /// Supports `if #available`.
   public static func buildLimitedAvailability(_ part: [Operation]) -> [Operation] { part }
 }
+
+extension OperationBuilder {
+  /// Returns the operations and their free direct and indirect dependencies, each once, dependencies first.
+  ///
+  /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
+  /// dependencies. The walk takes O(n + e) and does not recurse.
+  static func withDependencies(_ operations: [Operation]) -> [Operation] {
+    var seen: Set<ObjectIdentifier> = []
+    var result: [Operation] = []
+    var path: [(operation: Operation, next: ArraySlice<Operation>)] = []
+    for operation in operations where seen.insert(ObjectIdentifier(operation)).inserted {
+      path.append((operation, operation.dependencies[...]))
+      while let top = path.indices.last {
+        guard let next = path[top].next.popFirst() else {
+          result.append(path.removeLast().operation)
+          continue
+        }
+        let isFree = (next as? AsyncOperation)?.isFree ?? next.isFreePlainOperation
+        if isFree, seen.insert(ObjectIdentifier(next)).inserted { path.append((next, next.dependencies[...])) }
+      }
+    }
+    return result
+  }
+}

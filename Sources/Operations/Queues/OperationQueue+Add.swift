@@ -69,7 +69,10 @@ extension OperationQueue {
   /// package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
     let enqueued = Set(operations.map { ObjectIdentifier($0) })
-    let graph = OperationWalk.freeGraph(endingIn: last).filter { !enqueued.contains(ObjectIdentifier($0)) }
+    // Cancelled operations do not wait, but other operations may wait for their dependencies.
+    let graph = WaitSnapshot(of: [last], scope: .everything).nodes.reversed().filter { !$0.isStart }
+      .compactMap { $0.operation as? AsyncOperation }
+      .filter { $0.isFree && !enqueued.contains(ObjectIdentifier($0)) }
     // Another thread may have just added an operation that two graphs share.
     addClaimed(graph.filter { $0.claimIfFree(for: self) })
   }

@@ -79,3 +79,15 @@ extension Dictionary {
     self = smaller
   }
 }
+
+extension Array {
+  /// Returns the array without consecutive elements that have the same key. The last and the first element count as
+  /// consecutive.
+  func withoutRepeats<Key: Equatable>(_ key: (Element) -> Key) -> [Element] {
+    indices.filter { index in
+      let previous = index == startIndex ? endIndex - 1 : index - 1
+      return count == 1 || key(self[index]) != key(self[previous])
+    }
+    .map { self[$0] }
+  }
+}

@@ -178,6 +178,21 @@ struct StallSlotTests {
     await queue.drained(opening: held.map(\.gate))
   }
 
+  @Test func aKeyWithManyHolders_namesTheFirst() async throws {
+    let held = (0..<12).map { HeldOperation().named("held \($0)") }
+    for operation in held { await queue.add(operation.shared("key", in: domain), until: operation.begun) }
+    queue.addOperation(operation("waiting").exclusive("key", "other", in: domain))
+    queue.addOperation(operation("last").exclusive("key", in: domain))
+    let report = queue.stallReport()
+    for name in ["waiting", "last"] {
+      let entry = try report.entry(name)
+      #expect(entry.cause == .exclusivity && entry.waitsFor.count == 8 && entry.root?.hasPrefix("held ") == true)
+      #expect(entry.description.contains("waits for the key “key”, held by “held "), "\(entry)")
+      #expect(entry.description.contains(/” and 4 others.*; “held \d+” has/), "\(entry)")
+    }
+    await queue.drained(opening: held.map(\.gate))
+  }
+
   @Test func aThrottledKey_isNamed() async throws {
     let (clock, first, second) = (ManualClock(), operation("first"), operation("second"))
     for operation in [first, second] { operation.throttled("api", to: 1, per: .seconds(1), in: domain).clock = clock }

@@ -174,6 +174,30 @@ struct GroupCycleTests {
     #expect(nested.failures.allSatisfy { "\($0.error)".contains("in “nested”") } && nested.failures.count == 2)
   }
 
+  @Test func aGroupOnACycle_whoseOtherMembersWaitForAnotherCycle() async {
+    let (cycle, members) = (named("a", "b"), named("first", "second"))
+    let nested = GroupOperation(members).named("nested")
+    cycle[0] ==> cycle[1] ==> cycle[0] ==> members[0]
+    // Only a member leads from the group to its own cycle.
+    nested ==> members[1]
+    let group = GroupOperation(cycle + [nested])
+    await queue.run(settling: [group])
+    #expect(([nested] + cycle + members).allSatisfy { $0.isFinished } && members.allSatisfy(\.isCancelled))
+    #expect(cycleMessages(of: group).count == 2)
+  }
+
+  @Test func manyNestedGroupsWithACycleEach_areSearchedOnce() async {
+    let nested = (0..<500).map { index in
+      let cycle = named("\(index)a", "\(index)b")
+      cycle[0] ==> cycle[1] ==> cycle[0]
+      return GroupOperation(cycle).named("\(index)")
+    }
+    chain(nested)
+    let group = GroupOperation(nested.shuffled())
+    await queue.run(settling: [group])
+    #expect(nested.allSatisfy { !$0.isCancelled && $0.failures.count == 2 } && cycleMessages(of: group).count == 500)
+  }
+
   @Test func aMemberOfANestedGroupThatDependsOnACycleIsCancelledAlone() async {
     let cycle = named("a", "b")
     cycle[0] ==> cycle[1] ==> cycle[0]

@@ -30,8 +30,7 @@ public struct OperationGraph: Sendable {
   ///
   /// For a member of a group that has not started, the graph contains the group, but not the group's other members.
   public init(_ operations: [Operation]) {
-    var walk = GraphWalk()
-    self.init(walk.nodes(from: operations))
+    self.init(Self.nodes(of: WaitSnapshot(of: operations, scope: .everything)))
   }
 
   init(_ nodes: [Node]) {
@@ -116,16 +115,8 @@ struct GraphPoints {
       }
     }
     let order = WaitOrder(waits)
-    cycle = order.cycles.first.map { GraphPoints.nodes(of: $0.map { nodes[$0] }) }
+    cycle = order.cycles.first?.map { nodes[$0] }.withoutRepeats { $0 }
     (self.order, self.starts, self.nodes, self.waits) = (order, starts, nodes, waits)
-  }
-
-  /// Returns the nodes of a cycle of points. The consecutive start and finish of a group become one node.
-  private static func nodes(of cycle: [Int]) -> [Int] {
-    var result: [Int] = []
-    for node in cycle where result.last != node { result.append(node) }
-    if result.count > 1, result.first == result.last { result.removeLast() }
-    return result
   }
 }
 
@@ -152,6 +143,33 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension OperationGraph {
+  /// Returns the nodes of the operations in a snapshot. An operation that is in it only as a start is without its
+  /// members.
+  private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
+    var (nodes, indices) = ([Node](), [ObjectIdentifier: Int]())
+    let ids = snapshot.nodes.map { node -> Int in
+      guard let operation = node.operation else { return 0 }
+      if let id = indices[ObjectIdentifier(operation)] { return id }
+      indices[ObjectIdentifier(operation)] = nodes.count
+      nodes.append(Node(nodes.count, operation))
+      return nodes.count - 1
+    }
+    for (id, node) in zip(ids, snapshot.nodes) {
+      // The list may contain a dependency twice.
+      var seen: Set<Int> = []
+      for wait in node.waits {
+        let other = ids[wait.node]
+        switch wait.kind {
+        case .dependency where seen.insert(other).inserted: nodes[id].dependencies.append(other)
+        case .member: nodes[other].group = id
+        case .groupStart: nodes[id].group = other
+        case .dependency, .ownStart, .slot, .key, .user: break
+        }
+      }
+    }
+    return nodes
+  }
+
   /// Returns the graph with a duration for each operation.
   ///
   /// An unknown (nil) or negative duration counts as zero.
@@ -196,5 +214,35 @@ extension OperationGraph {
   private func ownDuration(ofPoint point: Int) -> Duration {
     let node = points.nodes[point]
     return points.starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
+  }
+}
+
+extension OperationGraph.Node {
+  fileprivate init(_ id: Int, _ operation: Operation) {
+    let isGroup = (operation as? AsyncOperation)?.runsOthersInside ?? false
+    self.init(id: id, name: operation.displayName, state: State(of: operation), isGroup: isGroup)
+  }
+}
+
+extension OperationGraph.Node.State {
+  init(of operation: Operation) {
+    if let own = operation as? AsyncOperation {
+      let lifecycle = own.core.withLock { $0.lifecycle }
+      self.init(state: own.state, isCancelled: lifecycle.isCancelled, hasFailed: !lifecycle.failures.isEmpty)
+    } else {
+      let isFinished = operation.isFinished
+      let state = isFinished ? AsyncOperation.State.finished : operation.isExecuting ? .executing : .pending
+      self.init(state: state, isCancelled: operation.isCancelled, hasFailed: false)
+    }
+  }
+
+  private init(state: AsyncOperation.State, isCancelled: Bool, hasFailed: Bool) {
+    switch state {
+    case .finished where hasFailed: self = .failed
+    case _ where isCancelled: self = .cancelled
+    case .finished: self = .finished
+    case .executing: self = .executing
+    case .pending: self = .pending
+    }
   }
 }

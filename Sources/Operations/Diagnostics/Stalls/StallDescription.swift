@@ -17,7 +17,7 @@ struct StallDescription {
   init(_ findings: StallFindings) {
     self.findings = findings
     others = findings.nodes.indices.map { node in
-      findings.nodes[node].waits.count { !findings.isWaitForOwnStart($0, of: node) } - 1
+      findings.nodes[node].waits.count { $0.kind != .ownStart } - 1
     }
     for cycle in findings.cycles {
       for (position, node) in cycle.enumerated() {
@@ -40,8 +40,8 @@ struct StallDescription {
       switch findings.nodes[node].subject {
       case .operation(let operation): !operation.isFinished
       // The start represents a group whose finish is not part of the report.
-      case .beginning(let group): !group.isFinished && !ends.contains(ObjectIdentifier(group))
-      case .slots: false
+      case .start(let group): !group.isFinished && !ends.contains(ObjectIdentifier(group))
+      case .slots, .key: false
       }
     }
     let entries = nodes.map { (entry: entry(for: $0), depth: findings[$0].depth) }
@@ -77,7 +77,13 @@ struct StallDescription {
     }
   }
 
-  private func name(_ node: Int) -> String { findings.nodes[node].operation?.shownName ?? "" }
+  private func name(_ node: Int) -> String {
+    switch findings.nodes[node].subject {
+    case .operation(let operation), .start(let operation): operation.shownName
+    case .slots: "a slot"
+    case .key(let obstacle): "the key \(obstacle.queue.key.quoted)"
+    }
+  }
 
   // MARK: Sentences
 
@@ -92,13 +98,15 @@ struct StallDescription {
       if others[node] < 1 { return "\(phrase), which \(rest(wait.node))" }
       return "\(phrase)\(otherNames(of: node, except: wait)); \(name(wait.node)) \(rest(wait.node))"
     }
-    // The node waits for slots.
+    // The node waits for slots or for a key.
     let beyond = findings[wait.node]
-    guard let holder = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
+    guard let user = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
       return next.ownPredicate
     }
-    let slots = "\(phrase(forSlots: next)), taken by \(holders(next))"
-    return finding.cause == .saturated ? slots : "\(slots); \(name(holder)) \(rest(holder))"
+    let phrase = phrase(wait, forUseBy: users(next))
+    if finding.cause == .saturated { return phrase }
+    if case .key = wait.kind, next.waits.count == 1, others[node] < 1 { return "\(phrase), which \(rest(user))" }
+    return "\(phrase)\(otherNames(of: node, except: wait)); \(name(user)) \(rest(user))"
   }
 
   /// Returns the predicate of an awaited node. If the cause describes a node further away than the next operation, the
@@ -113,12 +121,10 @@ struct StallDescription {
     return "waits, by way of \(others), for \(name(finding.explainer)), which \(predicate(finding.explainer))"
   }
 
-  /// Returns the names of the other operations that a node waits for, to append to the first name.
+  /// Returns the names of what else a node waits for, to append to the first name.
   private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
-    let operations = findings.nodes[node].waits.filter {
-      $0.node != wait.node && !findings.isWaitForOwnStart($0, of: node) && findings.nodes[$0.node].operation != nil
-    }
-    var names = operations.prefix(Self.namesAtMost).map { name($0.node) }
+    let waits = findings.nodes[node].waits.lazy.filter { $0.node != wait.node && $0.kind != .ownStart }
+    var names = Array(waits.prefix(Self.namesAtMost).map { name($0.node) })
     let rest = others[node] - names.count
     if rest > 0 { names.append(rest.others) }
     guard let last = names.popLast() else { return "" }
@@ -130,7 +136,7 @@ struct StallDescription {
     var names: [String] = []
     var node = start
     while names.count < Self.namesAtMost, let wait = findings[node].wait, wait.node != end {
-      if findings.nodes[wait.node].operation != nil, !findings.isWaitForOwnStart(wait, of: node) {
+      if findings.nodes[wait.node].operation != nil, wait.kind != .ownStart {
         names.append(name(wait.node))
       }
       node = wait.node
@@ -143,26 +149,33 @@ struct StallDescription {
     return switch wait.kind {
     case .member where findings.nodes[node].operation is GroupOperation: "waits for its member \(other)"
     case .member: "waits for \(other) inside it"
-    case .beginning: "cannot begin before its group \(other)"
-    case .key(let key, let limit, isHeld: true): "waits for the key \(key.quoted)\(limited(limit)), held by \(other)"
-    case .key(let key, _, isHeld: false): "waits for the key \(key.quoted) behind \(other)"
-    case .dependency, .slot, .slotHolder: "waits for \(other)"
+    case .groupStart: "cannot begin before its group \(other)"
+    case .dependency, .ownStart, .slot, .key, .user: "waits for \(other)"
     }
   }
 
-  private func limited(_ limit: Int) -> String { limit == 1 || limit == .max ? "" : " (limit \(limit))" }
-
-  private func phrase(forSlots slots: StallNode) -> String {
-    let place = slots.place?.description ?? "its queue"
-    return slots.waits.count == 1
-      ? "waits for the slot of \(place)" : "waits for a slot of the \(slots.waits.count) of \(place)"
+  /// Returns the phrase about a wait for a slot or a key in use by other operations.
+  private func phrase(_ wait: StallNode.Wait, forUseBy users: String) -> String {
+    let resource = findings.nodes[wait.node]
+    switch wait.kind {
+    case .key(let limit) where resource.waits.first?.kind == .user(isHolder: true):
+      return "waits for \(name(wait.node))\(limit == 1 || limit == .max ? "" : " (limit \(limit))"), held by \(users)"
+    case .key: return "waits for \(name(wait.node)) behind \(users)"
+    default:
+      let (count, place) = (resource.waits.count, resource.place?.description ?? "its queue")
+      return "waits for \(count == 1 ? "the slot" : "a slot of the \(count)") of \(place), taken by \(users)"
+    }
   }
 
-  private func holders(_ slots: StallNode) -> String {
-    let names = slots.waits.prefix(Self.namesAtMost).map { wait in
-      name(wait.node) + (findings.nodes[wait.node].elapsed.map { " for \($0.reading)" } ?? "")
+  private func users(_ resource: StallNode) -> String {
+    let names = resource.waits.prefix(Self.namesAtMost).map { wait in
+      var time = ""
+      if case .slots = resource.subject, let elapsed = findings.nodes[wait.node].elapsed {
+        time = " for \(elapsed.reading)"
+      }
+      return name(wait.node) + time
     }
-    let rest = slots.waits.count - names.count
+    let rest = resource.waits.count - names.count
     return names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
   }
 
@@ -171,17 +184,17 @@ struct StallDescription {
     guard let index = findings[start].cycle, let position = positions[start] else { return "" }
     let cycle = findings.cycles[index]
     var steps: [String] = []
-    var slots = ""
+    var resource: StallNode.Wait?
     for step in cycle.indices {
       let node = cycle[(position + step) % cycle.count]
       let next = cycle[(position + step + 1) % cycle.count]
       guard let wait = self.steps[node] else { continue }
       if findings.nodes[next].operation == nil {
-        slots = phrase(forSlots: findings.nodes[next]) + ", taken by "
-      } else if !slots.isEmpty {
-        steps.append(slots + name(next))
-        slots = ""
-      } else if !findings.isWaitForOwnStart(wait, of: node) {
+        resource = wait
+      } else if let wait = resource {
+        steps.append(phrase(wait, forUseBy: name(next)))
+        resource = nil
+      } else if wait.kind != .ownStart {
         steps.append(phrase(wait, of: node))
       }
       if steps.count == Self.namesAtMost, step + 2 < cycle.count {

@@ -44,15 +44,15 @@ struct StallFindings {
     for node in order.order { findings[node] = finding(of: node) }
     for (index, cycle) in cycles.enumerated() {
       for (position, node) in cycle.enumerated() {
-        // An operation that uses a slot represents the slots.
-        let isSlots = nodes[node].operation == nil
-        let representative = isSlots ? cycle[(position + 1) % cycle.count] : node
+        // An operation that uses a slot or a key represents it.
+        let isResource = nodes[node].operation == nil
+        let representative = isResource ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
           cause: .cycle,
           severity: .cycle,
           explainer: representative,
           root: representative,
-          distance: isSlots ? 1 : 0,
+          distance: isResource ? 1 : 0,
           depth: 0,
           cycle: index
         )
@@ -81,14 +81,8 @@ struct StallFindings {
   /// Returns the node that represents a node in the report. For a group's finish that waits for the group's start, this
   /// is the start.
   func representative(for node: Int) -> Int {
-    guard let wait = self[node].wait, isWaitForOwnStart(wait, of: node) else { return node }
+    guard let wait = self[node].wait, wait.kind == .ownStart else { return node }
     return wait.node
-  }
-
-  /// Returns whether a wait is a group's wait for its own start.
-  func isWaitForOwnStart(_ wait: StallNode.Wait, of node: Int) -> Bool {
-    guard let operation = nodes[node].operation else { return false }
-    return nodes[wait.node].operation === operation
   }
 
   private func finding(of node: Int) -> Finding {
@@ -114,13 +108,13 @@ struct StallFindings {
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
     let next = self[wait.node]
     let own = ownCause(wait, next)
-    let isStep = nodes[wait.node].operation != nil && !isWaitForOwnStart(wait, of: node)
+    let isStep = nodes[wait.node].operation != nil && wait.kind != .ownStart
     return Finding(
       cause: own ?? next.cause,
       severity: next.severity,
       wait: wait,
       explainer: own == nil ? next.explainer : node,
-      // Slots are not an operation, so the operation that waits for them is the root.
+      // Slots and keys are no operations, so the operation that waits for them is the root.
       root: nodes[next.root].operation == nil ? node : next.root,
       distance: own == nil ? next.distance + (isStep ? 1 : 0) : 0,
       depth: next.depth + 1
@@ -134,7 +128,7 @@ struct StallFindings {
     // The holder makes progress, so the cause is that it holds the slot or the key.
     case .slot where next.cause.isProgress: .saturated
     case .key where next.cause.isProgress: .exclusivity
-    case .dependency, .member, .beginning, .slot, .slotHolder, .key: nil
+    case .dependency, .member, .ownStart, .groupStart, .slot, .key, .user: nil
     }
   }
 }

@@ -1,36 +1,17 @@
 import Foundation
 
-/// A node in the graph of waits.
+/// A node of a stall report.
 struct StallNode {
   enum Subject {
-    /// The finish of an operation.
+    /// The end of an operation.
     case operation(Operation)
     /// The start of an operation that has members.
-    case beginning(of: AsyncOperation)
+    case start(of: Operation)
     case slots(of: StallPlace)
+    case key(KeyRegistry.Table.Obstacle)
   }
 
-  struct Wait {
-    enum Kind {
-      case dependency
-      case member
-      case beginning
-      /// A wait for one of the slots of a place.
-      case slot
-      /// A wait for the finish of an operation that uses one of the slots.
-      case slotHolder
-      /// A wait for a key.
-      ///
-      /// - Parameters:
-      ///   - limit: The number of operations that can hold the key.
-      ///   - isHeld: Whether the awaited operation holds the key. If not, it precedes this operation in the wait
-      ///     queue.
-      case key(ExclusivityKey, limit: Int, isHeld: Bool)
-    }
-
-    let node: Int
-    let kind: Kind
-  }
+  typealias Wait = WaitSnapshot.Wait
 
   /// The reason why a node that waits for no other node has not finished.
   enum Obstacle {
@@ -55,15 +36,6 @@ struct StallNode {
     case ending
   }
 
-  /// The state of an operation at the moment it was read.
-  ///
-  /// If the stamps of several operations have not changed, the operations waited at the same time.
-  struct Stamp: Equatable {
-    var phase = OperationLifecycle.Phase.pending
-    var edition: Int32 = 0
-    var isCancelled = false
-  }
-
   let subject: Subject
   var waits: [Wait] = []
   /// The number of waits that must end, or nil if all of them must.
@@ -72,30 +44,14 @@ struct StallNode {
   var place: StallPlace?
   /// The time that the operation has spent in its current phase, or nil if it has not started.
   var elapsed: Duration?
-  var stamp = Stamp()
+  var stamp = WaitSnapshot.Stamp()
 
-  /// The operation, or nil for slots.
+  /// The operation, or nil for slots and keys.
   var operation: Operation? {
     switch subject {
-    case .operation(let operation): operation
-    case .beginning(let group): group
-    case .slots: nil
+    case .operation(let operation), .start(let operation): operation
+    case .slots, .key: nil
     }
-  }
-}
-
-extension StallNode.Stamp {
-  init(of operation: Operation) {
-    if let own = operation as? AsyncOperation {
-      self = own.core.withLock { Self($0) }
-    } else {
-      phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending
-      isCancelled = operation.isCancelled
-    }
-  }
-
-  init(_ core: OperationCore) {
-    self.init(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
   }
 }
 

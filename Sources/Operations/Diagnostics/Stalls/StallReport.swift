@@ -233,13 +233,16 @@ extension StallReport {
 extension StallFindings {
   /// The apparent cycles that have changed since they were read.
   ///
-  /// Each operation is read at a different moment, so a cycle is real only if none of its operations has changed.
-  fileprivate var movedCycles: [[Int]] {
-    cycles.filter { cycle in
-      cycle.contains { node in
-        guard let operation = nodes[node].operation else { return false }
-        return StallNode.Stamp(of: operation) != nodes[node].stamp
-      }
+  /// Each node is read at a different moment, so a cycle is real only if none of its nodes has changed.
+  fileprivate var movedCycles: [[Int]] { cycles.filter { cycle in cycle.contains { !isCurrent($0) } } }
+
+  private func isCurrent(_ node: Int) -> Bool {
+    switch nodes[node].subject {
+    case .operation(let operation), .start(let operation): return WaitSnapshot.Stamp(of: operation) == nodes[node].stamp
+    case .slots: return true
+    case .key(let obstacle):
+      let users = nodes[node].waits.compactMap { nodes[$0.node].operation }
+      return KeyRequest.users(of: obstacle).map(\.operation).elementsEqual(users) { $0 === $1 }
     }
   }
 }

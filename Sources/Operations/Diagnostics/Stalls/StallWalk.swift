@@ -1,14 +1,16 @@
 import Foundation
 
-/// A walk that collects the nodes of a graph of waits: given operations, and everything that they wait for.
+/// A walk that collects the nodes of a stall report: given operations, and everything that they wait for.
 ///
-/// The walk only reads. It never notifies Foundation, and never grants or releases a key or a slot.
+/// The nodes are those of a ``WaitSnapshot``, and the slots and keys that operations wait for. The walk only reads. It
+/// never notifies Foundation, and never grants or releases a key or a slot.
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
-  private var toVisit: [Int] = []
-  private var ends: [ObjectIdentifier: Int] = [:]
-  private var beginnings: [ObjectIdentifier: Int] = [:]
+  private var snapshot = WaitSnapshot()
   private var slots: [ObjectIdentifier: Int] = [:]
+  private var keys: [KeyRegistry.Table.Obstacle: (node: Int, users: [KeyRequest.User])] = [:]
+  /// The slots and keys that have not been visited.
+  private var resources: [Int: StallNode.Subject] = [:]
   /// The places of operations that do not store their place. The entries keep the operations alive, because the address
   /// of a released operation can be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
@@ -18,17 +20,16 @@ struct StallWalk {
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
     for queue in queues + [.main] { look(into: queue) }
-    for operation in roots { _ = end(of: operation) }
-    while true {
-      while let node = toVisit.popLast() { visit(node) }
-      if unplaced.isEmpty { break }
+    for operation in roots { _ = snapshot.index(of: operation) }
+    repeat {
+      visitAll()
       let unplaced = unplaced
       self.unplaced = []
       for (node, operation, isCertain) in unplaced {
         let place = places[ObjectIdentifier(operation)]?.place
         nodes[node].place = place
         if case .group(let group)? = place, group.state == .pending {
-          wait(node, for: beginning(of: group), .beginning)
+          wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
         } else if nodes[node].waits.isEmpty, nodes[node].obstacle == nil {
           if let place {
             wait(node, in: place, operation)
@@ -37,6 +38,22 @@ struct StallWalk {
           }
         }
       }
+    } while nodes.count < snapshot.nodes.count
+  }
+
+  /// Visits the nodes that have been added to the snapshot.
+  private mutating func visitAll() {
+    while nodes.count < snapshot.nodes.count {
+      let node = nodes.count
+      if let resource = resources.removeValue(forKey: node) {
+        nodes.append(StallNode(subject: resource))
+      } else if let operation = snapshot.nodes[node].operation {
+        _ = snapshot.read(node)
+        let read = snapshot.nodes[node]
+        nodes.append(StallNode(subject: read.isStart ? .start(of: operation) : .operation(operation)))
+        (nodes[node].waits, nodes[node].stamp) = (read.waits, read.stamp)
+      }
+      visit(node)
     }
   }
 
@@ -44,11 +61,7 @@ struct StallWalk {
     guard queues.updateValue(queue, forKey: ObjectIdentifier(queue)) == nil else { return }
     let operations = queue.operations
     for operation in operations { places[ObjectIdentifier(operation)] = (operation, .queue(queue)) }
-    look(into: operations)
-  }
-
-  /// Records the places of plain Foundation operations in groups, at any depth.
-  private mutating func look(into operations: [Operation]) {
+    // Records the places of plain Foundation operations in groups, at any depth.
     var toDo = operations
     while let operation = toDo.popLast() {
       guard let own = operation as? AsyncOperation, own.runsOthersInside else { continue }
@@ -56,39 +69,26 @@ struct StallWalk {
     }
   }
 
-  /// Records the places of plain Foundation operations in a group.
+  /// Records the places of plain Foundation operations inside an operation.
   ///
-  /// - Returns: The members of the operation.
+  /// - Returns: The operations inside.
+  @discardableResult
   private mutating func notePlaces(in operation: AsyncOperation) -> [Operation] {
-    let members = operation.members
-    guard let group = operation as? GroupOperation else { return members }
+    guard let group = operation.groupInside as? GroupOperation else { return [] }
+    let members = group.members
     for member in members where !(member is AsyncOperation) {
       places[ObjectIdentifier(member)] = (member, .group(group))
     }
     return members
   }
 
-  // MARK: Nodes
-
-  private mutating func add(_ subject: StallNode.Subject) -> Int {
-    nodes.append(StallNode(subject: subject))
-    toVisit.append(nodes.count - 1)
-    return nodes.count - 1
+  private mutating func wait(_ node: Int, for other: Int, _ kind: StallNode.Wait.Kind) {
+    nodes[node].waits.append(StallNode.Wait(node: other, kind: kind))
   }
 
-  private mutating func end(of operation: Operation) -> Int {
-    let id = ObjectIdentifier(operation)
-    if let node = ends[id] { return node }
-    let node = add(.operation(operation))
-    ends[id] = node
-    return node
-  }
-
-  private mutating func beginning(of group: AsyncOperation) -> Int {
-    let id = ObjectIdentifier(group)
-    if let node = beginnings[id] { return node }
-    let node = add(.beginning(of: group))
-    beginnings[id] = node
+  private mutating func add(_ resource: StallNode.Subject) -> Int {
+    let node = snapshot.addResource()
+    resources[node] = resource
     return node
   }
 
@@ -99,44 +99,43 @@ struct StallWalk {
     return node
   }
 
-  private mutating func wait(_ node: Int, for other: Int, _ kind: StallNode.Wait.Kind) {
-    nodes[node].waits.append(StallNode.Wait(node: other, kind: kind))
-  }
-
   // MARK: Waits
 
   private mutating func visit(_ node: Int) {
     switch nodes[node].subject {
-    case .operation(let operation as AsyncOperation): visit(node, operation)
-    case .operation(let operation): visit(node, plain: operation)
-    case .beginning(let group):
-      nodes[node].stamp = StallNode.Stamp(of: group)
-      _ = notePlaces(in: group)
-      waitToBegin(node, group)
+    case .operation(let operation as AsyncOperation), .start(let operation as AsyncOperation): visit(node, operation)
+    case .operation(let operation), .start(let operation): visit(node, plain: operation)
     case .slots(let place): visit(node, place)
+    case .key(let obstacle):
+      for user in keys[obstacle]?.users ?? [] {
+        wait(node, for: snapshot.index(of: user.operation), .user(isHolder: user.isHolder))
+      }
+      // The key has been released meanwhile.
+      if nodes[node].waits.isEmpty { nodes[node].obstacle = .starting(nil) }
     }
   }
 
   private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
-    let (stamp, time, pause, isPauseOver, condition, place) = operation.core.withLock { core in
+    let (time, pause, isPauseOver, condition, place) = operation.core.withLock { core in
       let pause = core.extras?.pause
-      return (StallNode.Stamp(core), core.startTime, pause, pause?.isOver, core.extras?.condition, core.stallPlace)
+      return (core.startTime, pause, pause?.isOver, core.extras?.condition, core.stallPlace)
     }
-    nodes[node].stamp = stamp
-    nodes[node].elapsed = stamp.phase == .pending ? nil : time.elapsed
+    if operation.runsOthersInside { notePlaces(in: operation) }
+    let phase = nodes[node].stamp.phase
+    nodes[node].elapsed = phase == .pending ? nil : time.elapsed
     nodes[node].place = place() ?? places[ObjectIdentifier(operation)]?.place
-    switch stamp.phase {
-    case .pending:
-      let members = waitForMembers(node, operation)
-      if members == 0 { waitToBegin(node, operation) } else { wait(node, for: beginning(of: operation), .beginning) }
+    // The reasons of an operation that waits for its own start are those of the start.
+    if nodes[node].waits.contains(where: { $0.kind == .ownStart }) { return }
+    switch phase {
+    case .pending: waitToStart(node, operation)
     case .preparing: nodes[node].obstacle = .starting(nil)
     case .evaluating:
       // The operation has a slot, and waits for its keys again or for a condition.
-      if waitForKeys(node, operation) == 0 {
+      if !waitForKeys(node, operation) {
         nodes[node].obstacle = condition.map { .condition($0) } ?? .starting(nil)
       }
     case .executing:
-      if waitForMembers(node, operation) > 0 { return }
+      if !nodes[node].waits.isEmpty { return }
       if let pause, let isPauseOver {
         if isPauseOver {
           waitForSlot(node, operation)
@@ -148,70 +147,40 @@ struct StallWalk {
       } else {
         nodes[node].obstacle = .executing
       }
-    case .skipped: if waitForMembers(node, operation) == 0 { nodes[node].obstacle = .ending }
-    case .ending, .finished: nodes[node].obstacle = .ending
+    case .skipped, .ending, .finished: nodes[node].obstacle = .ending
     }
   }
 
   private mutating func visit(_ node: Int, plain operation: Operation) {
-    nodes[node].stamp = StallNode.Stamp(of: operation)
     nodes[node].place = places[ObjectIdentifier(operation)]?.place
     switch nodes[node].stamp.phase {
     case .finished: nodes[node].obstacle = .ending
     case .executing: nodes[node].obstacle = .executing
-    default: waitToBegin(node, operation)
+    default: waitForSlot(node, operation)
     }
   }
 
-  /// Adds a wait for each member that has not finished.
-  ///
-  /// - Returns: The number of added waits.
-  private mutating func waitForMembers(_ node: Int, _ operation: AsyncOperation) -> Int {
-    // The report omits the inner group of an operation that is not a group.
-    let inside = notePlaces(in: operation)
-    if !(operation is GroupOperation) { for case let group as AsyncOperation in inside { _ = notePlaces(in: group) } }
-    let members = operation.shownMembers.filter { !$0.isFinished }
-    for member in members { wait(node, for: end(of: member), .member) }
-    return members.count
-  }
-
-  private mutating func waitToBegin(_ node: Int, _ operation: Operation) {
+  private mutating func waitToStart(_ node: Int, _ operation: AsyncOperation) {
+    if !nodes[node].waits.isEmpty { return }
     // A cancelled operation waits only for a slot, in which it finishes.
-    if !operation.isCancelled {
-      for dependency in operation.unfinishedDependencies {
-        wait(node, for: end(of: dependency), .dependency)
-      }
-      if let own = operation as? AsyncOperation {
-        if nodes[node].waits.isEmpty { _ = waitForKeys(node, own) }
-        if !nodes[node].waits.isEmpty, let group = own.enclosing as? GroupOperation, group.state == .pending {
-          wait(node, for: beginning(of: group), .beginning)
-        }
-      }
-    }
-    let isPlain = !(operation is AsyncOperation)
-    if isPlain || (nodes[node].waits.isEmpty && nodes[node].obstacle == nil) { waitForSlot(node, operation) }
+    if nodes[node].stamp.isCancelled || !waitForKeys(node, operation) { waitForSlot(node, operation) }
   }
 
-  private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Int {
-    guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return 0 }
-    return waitForKeys(node, request)
-  }
-
-  /// Adds a wait for each operation that keeps this one from a key.
+  /// Adds a wait for each key that the operation waits for.
   ///
-  /// - Returns: The number of waits, or 1 if the operation waits for a throttled key.
-  private mutating func waitForKeys(_ node: Int, _ request: KeyRequest) -> Int {
-    var count = 0
-    for obstacle in request.obstacles {
-      guard let operation = obstacle.operation else { continue }
-      wait(node, for: end(of: operation), .key(obstacle.key, limit: obstacle.limit, isHeld: obstacle.isHolder))
-      count += 1
+  /// - Returns: Whether the operation waits for a key.
+  private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
+    guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return false }
+    for (obstacle, limit) in request.obstacles {
+      let key = keys[obstacle] ?? (add(.key(obstacle)), KeyRequest.users(of: obstacle))
+      keys[obstacle] = key
+      // The first waiter does not wait for itself.
+      if obstacle.isFull || key.users.first?.operation !== operation { wait(node, for: key.node, .key(limit: limit)) }
     }
-    if count == 0, let key = request.throttledKey {
-      nodes[node].obstacle = .throttled(key)
-      count = 1
-    }
-    return count
+    if !nodes[node].waits.isEmpty { return true }
+    guard let key = request.throttledKey else { return false }
+    nodes[node].obstacle = .throttled(key)
+    return true
   }
 
   private mutating func waitForSlot(_ node: Int, _ operation: Operation) {
@@ -234,7 +203,8 @@ struct StallWalk {
   private mutating func wait(_ node: Int, in place: StallPlace, _ operation: Operation) {
     nodes[node].place = place
     switch place {
-    case .group(let group) where group.state == .pending: wait(node, for: beginning(of: group), .beginning)
+    case .group(let group) where group.state == .pending:
+      wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
     // A plain member uses no slot before it is ready.
     case .group where !(operation is AsyncOperation) && !operation.isReady:
       nodes[node].obstacle = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
@@ -267,7 +237,7 @@ struct StallWalk {
       } else {
         // If the limit has been lowered, more operations than the limit may be executing.
         nodes[node].needed = executing.count - (place.limit ?? .max) + 1
-        for operation in executing { wait(node, for: end(of: operation), .slotHolder) }
+        for operation in executing { wait(node, for: snapshot.index(of: operation), .user(isHolder: true)) }
       }
     }
   }

@@ -2,22 +2,31 @@ import Foundation
 
 /// Detecting and cancelling members that wait for each other.
 extension GroupEngine {
-  /// The maximum number of steps in a search through one member of a running group.
+  /// The largest number of names in an error message.
+  private static let namedOperations = 16
+  /// The maximum number of waits in a search through one member of a running group.
   private static let searchSteps = 64
   /// The delay before a group in which no member runs searches all of its members.
   private static let searchDelay = DispatchTimeInterval.milliseconds(20)
   /// A queue that gets a thread at once, even if other work blocks all existing threads.
   private static let searchQueue = DispatchQueue(label: "Operations.cycles")
 
+  /// The number of times that the waits are read. They are read again if an apparent cycle has changed meanwhile.
+  private static let attempts = 3
+
   /// Searches the whole group for cycles, and cancels the members that cannot run because of one.
   private func searchForCycle() {
     guard let group = state.withLock({ $0.group }), !isInOrder else { return }
-    var search = WaitSearch { [self] in isConcern(of: group, $0) }
-    switch search.search(from: group) {
-    case .none: return
-    case .unfinished: state.withLock { $0.schedule.isCycleSuspected = true }
-    case .cycles(let affected): cancel(affected, enclosing: search.enclosing, in: group)
+    for _ in 0..<GroupEngine.attempts {
+      let snapshot = WaitSnapshot(of: [group])
+      let order = snapshot.order
+      if order.stuck.isEmpty { return }
+      let enclosing = snapshot.enclosing
+      let blocked = snapshot.blocked(in: order) { isConcern(of: group, $0, enclosing) }
+      if blocked.isEmpty { return }
+      if blocked.allSatisfy(\.node.isCurrent) { return cancel(blocked, enclosing, in: group) }
     }
+    state.withLock { $0.schedule.isCycleSuspected = true }
   }
 
   /// Whether every member depends only on earlier members, which rules out a cycle. This is true for most groups, and
@@ -34,45 +43,59 @@ extension GroupEngine {
     }
   }
 
-  /// Whether a cycle leads through members of this group, or through no group's members. Other groups detect their
-  /// own cycles.
-  private func isConcern(of group: GroupOperation, _ waiters: [WaitSearch.Waiter]) -> Bool {
+  /// Whether operations that wait for each other include members of this group, or are in no group. Other groups detect
+  /// their own cycles.
+  private func isConcern(
+    of group: GroupOperation,
+    _ operations: [Operation],
+    _ enclosing: [ObjectIdentifier: Operation]
+  ) -> Bool {
     var isOthers = false
-    for (operation, enclosing) in waiters {
-      if operation === group || enclosing === group { return true }
+    for operation in operations {
+      let outer = enclosing[ObjectIdentifier(operation)]
+      if operation === group || outer === group { return true }
       let supervisor = (operation as? AsyncOperation)?.core.withLock { $0.supervisor }
       if supervisor === self { return true }
-      if enclosing != nil || supervisor != nil || PlainMemberGate.holds(operation) { isOthers = true }
+      if outer != nil || supervisor != nil || PlainMemberGate.holds(operation) { isOthers = true }
     }
     return !isOthers
   }
 
-  /// Cancels the operations in `affected` that are inside this group. Cancelling a nested group covers its members.
+  /// Cancels the operations in `blocked` that are inside this group. Cancelling a nested group covers its members.
   private func cancel(
-    _ affected: [(operation: Operation, cycle: DependencyCycle)],
-    enclosing: [ObjectIdentifier: Operation],
+    _ blocked: [WaitSnapshot.Blocked],
+    _ enclosing: [ObjectIdentifier: Operation],
     in group: GroupOperation
   ) {
-    let ids = Set(affected.map { ObjectIdentifier($0.operation) })
+    let ids = Set(blocked.compactMap { $0.node.operation.map { ObjectIdentifier($0) } })
     var cancelled: Set<ObjectIdentifier> = []
     var own: [(operation: AsyncOperation, error: OperationError)] = []
     var plain: [Operation] = []
-    for (operation, cycle) in affected where operation !== group {
+    for (node, cycle) in blocked {
+      guard let operation = node.operation, operation !== group else { continue }
       var outer = enclosing[ObjectIdentifier(operation)]
       while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
         outer = enclosing[ObjectIdentifier(next)]
       }
       guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
-      let message = "Dependency cycle in \(group.quotedName): \(cycle.description)."
+      let message = "Dependency cycle in \(group.quotedName): \(GroupEngine.names(of: cycle))."
       let error = OperationError(.dependencyCycle, message)
       if let operation = operation as? AsyncOperation {
         own.append((operation, error))
       } else {
-        (enclosing[ObjectIdentifier(operation)] as? GroupOperation)?.note(error, ofPlain: operation)
+        let outer = (enclosing[ObjectIdentifier(operation)] as? AsyncOperation)?.groupInside
+        (outer as? GroupOperation)?.note(error, ofPlain: operation)
         plain.append(operation)
       }
     }
     AsyncOperation.cancel(own, plain: plain)
+  }
+
+  /// Returns the names of a cycle in order, with the first one repeated at the end.
+  private static func names(of cycle: [Operation]) -> String {
+    let names = cycle.prefix(namedOperations).map(\.displayName)
+    let others = cycle.count - names.count
+    return (names + (others > 0 ? ["… \(others) more …"] : []) + names.prefix(1)).joined(separator: " → ")
   }
 
   /// Searches for a cycle through a new member.
@@ -85,11 +108,9 @@ extension GroupEngine {
 
   /// Searches for a cycle through a member. A long search is postponed until no member runs.
   func searchForCycle(from operation: AsyncOperation) {
-    var search = WaitSearch(steps: GroupEngine.searchSteps)
-    switch search.search(from: operation) {
-    case .none: return
-    case .cycles: searchForCycle()
-    case .unfinished:
+    if let snapshot = WaitSnapshot(of: operation, limit: GroupEngine.searchSteps) {
+      if !snapshot.order.stuck.isEmpty { searchForCycle() }
+    } else {
       state.withLock { $0.schedule.isCycleSuspected = true }
       searchForSuspectedCycleSoon()
     }

@@ -1,0 +1,97 @@
+/// A topological order of items that wait for each other, and the cycles among them.
+///
+/// Items are identified by indices. Computing the order costs O(n + e) for n items with e waits, without recursion.
+struct WaitOrder {
+  /// Items that wait for each other, directly or indirectly, or one item that waits for such items.
+  struct Stuck {
+    let items: [Int]
+    /// A cycle among the items. Every item of the cycle waits for the next, and the last waits for the first. Empty for
+    /// one item that is on no cycle.
+    let cycle: [Int]
+  }
+
+  /// The items that can complete, each after the items that it needs.
+  private(set) var order: [Int] = []
+  /// The other items. Each set comes after the sets that it waits for.
+  private(set) var stuck: [Stuck] = []
+  /// The items that wait for each item.
+  let dependents: [[Int]]
+
+  /// Computes the order and the cycles.
+  ///
+  /// - Parameters:
+  ///   - waits: The items that each item waits for.
+  ///   - needed: The number of awaited items that must complete before an item can, or nil for all of them.
+  ///   - rank: The rank of each item that waits for nothing. All items that can complete after one rank precede the
+  ///     items of the next rank. An item that needs only one of several items therefore follows the first of them.
+  init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
+    var dependents = [[Int]](repeating: [], count: waits.count)
+    for (waiter, waited) in waits.enumerated() {
+      for one in waited { dependents[one].append(waiter) }
+    }
+    self.dependents = dependents
+    var missing = waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }
+    let free = missing.indices.filter { missing[$0] == 0 }
+    var done = 0
+    for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) {
+      order += free
+      while done < order.count {
+        for dependent in dependents[order[done]] where missing[dependent] > 0 {
+          missing[dependent] -= 1
+          if missing[dependent] == 0 { order.append(dependent) }
+        }
+        done += 1
+      }
+    }
+    if order.count < waits.count { findCycles(waits, missing.indices.filter { missing[$0] > 0 }) }
+  }
+
+  /// The cycles of the stuck items.
+  var cycles: [[Int]] { stuck.map(\.cycle).filter { !$0.isEmpty } }
+
+  private mutating func findCycles(_ waits: [[Int]], _ items: [Int]) {
+    let unvisited = -1
+    var setOf = [Int?](repeating: nil, count: waits.count)
+    for item in items { setOf[item] = unvisited }
+    var positions = setOf
+    for root in leavingOrder(items).reversed() where setOf[root] == unvisited {
+      var set = [root]
+      setOf[root] = stuck.count
+      var done = 0
+      while done < set.count {
+        for next in waits[set[done]] where setOf[next] == unvisited {
+          setOf[next] = stuck.count
+          set.append(next)
+        }
+        done += 1
+      }
+      // A walk along the waits inside the set enters a cycle, unless the set is one item that is on none.
+      var path: [Int] = []
+      var next = set.min()
+      while let item = next, positions[item] == unvisited {
+        positions[item] = path.count
+        path.append(item)
+        next = waits[item].first { setOf[$0] == stuck.count }
+      }
+      stuck.append(Stuck(items: set, cycle: next.flatMap { positions[$0] }.map { Array(path[$0...]) } ?? []))
+    }
+  }
+
+  /// Returns stuck items in the order in which a depth-first walk through the dependents leaves them. In reverse, each
+  /// set has an item that precedes all items of the sets that wait for it.
+  private func leavingOrder(_ items: [Int]) -> [Int] {
+    var left: [Int] = []
+    var seen = Set(order)
+    for start in items where seen.insert(start).inserted {
+      var path = [(item: start, dependents: dependents[start][...])]
+      while let last = path.indices.last {
+        if let next = path[last].dependents.popFirst() {
+          if seen.insert(next).inserted { path.append((next, dependents[next][...])) }
+        } else {
+          left.append(path.removeLast().item)
+        }
+      }
+    }
+    return left
+  }
+}

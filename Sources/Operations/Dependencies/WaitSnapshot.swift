@@ -1,0 +1,230 @@
+import Foundation
+
+/// The graph of what operations wait for, read at one time.
+///
+/// Operations change while they are read, and one lock is held at a time. A cycle is therefore real only if its nodes
+/// are still current after the last of them has been read. Reading costs O(n + e), without recursion.
+struct WaitSnapshot {
+  enum Scope {
+    /// The waits that keep operations from finishing. A cancelled operation waits for its members only.
+    case unfinished
+    /// All dependencies and members, even of cancelled operations.
+    case everything
+  }
+
+  struct Wait {
+    enum Kind: Equatable {
+      case dependency
+      case member
+      /// The end of an operation that has members waits for its own start.
+      case ownStart
+      /// The operation waits for the start of the group around it.
+      case groupStart
+      /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
+      case slot
+      /// A wait for a key that admits `limit` holders.
+      case key(limit: Int)
+      /// The slots or the key wait for an operation that uses them, or that comes first in the wait queue of the key.
+      case user(isHolder: Bool)
+    }
+
+    let node: Int
+    let kind: Kind
+  }
+
+  /// The state of an operation when it was read. While it does not change, the operation waits for the same.
+  struct Stamp: Equatable {
+    var phase = OperationLifecycle.Phase.pending
+    var edition: Int32 = 0
+    var isCancelled = false
+
+    /// Whether the operation has not begun to execute or to finish.
+    var isWaiting: Bool { [.pending, .preparing, .evaluating].contains(phase) }
+  }
+
+  /// The end of an operation, the start of an operation that has members, or a resource of a stall report.
+  struct Node {
+    /// The operation, or nil for a resource.
+    let operation: Operation?
+    let isStart: Bool
+    var waits: [Wait] = []
+    var stamp = Stamp()
+
+    /// Whether the operation has not changed since it was read.
+    var isCurrent: Bool { operation.map { Stamp(of: $0) == stamp } ?? true }
+  }
+
+  private struct ID: Hashable {
+    let operation: ObjectIdentifier
+    let isStart: Bool
+  }
+
+  private(set) var nodes: [Node] = []
+  private var indices: [ID: Int] = [:]
+  private let scope: Scope
+
+  /// Reads what `operations` wait for, directly or indirectly. They are the first nodes.
+  init(of operations: [Operation] = [], scope: Scope = .unfinished) {
+    self.scope = scope
+    for operation in operations { _ = index(of: operation) }
+    var index = 0
+    while index < nodes.count {
+      _ = read(index)
+      index += 1
+    }
+  }
+
+  /// Reads what an operation waits for. Fails if there are more waits than the limit.
+  init?(of operation: Operation, limit: Int) {
+    scope = .unfinished
+    var (index, rest) = (index(of: operation), limit)
+    while index < nodes.count {
+      guard read(index, limit: rest) else { return nil }
+      rest -= nodes[index].waits.count
+      index += 1
+    }
+  }
+
+  /// Returns the index of a node, which is added if it is new.
+  mutating func index(of operation: Operation, isStart: Bool = false) -> Int {
+    let id = ID(operation: ObjectIdentifier(operation), isStart: isStart)
+    if let index = indices[id] { return index }
+    indices[id] = nodes.count
+    nodes.append(Node(operation: operation, isStart: isStart))
+    return nodes.count - 1
+  }
+
+  mutating func addResource() -> Int {
+    nodes.append(Node(operation: nil, isStart: false))
+    return nodes.count - 1
+  }
+
+  mutating func addWait(_ node: Int, for other: Int, _ kind: Wait.Kind) {
+    nodes[node].waits.append(Wait(node: other, kind: kind))
+  }
+
+  /// Reads the waits of a node, and adds the nodes that it waits for.
+  ///
+  /// - Returns: False if the node has more waits than the limit, and was not read.
+  mutating func read(_ node: Int, limit: Int = .max) -> Bool {
+    guard let operation = nodes[node].operation else { return true }
+    guard let own = operation as? AsyncOperation else {
+      let stamp = Stamp(of: operation)
+      nodes[node].stamp = stamp
+      waitForDependencies(node, operation.dependencies.filter { !($0 is PlainMemberGate) }, stamp)
+      return nodes[node].waits.count <= limit
+    }
+    let hasInside = own.runsOthersInside && !nodes[node].isStart
+    if limit < .max {
+      let count = own.core.withLock { $0.ledger.dependencies.count } + (hasInside ? own.memberCount : 0)
+      if count > limit { return false }
+    }
+    let (stamp, dependencies, supervisor) = own.core.withLock {
+      (Stamp($0), $0.ledger.dependencies.entries, $0.supervisor)
+    }
+    nodes[node].stamp = stamp
+    let isEnding = scope == .unfinished && [.ending, .finished].contains(stamp.phase)
+    let members = hasInside && !isEnding ? own.shownMembers.filter { scope == .everything || !$0.isFinished } : []
+    if !members.isEmpty, scope == .everything || stamp.isWaiting {
+      addWait(node, for: index(of: own, isStart: true), .ownStart)
+    } else {
+      waitForDependencies(node, dependencies.map(\.operation), stamp)
+      if !stamp.isCancelled || scope == .everything, let group = supervisor?.pendingGroup {
+        addWait(node, for: index(of: group, isStart: true), .groupStart)
+      }
+    }
+    for member in members { addWait(node, for: index(of: member), .member) }
+    return true
+  }
+
+  private mutating func waitForDependencies(_ node: Int, _ dependencies: [Operation], _ stamp: Stamp) {
+    if scope == .unfinished, stamp.phase != .pending || stamp.isCancelled { return }
+    for dependency in dependencies where scope == .everything || !dependency.isFinished {
+      addWait(node, for: index(of: dependency), .dependency)
+    }
+  }
+}
+
+/// Cycles.
+extension WaitSnapshot {
+  /// An operation that is on a cycle, or depends on one.
+  typealias Blocked = (node: Node, cycle: [Operation])
+
+  var order: WaitOrder { WaitOrder(nodes.map { $0.waits.map(\.node) }) }
+
+  /// The operation around each member, if its end is in the snapshot.
+  var enclosing: [ObjectIdentifier: Operation] {
+    var enclosing: [ObjectIdentifier: Operation] = [:]
+    for node in nodes {
+      for wait in node.waits {
+        guard case .member = wait.kind, let member = nodes[wait.node].operation else { continue }
+        // The members of a private group are also those of the operation around it, which comes later.
+        if enclosing[ObjectIdentifier(member)] == nil { enclosing[ObjectIdentifier(member)] = node.operation }
+      }
+    }
+    return enclosing
+  }
+
+  /// Returns the operations on cycles, and the operations that depend on them, each after its dependencies.
+  ///
+  /// - Parameter isConcern: Whether to include a set of operations that wait for each other. Other sets, such as the
+  ///   members of a nested group, count as finished.
+  func blocked(in order: WaitOrder, where isConcern: ([Operation]) -> Bool) -> [Blocked] {
+    var cycles: [Int: [Operation]] = [:]
+    var blocked: [Blocked] = []
+    for set in order.stuck {
+      if !set.cycle.isEmpty, isConcern(set.items.compactMap { nodes[$0].operation }) {
+        let cycle = set.cycle.compactMap { nodes[$0].operation }.withoutRepeats { ObjectIdentifier($0) }
+        for node in set.items { cycles[node] = cycle }
+      } else {
+        for node in set.items { cycles[node] = nodes[node].waits.lazy.compactMap { cycle(behind: $0, cycles) }.first }
+      }
+      for node in set.items { if let cycle = cycles[node] { blocked.append((nodes[node], cycle)) } }
+    }
+    return blocked
+  }
+
+  /// Returns the cycle that a wait leads to. Cancelling a member does not cancel its group, so that only dependencies
+  /// lead to cycles.
+  private func cycle(behind wait: Wait, _ cycles: [Int: [Operation]]) -> [Operation]? {
+    switch wait.kind {
+    case .dependency, .ownStart: cycles[wait.node]
+    case .member, .groupStart, .slot, .key, .user: nil
+    }
+  }
+}
+
+extension WaitSnapshot.Stamp {
+  init(of operation: Operation) {
+    if let own = operation as? AsyncOperation {
+      self = own.core.withLock { Self($0) }
+    } else {
+      phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending
+      isCancelled = operation.isCancelled
+    }
+  }
+
+  init(_ core: OperationCore) {
+    self.init(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
+  }
+}
+
+extension OperationSupervisor {
+  /// The group, if it has not started and is not the private group of another operation.
+  fileprivate var pendingGroup: AsyncOperation? {
+    guard let group = supervisedGroup, group.state == .pending else { return nil }
+    let outer = group.core.withLock { $0.supervisor }?.supervisedGroup
+    return outer?.isGroup == false ? nil : group
+  }
+}
+
+extension AsyncOperation {
+  /// The operations that run inside this one.
+  ///
+  /// An operation that is not a group may run operations in a private group. The members of the private group then
+  /// replace that group.
+  var shownMembers: [Operation] { groupInside?.members ?? [] }
+
+  /// The group whose members run inside this operation: the operation itself, or its private group.
+  var groupInside: AsyncOperation? { isGroup ? self : members.first as? AsyncOperation }
+}
