@@ -134,6 +134,9 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
+    if hasInside, let inner = own.waitInside {
+      waitForDependencies(node, inner.dependencies, Stamp(of: inner))
+    }
     return true
   }
 
@@ -226,5 +229,10 @@ extension AsyncOperation {
   var shownMembers: [Operation] { groupInside?.members ?? [] }
 
   /// The group whose members run inside this operation: the operation itself, or its private group.
-  var groupInside: AsyncOperation? { isGroup ? self : members.first as? AsyncOperation }
+  var groupInside: AsyncOperation? { isGroup ? self : privateOperation.flatMap { $0.isGroup ? $0 : nil } }
+
+  /// The private operation by which this operation waits for an operation elsewhere.
+  fileprivate var waitInside: AsyncOperation? { isGroup ? nil : privateOperation.flatMap { $0.isGroup ? nil : $0 } }
+
+  private var privateOperation: AsyncOperation? { members.first as? AsyncOperation }
 }

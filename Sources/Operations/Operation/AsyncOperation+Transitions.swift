@@ -115,7 +115,6 @@ extension AsyncOperation {
     if isFailureFirst { notifyStarter(of: end) }
     for dependent in end.remains.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
-    if let extras = end.extras { for follower in extras.followers.values { follower() } }
     if !isFailureFirst { notifyStarter(of: end) }
     if let extras = end.extras { AsyncOperation.release(extras) }
     for case .foreign(let operation, let relay)? in end.remains.dependencies { relay.stop(waitingFor: [operation]) }

@@ -55,22 +55,6 @@ extension AsyncOperation {
     if isSettled { waiter() }
   }
 
-  /// Calls `waiter` as ``whenFinished(_:)`` does, but after all other waiters and only if `follower` has not been
-  /// removed.
-  final func whenFinished(for follower: AnyObject, _ waiter: @escaping @Sendable () -> Void) {
-    let isSettled = core.withLock { core in
-      if !core.isSettled { core.makeExtras().followers[ObjectIdentifier(follower)] = waiter }
-      return core.isSettled
-    }
-    if isSettled { waiter() }
-  }
-
-  /// Removes the closure of a follower without calling it.
-  final func forget(follower: AnyObject) {
-    let waiter = core.withLock { $0.extras?.followers.removeValue(forKey: ObjectIdentifier(follower)) }
-    withExtendedLifetime(waiter) {}
-  }
-
   /// The trace that receives the operation's lifecycle events. Nil for most operations.
   var trace: OperationTrace? { core.withLock { $0.trace } }
 }

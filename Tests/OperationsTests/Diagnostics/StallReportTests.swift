@@ -135,6 +135,19 @@ struct StallReportTests {
     #expect(causes.entries == [.transitioning])
   }
 
+  @Test func aFlatMapThatFollowsAnOperation_waitsForIt() async throws {
+    let (held, login) = (HeldOperation().named("held"), ResultOperation { "token" }.named("login"))
+    held ==> login
+    queue.addGraph(endingIn: login)
+    let page = ResultOperation { 1 }.flatMap { _ in login }.named("page")
+    queue.addGraph(endingIn: page)
+    await poll { (try? page.stallReport().entry("page").root) == "held" }
+    let entry = try page.stallReport().entry("page")
+    #expect(entry.waitsFor == ["login"] && entry.cause == .executing && entry.description.hasPrefix("“page” waits for"))
+    #expect(OperationGraph([page]).nodes.map(\.name).suffix(2) == ["login", "held"])
+    await queue.drained(opening: [held.gate])
+  }
+
   // MARK: Retries
 
   /// A retry whose second attempt succeeds, after a backoff of 10 s.

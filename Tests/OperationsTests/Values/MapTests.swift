@@ -14,7 +14,7 @@ struct MapTests {
   private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
     override func execute() {}
 
-    var followerCount: Int { core.withLock { $0.waiters.count + ($0.extras?.followers.count ?? 0) } }
+    var followerCount: Int { core.withLock { $0.ledger.dependents.entries }.count { $0.operation != nil } }
   }
 
   @Test func mapWithFunctionsOfBothKinds() async throws {

@@ -8,14 +8,6 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
   /// executing.
   private var next: (@Sendable (Input) throws -> Next)?
 
-  /// The operation that this one follows without running it.
-  private let followed = Locked(Followed())
-
-  private struct Followed {
-    var isSome = false
-    weak var operation: AsyncOperation?
-  }
-
   init(_ next: @escaping @Sendable (Input) throws -> Next) {
     self.next = next
     super.init()
@@ -29,26 +21,9 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     do {
       let operation = try next(input)
       refuseSelfDependency(operation)
-      let work = AnyOutputOperation(operation)
-      if !runInsideIfFree(work, then: { self.end(with: $0) }) { follow(work) }
+      runInsideOrFollow(AnyOutputOperation(operation)) { self.end(with: $0) }
     } catch { finish(with: error) }
   }
-
-  /// Follows an operation that is in a queue or group, or has finished.
-  private func follow(_ work: AnyOutputOperation<Output>) {
-    followed.withLock { $0 = Followed(isSome: true, operation: work.operation) }
-    if isCancelled { return finish() }
-    let output = work.output
-    work.operation.whenFinished(for: self) { [unowned operation = work.operation] in
-      let outcome = InnerOutcome(of: AnyOutputOperation(operation, output))
-      // Avoids recursion, because another `flatMap` may follow this one, and so on.
-      Trampoline.run { self.end(with: outcome) }
-    }
-    // If this operation has finished meanwhile, `prepareToFinish` may have run before there was a follower to remove.
-    if !isExecuting { work.operation.forget(follower: self) }
-  }
-
-  override func prepareToFinish() { followed.withLock { $0.operation }?.forget(follower: self) }
 
   /// Finishes with an outcome. A cancellation adds no error, because an enclosing group would count the error as a
   /// failure.
@@ -61,10 +36,6 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
       finish()
     case .failure: carryOut(core.withLock { $0.finish(outcome.failures) })
     }
-  }
-
-  override func didCancel() {
-    if followed.withLock({ $0.isSome }) { finish() }
   }
 
   override func releaseWork() { next = nil }

@@ -1,64 +1,43 @@
 import Foundation
 
-/// One run of an operation, with its dependencies, inside another operation that is not a group.
+/// One run of a private operation inside another operation that is not a group.
 ///
-/// The operation runs in a private group, which the outer operation encloses. Lookups through enclosing operations
-/// therefore continue from the group to the outer operation.
-final class InnerRun<Output: Sendable>: OperationStarter, @unchecked Sendable {
-  private let work: AnyOutputOperation<Output>
-  private let group: GroupOperation
+/// The private operation is a group of the operations that run inside, or it waits for an operation that runs elsewhere.
+/// Lookups through enclosing operations continue from the private operation to the outer one.
+final class InnerRun: OperationStarter, @unchecked Sendable {
+  /// The supervisor and the run retain each other until the private operation has finished.
   private let supervisor: InnerSupervisor
-  private let whenFinished: @Sendable (InnerOutcome<Output>) -> Void
+  private let whenFinished: @Sendable () -> Void
 
-  /// Creates a run of `work` inside `outer`.
-  ///
-  /// - Parameter group: A private group that already contains the operation.
-  init(
-    _ work: AnyOutputOperation<Output>,
-    in group: GroupOperation,
-    inside outer: AsyncOperation,
-    _ whenFinished: @escaping @Sendable (InnerOutcome<Output>) -> Void
-  ) {
-    self.work = work
-    self.whenFinished = whenFinished
-    self.group = group
-    // Adds the dependencies only now, because they may be added only if the operation was.
-    group.addGraph(endingIn: work.operation)
-    group.qualityOfService = outer.qualityOfService
-    // Otherwise every operation inside would search all enclosing operations for the clock.
-    group.clock = outer.clock
+  private init(inside outer: AsyncOperation, _ whenFinished: @escaping @Sendable () -> Void) {
     supervisor = InnerSupervisor(of: outer)
+    self.whenFinished = whenFinished
     super.init()
-    _ = group.core.withLock { $0.claim(for: supervisor, index: 0) }
   }
 
-  /// Runs the operation. If `outer` has finished or been cancelled, the operation is cancelled first.
-  func start(for outer: AsyncOperation) {
+  /// Runs `inner` as soon as its dependencies have finished. If `outer` has finished or been cancelled, `inner` is
+  /// cancelled first.
+  static func start(
+    _ inner: AsyncOperation,
+    inside outer: AsyncOperation,
+    _ whenFinished: @escaping @Sendable () -> Void
+  ) {
+    let run = InnerRun(inside: outer, whenFinished)
+    run.supervisor.set(run)
+    _ = inner.core.withLock { $0.claim(for: run.supervisor, index: 0) }
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
       guard core.lifecycle.canContinue else { return (false, nil) }
-      return (true, core.makeExtras().exchange(\.inner, group))
+      return (true, core.makeExtras().exchange(\.inner, inner))
     }
     withExtendedLifetime(previous) {}
-    if !isNeeded { group.cancel() }
-    outer.trace?.send(.gained(group.operations))
-    _ = group.startAsMember(by: self)
+    if !isNeeded { inner.cancel() }
+    outer.trace?.send(.gained(inner.members))
+    _ = inner.startAsMember(by: run)
   }
 
   override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
-    whenFinished(outcome)
-  }
-
-  /// The outcome of the operation. If the operation had no input, the outcome is the failure that caused this.
-  private var outcome: InnerOutcome<Output> {
-    let outcome = InnerOutcome(of: work)
-    switch outcome.result {
-    case .failure(OperationError.Code.inputUnavailable) where !group.failures.isEmpty:
-      let primary = AggregateError(group.failures).primary
-      // Drops the group's name, which is the name of the enclosing operation.
-      let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
-      return InnerOutcome(.failure(primary.error), failures: FailureReport(failures: [failure]))
-    case .success, .failure: return outcome
-    }
+    supervisor.set(nil)
+    whenFinished()
   }
 }
 
@@ -70,23 +49,52 @@ extension AsyncOperation {
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    let group = GroupOperation([work.operation]).named(displayName)
-    InnerRun(work, in: group, inside: self, body).start(for: self)
+    run(work, in: GroupOperation([work.operation]), then: body)
   }
 
-  /// Runs an operation inside this one if it is in no queue or group and has not started.
-  ///
-  /// - Returns: Whether the operation runs inside this one.
-  func runInsideIfFree<Output: Sendable>(
+  /// Runs an operation inside this one or, if it is in a queue or group or has been started, waits for it.
+  func runInsideOrFollow<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
-  ) -> Bool {
-    // Avoids creating a group in most cases.
-    guard work.operation.isFree else { return false }
-    let group = GroupOperation().named(displayName)
-    guard group.addIfFree(work.operation) else { return false }
-    InnerRun(work, in: group, inside: self, body).start(for: self)
-    return true
+  ) {
+    if work.operation.isFree {
+      let group = GroupOperation()
+      // Another thread may have just added the operation elsewhere.
+      if group.addIfFree(work.operation) { return run(work, in: group, then: body) }
+    }
+    let wait = AsyncOperation().waits(for: work.operation)
+    InnerRun.start(wait, inside: self) {
+      let cancelled = InnerOutcome<Output>(.failure(CancellationError()), failures: FailureReport([]))
+      body(wait.isCancelled ? cancelled : InnerOutcome(of: work))
+    }
+  }
+
+  private func run<Output: Sendable>(
+    _ work: AnyOutputOperation<Output>,
+    in group: GroupOperation,
+    then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
+  ) {
+    // Adds the dependencies only now, because they may be added only if the operation was.
+    group.addGraph(endingIn: work.operation)
+    group.name = displayName
+    group.qualityOfService = qualityOfService
+    // Otherwise every operation inside would search all enclosing operations for the clock.
+    group.clock = clock
+    InnerRun.start(group, inside: self) { body(InnerOutcome(of: work, in: group)) }
+  }
+
+  /// Continues with `work` after a delay, at the operation's place.
+  ///
+  /// - Parameter next: The name of the work, for a stall report.
+  func `continue`(after delay: Duration, before next: String, with work: @escaping @Sendable () -> Void) {
+    if delay > .zero {
+      pause(for: delay, before: next, then: work)
+    } else if keepPlace().isParticular {
+      keepPlace().run(work)
+    } else {
+      // Avoids recursion, because the work may end inside this call.
+      Trampoline.run(work)
+    }
   }
 }
 
@@ -106,6 +114,17 @@ struct InnerOutcome<Output: Sendable>: Sendable {
     result = work.result
     failures = work.operation.failureReport(for: result).below(work.operation.displayName)
   }
+
+  /// Creates the outcome of an operation that ran in a private group. If the operation had no input, the outcome is the
+  /// failure that caused this.
+  init(of work: AnyOutputOperation<Output>, in group: GroupOperation) {
+    self.init(of: work)
+    guard case .failure(OperationError.Code.inputUnavailable) = result, !group.failures.isEmpty else { return }
+    let primary = AggregateError(group.failures).primary
+    // Drops the group's name, which is the name of the enclosing operation.
+    let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
+    self.init(.failure(primary.error), failures: FailureReport(failures: [failure]))
+  }
 }
 
 extension AsyncOperation {
@@ -122,15 +141,30 @@ extension AsyncOperation {
   }
 }
 
-/// The supervisor that connects an inner run to its enclosing operation.
+/// The supervisor of a private operation, which connects it to its outer operation.
 final class InnerSupervisor: OperationSupervisor, @unchecked Sendable {
-  private struct Outer {
-    weak var operation: AsyncOperation?
+  private struct State {
+    weak var outer: AsyncOperation?
+    var run: InnerRun?
   }
 
-  private let outer: Locked<Outer>
+  private let state: Locked<State>
 
-  init(of operation: AsyncOperation) { outer = Locked(Outer(operation: operation)) }
+  init(of outer: AsyncOperation) { state = Locked(State(outer: outer)) }
 
-  override var supervisedGroup: AsyncOperation? { outer.withLock { $0.operation } }
+  func set(_ run: InnerRun?) {
+    let previous = state.withLock { state in
+      defer { state.run = run }
+      return state.run
+    }
+    withExtendedLifetime(previous) {}
+  }
+
+  override var supervisedGroup: AsyncOperation? { state.withLock { $0.outer } }
+
+  override func memberIsReady(_ member: AsyncOperation) {
+    guard let run = state.withLock({ $0.run }) else { return }
+    // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
+    Trampoline.run { _ = member.startAsMember(by: run) }
+  }
 }

@@ -79,13 +79,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
       return finish()
     case .failure(let error): return finish(with: error)
     }
-    let delay = backoff.delay(after: iteration)
-    if delay > .zero {
-      pause(for: delay, before: "iteration \(iteration + 1)") { self.run(iteration: iteration + 1) }
-    } else if keepPlace().isParticular {
-      keepPlace().run { self.run(iteration: iteration + 1) }
-    } else {
-      Trampoline.run { self.run(iteration: iteration + 1) }
+    `continue`(after: backoff.delay(after: iteration), before: "iteration \(iteration + 1)") {
+      self.run(iteration: iteration + 1)
     }
   }
 }

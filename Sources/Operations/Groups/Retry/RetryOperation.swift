@@ -162,14 +162,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let decision = plan.retryIf(error, number)
     guard decision.isRetry else { return finish(with: error) }
     let delay = decision.delay ?? backoff.delay(after: number)
-    if delay > .zero {
-      pause(for: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }
-    } else if keepPlace().isParticular {
-      keepPlace().run { self.attempt(number + 1) }
-    } else {
-      // Avoids recursion, because an attempt whose operation cannot be made fails inside this call.
-      Trampoline.run { self.attempt(number + 1) }
-    }
+    `continue`(after: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }
   }
 }
 

@@ -29,14 +29,12 @@ final class OperationExtras {
   var place: ExecutionPlace?
   /// A task that works for the operation. It is cancelled when the operation is cancelled, and at its end.
   var task: Task<Void, Never>?
-  /// An operation that runs inside this one. It is cancelled with this one, and the search for cycles treats it as a
-  /// member.
+  /// An operation that runs inside this one. It is cancelled when this one is cancelled, and at its end. The search for
+  /// cycles treats it as a member.
   var inner: AsyncOperation?
 
   // MARK: Following
 
-  /// Closures to call when the operation has settled, in any order. A follower may remove its closure.
-  var followers: [ObjectIdentifier: @Sendable () -> Void] = [:]
   /// The trace. It is kept after the end, because the traces of dependents report their wait for this operation.
   var trace: OperationTrace?
   var progress: OperationProgress?
@@ -65,13 +63,12 @@ final class OperationExtras {
     var pause: OperationPause?
     var inner: AsyncOperation?
     var progress: OperationProgress?
-    var followers: [ObjectIdentifier: @Sendable () -> Void]
     var place: ExecutionPlace?
   }
 
   func takeRemains() -> Remains {
     defer {
-      (conditions, followers) = ([], [:])
+      conditions = []
       (permit, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
     }
     return Remains(
@@ -83,7 +80,6 @@ final class OperationExtras {
       pause: pause,
       inner: inner,
       progress: progress,
-      followers: followers,
       place: place
     )
   }
