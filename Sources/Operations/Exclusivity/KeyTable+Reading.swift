@@ -55,8 +55,8 @@ extension KeyTable {
   /// Returns the entries that are an obstacle, and whether each holds the key. Otherwise the key is reserved for the
   /// entry, or the entry precedes others in the wait queue.
   func users(of obstacle: Obstacle) -> [(ticket: Ticket, isHolder: Bool)] {
-    if obstacle.isFull { return holders(in: obstacle.queue).map { ($0, entries[$0]?.state == .holding) } }
     guard let queue = queueIndices[obstacle.queue].map({ queues[$0] }) else { return [] }
+    if obstacle.isFull { return queue.holders.map { ($0, entries[$0]?.state == .holding) } }
     let first =
       queue.preferred.all.first { isWaiting($0, preferred: true) }
       ?? queue.waiting.all.first { isWaiting($0, preferred: false) }
