@@ -276,6 +276,35 @@ struct OperationTracerTests {
     }
   }
 
+  /// Under the thread sanitizer, this also checks that readers share no storage with the log.
+  @Test func itIsReadWhilePlainMembersRun() async {
+    let tracer = OperationTracer()
+    let runs = (0..<2).map { _ in
+      Task {
+        let queue = OperationQueue()
+        for _ in 0..<100 {
+          let members = (0..<10).map { _ in plain("member") }
+          let group = GroupOperation(chain(members) + [operation("own")])
+          tracer.trace(group)
+          let last = plain("last")
+          members[9] ==> last
+          group.addOperation(last)
+          await queue.run(settling: [group])
+        }
+      }
+    }
+    await onThreads(2) { _ in
+      for _ in 0..<50 {
+        for _ in 0..<20 { _ = tracer.records.map(\.dependencies.count).max() }
+        let records = tracer.records
+        #expect(records.allSatisfy { ($0.dependencies.max() ?? 0) < records.count })
+        _ = (tracer.timeline(), tracer.summary, tracer.graph, tracer.chromeTrace())
+      }
+    }
+    for run in runs { await run.value }
+    #expect(tracer.records.count == 2 * 100 * 13)
+  }
+
   // MARK: Release
 
   @Test func aTracerKeepsNoOperationAlive() async {

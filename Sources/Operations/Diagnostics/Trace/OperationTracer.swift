@@ -69,7 +69,10 @@ public final class OperationTracer: Sendable {
   /// The records of the traced operations, in the order in which tracing them began.
   ///
   /// The `id` of each record is its index. A record contains the events so far.
-  public var records: [Record] { log.withLock { $0.records } }
+  public var records: [Record] {
+    // A copy in new storage, because ThreadSanitizer does not detect that readers have released shared storage.
+    log.withLock { log in log.records.map { $0 } }
+  }
 
   /// The traced operations as a graph with the duration of each execution, for drawing or for finding the critical
   /// path.
@@ -163,7 +166,8 @@ public final class OperationTracer: Sendable {
     if dependencies.isEmpty { return }
     log.withLock { log in
       let known = Set(log[index].dependencies)
-      log[index].dependencies += dependencies.filter { !known.contains($0) }
+      // A new array, because readers may share the old one.
+      log[index].dependencies = log[index].dependencies + dependencies.filter { !known.contains($0) }
     }
   }
 }
