@@ -222,6 +222,24 @@ struct PlainMemberTests {
     #expect(journal.entries.isEmpty)
   }
 
+  @Test func pairsOnCyclesAreCancelledWhileTheirGroupStarts() async {
+    for _ in 0..<20 {
+      var members: [Operation] = []
+      for _ in 0..<200 {
+        let (a, b) = (BlockOperation {}, BlockOperation {})
+        a ==> b
+        a.addDependency(b)
+        members += [a, BlockOperation {}, b]
+      }
+      let (group, pairs) = (GroupOperation(members), members)
+      await onThreads(2) { [queue] thread in
+        if thread == 0 { return queue.addOperation(group) }
+        for index in pairs.indices where index % 3 != 1 { pairs[index].cancel() }
+      }
+      await group.finished()
+    }
+  }
+
   // MARK: What shows
 
   @Test func theReportNamesWhatItWaitsFor() async {

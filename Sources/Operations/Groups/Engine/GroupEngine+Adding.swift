@@ -164,6 +164,6 @@ extension Operation {
   /// only after the operation has finished. Otherwise Foundation would count fewer than zero dependencies for a
   /// cancelled operation and not consider it ready.
   func forgetDependencies() {
-    for operation in dependencies { removeDependency(operation) }
+    removeDependencies(dependencies)
   }
 }

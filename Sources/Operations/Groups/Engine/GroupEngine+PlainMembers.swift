@@ -145,8 +145,9 @@ extension GroupEngine {
     }
     // The member was cancelled, and has finished, while it waited for the slot.
     guard let hold else { return releaseSlot() }
-    // The members of a cycle are cancelled one by one. This member may be ready because an earlier one has finished.
-    if isOnCycle { member.cancelAsMember() }
+    // The members of a cycle are cancelled one by one. This member may be ready because an earlier one has finished. A
+    // member that a caller has cancelled still has its dependencies, which may finish at the same time.
+    if isOnCycle || member.isCancelled { member.cancelAsMember() }
     let trace = trace(of: member)
     // Foundation starts a cancelled operation only to finish it.
     if !member.isFinished, !member.isCancelled { trace?.send(.started) }
@@ -231,9 +232,18 @@ extension Operation {
   /// for them. On Linux, a finishing operation locks itself, and then each of its dependents. Operations on a cycle
   /// that finish at the same time would deadlock.
   func cancelAsMember() {
-    if !(self is AsyncOperation), !isFinished {
-      for operation in unfinishedDependencies { removeDependency(operation) }
-    }
+    if !(self is AsyncOperation), !isFinished { removeDependencies(unfinishedDependencies) }
     cancel()
+  }
+
+  private static let removalLock = NSRecursiveLock()
+
+  /// Removes dependencies of a plain Foundation operation, one operation at a time.
+  ///
+  /// On Linux, `removeDependency` locks the dependency and then this operation. Two operations that wait for each other
+  /// would deadlock. The lock is recursive, because Foundation reads `isReady`, which a subclass can override.
+  func removeDependencies(_ operations: [Operation]) {
+    if operations.isEmpty { return }
+    Operation.removalLock.withLock { for operation in operations { removeDependency(operation) } }
   }
 }
