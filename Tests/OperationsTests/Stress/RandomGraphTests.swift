@@ -191,12 +191,16 @@ struct RandomGraphTests {
     OperationQueue().addOperations([group, staying])
     let journal = Journal<Int>()
     var (members, cancelled): ([BlockOperation], Set<Int>) = ([], [])
+    let (late, additions) = (BlockOperation {}, DispatchGroup())
     for index in 0..<200 {
       let member = BlockOperation { journal.write(index) }.named("\(index)")
       for _ in 0..<Int.random(in: 0...2, using: &generator) {
         if let other = members.suffix(20).randomElement(using: &generator) { other ==> member }
       }
-      if index.isMultiple(of: 17) { staying ==> member }
+      if index.isMultiple(of: 17) {
+        staying ==> member
+        DispatchQueue.global().async(group: additions) { late ==> member }
+      }
       group.addOperation(member)
       members.append(member)
       if index.isMultiple(of: 5) { _ = group.operations.count }
@@ -208,6 +212,8 @@ struct RandomGraphTests {
     }
     // Whatever they wait for.
     for victim in cancelled { await members[victim].finished() }
+    await withCheckedContinuation { all in additions.notify(queue: .global()) { all.resume() } }
+    OperationQueue().addOperation(late)
     staying.gate.open()
     group.staysOpen = false
     await group.finished()
