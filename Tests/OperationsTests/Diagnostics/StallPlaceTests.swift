@@ -25,8 +25,8 @@ struct StallPlaceTests {
         4 operations have not finished, in the queue “sync” or where it waits:
         “missing” was never added to a queue or a group.
         “first” waits for “missing”, which was never added to a queue or a group.
-        “second” waits for “first”, which waits for “missing”, which was never added to a queue or a group.
-        “third” waits for “second”, which waits, by way of “first”, for “missing”, which was never added to a queue or a group.
+        “second” waits for “first”; at the root, “missing” was never added to a queue or a group.
+        “third” waits for “second”; at the root, “missing” was never added to a queue or a group.
         """
     )
     #expect(report.entries.map(\.operation) == names && report.entries.allSatisfy { $0.cause == .notEnqueued })

@@ -65,7 +65,7 @@ struct StallReportTests {
     let last = operation("last")
     for index in 0..<count { operation("\(index)").waits(for: operation("-")) ==> last }
     let text = try last.stallReport().entry("last").description
-    #expect(text.hasPrefix("“last” waits for “0”\(others); “0” "), "\(text)")
+    #expect(text.hasPrefix("“last” waits for “0”\(others); at the root, “-” was never"), "\(text)")
   }
 
   // MARK: Executing

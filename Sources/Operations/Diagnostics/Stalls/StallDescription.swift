@@ -87,38 +87,32 @@ struct StallDescription {
 
   // MARK: Sentences
 
-  /// Returns the predicate of the sentence about a node.
+  /// Returns the predicate of the sentence about a node: what it waits for and, in a second clause, what keeps that
+  /// from finishing.
   private func predicate(_ node: Int) -> String {
     let finding = findings[node]
     if finding.cycle != nil { return "\(cycle(from: node)), in a cycle" }
     guard let wait = finding.wait else { return findings.nodes[node].ownPredicate }
     let next = findings.nodes[wait.node]
-    guard next.operation == nil else {
-      let phrase = phrase(wait, of: node)
-      if others[node] < 1 { return "\(phrase), which \(rest(wait.node))" }
-      return "\(phrase)\(otherNames(of: node, except: wait)); \(name(wait.node)) \(rest(wait.node))"
+    var (awaited, isOnlyOne, text) = (wait.node, others[node] < 1, "")
+    if next.operation != nil {
+      text = phrase(wait, of: node)
+    } else {
+      // The node waits for slots or for a key.
+      let beyond = findings[wait.node]
+      guard let user = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
+        return next.ownPredicate
+      }
+      text = phrase(wait, forUseBy: users(next))
+      if finding.cause == .saturated { return text }
+      isOnlyOne = isOnlyOne && next.waits.count == 1 && wait.kind != .slot
+      awaited = user
     }
-    // The node waits for slots or for a key.
-    let beyond = findings[wait.node]
-    guard let user = beyond.wait?.node ?? (beyond.cycle == nil ? nil : beyond.explainer) else {
-      return next.ownPredicate
-    }
-    let phrase = phrase(wait, forUseBy: users(next))
-    if finding.cause == .saturated { return phrase }
-    if case .key = wait.kind, next.waits.count == 1, others[node] < 1 { return "\(phrase), which \(rest(user))" }
-    return "\(phrase)\(otherNames(of: node, except: wait)); \(name(user)) \(rest(user))"
-  }
-
-  /// Returns the predicate of an awaited node. If the cause describes a node further away than the next operation, the
-  /// predicate lists the operations in between.
-  private func rest(_ node: Int) -> String {
-    let node = findings.representative(for: node)
-    let finding = findings[node]
-    if finding.distance <= 1 { return predicate(node) }
-    let names = namesBetween(node, and: finding.explainer)
-    let rest = finding.distance - 1 - names.count
-    let others = names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
-    return "waits, by way of \(others), for \(name(finding.explainer)), which \(predicate(finding.explainer))"
+    text += otherNames(of: node, except: wait)
+    awaited = findings.representative(for: awaited)
+    let root = findings[awaited].explainer
+    if root != awaited { return "\(text); at the root, \(name(root)) \(predicate(root))" }
+    return "\(text)\(isOnlyOne ? ", which" : "; \(name(root))") \(predicate(root))"
   }
 
   /// Returns the names of what else a node waits for, to append to the first name.
@@ -129,19 +123,6 @@ struct StallDescription {
     if rest > 0 { names.append(rest.others) }
     guard let last = names.popLast() else { return "" }
     return names.map { ", \($0)" }.joined() + " and \(last)"
-  }
-
-  /// Returns the names of the operations between a node and the node that explains it.
-  private func namesBetween(_ start: Int, and end: Int) -> [String] {
-    var names: [String] = []
-    var node = start
-    while names.count < Self.namesAtMost, let wait = findings[node].wait, wait.node != end {
-      if findings.nodes[wait.node].operation != nil, wait.kind != .ownStart {
-        names.append(name(wait.node))
-      }
-      node = wait.node
-    }
-    return names
   }
 
   private func phrase(_ wait: StallNode.Wait, of node: Int) -> String {

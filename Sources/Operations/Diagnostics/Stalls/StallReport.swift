@@ -8,7 +8,7 @@ public import Foundation
 /// 3 operations have not finished, in the queue “sync” or where it waits:
 /// “login” was never added to a queue or a group.
 /// “upload” waits for “login”, which was never added to a queue or a group.
-/// “report” waits for “upload”, which waits for “login”, which was never added to a queue or a group.
+/// “report” waits for “upload”; at the root, “login” was never added to a queue or a group.
 /// ```
 ///
 /// A report is a value. Print it, or encode it and attach it to a bug report.
