@@ -217,7 +217,7 @@ extension OperationSupervisor {
   fileprivate var pendingGroup: AsyncOperation? {
     guard let group = supervisedGroup, group.state == .pending else { return nil }
     let outer = group.core.withLock { $0.supervisor }?.supervisedGroup
-    return outer?.isGroup == false ? nil : group
+    return outer?.isGroupOperation == false ? nil : group
   }
 }
 
@@ -229,10 +229,14 @@ extension AsyncOperation {
   var shownMembers: [Operation] { groupInside?.members ?? [] }
 
   /// The group whose members run inside this operation: the operation itself, or its private group.
-  var groupInside: AsyncOperation? { isGroup ? self : privateOperation.flatMap { $0.isGroup ? $0 : nil } }
+  var groupInside: AsyncOperation? {
+    isGroupOperation ? self : privateOperation.flatMap { $0.isGroupOperation ? $0 : nil }
+  }
 
   /// The private operation by which this operation waits for an operation elsewhere.
-  fileprivate var waitInside: AsyncOperation? { isGroup ? nil : privateOperation.flatMap { $0.isGroup ? nil : $0 } }
+  fileprivate var waitInside: AsyncOperation? {
+    isGroupOperation ? nil : privateOperation.flatMap { $0.isGroupOperation ? nil : $0 }
+  }
 
   private var privateOperation: AsyncOperation? { members.first as? AsyncOperation }
 }

@@ -113,7 +113,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var runsOthersInside: Bool { true }
 
-  final override var isGroup: Bool { true }
+  final override var isGroupOperation: Bool { true }
 
   final override var members: [Operation] { engine.members }
 

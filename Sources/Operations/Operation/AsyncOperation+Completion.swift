@@ -18,7 +18,7 @@ extension AsyncOperation {
       return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
     }
     let failures = failures(of: lifecycle)
-    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !isGroup
+    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !isGroupOperation
     if isOneError || lifecycle.decision == .timeout { return failures[0].error }
     let name = displayName
     return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)

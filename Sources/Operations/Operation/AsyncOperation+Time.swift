@@ -72,7 +72,7 @@ extension AsyncOperation {
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {
-    let executing = isGroup ? members.filter(\.isExecuting) : []
+    let executing = isGroupOperation ? members.filter(\.isExecuting) : []
     return OperationError(
       .timedOut,
       "\(quotedName) was cancelled because it took longer than \(timeout)."

@@ -253,8 +253,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether operations of this type run members or inner operations.
   var runsOthersInside: Bool { false }
 
-  /// Whether the operation is a group, whose failures are those of its members.
-  var isGroup: Bool { false }
+  /// Whether the operation is a `GroupOperation`, whose failures are those of its members.
+  var isGroupOperation: Bool { false }
 
   /// The operations that run inside this one: the members of a group, or the inner operation of another operation.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
