@@ -116,8 +116,8 @@ struct WaitSnapshot {
     }
     let hasInside = own.runsOthersInside && !nodes[node].isStart
     if limit < .max {
-      let count = own.core.withLock { $0.ledger.dependencies.count } + (hasInside ? own.memberCount : 0)
-      if count > limit { return false }
+      let memberCount = hasInside ? own.groupInside?.memberCount ?? 0 : 0
+      if own.core.withLock({ $0.ledger.dependencies.count }) + memberCount > limit { return false }
     }
     let (stamp, dependencies, supervisor) = own.core.withLock {
       (Stamp($0), $0.ledger.dependencies.entries, $0.supervisor)
