@@ -93,7 +93,7 @@ extension AsyncOperation {
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
     // waiters.
     super.start()
-    didFinish()
+    Trampoline.isolate { didFinish() }
     let (observers, hasCompletionBlock, end) = core.withLock { core in
       core.lifecycle.complete()
       defer { core.observers = [] }
@@ -101,7 +101,7 @@ extension AsyncOperation {
     }
     if hasCompletionBlock { super.completionBlock = nil }
     if !hasExecuted { releaseWork() }
-    for observer in observers { observer.didFinish?(self) }
+    if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
     notifyOfFinish(end ?? core.withLock { $0.takeFinish() })
   }
 
@@ -130,7 +130,7 @@ extension AsyncOperation {
   private func notifyOfStart(_ observers: [OperationObserver]) -> Bool {
     let wasFinishRequested = isFinishRequested
     var mayExecute: Bool { core.withLock { $0.lifecycle.canContinue } && isFinishRequested == wasFinishRequested }
-    for observer in observers where mayExecute { observer.didStart?(self) }
+    Trampoline.isolate { for observer in observers where mayExecute { observer.didStart?(self) } }
     return mayExecute
   }
 
@@ -195,7 +195,7 @@ extension AsyncOperation {
     }
     guard case .announce(let whileExecuting, let skips) = action else { return nil }
     trace?.send(.cancelled)
-    for observer in observers { observer.didCancel?(self) }
+    Trampoline.isolate { for observer in observers { observer.didCancel?(self) } }
     permit?.operationWasCancelled()
     return Cancellation(
       operation: self,
@@ -210,7 +210,7 @@ extension AsyncOperation {
   private func end(_ cancellation: Cancellation) {
     membersWereCancelled()
     cancellation.task?.cancel()
-    if cancellation.whileExecuting { didCancel() }
+    if cancellation.whileExecuting { Trampoline.isolate { didCancel() } }
     super.cancel()
     cancellation.supervisor?.memberIsReady(self)
     if cancellation.skips { finishUnexecuted() }

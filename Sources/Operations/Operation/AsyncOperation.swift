@@ -214,13 +214,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
-  /// Blocks the thread until the operation has finished.
-  open override func waitUntilFinished() {
-    // The thread may have postponed the end of this operation.
-    Trampoline.catchUp()
-    super.waitUntilFinished()
-  }
-
   // MARK: Cancelling
 
   /// Cancels the operation.

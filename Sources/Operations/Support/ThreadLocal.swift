@@ -38,4 +38,12 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     defer { unsafe pthread_setspecific(key, previous) }
     return try withExtendedLifetime(object) { try body() }
   }
+
+  /// Calls `body` without a current object of the thread.
+  func withoutValue<Result>(_ body: () throws -> Result) rethrows -> Result {
+    guard let previous = unsafe pthread_getspecific(key) else { return try body() }
+    pthread_setspecific(key, nil)
+    defer { unsafe pthread_setspecific(key, previous) }
+    return try body()
+  }
 }

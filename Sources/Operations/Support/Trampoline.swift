@@ -15,10 +15,6 @@ enum Trampoline {
     var depth = 0
     var deferredWork = ArrayDeque<() -> Void>()
     var deferredReleases: [AnyObject] = []
-
-    func runDeferredWork() {
-      while let work = deferredWork.popFirst() { work() }
-    }
   }
 
   /// Runs `work`, now or when the stack has unwound.
@@ -28,9 +24,9 @@ enum Trampoline {
     }
   }
 
-  /// Runs the work that this thread has postponed. Called before the thread blocks, because it may wait for the result
-  /// of that work.
-  static func catchUp() { current.current?.runDeferredWork() }
+  /// Calls code of the user, which may wait for the result of work that it requests. That work is not postponed until
+  /// the stack below has unwound.
+  static func isolate(_ body: () -> Void) { current.withoutValue(body) }
 
   /// Releases `objects`. The caller must hold no other references to them.
   static func release(_ objects: consuming [AnyObject]) {
@@ -51,7 +47,9 @@ enum Trampoline {
     let frame = Frame()
     current.withValue(frame) {
       body(frame)
-      repeat { frame.runDeferredWork() } while frame.deferredReleases.popLast() != nil
+      repeat {
+        while let work = frame.deferredWork.popFirst() { work() }
+      } while frame.deferredReleases.popLast() != nil
     }
   }
 }

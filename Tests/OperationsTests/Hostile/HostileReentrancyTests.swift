@@ -240,7 +240,11 @@ struct HostileReentrancyTests {
   }
 
   @Test(arguments: [3, 40]) func anObserverFarOutsideMayWaitForTheGroupThatItCancels(levels: Int) async {
-    let others = (0..<levels).map { _ in GroupOperation([StoppedOperation(reporting: TestError("stopped"))]) }
+    let others = (0..<levels).map { _ in
+      (0..<levels).reduce(GroupOperation([StoppedOperation(reporting: TestError("stopped"))])) { group, _ in
+        GroupOperation([group])
+      }
+    }
     for other in others { await OperationQueue().begin(other) }
     var group = GroupOperation([AsyncBlockOperation { $0.finish() }])
     for other in others {
