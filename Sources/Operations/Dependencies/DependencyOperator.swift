@@ -57,6 +57,7 @@ extension Operation {
   public func waits(for dependency: Operation) -> Self {
     refuseSelfDependency(dependency)
     addDependency(dependency)
+    if !(self is AsyncOperation) { PlainMemberGate.recheckCancelled(self) }
     return self
   }
 

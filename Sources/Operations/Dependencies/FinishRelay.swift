@@ -73,9 +73,24 @@ extension OperationQueue {
 ///
 /// Meanwhile the member waits in its own queue, so that Foundation detects a cancellation.
 final class PlainMemberGate: Operation, @unchecked Sendable {
-  override init() {
+  private weak let queue: OperationQueue?
+
+  init(in queue: OperationQueue) {
+    self.queue = queue
     super.init()
     name = "slot"
+  }
+
+  /// Makes Foundation start a member that another thread has cancelled while this thread added a dependency to it.
+  ///
+  /// On Linux, Foundation may record last that such a member is not ready. It corrects the record at the next event in
+  /// the queue and starts the member at the event after that, but the queue has no event except the cancellation.
+  static func recheckCancelled(_ member: Operation) {
+    guard member.isCancelled, !member.isFinished else { return }
+    for case let gate as PlainMemberGate in member.dependencies {
+      gate.queue?.nudge()
+      gate.queue?.nudge()
+    }
   }
 
   /// Whether a group has placed the operation in a queue.
@@ -84,33 +99,6 @@ final class PlainMemberGate: Operation, @unchecked Sendable {
   /// Whether a group keeps the operation from starting.
   static func isHolding(_ operation: Operation) -> Bool {
     operation.dependencies.contains { $0 is PlainMemberGate && !$0.isFinished }
-  }
-}
-
-/// An operation that ensures that a cancelled plain member of a group leaves its private queue.
-///
-/// On Linux, if a thread adds a dependency while another thread cancels the member, Foundation may record last that the
-/// member is not ready. Foundation then corrects the record at the next event in the queue, and starts the member at
-/// the event after that. The cancellation is the only event in the queue of a member that waits. At each event,
-/// Foundation also reads the `isReady` of this operation, which therefore triggers a second event.
-final class PlainMemberCheck: Operation, @unchecked Sendable {
-  private let member: Operation
-  /// The queue, until the second event.
-  private let queue: Locked<OperationQueue?>
-
-  init(of member: Operation, in queue: OperationQueue) {
-    (self.member, self.queue) = (member, Locked(queue))
-    super.init()
-    // Foundation reads `isReady` in the order of priority, and must read that of the member first.
-    queuePriority = .veryLow
-  }
-
-  /// False until this operation is cancelled, which the engine does when the member has finished.
-  override var isReady: Bool {
-    if !isCancelled, member.isCancelled, let queue = queue.withLock({ $0.take() }) {
-      DispatchQueue.global().async { queue.nudge() }
-    }
-    return isCancelled
   }
 }
 

@@ -51,7 +51,7 @@ struct PlainMemberTests {
       await onThreads(2) { [self] thread in
         if thread == 0 {
           isAdding.withLock { $0 = () }
-          addDependency(dependency)
+          waits(for: dependency)
         } else {
           hasChecked.wait()
           cancel()

@@ -75,13 +75,11 @@ extension GroupEngine {
   /// Places a member that is not ready in a private queue.
   private func hold(_ member: Operation) {
     let (id, dependencies) = (ObjectIdentifier(member), member.unfinishedDependencies)
-    let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
-    let trace = trace(of: member)
     let queue = OperationQueue()
-    let check = PlainMemberCheck(of: member, in: queue)
+    let (gate, relay) = (PlainMemberGate(in: queue), makeRelay(for: member))
+    let trace = trace(of: member)
     // Keeps the member alive as long as Foundation on Linux may use an unretained pointer to it.
     let end = BlockOperation { [weak self] in
-      check.cancel()
       if let self { plainMemberDidFinish(member, trace) } else { member.forgetDependencies() }
     }
     let quality = state.withLock { state in
@@ -93,9 +91,10 @@ extension GroupEngine {
     if let quality, quality != .default { queue.qualityOfService = quality }
     member.addDependency(gate)
     end.addDependency(member)
-    queue.addOperations([member, end, check], waitUntilFinished: false)
+    queue.addOperations([member, end], waitUntilFinished: false)
     // The member may have been cancelled meanwhile.
     queue.nudge()
+    PlainMemberGate.recheckCancelled(member)
     relay.wait(for: dependencies)
   }
 
@@ -179,7 +178,7 @@ extension GroupEngine {
     }
     state.withLock { $0.schedule.isCycleSuspected = true }
     guard let queue = state.withLock({ $0.plainMembers[id]?.hold?.queue }) else { return hold(member) }
-    let (gate, relay) = (PlainMemberGate(), makeRelay(for: member))
+    let (gate, relay) = (PlainMemberGate(in: queue), makeRelay(for: member))
     member.addDependency(gate)
     let previous = state.withLock { state in
       defer {
@@ -189,11 +188,8 @@ extension GroupEngine {
       }
       return state.plainMembers[id]?.hold
     }
-    withExtendedLifetime(previous) {
-      queue.nudge()
-      // The member may have been cancelled while the gate was added. See ``PlainMemberCheck``.
-      queue.nudge()
-    }
+    withExtendedLifetime(previous) { queue.nudge() }
+    PlainMemberGate.recheckCancelled(member)
     relay.wait(for: dependencies)
   }
 
