@@ -73,7 +73,7 @@ extension OperationQueue {
 ///
 /// Meanwhile the member waits in its own queue, so that Foundation detects a cancellation.
 final class PlainMemberGate: Operation, @unchecked Sendable {
-  private weak let queue: OperationQueue?
+  private weak var queue: OperationQueue?
 
   init(in queue: OperationQueue) {
     self.queue = queue

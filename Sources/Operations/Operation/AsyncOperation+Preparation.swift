@@ -122,7 +122,7 @@ extension AsyncOperation {
   /// Stops the timers, the task and the inner operation, and releases the producers of hand-overs without recursion.
   static func release(_ extras: consuming OperationExtras.Remains) {
     extras.deadline?.cancel()
-    extras.pause?.timer?.cancel()
+    extras.pause?.timer.cancel()
     extras.task?.cancel()
     // An inner operation is still running if this operation timed out or another caller finished it.
     if let inner = extras.inner {

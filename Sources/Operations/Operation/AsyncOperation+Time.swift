@@ -54,15 +54,14 @@ extension AsyncOperation {
   /// - Returns: Whether the operation is executing.
   @discardableResult
   func startDeadline() -> Bool {
-    guard let timeout = core.withLock({ $0.extras?.timeout }) else { return isExecuting }
-    let timer = ClockTimer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) }
-    let (isExecuting, superfluous) = core.withLock { core -> (Bool, ClockTimer?) in
-      guard core.lifecycle.phase == .executing else { return (false, timer) }
-      let extras = core.makeExtras()
-      // The timeout may have been set again meanwhile.
-      return (true, extras.timeout == timeout ? extras.exchange(\.deadline, timer) : timer)
+    let timer = ClockTimer()
+    let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
+      guard core.lifecycle.phase == .executing else { return (false, nil, nil) }
+      guard let extras = core.extras, let timeout = extras.timeout else { return (true, nil, nil) }
+      return (true, timeout, extras.exchange(\.deadline, timer))
     }
-    superfluous?.cancel()
+    previous?.cancel()
+    if let timeout { timer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) } }
     return isExecuting
   }
 
@@ -106,13 +105,7 @@ extension AsyncOperation {
     }
     guard let pause else { return work() }
     if !pause.keepsSlot { starter?.memberDidPause() }
-    let timer = ClockTimer.start(after: duration, on: clock) { self.end(pause) }
-    let isSuperfluous = core.withLock { core in
-      if core.extras?.pause !== pause || pause.isOver { return true }
-      pause.timer = timer
-      return false
-    }
-    if isSuperfluous { timer.cancel() }
+    pause.timer.start(after: duration, on: clock) { self.end(pause) }
   }
 
   private func end(_ pause: OperationPause) {

@@ -8,7 +8,7 @@
 /// Cancelling the operation finishes it at once.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
-  private let timer = Locked<ClockTimer?>(nil)
+  private let timer = ClockTimer()
 
   /// Creates an operation that executes for `duration`.
   ///
@@ -20,15 +20,12 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() {
     if duration <= .zero { return finish() }
-    let timer = ClockTimer.start(after: duration, on: clock) { self.finish() }
-    self.timer.withLock { $0 = timer }
-    // The operation may have finished before the timer was stored.
-    if !isExecuting { timer.cancel() }
+    timer.start(after: duration, on: clock) { self.finish() }
   }
 
   public override func didCancel() { finish() }
 
   override var finishesByItself: Bool { true }
 
-  override func prepareToFinish() { timer.withLock { $0 }?.cancel() }
+  override func prepareToFinish() { timer.cancel() }
 }

@@ -120,7 +120,7 @@ final class OperationPause: @unchecked Sendable {
   /// Whether the operation keeps its slot, because it has a permit, such as keys. Another operation in the slot might
   /// wait for the same keys.
   let keepsSlot: Bool
-  var timer: ClockTimer?
+  let timer = ClockTimer()
   /// Whether the time is over. The operation then waits for a slot.
   var isOver = false
 

@@ -191,9 +191,9 @@ struct Mailbox {
   }
 
   /// Accepts the delayed events that are due, in order of their deadlines. There must be an open segment.
-  mutating func acceptDue(at time: Duration, _ generation: Int) {
+  mutating func acceptDue(at time: Duration, by timer: ClockTimer) {
     guard phase == .open else { return }
-    for ticket in delays.popAll(dueAt: time, generation) { add(ticket) }
+    for ticket in delays.popAll(dueAt: time, by: timer) { add(ticket) }
   }
 
   // MARK: Running and withdrawing

@@ -47,20 +47,16 @@ extension SerialScheduler {
 
   /// Replaces the timer if it does not fire at the earliest deadline.
   func updateTimer() {
-    guard let change = core.mailbox.withLock({ $0.delays.timerChange() }) else { return }
-    change.outdated?.cancel()
-    guard let deadline = change.deadline else { return }
-    let timer = ClockTimer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) {
-      self.postDue(change.generation)
-    }
-    let isWanted = core.mailbox.withLock { $0.delays.noteTimer(timer, change.generation) }
-    if !isWanted { timer.cancel() }
+    guard let change = core.mailbox.withLock({ $0.delays.alarmChange() }) else { return }
+    change.outdated?.timer.cancel()
+    guard let (deadline, timer) = change.new else { return }
+    timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { self.postDue(by: timer) }
   }
 
   /// Accepts all due events under one lock, so that no other timer accepts later events in between.
-  private func postDue(_ generation: Int) {
+  private func postDue(by timer: ClockTimer) {
     let now = core.time.now
-    core.post(enqueue: enqueue) { $0.acceptDue(at: now, generation) }
+    core.post(enqueue: enqueue) { $0.acceptDue(at: now, by: timer) }
     updateTimer()
   }
 }
@@ -91,18 +87,11 @@ public final class ScheduledEvent: Sendable {
 
 /// The delayed events of a scheduler, and the timer for the earliest of them.
 struct DelayedEvents {
-  /// A replacement of the timer.
-  struct Change {
-    let outdated: ClockTimer?
-    /// The deadline of the new timer, or nil if no event is delayed.
-    let deadline: Duration?
-    let generation: Int
-  }
+  typealias Alarm = (deadline: Duration, timer: ClockTimer)
 
   private var events = DeadlineQueue<Duration, EventTicket>()
-  private var timer: ClockTimer?
-  private var timerDeadline: Duration?
-  private var generation = 0
+  /// The timer for the earliest event.
+  private var alarm: Alarm?
 
   mutating func add(_ ticket: EventTicket, at deadline: Duration) {
     let place = events.place(at: deadline)
@@ -116,29 +105,18 @@ struct DelayedEvents {
 
   /// Removes the due events after the timer has fired, and returns them in order of their deadlines.
   ///
-  /// A timer that was cancelled too late has an outdated generation, and removes nothing.
-  mutating func popAll(dueAt time: Duration, _ generation: Int) -> [EventTicket] {
-    guard generation == self.generation else { return [] }
-    timer = nil
-    timerDeadline = nil
-    self.generation += 1
+  /// A timer that was cancelled too late removes nothing.
+  mutating func popAll(dueAt time: Duration, by timer: ClockTimer) -> [EventTicket] {
+    guard alarm?.timer === timer else { return [] }
+    alarm = nil
     return events.popAll(dueAt: time)
   }
 
-  /// Returns the required replacement of the timer, or nil if the current timer is right.
-  mutating func timerChange() -> Change? {
-    if events.earliest == timerDeadline { return nil }
-    timerDeadline = events.earliest
-    generation += 1
-    return Change(outdated: timer.take(), deadline: timerDeadline, generation: generation)
-  }
-
-  /// Records a timer that has been started.
-  ///
-  /// - Returns: False if the timer is outdated.
-  mutating func noteTimer(_ timer: ClockTimer, _ generation: Int) -> Bool {
-    guard generation == self.generation else { return false }
-    self.timer = timer
-    return true
+  /// Returns the required replacement of the timer, or nil if the current timer is right. The caller starts the new one.
+  mutating func alarmChange() -> (outdated: Alarm?, new: Alarm?)? {
+    if events.earliest == alarm?.deadline { return nil }
+    let outdated = alarm
+    alarm = events.earliest.map { ($0, ClockTimer()) }
+    return (outdated, alarm)
   }
 }

@@ -128,15 +128,15 @@ import Testing
   @Test func timerThatWasCancelledTooLateChangesNothing() {
     var delays = DelayedEvents()
     delays.add(EventTicket(origin), at: .seconds(10))
-    let first = delays.timerChange()
+    let first = delays.alarmChange()?.new
     delays.add(EventTicket(origin), at: .seconds(5))
-    let second = delays.timerChange()
+    let second = delays.alarmChange()?.new
     #expect(first?.deadline == .seconds(10) && second?.deadline == .seconds(5))
-    let early = delays.popAll(dueAt: .seconds(10), first?.generation ?? 0)
+    let early = delays.popAll(dueAt: .seconds(10), by: first?.timer ?? ClockTimer())
     #expect(early.isEmpty)
-    let unchanged = delays.timerChange()
-    #expect(unchanged == nil)
-    let due = delays.popAll(dueAt: .seconds(10), second?.generation ?? 0)
+    let isUnchanged = delays.alarmChange() == nil
+    #expect(isUnchanged)
+    let due = delays.popAll(dueAt: .seconds(10), by: second?.timer ?? ClockTimer())
     #expect(due.count == 2)
   }
 
