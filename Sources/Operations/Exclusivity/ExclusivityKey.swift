@@ -88,10 +88,4 @@ public final class ExclusivityDomain: Sendable {
     }
     return claimants.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
   }
-
-  /// Whether the domain retains nothing.
-  var isUnused: Bool {
-    sharedRuns.withLock { $0.isEmpty }
-      && KeyRegistry.withTable { table in !table.queueIndices.keys.contains { $0.domain === self } }
-  }
 }

@@ -107,13 +107,13 @@ extension ExclusivityDomain {
 
 /// One operation and the callers that wait for its outcome.
 final class SharedRun<Output: Sendable>: Sendable {
-  private enum Caller {
+  enum Caller {
     /// The caller has entered and does not wait yet.
     case entered
     case waiting(CheckedContinuation<Output, any Error>)
   }
 
-  private struct State {
+  struct State {
     var operation: AsyncOperation?
     var callers: [Int: Caller] = [:]
     var nextCaller = 0
@@ -122,10 +122,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     var result: Result<Output, any Error>?
   }
 
-  private let state = Locked(State())
-
-  /// The number of callers. Nil if no further caller can enter.
-  var callerCount: Int? { state.withLock { $0.isAbandoned || $0.result != nil ? nil : $0.callers.count } }
+  let state = Locked(State())
 
   /// Adds a caller.
   ///

@@ -184,6 +184,28 @@ struct ExclusiveGroupTests {
     #expect(Set(journal.entries) == Set((0..<(count - 1)).map(String.init)))
   }
 
+  /// The search for deadlocks reads the table while other operations change it.
+  @Test func manyDeadlocksBesideOtherOperationsAreEnded() async {
+    var crossing: [[NoteOperation]] = []
+    var held: [(group: GroupOperation, member: HeldOperation)] = []
+    let traffic = (0..<400).map { note("", ExclusivityKey("traffic \($0 % 7)")) }
+    for pair in 0..<20 {
+      let (a, b) = (ExclusivityKey("a \(pair)"), ExclusivityKey("b \(pair)"))
+      let (first, second) = (await group("first", a), await group("second", b))
+      crossing.append([note("first", b), note("second", a)])
+      first.group.addOperation(crossing[pair][0])
+      second.group.addOperation(crossing[pair][1])
+      queue.addOperations(Array(traffic[(pair * 20)..<(pair * 20 + 20)]))
+      held += [first, second]
+    }
+    for members in crossing { await poll { members.contains { $0.isFinished } } }
+    for (_, member) in held { member.gate.open() }
+    for (group, _) in held { await group.finished() }
+    for members in crossing { #expect(members.count { $0.isCancelled } == 1) }
+    await queue.finished()
+    #expect(journal.count == 400 + 20)
+  }
+
   /// The deadlock in its way disappears together with the operations that it replaces.
   @Test func aMemberThatReplacesIsNotRefusedBecauseOfADeadlock() async {
     let (a, b) = (await group("A", "a"), await group("B", "b"))

@@ -40,7 +40,7 @@ struct SharedRunTests {
 
   /// Waits until this many callers share the run under a key.
   private func callers<T: Sendable>(_ count: Int, of key: ExclusivityKey = "login", _ type: T.Type = Int.self) async {
-    await poll { (domain.sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.callerCount == count }
+    await poll { (domain.sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.state.withLock(\.callers.count) == count }
   }
 
   @Test(arguments: [nil, TestError("wrong password")])
