@@ -181,6 +181,13 @@ struct DependencyLedger {
     remaining += 1
   }
 
+  /// Forgets a withheld permit, because the group has been released without starting.
+  mutating func forgetPermit() -> CountAction {
+    guard permit == .withheld else { return .ignore }
+    permit = .notNeeded
+    return countDown()
+  }
+
   /// Requires the permit, which the operation requests when all dependencies have finished.
   ///
   /// - Returns: A gate to add to Foundation, if Foundation has checked readiness before, and the action to carry out.

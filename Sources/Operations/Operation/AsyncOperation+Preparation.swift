@@ -45,6 +45,7 @@ extension AsyncOperation {
     if isMember { return awaitPermitAgain() }
     guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
     let place = keepPlace()
+    noteWaitForPermit()
     permit.whenGranted { [weak self] in
       guard let self else { return }
       place.run { self.resume { self.prepareInputs() } }

@@ -310,4 +310,17 @@ struct ExclusiveGroupTests {
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
   }
+
+  @Test(arguments: [true, false])
+  func aMemberOfAGroupThatNeverBegan_startsByHandOrInAnyQueue(isByHand: Bool) async {
+    let operation = note("operation", "a")
+    do {
+      let group = GroupOperation([operation])
+      #expect(!operation.isReady && !group.isFinished)
+    }
+    #expect(operation.isReady)
+    if isByHand { await start(operation) } else { queue.addByFoundation(operation) }
+    await operation.finished()
+    #expect(journal.entries == ["operation"])
+  }
 }

@@ -88,7 +88,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     for case let hold? in plainMembers.lazy.map(\.hold) { hold.relay.stop(waitingFor: hold.dependencies) }
     // The schedule also retains the ready members. The caller must release the last references.
     _ = consume schedule
-    for case let member as AsyncOperation in members { member.core.withLock { $0.becomeFree() } }
+    for case let member as AsyncOperation in members {
+      member.core.withLock { $0.becomeFree() }
+      member.changeCount { $0.forgetPermit() }
+    }
     return members
   }
 

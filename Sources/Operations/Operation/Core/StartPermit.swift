@@ -84,7 +84,7 @@ extension AsyncOperation {
     updatePermit()
   }
 
-  private func noteWaitForPermit() {
+  func noteWaitForPermit() {
     let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
     trace?.send(.waitsForPermit)
   }
