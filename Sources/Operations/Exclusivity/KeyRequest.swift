@@ -76,36 +76,50 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
   ///   - waits: Whether it stays started while it waits for the keys.
   private func request(isStarting: Bool, waits: Bool) -> Bool {
     guard let operation else { return false }
-    func attempt(inside enclosing: [KeyRequest]?, host: ObjectIdentifier?) -> Answer? {
-      KeyRegistry.change { table, effects in
-        var answer = Answer()
-        if case .idle = phase {
-          guard let enclosing else { return nil }
-          answer = enter(&table, &effects, inside: enclosing.compactMap(\.ticket), host)
-        }
-        guard let ticket else { return answer }
-        if isStarting {
-          answer.isGranted = table.start(ticket, waits: waits, &effects)
-        } else {
-          answer.isGranted = table.entries[ticket]?.state != .waiting
-        }
-        if answer.isGranted { answer.startTime = table.entries[ticket]?.startTime }
-        return answer
-      }
-    }
     // An operation that starts has usually entered the table before.
-    guard let answer = (isStarting ? attempt(inside: nil, host: nil) : nil) ?? enteringAttempt() else { return false }
-    func enteringAttempt() -> Answer? {
-      let enclosing = enclosingRequests(of: operation)
-      if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-      return attempt(inside: enclosing, host: waits ? nil : operation.core.withLock { $0.host })
-    }
+    let early = isStarting ? advance(isStarting: true, waits: waits, entering: nil) : nil
+    let answer = early ?? enter(operation, isStarting: isStarting, waits: waits)
+    guard let answer else { return false }
     answer.startTime?.set(on: operation.clock)
     for other in answer.replaced { other.operation?.cancel() }
     if let (key, holder) = answer.taken {
       operation.cancel(with: OperationError.excluded(operation, from: key, by: holder.operation))
     }
     return answer.isGranted
+  }
+
+  private func enter(_ operation: AsyncOperation, isStarting: Bool, waits: Bool) -> Answer? {
+    let enclosing = enclosingRequests(of: operation)
+    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
+    let host = waits ? nil : operation.core.withLock { $0.host }
+    return advance(isStarting: isStarting, waits: waits, entering: (enclosing, host))
+  }
+
+  /// Advances the request in the table.
+  ///
+  /// - Parameter place: The requests around this one, and the queue or group that starts the operation. Needed to enter
+  ///   the table.
+  /// - Returns: Nil if the request has not entered the table and `place` is nil.
+  private func advance(
+    isStarting: Bool,
+    waits: Bool,
+    entering place: (enclosing: [KeyRequest], host: ObjectIdentifier?)?
+  ) -> Answer? {
+    KeyRegistry.change { table, effects in
+      var answer = Answer()
+      if case .idle = phase {
+        guard let place else { return nil }
+        answer = enter(&table, &effects, inside: place.enclosing.compactMap(\.ticket), place.host)
+      }
+      guard let ticket else { return answer }
+      if isStarting {
+        answer.isGranted = table.start(ticket, waits: waits, &effects)
+      } else {
+        answer.isGranted = table.entries[ticket]?.state != .waiting
+      }
+      if answer.isGranted { answer.startTime = table.entries[ticket]?.startTime }
+      return answer
+    }
   }
 
   /// Applies the policies, and enters the request in the table unless it is refused.
