@@ -10,6 +10,9 @@ enum GrowthBenchmarks {
     .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
     .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
+    // Without a target, because the path of each of the n failures is as long as its group is deep.
+    .growth("group-failures", "nested groups around a failure", of: 500, target: .none, nestFailure),
+    .growth("progress-updates", "streams of the progress of one group", of: 500, listenToProgress),
     .growth("repetitions", "iterations of a repetition", of: 10_000, repeated),
     .growth("group-timeouts", "nested groups, each with a timeout", of: 1000, nestWithTimeouts),
     .growth(
@@ -80,6 +83,27 @@ enum GrowthBenchmarks {
       group = inner
     }
     withExtendedLifetime(outermost) {}
+  }
+
+  private static func nestFailure(_ count: Int) {
+    var group = GroupOperation([AsyncBlockOperation { $0.finish(with: CancellationError()) }])
+    for _ in 0..<count { group = GroupOperation([group]) }
+    run(group)
+    if group.failures.first?.path.count != count + 2 { fatalError("The path is incomplete.") }
+  }
+
+  private static func listenToProgress(_ count: Int) {
+    let members = (0..<10).map { _ in AsyncOperation() }
+    let group = GroupOperation(members)
+    let ended = DispatchSemaphore(value: 0)
+    for updates in (0..<count).map({ _ in group.progressUpdates }) {
+      Task {
+        for await _ in updates {}
+        ended.signal()
+      }
+    }
+    run(group)
+    for _ in 0..<count { ended.wait() }
   }
 
   private static func churn(_ count: Int) {

@@ -11,9 +11,11 @@ enum KeyGrowthBenchmarks {
       of: 2000,
       ownLimits
     ),
-    // Each operation checks all groups around it, which may hold its key.
+    // Without a target, because each operation checks all operations around it, which may hold its key.
     .growth("keys-nested", "nested groups, each with its own key", of: 500, target: .none, nest),
-    .growth("keys-flat-maps", "flatMaps inside each other, each with its own key", of: 200, flatMap),
+    .growth("keys-flat-maps", "flatMaps inside each other, each with its own key", of: 200, target: .none, flatMap),
+    // Without a target, because each of the n reads returns n names.
+    .growth("keys-holders", "holders of a key, read as many times", of: 200, target: .none, readHolders),
     .growth("keys-permitted", "permitted operations of a suspended queue that are cancelled", of: 1000) {
       permitted($0, untilOverdue: false)
     },
@@ -104,6 +106,15 @@ enum KeyGrowthBenchmarks {
     group.isSuspended = false
     group.finish()
     group.waitUntilFinished()
+  }
+
+  private static func readHolders(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    run(readers) { _ in
+      for _ in 0..<count where domain.holders(of: "key").count != count { fatalError("A holder is missing.") }
+      for reader in readers { reader.finish() }
+    }
   }
 
   private static func replace(_ count: Int) {
