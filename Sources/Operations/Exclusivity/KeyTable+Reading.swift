@@ -1,5 +1,22 @@
 /// Reading the table, for policies, reports and debugging.
 extension KeyTable {
+  /// Returns the queue in which an operation waits for a key. This is the queue of the innermost enclosing holder of
+  /// the key or, without such a holder, the outermost queue.
+  func queueID(of key: ExclusivityKey, in domain: ExclusivityDomain, inside enclosing: [Ticket]) -> QueueID {
+    for ticket in enclosing {
+      guard let entry = entries[ticket], entry.state == .holding else { continue }
+      if claims(entry, key, in: domain) { return QueueID(domain: domain, key: key, holder: ticket) }
+    }
+    return QueueID(domain: domain, key: key)
+  }
+
+  /// Whether an entry claims a key, outside of all holders or inside one.
+  func claims(_ entry: Entry, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
+    entry.claims.contains { claim in
+      queues[claim.queue].id.key == key && queues[claim.queue].id.domain === domain
+    }
+  }
+
   /// Returns the entries of a key, in the order of arrival.
   func tickets(of key: ExclusivityKey, in domain: ExclusivityDomain) -> [Ticket] {
     entries.filter { claims($1, key, in: domain) }.keys.sorted()
