@@ -244,18 +244,21 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
 
   // MARK: Releasing
 
-  override func withdraw() { leave { $0 == .holding ? nil : .idle } }
+  override func withdraw() {
+    // A queue may have started the operation before it gained the dependency.
+    leave { $0?.isStarted == true || $0?.state == .holding ? nil : .idle }
+  }
 
-  override func operationWasCancelled() { leave { $0 == .holding ? nil : .over } }
+  override func operationWasCancelled() { leave { $0?.state == .holding ? nil : .over } }
 
   override func operationIsOver() { leave() }
 
   /// Leaves the table.
   ///
   /// - Parameter next: Returns the phase that follows, or nil if the request stays in the table.
-  private func leave(_ next: (KeyRegistry.Table.State?) -> Phase? = { _ in .over }) {
+  private func leave(_ next: (KeyRegistry.Table.Entry?) -> Phase? = { _ in .over }) {
     let (timer, resumption) = KeyRegistry.change { table, effects -> (ClockTimer?, (@Sendable () -> Void)?) in
-      guard let next = next(ticket.flatMap { table.entries[$0]?.state }) else { return (nil, nil) }
+      guard let next = next(ticket.flatMap { table.entries[$0] }) else { return (nil, nil) }
       if let ticket { table.leave(ticket, &effects) }
       if case .over = phase {} else { phase = next }
       defer { (delay, self.resumption) = (nil, nil) }

@@ -19,7 +19,7 @@ extension KeyTable {
       }
     case .overdue:
       entries[ticket]?.state = .waiting
-      entries[ticket]?.patience *= Self.patienceGrowth
+      entries[ticket]?.patience = min(entry.patience * 4, Self.longestPatience)
       if waits { entries[ticket]?.isStarted = true }
       waitingCount += 1
       mayDeadlock = true
@@ -92,9 +92,9 @@ extension KeyTable {
   /// Whether ``tick(_:)`` or a search for deadlocks may change anything.
   var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
 
-  /// The factor by which the patience with an entry grows when it becomes overdue, so that an operation whose queue or
-  /// group is always busy keeps its keys long enough to start at some time.
-  private static var patienceGrowth: Int { 4 }
+  /// The largest number of ticks for which keys are reserved, about ten seconds. The number grows with each time that
+  /// an entry is overdue, so that an operation whose group is always busy starts at some time.
+  private static var longestPatience: Int { 512 }
 
   /// Ends a period. Entries that were permitted ``Entry/patience`` periods ago and not started become overdue, and
   /// release the keys reserved for them.

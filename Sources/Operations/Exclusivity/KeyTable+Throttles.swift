@@ -7,19 +7,18 @@ extension KeyTable {
   /// If a window is full, the entry waits until a start has left it, which takes a `Delay`, or until a reserved start
   /// has taken place or been given up.
   mutating func isOpen(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
-    switch fullWindow(of: ticket) {
-    case nil: return true
-    case .until(let delay)?: effects.delayed.append(delay)
-    case .reserved(let log, let queue)?: logs[log]?.blockedQueues.insert(queue)
-    }
+    guard let window = fullWindow(of: ticket) else { return true }
+    if let delay = window.delay { effects.delayed.append(delay) }
+    logs[window.log]?.blockedQueues.insert(window.queue)
     return false
   }
 
-  /// The reason why a window has no room for a start.
-  enum FullWindow {
-    case until(Delay)
-    /// Permitted operations have reserved the room.
-    case reserved(log: QueueID, queue: Int)
+  /// A window that has no room for a start.
+  struct FullWindow {
+    let log: QueueID
+    let queue: Int
+    /// The delay until a start has left the window. Nil if permitted operations have reserved all of the room.
+    var delay: Delay?
   }
 
   /// Returns the first window that has no room for the start of an entry.
@@ -29,11 +28,12 @@ extension KeyTable {
       let id = queues[claim.queue].id.outermost
       guard let log = logs[id] else { continue }
       for throttle in claim.throttles {
-        if log.reservedStarts >= throttle.count { return .reserved(log: id, queue: claim.queue) }
+        if log.reservedStarts >= throttle.count { return FullWindow(log: id, queue: claim.queue) }
         guard let start = log.start(thatFills: throttle) else { continue }
         let window = Window(queue: claim.queue, throttle: throttle)
         if start.serial <= passedStarts[ticket]?[window] ?? -1 { continue }
-        return .until(Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start))
+        let delay = Delay(ticket: ticket, claimant: entry.claimant, window: window, start: start)
+        return FullWindow(log: id, queue: claim.queue, delay: delay)
       }
     }
     return nil
@@ -102,7 +102,7 @@ struct StartLog {
   private var capacity = 0
   /// The number of permitted operations that have not started. Each of them counts as the latest start.
   var reservedStarts = 0
-  /// The queues in which an entry waits for a reserved start to take place or to be given up.
+  /// The queues in which an entry waits for a window. It may start earlier if a reserved start is given up.
   var blockedQueues: Set<Int> = []
 
   /// Returns the start that must leave the window before another operation can start, or nil if the window has room.

@@ -317,8 +317,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let operation = member.operation
     var failures = (operation as? AsyncOperation)?.ownFailures ?? []
     if let error = member.error { failures.append(OperationFailure(path: [], error: error)) }
-    var kept: [any Error] = []
-    Trampoline.isolate { kept = self.operation(operation, didFinishWith: failures.map(\.error)) }
+    let kept = Trampoline.isolate { self.operation(operation, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
       switch errorPolicy {

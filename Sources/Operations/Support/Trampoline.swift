@@ -26,7 +26,7 @@ enum Trampoline {
 
   /// Calls code of the user, which may wait for the result of work that it requests. That work is not postponed until
   /// the stack below has unwound.
-  static func isolate(_ body: () -> Void) { current.withoutValue(body) }
+  static func isolate<Result>(_ body: () throws -> Result) rethrows -> Result { try current.withoutValue(body) }
 
   /// Releases `objects`. The caller must hold no other references to them.
   static func release(_ objects: consuming [AnyObject]) {

@@ -144,6 +144,17 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
+  /// A queue can start an operation while another thread adds a dependency to it.
+  @Test func aPermitThatIsWithdrawnAfterTheStart_isStillRequested() async {
+    let holder = await holder(of: "a")
+    let operation = note("operation").exclusive("a", in: domain)
+    await start(operation)
+    operation.core.withLock { $0.extras?.permit }?.withdraw()
+    #expect(domain.waiting(for: "a") == ["operation"])
+    await operation.finished(opening: holder.gate)
+    #expect(journal.entries == ["operation"])
+  }
+
   // MARK: Dependencies
 
   @Test func conditionsAreEvaluatedWhileTheKeysAreHeld() async {

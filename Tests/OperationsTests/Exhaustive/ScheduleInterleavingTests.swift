@@ -117,6 +117,17 @@ struct ScheduleInterleavingTests {
     #expect(list.remove(at: 0) === staying && list.remove(at: 0) == nil && list.operations.isEmpty)
   }
 
+  @Test func aMemberThatReturnsIsTheFirstOfItsPriority() {
+    var schedule = GroupSchedule()
+    schedule.begin()
+    let members = ["first", "second", "returning"].map { AsyncOperation().named($0) }
+    let urgent = AsyncOperation().named("urgent")
+    urgent.queuePriority = .high
+    for member in members[..<2] + [urgent] { _ = schedule.becameReady(ReadyMember(member), takenNext: false) }
+    _ = schedule.becameReady(ReadyMember(members[2], isReturning: true), takenNext: false)
+    #expect(schedule.takeReady().map(\.displayName) == ["urgent", "returning", "first", "second"])
+  }
+
   @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
     var schedule = GroupSchedule()
     schedule.limit = 1

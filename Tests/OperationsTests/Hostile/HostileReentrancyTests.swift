@@ -239,6 +239,20 @@ struct HostileReentrancyTests {
     _ = await completion(of: operation)
   }
 
+  @Test(arguments: [3, 16, 40]) func theClosureOfALateAttemptMayWaitForAnotherRetry(attempt: Int) async {
+    let retry = RetryOperation<Int>(attempts: attempt) { number in
+      if number == attempt {
+        let inner = RetryOperation<Int>(attempts: 3) { _ in throw TestError("inner") }
+        inner.start()
+        inner.waitUntilFinished()
+      }
+      throw TestError("outer")
+    }
+    OperationQueue().addOperation(retry)
+    await retry.finished()
+    #expect(!retry.isSuccessful)
+  }
+
   @Test(arguments: [3, 40]) func anObserverFarOutsideMayWaitForTheGroupThatItCancels(levels: Int) async {
     let others = (0..<levels).map { _ in
       (0..<levels).reduce(GroupOperation([StoppedOperation(reporting: TestError("stopped"))])) { group, _ in

@@ -171,9 +171,13 @@ struct StallWalk {
   /// - Returns: Whether the operation waits for a key.
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
     guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return false }
-    for (obstacle, limit) in request.obstacles {
-      let key = keys[obstacle] ?? (add(.key(obstacle)), KeyRequest.users(of: obstacle))
-      keys[obstacle] = key
+    var obstacles = request.obstacles
+    let new = obstacles.map(\.obstacle).filter { keys[$0] == nil }
+    for obstacle in new { keys[obstacle] = (add(.key(obstacle)), KeyRequest.users(of: obstacle)) }
+    // The operation may have become a user of the key before the users were read. It does not wait for itself.
+    if !new.isEmpty { obstacles = request.obstacles }
+    for (obstacle, limit) in obstacles {
+      guard let key = keys[obstacle] else { continue }
       // The first waiter does not wait for itself.
       if obstacle.isFull || key.users.first?.operation !== operation { wait(node, for: key.node, .key(limit: limit)) }
     }

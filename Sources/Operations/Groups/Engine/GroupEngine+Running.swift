@@ -56,7 +56,8 @@ extension GroupEngine {
 
   func becameReady(_ member: Operation) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
-    let member = ReadyMember(member)
+    let isReturning = (member as? AsyncOperation)?.core.withLock { $0.isReturning } ?? false
+    let member = ReadyMember(member, isReturning: isReturning)
     carryOut(state.withLock { $0.schedule.becameReady(member, takenNext: takenNext) })
   }
 

@@ -107,7 +107,7 @@ struct GroupSchedule {
   ///
   /// - Parameter takenNext: Whether the runner whose member made this member ready is about to take the next member.
   mutating func becameReady(_ member: ReadyMember, takenNext: Bool) -> Help {
-    ready.append(member.operation, member.priority)
+    ready.append(member.operation, member.priority, isFirst: member.isReturning)
     return help(takenNext: takenNext)
   }
 
@@ -233,19 +233,23 @@ struct ReadyList {
   ///
   /// - Parameter priority: The operation's `queuePriority`. The caller reads it without a lock, because a subclass can
   ///   override it.
-  mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority) {
+  /// - Parameter isFirst: Whether the member goes before all others of its priority.
+  mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
+    func add(to list: inout ArrayDeque<Operation>) {
+      if isFirst { list.prepend([operation]) } else { list.append(operation) }
+    }
     count += 1
-    if priority == .normal { return normal.append(operation) }
+    if priority == .normal { return add(to: &normal) }
     exceptions += 1
     switch priority {
-    case .veryHigh: urgent.append(operation)
-    case .high: high.append(operation)
-    case .low: low.append(operation)
-    case .veryLow: lowest.append(operation)
+    case .veryHigh: add(to: &urgent)
+    case .high: add(to: &high)
+    case .low: add(to: &low)
+    case .veryLow: add(to: &lowest)
     case .normal: fallthrough
     @unknown default:
       exceptions -= 1
-      normal.append(operation)
+      add(to: &normal)
     }
   }
 
@@ -267,9 +271,12 @@ struct ReadyList {
 struct ReadyMember {
   let operation: Operation
   let priority: Operation.QueuePriority
+  /// Whether the member had a slot, and returned it because its permit had been given to another operation.
+  let isReturning: Bool
 
-  init(_ operation: Operation) {
+  init(_ operation: Operation, isReturning: Bool = false) {
     self.operation = operation
+    self.isReturning = isReturning
     priority = operation.queuePriority
   }
 }

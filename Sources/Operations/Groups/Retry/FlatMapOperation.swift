@@ -19,7 +19,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }
     do {
-      let operation = try next(input)
+      let operation = try Trampoline.isolate { try next(input) }
       refuseSelfDependency(operation)
       runInsideOrFollow(AnyOutputOperation(operation)) { self.end(with: $0) }
     } catch { finish(with: error) }

@@ -64,7 +64,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func run(iteration: Int) {
-    guard !isCancelled, let plan = plan.withLock({ $0 }), let operation = plan.make(iteration) else { return finish() }
+    guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
+    guard let operation = Trampoline.isolate({ plan.make(iteration) }) else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }
   }

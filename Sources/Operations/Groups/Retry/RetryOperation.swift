@@ -138,7 +138,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
-    do { runInside(try plan.make(number)) { self.ended(attempt: number, with: $0.result) } } catch {
+    do {
+      runInside(try Trampoline.isolate { try plan.make(number) }) { self.ended(attempt: number, with: $0.result) }
+    } catch {
       ended(attempt: number, with: .failure(error))
     }
   }
@@ -159,7 +161,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
     failed.withLock { $0.append(error) }
     guard number < attempts, !isCancelled, let plan = plan.withLock({ $0 }) else { return finish(with: error) }
-    let decision = plan.retryIf(error, number)
+    let decision = Trampoline.isolate { plan.retryIf(error, number) }
     guard decision.isRetry else { return finish(with: error) }
     let delay = decision.delay ?? backoff.delay(after: number)
     `continue`(after: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }

@@ -106,6 +106,9 @@ import Foundation
 
   var supervisor: OperationSupervisor? { unsafe unmanagedSupervisor?.takeUnretainedValue() }
 
+  /// Whether the operation is a member that was started without its permit, and waits to be started again.
+  var isReturning: Bool { lifecycle.phase == .pending && starter != nil }
+
   /// Returns the extras, creating them on first use.
   mutating func makeExtras() -> OperationExtras {
     if let extras { return extras }
