@@ -17,34 +17,41 @@ extension GroupEngine {
     // The group's own clock, or the clock of the enclosing group. The starter stores the latter, which saves a search
     // through all enclosing groups.
     let clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
-    let isFirst = state.withLock { state in
-      if state.schedule.phase != .gathering { return false }
+    let (isFirst, unordered) = state.withLock { state -> (Bool, [Operation]?) in
+      if state.schedule.phase != .gathering { return (false, nil) }
       state.group = group
       state.clock = clock
       state.queue = queue
       state.isDeadlineDue = !draining
       if draining { state.schedule.isDraining = true }
       state.schedule.begin()
-      return true
+      guard state.hasHadPermits else { return (true, nil) }
+      state.schedule.postponeStarts()
+      return (true, state.schedule.takeReady())
     }
     if !isFirst { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { cancelMembers() }
     searchForSuspectedCycle(evenIfRunning: true)
-    let ready = beginPlainMembers().map { ReadyMember($0) }
-    if !ready.isEmpty { state.withLock { $0.schedule.append(ready) } }
-    let unordered = state.withLock { state in
-      state.hasHadPermits ? (members: state.members.operations, ready: state.schedule.takeReady()) : nil
+    let plain = beginPlainMembers()
+    if let unordered {
+      offer(members, ready: unordered + plain)
+      resumeStarts()
+    } else if !plain.isEmpty {
+      let ready = plain.map { ReadyMember($0) }
+      state.withLock { $0.schedule.append(ready) }
     }
-    if let unordered { offer(unordered.members, ready: unordered.ready) }
     // If no member can start, the time of the group begins now.
     state.withLock { $0.schedule.mayHandOut ? nil : $0.takeDueDeadline() }?.startDeadline()
     membersWereAdded()
   }
 
   /// Adds ready members to the schedule, and requests the permits of members that need one, in the order of the members.
+  /// None of them starts before the last has been added, because it may make another member ready.
   func offer(_ members: some Sequence<Operation>, ready: [Operation]) {
     let ready = Set(ready.map { ObjectIdentifier($0) })
+    state.withLock { $0.schedule.postponeStarts() }
+    defer { resumeStarts() }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
@@ -52,6 +59,10 @@ extension GroupEngine {
         own.requestPermit(as: self)
       }
     }
+  }
+
+  private func resumeStarts() {
+    if state.withLock({ $0.schedule.resumeStarts() }) { addRunner() }
   }
 
   func becameReady(_ member: Operation) {

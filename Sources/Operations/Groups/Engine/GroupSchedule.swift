@@ -43,8 +43,9 @@ struct GroupSchedule {
   private(set) var unaccounted: [FinishedMember] = []
   private(set) var isAccounting = false
 
-  /// The number of failed members whose failure the group must process before another member starts.
-  private(set) var unseenFailures = 0
+  /// The number of reasons for which no member starts: failures that the group must process first, and ready members
+  /// that are being added in order.
+  private(set) var startObstacles = 0
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
@@ -77,7 +78,7 @@ struct GroupSchedule {
 
   /// Whether a runner may take a member now.
   var mayHandOut: Bool {
-    if ready.isEmpty || unseenFailures > 0 { return false }
+    if ready.isEmpty || startObstacles > 0 { return false }
     return isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
   }
 
@@ -160,14 +161,14 @@ struct GroupSchedule {
 
   // MARK: Finishing members
 
-  /// Records that a member failed. No other member starts until the group has processed the failure.
-  mutating func postponeStarts() { unseenFailures += 1 }
+  /// Postpones the start of members, until the call to ``resumeStarts()``.
+  mutating func postponeStarts() { startObstacles += 1 }
 
-  /// Records that the group has processed the failure of a member.
+  /// Ends a postponement.
   ///
   /// - Returns: Whether the caller must add a runner.
   mutating func resumeStarts() -> Bool {
-    unseenFailures -= 1
+    startObstacles -= 1
     return addRunnerIfUseful()
   }
 
