@@ -11,7 +11,7 @@ class StartPermit: @unchecked Sendable {
   func request() -> Bool { true }
 
   /// Withdraws the request, or gives back the permit, because the operation has a new unfinished dependency. Has no
-  /// effect on a permit that has been acquired.
+  /// effect if the operation has acquired the permit, or waits for the permit after its start.
   func withdraw() {}
 
   /// Acquires the permit, just before the operation executes.
