@@ -204,7 +204,7 @@ struct DependencyLedger {
     return countDown()
   }
 
-  /// Waits for the permit again, because it had been withdrawn when the operation started.
+  /// Waits for the permit again, because it had been given to another operation before this one started.
   mutating func returnPermit() {
     guard permit == .granted else { return }
     permit = .requested

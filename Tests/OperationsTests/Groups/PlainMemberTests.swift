@@ -48,15 +48,18 @@ struct PlainMemberTests {
     }
 
     func cancel(whileAdding dependency: Operation) async {
-      await onThreads(2) { [self] thread in
-        if thread == 0 {
-          isAdding.withLock { $0 = () }
-          waits(for: dependency)
-        } else {
-          hasChecked.wait()
-          cancel()
-        }
+      let hasCancelled = Gate()
+      // A thread of its own, because other tests may block those of the system.
+      Thread.detachNewThread { [self] in
+        hasChecked.wait()
+        cancel()
+        hasCancelled.open()
       }
+      await onThreads(1) { [self] _ in
+        isAdding.withLock { $0 = () }
+        waits(for: dependency)
+      }
+      await hasCancelled.opened()
     }
   }
 

@@ -129,10 +129,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   override func prepareToFinish() {
-    let plan = plan.withLock { plan in
-      defer { plan = nil }
-      return plan
-    }
+    let plan = plan.withLock { $0.take() }
     _ = consume plan
   }
 
