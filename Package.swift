@@ -28,6 +28,12 @@ let package = Package(
       path: "Tests/Soak",
       swiftSettings: settings
     ),
+    .target(
+      name: "LocalServer",
+      dependencies: ["OperationsTestSupport"],
+      path: "Tests/LocalServer",
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "OperationsTests",
       dependencies: ["Operations", "OperationsTestSupport", "Soak"],
@@ -41,7 +47,8 @@ let package = Package(
     .testTarget(
       name: "ExamplesTests",
       dependencies: [
-        "OperationsTestSupport", "HelloWorld", "WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed",
+        "OperationsTestSupport", "LocalServer", "HelloWorld", "WordCount", "LinkCheck", "Dialogs", "EchoPrinter",
+        "Feed",
         "PhotoUpload",
       ],
       swiftSettings: settings
@@ -53,7 +60,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "Benchmarks",
-      dependencies: ["Operations", "OperationsTestSupport", "Soak"],
+      dependencies: ["Operations", "OperationsTestSupport", "Soak", "LocalServer"],
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),

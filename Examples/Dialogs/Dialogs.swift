@@ -15,16 +15,18 @@ struct Dialogs {
     wrong.
     """
 
+  private static let policies: [ExclusivityPolicy] = [.wait, .replace, .drop]
+
   static func main() async {
     await Command.run(usage: usage) { arguments in
-      let policies = try arguments.takeAll().map(policy)
-      await launch(with: policies.isEmpty ? ExclusivityPolicy.allCases : policies)
+      let named = try arguments.takeAll().map(policy)
+      await launch(with: named.isEmpty ? policies : named)
       return 0
     }
   }
 
   private static func policy(named name: String) throws -> ExclusivityPolicy {
-    guard let policy = ExclusivityPolicy.allCases.first(where: { "\($0)" == name }) else {
+    guard let policy = policies.first(where: { "\($0)" == name }) else {
       throw UsageError("There is no policy “\(name)”: give wait, replace or drop.")
     }
     return policy

@@ -4,8 +4,8 @@ import Operations
 
 /// Visits the pages of a site, each once, and collects the links that are broken.
 ///
-/// Every page is a member of the group, and adds the pages that it links to. The keys of a member limit how many pages
-/// are loaded at once from a host, and how many in a second.
+/// Every page is a member of the group, which adds the pages that the page links to. The keys of a member limit how
+/// many pages are loaded at once from a host, and how many in a second.
 final class CrawlOperation: GroupOperation, @unchecked Sendable {
   struct Settings: Sendable {
     /// The number of pages to load at once from a host.
@@ -35,7 +35,7 @@ final class CrawlOperation: GroupOperation, @unchecked Sendable {
     visit(start, linkedFrom: nil)
   }
 
-  /// What has been found, also after a cancellation.
+  /// What has been found so far, even after a cancellation.
   var report: Report {
     findings.withLock { state in
       let broken = state.failures.map { url, error in

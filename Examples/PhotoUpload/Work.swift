@@ -8,7 +8,7 @@ enum Budget {
   /// The time to prepare a photo for its upload.
   static let photo = Duration.microseconds(2600)
 
-  /// The number of photos that fit in a frame beside the drawing.
+  /// The number of photos that fit in a frame in addition to the drawing.
   static let photosPerFrame = Int((frame - drawing) / photo)
 
   static func cost(photos: Int) -> Duration { drawing + photo * photos }

@@ -47,8 +47,6 @@ public final class Gate: Sendable {
     if isOpen { body() }
   }
 
-  /// Waits until the gate is open, without holding a thread.
-  public func opened() async {
-    await withCheckedContinuation { continuation in whenOpen { continuation.resume() } }
-  }
+  /// Waits until the gate is open or the waiting task is cancelled, without holding a thread.
+  public func opened() async { await waitUnlessCancelled { whenOpen($0) } }
 }

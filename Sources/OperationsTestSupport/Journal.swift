@@ -36,15 +36,14 @@ public final class Journal<Entry: Sendable>: Sendable {
     for waiter in due { waiter() }
   }
 
-  /// Waits until there are at least `count` entries, without holding a thread.
+  /// Waits until there are at least `count` entries or the waiting task is cancelled, without holding a thread.
   public func reaches(_ count: Int) async {
-    await withCheckedContinuation { continuation in
+    await waitUnlessCancelled { resume in
       let isReached = state.withLock { state in
-        if state.entries.count >= count { return true }
-        state.waiters[count, default: []].append { continuation.resume() }
-        return false
+        if state.entries.count < count { state.waiters[count, default: []].append(resume) }
+        return state.entries.count >= count
       }
-      if isReached { continuation.resume() }
+      if isReached { resume() }
     }
   }
 }

@@ -1,3 +1,4 @@
+public import Foundation
 import Operations
 
 /// A clock that moves only when a test moves it.
@@ -40,8 +41,8 @@ public final class ManualClock: Clock, Sendable {
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
   }
 
-  /// A closure to call when its deadline has been reached or its wait has been cancelled.
-  private typealias Sleeper = @Sendable (_ isCancelled: Bool) -> Void
+  /// A sleeper with the closure to call when its deadline has been reached or its wait has been cancelled.
+  private typealias Sleeper = (isTimeout: Bool, wake: @Sendable (_ isCancelled: Bool) -> Void)
   private typealias Sleepers = DeadlineQueue<Instant, Sleeper>
 
   private struct State {
@@ -86,17 +87,16 @@ public final class ManualClock: Clock, Sendable {
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration) {
     refuseToGoBack(by: duration)
-    move(
-      to: state.withLock { state in
-        // Several threads may move the clock at the same time. Their durations add up.
-        state.goal = min(max(state.goal, state.now).advanced(by: duration), .last)
-        return state.goal
-      }
-    )
+    // Several threads may move the clock at the same time. Their durations add up.
+    let goal = state.withLock { state in
+      state.goal = min(max(state.goal, state.now).advanced(by: duration), .last)
+      return state.goal
+    }
+    move(to: goal)
   }
 
   func refuseToGoBack(by duration: Duration) {
-    if duration < .zero { misuse("A clock cannot go back, by \(duration). Advance it, or make a new one.") }
+    if duration < .zero { misuse("A clock cannot go back, by \(duration.text). Advance it, or make a new one.") }
   }
 
   /// Moves the clock to a time, as ``advance(by:)`` does.
@@ -105,25 +105,85 @@ public final class ManualClock: Clock, Sendable {
   public func advance(to time: Instant) {
     let now = now
     if time < now {
-      misuse("A clock cannot go back, from \(now.offset) to \(time.offset). Advance it, or make a new one.")
+      misuse("A clock cannot go back, from \(now.offset.text) to \(time.offset.text). Advance it, or make a new one.")
     }
     move(to: time)
   }
 
   private func move(to time: Instant) {
     let time = min(time, .last)
-    while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper(false) }
+    while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper.wake(false) }
   }
 
-  /// Waits until there are at least `count` sleepers, without holding a thread.
+  // MARK: Running
+
+  /// Moves the clock from deadline to deadline until an operation has finished or the task is cancelled.
+  ///
+  /// ```swift
+  /// page.clock = clock
+  /// page.timeout = .seconds(60)
+  /// queue.addOperation(page)
+  /// await clock.run(until: page)
+  /// ```
+  ///
+  /// The clock moves when no sleeper has been added or removed for `grace`, or for ten times as long if the next deadline
+  /// is the timeout of an operation. Work that needs longer between two sleeps can see a later deadline too early. While
+  /// nothing sleeps on the clock, the call waits.
+  ///
+  /// - Parameters:
+  ///   - operation: An operation of any kind that is in a queue or has been started.
+  ///   - grace: The only real time in the test. It passes in ten parts, each of which is an operation in a queue, and is
+  ///     therefore longer on a busy machine.
+  public func run(until operation: Operation, grace: Duration = .milliseconds(20)) async {
+    async let _ = runUntilCancelled(grace: grace)
+    await operation.finished()
+  }
+
+  private func runUntilCancelled(grace: Duration) async {
+    while !Task.isCancelled {
+      await waitForSleepers()
+      if let deadline = await nextDeadline(after: grace) { move(to: deadline) }
+    }
+  }
+
+  /// Moves the clock from deadline to deadline until a condition is true or the task is cancelled.
+  ///
+  /// The clock moves as in the other method. The condition is evaluated at the beginning, and after each grace before
+  /// the clock moves.
+  public func run(until isReached: () async -> Bool, grace: Duration = .milliseconds(20)) async {
+    var deadline: Instant?
+    while await !isReached(), !Task.isCancelled {
+      if let deadline { move(to: deadline) }
+      deadline = await nextDeadline(after: grace)
+    }
+  }
+
+  /// Returns the next deadline when the sleepers have not changed for `grace`, or nil if the task is cancelled.
+  private func nextDeadline(after grace: Duration) async -> Instant? {
+    var (quiet, last) = (0, snapshot)
+    while quiet < (last.isTimeout ? 100 : 10) {
+      // An operation waits for the same threads as the work under test.
+      do { try await OperationQueue().run(DelayOperation(grace / 10)) } catch { return nil }
+      let next = snapshot
+      quiet = next == last ? quiet + 1 : 0
+      last = next
+    }
+    return nextDeadline.flatMap { $0 > .last ? nil : $0 }
+  }
+
+  /// Two numbers that change whenever a sleeper is added or removed, and whether the next one is a timeout.
+  private var snapshot: (added: Int, current: Int, isTimeout: Bool) {
+    state.withLock { ($0.sleepers.numbersSoFar, $0.sleepers.count, $0.sleepers.first?.isTimeout ?? false) }
+  }
+
+  /// Waits until there are at least `count` sleepers or the waiting task is cancelled, without holding a thread.
   public func waitForSleepers(_ count: Int = 1) async {
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+    await waitUnlessCancelled { resume in
       let isReached = state.withLock { state in
-        if state.sleepers.count >= count { return true }
-        state.watchers[count, default: []].append { continuation.resume() }
-        return false
+        if state.sleepers.count < count { state.watchers[count, default: []].append(resume) }
+        return state.sleepers.count >= count
       }
-      if isReached { continuation.resume() }
+      if isReached { resume() }
     }
   }
 
@@ -134,9 +194,7 @@ public final class ManualClock: Clock, Sendable {
     let place = state.withLock { $0.sleepers.place(at: deadline) }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        add(place) { isCancelled in
-          continuation.resume(with: isCancelled ? .failure(CancellationError()) : .success(()))
-        }
+        add((false, { continuation.resume(with: $0 ? .failure(CancellationError()) : .success(())) }), at: place)
         // The handler may have run before the sleeper was added.
         if Task.isCancelled { cancel(place) }
       }
@@ -145,24 +203,28 @@ public final class ManualClock: Clock, Sendable {
     }
   }
 
-  private func add(_ place: Sleepers.Place, _ sleeper: @escaping Sleeper) {
+  private func add(_ sleeper: Sleeper, at place: Sleepers.Place) {
     let (isDue, watchers) = state.withLock { state -> (Bool, [@Sendable () -> Void]) in
       if place.deadline <= state.now { return (true, []) }
       state.sleepers.add(sleeper, at: place)
       // The number of sleepers grows by one, so it reaches each number of a watcher.
       return (false, state.watchers.removeValue(forKey: state.sleepers.count) ?? [])
     }
-    if isDue { sleeper(false) }
+    if isDue { sleeper.wake(false) }
     for watcher in watchers { watcher() }
   }
 
-  private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?(true) }
+  private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?.wake(true) }
 }
 
 extension ManualClock: TimerClock {
-  package func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+  package func call(
+    after delay: Duration,
+    isTimeout: Bool,
+    _ body: @escaping @Sendable () -> Void
+  ) -> @Sendable () -> Void {
     let place = state.withLock { $0.sleepers.place(at: $0.now.advanced(by: delay)) }
-    add(place) { isCancelled in if !isCancelled { body() } }
+    add((isTimeout, { isCancelled in if !isCancelled { body() } }), at: place)
     return { [weak self] in self?.cancel(place) }
   }
 }

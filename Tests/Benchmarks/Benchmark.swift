@@ -29,7 +29,7 @@ struct Benchmark: Sendable {
   let name: String
   /// What a unit is.
   let unit: String
-  /// The ratio is the time of the first by the time of the second.
+  /// The ratio is the time of the first divided by the time of the second.
   let numerator: Workload
   let denominator: Workload
   let target: Target

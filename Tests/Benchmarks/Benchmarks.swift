@@ -6,6 +6,7 @@ struct Benchmarks {
   static let usage = """
     usage: Benchmarks [--only NAME]... [--rounds N] [--json] [--list]
            Benchmarks --soak SECONDS [--seed N]
+           Benchmarks --draw FOLDER
 
     Compares the package with stock Foundation. Each ratio comes from pairs that are measured alternately in this run;
     run it in release mode, on a machine that has nothing else to do.
@@ -15,10 +16,12 @@ struct Benchmarks {
       --json        print JSON instead of a table
       --list        print the names and stop
 
-    Or tests all of it at once, with random worlds in which much goes wrong. Exits with 1 if a promise was broken.
+    Or tests all of it at once, in randomized tests with injected faults. Exits with 1 if a promise was broken.
 
       --soak SECONDS  for how long
       --seed N        replay the world of this seed, again and again; without it, another one each time
+
+    Or draws the pictures of the documentation into a folder, with Graphviz and the example LinkCheck, on Linux.
     """
 
   static func main() async throws {
@@ -40,6 +43,9 @@ struct Benchmarks {
       case "--rounds": rounds = number(of: argument, &arguments)
       case "--json": isJSON = true
       case "--soak": soakTime = number(of: argument, &arguments)
+      #if os(Linux)
+      case "--draw": return try await Pictures.draw(into: URL(filePath: value(of: argument, &arguments)))
+      #endif
       case "--seed":
         guard let number = UInt64(value(of: argument, &arguments)) else { fail("--seed takes a whole number") }
         seed = number

@@ -14,7 +14,7 @@ enum GroupBenchmarks {
   static let all: [Benchmark] = [
     Benchmark("group", of: unit, .stockQueue(independent), over: group, .atLeast(2, aim: 2.5)),
     Benchmark("group-by-hand", of: unit, group, over: byHand, .atMost(1.5)),
-    Benchmark("chain", of: chained, stockChain, over: .chain(4000), .atLeast(100, aim: 100)),
+    Benchmark("chain", of: chained, stockChain(4000), over: .chain(4000), .atLeast(100, aim: 100)),
     Benchmark(
       "chain-growth",
       of: "\(chained) or 64000",
@@ -37,11 +37,13 @@ enum GroupBenchmarks {
 
   private static let group = Workload.group(independent)
 
-  private static let stockChain = Workload(name: "BlockOperation, addDependency, OperationQueue", units: 4000) {
-    Lifetime.run { lifetime in
-      let operations = (0..<4000).map { Workload.block(lifetime($0)) }
-      for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
-      OperationQueue().addOperations(operations, waitUntilFinished: false)
+  static func stockChain(_ count: Int) -> Workload {
+    Workload(name: "BlockOperation, addDependency, OperationQueue", units: count) {
+      Lifetime.run { lifetime in
+        let operations = (0..<count).map { Workload.block(lifetime($0)) }
+        for (first, second) in zip(operations, operations.dropFirst()) { second.addDependency(first) }
+        OperationQueue().addOperations(operations, waitUntilFinished: false)
+      }
     }
   }
 

@@ -99,7 +99,7 @@ enum KeyGrowthBenchmarks {
     }
     group.addOperations(operations)
     if untilOverdue {
-      // One that waits, and gets the key when the others are overdue.
+      // An operation that waits, and gets the key when the others are overdue.
       runAll([AsyncOperation().exclusive("key", in: domain)])
     }
     for operation in operations { operation.cancel() }

@@ -1,11 +1,11 @@
 import Foundation
 import Operations
 
-/// Values on their way through stages, and an operation awaited, against what one would write without the package.
+/// Values that pass through stages, and an awaited operation, compared with the same work without the package.
 enum PipelineBenchmarks {
   private static let stages = 4
   private static let items = 25_000
-  /// How many items stock operations are given at once: they get slower with each one that waits.
+  /// How many items stock operations are given at once. They become slower with each waiting item.
   private static let batch = 25
 
   private static let unit = "stage of an item, \(items) items in \(stages) stages"
@@ -36,7 +36,7 @@ enum PipelineBenchmarks {
     }
   }
 
-  /// What one writes without the package: boxes for the values, and operations in between that carry them.
+  /// The same work without the package: boxes for the values, and operations in between that carry them.
   private static func stockPipeline() -> Workload {
     Workload(name: "BlockOperation and adapters, OperationQueue", units: items * stages) {
       let queue = OperationQueue()

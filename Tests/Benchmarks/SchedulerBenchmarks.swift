@@ -1,7 +1,7 @@
 import Foundation
 import Operations
 
-/// Events of a scheduler, against what stock Foundation and Dispatch have for it.
+/// Events of a scheduler, compared with stock Foundation and Dispatch.
 enum SchedulerBenchmarks {
   private static let events = 500_000
   private static let operations = 50_000
@@ -147,7 +147,7 @@ private actor DefaultCounter: Counter {
   func count() { value += 1 }
 }
 
-/// What one writes without the package.
+/// The same work without the package.
 private final class DispatchExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "actor")
 

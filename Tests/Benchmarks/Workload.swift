@@ -16,7 +16,7 @@ struct Workload: Sendable {
   }
 }
 
-/// Held by every closure of a workload: when it goes, the last closure has been released.
+/// Held by every closure of a workload. When it is released, so is the last closure.
 ///
 /// That, not the finish of the last operation, is the end of a round; teardown on a queue's thread would otherwise land
 /// in the next sample. It comes in shards, or the threads would spend their time counting references to the same
@@ -34,10 +34,14 @@ final class Lifetime: Sendable {
   /// Calls `body` with lifetimes to hold, for the operation of each index, and returns when nothing holds any of them.
   static func run(_ body: (_ lifetime: (Int) -> Lifetime) -> Void) {
     let end = DispatchGroup()
+    hold(until: end, body)
+    end.wait()
+  }
+
+  /// A function of its own, because a debug build releases the lifetimes only when it returns.
+  private static func hold(until end: DispatchGroup, _ body: (_ lifetime: (Int) -> Lifetime) -> Void) {
     let shards = (0..<64).map { _ in Lifetime(end) }
     body { shards[$0 % shards.count] }
-    withExtendedLifetime(shards) {}
-    end.wait()
   }
 }
 

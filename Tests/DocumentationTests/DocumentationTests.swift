@@ -2,7 +2,7 @@ import Foundation
 import Operations
 import Testing
 
-/// The code in the README, in the articles and in the comments is code of this target, which is compiled, and mostly
+/// The code in the README, the articles and the doc comments is code of this target, which is compiled, and mostly
 /// run.
 struct DocumentationTests {
   private static let snippets = Result {
@@ -40,25 +40,33 @@ struct DocumentationTests {
     }
   }
 
-  // MARK: The page Effects
+  @Test func everyArticleHasTheNameOfItsTitle() throws {
+    for page in try Repository.files(in: "Sources/Operations/Operations.docc", ending: "md") {
+      let name = page.path.split(separator: "/").last?.dropLast(".md".count)
+      let title = page.lines.first?.drop { "# `".contains($0) }.filter { $0 != " " && $0 != "`" }
+      #expect(title?.lowercased() == name?.lowercased(), "\(page.path)")
+    }
+  }
+
+  // MARK: The page “Threading and cancellation”
 
   /// The first group of the expression in every line that it matches.
   private static func matches(_ expression: Regex<(Substring, Substring)>, in source: SourceText) -> [String] {
     source.lines.compactMap { $0.prefixMatch(of: expression).map { String($0.1) } }
   }
 
-  @Test func everyPublicTypeHasARow() throws {
+  @Test func everyPublicTypeIsNamed() throws {
     // Nested types belong to theirs.
     let declaration = #/(?:public|open) (?:final |indirect )?(?:class|struct|enum|protocol|actor) (\w+)/#
     let files = try Repository.files(in: "Sources/Operations", ending: "swift")
     let types = files.flatMap { Self.matches(declaration, in: $0) }
     #expect(types.count > 35)
-    let page = try Repository.file("Sources/Operations/Operations.docc/Effects.md")
-    let missing = Set(types).subtracting(Self.matches(#/\| ``([^`]+)``/#, in: page))
+    let page = try Repository.file("Sources/Operations/Operations.docc/ThreadingAndCancellation.md")
+    let missing = Set(types).subtracting(page.lines.flatMap { $0.matches(of: #/``(\w+)``/#).map { String($0.1) } })
     #expect(missing.isEmpty, "These types are missing on the page")
   }
 
-  /// The compiler confirms the column “Sendable”.
+  /// The compiler confirms the rule “Sendable”.
   @Test func theyAreSendable() {
     let types: [any Sendable.Type] = [
       AsyncOperation.self, OperationObserver.self, OperationCondition.self, InputPolicy.self, RetryDecision.self,

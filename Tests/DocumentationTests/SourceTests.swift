@@ -1,6 +1,6 @@
 import Testing
 
-/// What holds in every file of Sources.
+/// Rules for every file of Sources.
 struct SourceTests {
   // MARK: Comments
 

@@ -15,7 +15,7 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
   var codeLines: [CodeLine] { lines.map(CodeLine.init) }
 
-  /// The fenced blocks that say they are Swift, in Markdown and in comments for documentation.
+  /// The fenced Swift blocks, in Markdown and in doc comments.
   var codeBlocks: [CodeBlock] {
     let isComment = path.hasSuffix(".swift")
     var blocks: [CodeBlock] = []
@@ -50,10 +50,10 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
 /// Code that a page shows.
 struct CodeBlock: Sendable {
-  /// Where it begins in its page; the first line of a file is 1.
+  /// The line of its page at which it begins, counted from 1.
   let firstLine: Int
-  /// What empty lines part. In a snippet there may be something in between: what belongs at the top of a file and what
-  /// belongs into a function stand together in a page.
+  /// The parts between empty lines. A page shows code of the top level and code of a function in one block. A snippet
+  /// may have other code between these parts.
   let paragraphs: [[String]]
 
   init(firstLine: Int, lines: [Substring]) {

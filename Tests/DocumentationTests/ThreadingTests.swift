@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The threads that the page “Effects” names, where no other test checks them.
+/// The threads that the page “Threading and cancellation” names, where no other test checks them.
 @Suite(.timeLimit(.minutes(5)))
 struct ThreadingTests {
   private let queue = OperationQueue()
@@ -107,7 +107,7 @@ struct ThreadingTests {
     }
     let (plain, target) = (BlockOperation {}, AsyncOperation())
     let adapter = AdapterOperation(from: plain, to: target) { [places] _, _ in places.write(.here) }
-    #expect(try await queue.run(graphEndingIn: next) == 2)
+    #expect(try await queue.run(next) == 2)
     queue.addOperations([plain, adapter, target])
     await target.finished()
     try await queue.run(
@@ -155,7 +155,11 @@ struct ThreadingTests {
 
   @Test func membersRunOnThreadsOfTheGroupNotOfItsQueue() async throws {
     for queue in [queue, .main] {
-      try await queue.run(GroupOperation([ResultOperation { [places] in places.write(.here) }]))
+      let member = AsyncBlockOperation { [places] member in
+        places.write(.here)
+        member.finish()
+      }
+      try await queue.run(GroupOperation([member]))
     }
     #expect(places.count == 2)
     #expect(places.entries.allSatisfy { !$0.isInTask && $0.queue != ObjectIdentifier(queue) && !$0.isOnMain })

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import LocalServer
 import OperationsTestSupport
 import Testing
 
@@ -10,7 +11,7 @@ struct LinkCheckTests {
     .page(paths.map { "<a href=\"\($0)\">\($0)</a>" }.joined(separator: "\n"))
   }
 
-  /// Runs LinkCheck on a server, and returns this, too.
+  /// Runs LinkCheck on a server, and returns the outcome and the server.
   private func check(
     _ options: String = "",
     _ respond: @escaping @Sendable (_ path: String, _ visit: Int) -> LocalServer.Response

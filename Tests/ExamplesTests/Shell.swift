@@ -1,3 +1,4 @@
+#if os(macOS) || os(Linux)
 import Foundation
 import Testing
 
@@ -73,3 +74,4 @@ struct Shell {
     return lines.prefix { !$0.hasPrefix("```") && !$0.hasPrefix("$ ") }.map { $0 + "\n" }.joined()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if os(macOS) || os(Linux)
 import Foundation
 import Testing
 
@@ -172,3 +173,4 @@ struct SmallExampleTests {
     #expect(outcome.errors.contains("Standard output could not be written"))
   }
 }
+#endif

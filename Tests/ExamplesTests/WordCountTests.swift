@@ -1,8 +1,9 @@
+#if os(macOS) || os(Linux)
 import Foundation
 import Testing
 
 struct WordCountTests {
-  /// Runs a command line in an empty folder, and returns the trace that it leaves there, too.
+  /// Runs a command line in an empty folder, and returns its outcome and the trace that it writes there.
   private func traced(_ command: String) async throws -> (outcome: Shell.Outcome, trace: String) {
     try await Shell.open { shell in
       let outcome = try await shell.run(command)
@@ -98,3 +99,4 @@ struct WordCountTests {
     #expect(try await traced(command).outcome.status == 1)
   }
 }
+#endif

@@ -35,7 +35,7 @@ nonisolated final class Fetching: TaskOperation<Int>, @unchecked Sendable {
 nonisolated final class Dialog: MainOperation, @unchecked Sendable {
   @MainActor var isShown = false
 
-  // In a class that says nonisolated an override is so too, unless it says otherwise.
+  // In a nonisolated class, an override is also nonisolated by default.
   @MainActor override func executeOnMain() {
     isShown = true
     finish()
@@ -53,7 +53,7 @@ actor Library: ScheduledActor {
   }
 }
 
-/// Nonisolated without a word, because a Schedulable is Sendable; with the word the compiler takes no property wrapper.
+/// Implicitly nonisolated, because a Schedulable is Sendable. The keyword would rule out property wrappers.
 final class Printer: Schedulable, @unchecked Sendable {
   let scheduler = SerialScheduler(name: "printer")
   @Confined private var lines: [String] = []
@@ -105,7 +105,7 @@ struct MainActorModuleTests {
   @Test func valuesPassOffTheMainActor() async throws {
     let doubled = Fetching().pass(to: Doubling())
     let text = doubled.map { Thread.isMainThread ? "main" : "\($0)" }
-    #expect(try await OperationQueue().run(graphEndingIn: text) == "42")
+    #expect(try await OperationQueue().run(text) == "42")
     let retry = RetryOperation(attempts: 2, retryIf: { _, attempt in attempt < 2 }, { _ in Fetching() })
     #expect(try await OperationQueue().run(retry) == 21)
   }
@@ -133,6 +133,6 @@ struct MainActorModuleTests {
     }
     let last = ResultOperation { Thread.isMainThread }
     block ==> last
-    #expect(try await queue.run(graphEndingIn: last) == false)
+    #expect(try await queue.run(last) == false)
   }
 }

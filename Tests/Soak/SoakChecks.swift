@@ -101,7 +101,7 @@ struct SoakChecks {
     if case .retry(let failures) = item.kind, case .success? = result, isUndisturbed {
       expect(did(.attempted(item.index, attempt: failures + 1)), item, "tried too rarely")
       expect(!did(.attempted(item.index, attempt: failures + 2)), item, "tried again after its success")
-      let errors = (own as? RetryOperation<Int>)?.attemptErrors.count ?? 0
+      let errors = (own as? RetryOperation<Int>)?.failedAttempts ?? 0
       expect(errors == failures, item, "has \(errors) errors of attempts")
     }
   }
@@ -140,7 +140,7 @@ struct SoakChecks {
 
   /// The text of a failure, without the operation inside a flatMap or a retry, which has no name here.
   private static func text(of path: [String], _ error: any Error) -> String {
-    path.filter { $0 != "ResultOperation<Int>" }.joined(separator: " › ") + ": \(error)"
+    path.filter { $0 != "result operation" }.joined(separator: " › ") + ": \(error)"
   }
 
   mutating func checkGroup(_ item: SoakItem) {

@@ -1,6 +1,6 @@
 import Operations
 
-/// An operation of a plan, and what is to become of it.
+/// An operation of a plan, and how it ends.
 struct SoakItem: Sendable {
   enum Place: Sendable, Equatable {
     case queue(Int)
@@ -16,9 +16,9 @@ struct SoakItem: Sendable {
     case blocking
     /// Only its timeout frees what waits for it.
     case never
-    /// Only cancelling it does. Somebody will.
+    /// Only cancelling it does. The plan contains the cancellation.
     case whenCancelled
-    /// Once more when it has ended, by whatever.
+    /// Finishes again after its end, whatever the cause.
     case late
     /// Before it ends it cancels the group around it.
     case cancellingGroup
@@ -27,7 +27,7 @@ struct SoakItem: Sendable {
   enum Kind: Sendable {
     case work(Way)
     case task, map, asynchronousMap, zip, collect, flatMap, adapted, delay, plain
-    /// Fails so often before it succeeds.
+    /// Fails this many times before it succeeds.
     case retry(failures: Int)
     case group
   }
@@ -52,7 +52,7 @@ struct SoakItem: Sendable {
   /// It waits for these, and their values are handed to it.
   var inputs: [Int] = []
   var isInputOptional = false
-  /// It waits for these, too.
+  /// It also waits for these.
   var dependencies: [Int] = []
   /// It waits for one that is never enqueued, until that is taken back.
   var waitsForGhost = false

@@ -69,19 +69,29 @@ final class SoakRound: @unchecked Sendable {
     queue.addOperations(Array(world.parts[item.index].dropLast()))
     let operation = world.operations[item.index]
     guard let own = operation as? AsyncOperation else { return queue.addOperation(operation) }
-    if case .awaited = item.coming { run(own, item.index, queue) } else { queue.addOperation(own) }
+    queue.addOperation(own)
+    if case .awaited = item.coming { awaitOutcome(of: own, item.index) }
   }
 
-  private func run(_ operation: AsyncOperation, _ index: Int, _ queue: OperationQueue) {
+  /// Awaits an operation as `run` does, which would also add the dependencies that other threads are about to add.
+  private func awaitOutcome(of operation: AsyncOperation, _ index: Int) {
     let log = world.log
     let task = Task {
       do {
         if let own = operation as? ResultOperation<Int> {
-          let value = try await queue.run(own)
+          let value = try await withTaskCancellationHandler {
+            try await own.value
+          } onCancel: {
+            own.cancel()
+          }
           if case .success(value)? = own.result { return }
           log.report("\(index) gave \(value) to its awaiting task, and has \(String(describing: own.result))")
         } else {
-          try await queue.run(operation)
+          try await withTaskCancellationHandler {
+            try await operation.completed()
+          } onCancel: {
+            operation.cancel()
+          }
           if !operation.isSuccessful { log.report("\(index) failed, and its awaiting task got no error") }
         }
       } catch {

@@ -1,7 +1,7 @@
 import Foundation
 import Operations
 
-/// Runs rounds of the soak: random worlds, each from a seed, in which much goes wrong, and no promise may be broken.
+/// Runs rounds of the soak: randomized tests with injected faults, each from a seed, that check the package's promises.
 package enum SoakRunner {
   package struct Outcome: Sendable {
     package let summary: SoakSummary

@@ -49,6 +49,21 @@ public func chain(_ operations: [Operation]) -> [Operation] {
   return operations
 }
 
+/// A record of the operations that `==>` and `waits(for:)` join while a closure runs on this thread. A result builder
+/// adds them to its group, even if they are not results of the closure.
+final class DependencyRecorder {
+  private static let current = ThreadLocal<DependencyRecorder>()
+  private var operations: [Operation] = []
+
+  static func recording<Value>(_ body: () -> Value) -> (value: Value, joined: [Operation]) {
+    let recorder = DependencyRecorder()
+    let value = current.withValue(recorder, body)
+    return (value, recorder.operations)
+  }
+
+  static func record(_ operations: [Operation]) { current.current?.operations += operations }
+}
+
 extension Operation {
   /// Makes the operation wait for `dependency`.
   ///
@@ -56,6 +71,7 @@ extension Operation {
   @discardableResult
   public func waits(for dependency: Operation) -> Self {
     refuseSelfDependency(dependency)
+    DependencyRecorder.record([dependency, self])
     addDependency(dependency)
     if !(self is AsyncOperation) { PlainMemberGate.recheckCancelled(self) }
     return self

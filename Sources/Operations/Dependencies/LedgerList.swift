@@ -1,20 +1,11 @@
-/// An entry of a ``LedgerList``.
-protocol LedgerEntry {
-  /// The operation that the entry is about.
-  var identity: ObjectIdentifier { get }
-}
-
-/// A list of entries about operations, in the order they were added.
+/// Entries about operations, in the order they were added. A long list keeps an index after a few searches.
 ///
-/// The cost of removing an entry does not grow with the list, because a long list keeps an index after a few searches.
 /// The storage never leaves the lock that guards it, because ThreadSanitizer does not detect that a copy of an array
 /// has been released.
-struct LedgerList<Entry: LedgerEntry> {
-  /// The number of searches in a long list and, after 32 searches, the positions of the entries.
+struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   private struct Index {
     var searches = 0
     var positions: [ObjectIdentifier: [Int]] = [:]
-    /// The number of empty slots.
     var holes = 0
 
     var isInUse: Bool { searches == 32 }
@@ -22,10 +13,9 @@ struct LedgerList<Entry: LedgerEntry> {
 
   private static var shortLength: Int { 32 }
 
-  /// The entries. Nil where an entry was removed through the index.
+  /// Nil where an entry was removed through the index.
   private var slots: [Entry?] = []
-  /// The index, as an array of at most one element. An array takes only one word, every operation has two lists, and
-  /// most lists never need an index.
+  /// At most one element. An array takes one word, every operation has two lists, and most lists need no index.
   private var index: [Index] = []
 
   var count: Int { slots.count - (index.isEmpty ? 0 : index[0].holes) }
@@ -33,24 +23,22 @@ struct LedgerList<Entry: LedgerEntry> {
   // A closure, because a generic key path is created anew at each use.
   var entries: [Entry] { slots.compactMap { $0 } }
 
-  /// Whether appending an entry makes a long list allocate.
   var willGrow: Bool { slots.count >= 64 && slots.count == slots.capacity }
 
   private var isIndexed: Bool { !index.isEmpty && index[0].isInUse }
 
   mutating func append(_ entry: Entry) {
-    if isIndexed { index[0].positions[entry.identity, default: []].append(slots.count) }
+    if isIndexed { index[0].positions[entry.id, default: []].append(slots.count) }
     slots.append(entry)
   }
 
-  /// Removes the entries about an operation, and returns them.
   mutating func remove(_ identity: ObjectIdentifier) -> [Entry] {
     if isIndexed { return removeByIndex(identity) }
     let isLong = slots.count > Self.shortLength
     var removed: [Entry] = []
     slots.removeAll { slot in
       // The identity is compared first, because copying a weak reference costs more.
-      guard slot?.identity == identity, let slot else { return false }
+      guard slot?.id == identity, let slot else { return false }
       removed.append(slot)
       return true
     }
@@ -73,7 +61,6 @@ struct LedgerList<Entry: LedgerEntry> {
     return removed
   }
 
-  /// Removes the empty slots, and the entries for which `isKept` returns false.
   mutating func compact(keeping isKept: (Entry) -> Bool = { _ in true }) {
     slots = slots.filter { slot in slot.map(isKept) ?? false }
     makeIndexIfInUse()
@@ -83,7 +70,7 @@ struct LedgerList<Entry: LedgerEntry> {
     guard isIndexed else { return }
     var positions: [ObjectIdentifier: [Int]] = [:]
     for (position, slot) in slots.enumerated() {
-      if let slot { positions[slot.identity, default: []].append(position) }
+      if let slot { positions[slot.id, default: []].append(position) }
     }
     (index[0].positions, index[0].holes) = (positions, 0)
   }

@@ -1,12 +1,9 @@
-/// A topological order of items that wait for each other, and the cycles among them.
-///
-/// Items are identified by indices. Computing the order costs O(n + e) for n items with e waits, without recursion.
+/// A topological order of items that wait for each other, and the cycles among them, in O(n + e) and without recursion.
 struct WaitOrder {
-  /// Items that wait for each other, directly or indirectly, or one item that waits for such items.
+  /// Items that wait for each other, or one item that waits for such items.
   struct Stuck {
     let items: [Int]
-    /// A cycle among the items. Every item of the cycle waits for the next, and the last waits for the first. Empty for
-    /// one item that is on no cycle.
+    /// Every item waits for the next, and the last for the first. Empty for one item that is on no cycle.
     let cycle: [Int]
   }
 
@@ -14,16 +11,11 @@ struct WaitOrder {
   private(set) var order: [Int] = []
   /// The other items. Each set comes after the sets that it waits for.
   private(set) var stuck: [Stuck] = []
-  /// The items that wait for each item.
   let dependents: [[Int]]
 
-  /// Computes the order and the cycles.
-  ///
-  /// - Parameters:
-  ///   - waits: The items that each item waits for.
-  ///   - needed: The number of awaited items that must complete before an item can, or nil for all of them.
-  ///   - rank: The rank of each item that waits for nothing. All items that can complete after one rank precede the
-  ///     items of the next rank. An item that needs only one of several items therefore follows the first of them.
+  /// An item needs all of the items that it waits for, or the number in `needed`. All items that can complete after one
+  /// rank of the items that wait for nothing precede those of the next rank. An item that needs one of several items
+  /// therefore follows the first of them.
   init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() {
@@ -46,7 +38,6 @@ struct WaitOrder {
     if order.count < waits.count { findCycles(waits, missing.indices.filter { missing[$0] > 0 }) }
   }
 
-  /// The cycles of the stuck items.
   var cycles: [[Int]] { stuck.map(\.cycle).filter { !$0.isEmpty } }
 
   private mutating func findCycles(_ waits: [[Int]], _ items: [Int]) {

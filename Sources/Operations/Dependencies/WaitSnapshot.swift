@@ -1,14 +1,13 @@
 import Foundation
 
-/// The graph of what operations wait for, read at one time.
-///
-/// Operations change while they are read, and one lock is held at a time. A cycle is therefore real only if its nodes
-/// are still current after the last of them has been read. Reading costs O(n + e), without recursion.
+/// The graph of what operations wait for, in O(n + e) and without recursion. Operations change while they are read, and
+/// one lock is held at a time. A cycle is therefore real only if its nodes are still current after the last of them has
+/// been read.
 struct WaitSnapshot {
   enum Scope {
-    /// The waits that keep operations from finishing. A cancelled operation waits for its members only.
+    /// A cancelled operation waits for its members only.
     case unfinished
-    /// All dependencies and members, even of cancelled operations.
+    /// Even of cancelled operations.
     case everything
   }
 
@@ -18,7 +17,6 @@ struct WaitSnapshot {
       case member
       /// The end of an operation that has members waits for its own start.
       case ownStart
-      /// The operation waits for the start of the group around it.
       case groupStart
       /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
       case slot
@@ -32,35 +30,27 @@ struct WaitSnapshot {
     let kind: Kind
   }
 
-  /// The state of an operation when it was read. While it does not change, the operation waits for the same.
+  /// While it does not change, the operation waits for the same.
   struct Stamp: Equatable {
     var phase = OperationLifecycle.Phase.pending
     var edition: Int32 = 0
     var isCancelled = false
 
-    /// Whether the operation has not begun to execute or to finish.
     var isWaiting: Bool { [.pending, .preparing, .evaluating].contains(phase) }
   }
 
   /// The end of an operation, the start of an operation that has members, or a resource of a stall report.
   struct Node {
-    /// The operation, or nil for a resource.
     let operation: Operation?
-    let isStart: Bool
     var waits: [Wait] = []
     var stamp = Stamp()
 
-    /// Whether the operation has not changed since it was read.
     var isCurrent: Bool { operation.map { Stamp(of: $0) == stamp } ?? true }
   }
 
-  private struct ID: Hashable {
-    let operation: ObjectIdentifier
-    let isStart: Bool
-  }
-
   private(set) var nodes: [Node] = []
-  private var indices: [ID: Int] = [:]
+  private var ends: [ObjectIdentifier: Int] = [:]
+  private var starts: [ObjectIdentifier: Int] = [:]
   private let scope: Scope
 
   /// Reads what `operations` wait for, directly or indirectly. They are the first nodes.
@@ -85,17 +75,18 @@ struct WaitSnapshot {
     }
   }
 
-  /// Returns the index of a node, which is added if it is new.
   mutating func index(of operation: Operation, isStart: Bool = false) -> Int {
-    let id = ID(operation: ObjectIdentifier(operation), isStart: isStart)
-    if let index = indices[id] { return index }
-    indices[id] = nodes.count
-    nodes.append(Node(operation: operation, isStart: isStart))
+    let id = ObjectIdentifier(operation)
+    if let index = isStart ? starts[id] : ends[id] { return index }
+    if isStart { starts[id] = nodes.count } else { ends[id] = nodes.count }
+    nodes.append(Node(operation: operation))
     return nodes.count - 1
   }
 
+  func isStart(_ node: Int) -> Bool { nodes[node].operation.map { starts[ObjectIdentifier($0)] == node } ?? false }
+
   mutating func addResource() -> Int {
-    nodes.append(Node(operation: nil, isStart: false))
+    nodes.append(Node(operation: nil))
     return nodes.count - 1
   }
 
@@ -103,9 +94,7 @@ struct WaitSnapshot {
     nodes[node].waits.append(Wait(node: other, kind: kind))
   }
 
-  /// Reads the waits of a node, and adds the nodes that it waits for.
-  ///
-  /// - Returns: False if the node has more waits than the limit, and was not read.
+  /// Reads what a node waits for. Returns false without reading if there are more waits than the limit.
   mutating func read(_ node: Int, limit: Int = .max) -> Bool {
     guard let operation = nodes[node].operation else { return true }
     guard let own = operation as? AsyncOperation else {
@@ -114,7 +103,7 @@ struct WaitSnapshot {
       waitForDependencies(node, operation.dependencies.filter { !($0 is PlainMemberGate) }, stamp)
       return nodes[node].waits.count <= limit
     }
-    let hasInside = own.runsOthersInside && !nodes[node].isStart
+    let hasInside = own.runsOthersInside && !isStart(node)
     if limit < .max {
       let memberCount = hasInside ? own.groupInside?.memberCount ?? 0 : 0
       if own.core.withLock({ $0.ledger.dependencies.count }) + memberCount > limit { return false }
@@ -123,7 +112,7 @@ struct WaitSnapshot {
       (Stamp($0), $0.ledger.dependencies.entries, $0.supervisor)
     }
     nodes[node].stamp = stamp
-    let isEnding = scope == .unfinished && [.ending, .finished].contains(stamp.phase)
+    let isEnding = scope == .unfinished && stamp.phase.isOver
     let members = hasInside && !isEnding ? own.shownMembers.filter { scope == .everything || !$0.isFinished } : []
     if !members.isEmpty, scope == .everything || stamp.isWaiting {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
@@ -148,7 +137,6 @@ struct WaitSnapshot {
   }
 }
 
-/// Cycles.
 extension WaitSnapshot {
   /// An operation that is on a cycle, or depends on one.
   typealias Blocked = (node: Node, cycle: [Operation])
@@ -168,10 +156,8 @@ extension WaitSnapshot {
     return enclosing
   }
 
-  /// Returns the operations on cycles, and the operations that depend on them, each after its dependencies.
-  ///
-  /// - Parameter isConcern: Whether to include a set of operations that wait for each other. Other sets, such as the
-  ///   members of a nested group, count as finished.
+  /// Returns the operations on cycles, and those that depend on them, each after its dependencies. Sets that are no
+  /// concern, such as the members of a nested group, count as finished.
   func blocked(in order: WaitOrder, where isConcern: ([Operation]) -> Bool) -> [Blocked] {
     var cycles: [Int: [Operation]] = [:]
     var blocked: [Blocked] = []
@@ -222,13 +208,9 @@ extension OperationSupervisor {
 }
 
 extension AsyncOperation {
-  /// The operations that run inside this one.
-  ///
-  /// An operation that is not a group may run operations in a private group. The members of the private group then
-  /// replace that group.
+  /// An operation may run others in a private group, whose members replace that group.
   var shownMembers: [Operation] { groupInside?.members ?? [] }
 
-  /// The group whose members run inside this operation: the operation itself, or its private group.
   var groupInside: AsyncOperation? {
     isGroupOperation ? self : privateOperation.flatMap { $0.isGroupOperation ? $0 : nil }
   }

@@ -34,7 +34,6 @@ public struct AggregateError: Error {
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
 
-  /// Returns whether an error is the consequence of another failure.
   private static func isConsequence(_ error: any Error, of isFailure: (any Error) -> Bool) -> Bool {
     guard let error = error as? OperationError else { return false }
     switch error.code {
@@ -56,14 +55,11 @@ extension AggregateError: LocalizedError, CustomStringConvertible {
   }
 }
 
-/// The leaves of a tree of underlying errors.
-///
-/// An error that other errors caused contains their trees, so operations with two inputs double the tree at each level.
-/// The numbers of errors kept and visited are therefore limited.
+/// The leaves of a tree of underlying errors. Operations with two inputs double the tree at each level, so the numbers
+/// of errors kept and visited are limited.
 struct RootCauses: Sendable {
   /// The largest number of errors kept. Equal errors count once.
   private static let limit = 8
-  /// The largest number of errors visited.
   private static let steps = 256
   /// The largest tree of underlying errors that an error of this package contains.
   private static let largestTree = 64
@@ -79,7 +75,7 @@ struct RootCauses: Sendable {
     var steps = 0
     while let error = rest.popFirst() {
       steps += 1
-      if steps > RootCauses.steps || errors.count > RootCauses.limit {
+      if steps > RootCauses.steps {
         isComplete = false
         return
       }
@@ -101,23 +97,21 @@ struct RootCauses: Sendable {
   }
 
   private mutating func add(_ root: any Error) {
-    if errors.contains(where: { seemsSame($0, root) }) { return }
+    let signature = ErrorSignature(root)
+    if errors.contains(where: { ErrorSignature($0) == signature }) { return }
     if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
   }
 
-  /// Returns `causes`, the errors that this value was created from, or only their leaves if the tree is too large.
+  /// Returns only the leaves if the tree of `causes`, from which this value was created, is too large.
   func bounded(_ causes: [any Error]) -> [any Error] { size > RootCauses.largestTree ? errors : causes }
 
-  /// The descriptions of the leaves, without cancellations.
   func description(where isWanted: (String) -> Bool = { _ in true }) -> String {
     let texts = errors.filter { !($0 is CancellationError) }.map(describe).filter(isWanted)
     return texts.joined(separator: "; ") + (isComplete || texts.isEmpty ? "" : "; and others")
   }
 }
 
-/// The type and the description of an error, for comparing errors.
-///
-/// Describing an error takes microseconds. To compare many errors, create one value for each.
+/// The type and the description of an error, for comparing errors. Creating one takes microseconds.
 struct ErrorSignature: Hashable {
   private let type: ObjectIdentifier
   private let words: String
@@ -126,9 +120,4 @@ struct ErrorSignature: Hashable {
     type = ObjectIdentifier(Swift.type(of: error))
     words = String(reflecting: error)
   }
-}
-
-/// Returns whether two errors have the same type and the same description.
-func seemsSame(_ left: any Error, _ right: any Error) -> Bool {
-  type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
 }

@@ -32,7 +32,7 @@ public struct OperationError: Error, Equatable {
     public static let waitCycle = Code("waitCycle")
     /// A scheduler had no room for an event, or no thread was left for another blocked scheduler.
     public static let overflow = Code("overflow")
-    /// The scheduler has been shut down.
+    /// The scheduler has been shut down, or the operation was added to a group that had finished.
     public static let shutDown = Code("shutDown")
 
     /// The name of the code, as written in Swift.
@@ -80,20 +80,17 @@ public func ~= (code: OperationError.Code, error: any Error) -> Bool {
   (error as? OperationError)?.code == code
 }
 
-/// Returns the description of an error for people: its localized description if it has one, and otherwise its Swift
-/// description. An empty description is replaced by the name of the error's type.
+/// Returns the localized description of an error, its Swift description, or the name of its type, in that order.
 func describe(_ error: any Error) -> String {
   if error is CancellationError { return "cancelled" }
   let text = (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
   return text.isEmpty ? String(describing: type(of: error)) : text
 }
 
-/// An input value that is not available, and the reason.
 struct MissingInput {
   let producer: Operation
   let cause: any Error
 
-  /// The producer and its outcome, as part of a message.
   var description: String {
     let reason =
       switch cause {
@@ -106,10 +103,8 @@ struct MissingInput {
 }
 
 extension OperationError {
-  /// The largest number of producers that a message names.
   private static let namedProducers = 3
 
-  /// Returns the error of an operation whose inputs are not available.
   static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
     let causes = missing.map(\.cause)
     let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")

@@ -4,7 +4,8 @@ public import Foundation
 public struct OperationFailure: Error {
   /// The names from the outermost group down to the failed operation, for example `["Import", "Download", "page 3"]`.
   ///
-  /// An operation without a name is represented by its type. The path is empty if the error belongs to no operation.
+  /// An operation without a name is represented by the name of its type, such as `Upload`, or `task operation` for a
+  /// type of this package. The path is empty if the error belongs to no operation.
   public let path: [String]
   /// The error.
   public let error: any Error
@@ -19,12 +20,10 @@ public struct OperationFailure: Error {
     self.error = error
   }
 
-  /// Returns `errors` as failures with the paths of `failures`, from which a group has derived the errors.
+  /// Returns `errors` with the paths of `failures`, from which a group has derived them, in O(n).
   ///
   /// If the counts are equal, each error gets the path of the failure at its index. Otherwise, each error gets the path
   /// of the next equal failure, or no path if there is none.
-  ///
-  /// - Complexity: O(n).
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
@@ -47,19 +46,20 @@ public struct OperationFailure: Error {
     }
   }
 
-  /// Returns the failure for the enclosing operation, with `name` in front of the path.
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
 }
 
 extension OperationFailure: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
-  public var description: String { (path.isEmpty ? "" : path.joined(separator: " › ") + ": ") + describe(error) }
+  public var description: String {
+    guard let name = path.last else { return describe(error) }
+    return path.joined(separator: " › ") + ": " + describe(error).trimmingPrefix("“\(name)” ")
+  }
 }
 
-/// The errors that an operation reports to its lifecycle.
-///
-/// An operation creates the report before it takes its lock, because inspecting an error can run the caller's code.
+/// The errors that an operation reports to its lifecycle. The report is created before the operation takes its lock,
+/// because inspecting an error can run the caller's code.
 struct FailureReport: Sendable {
   /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.
   private(set) var failures: [OperationFailure] = []
@@ -75,7 +75,6 @@ struct FailureReport: Sendable {
     for failure in failures { append(failure) }
   }
 
-  /// Creates a report of a failure that counts only if the operation has not been cancelled.
   init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
 
   private mutating func append(_ failure: OperationFailure) {
@@ -90,7 +89,7 @@ struct FailureReport: Sendable {
     }
   }
 
-  /// Returns the report for the enclosing operation, with `name` in front of all paths.
+  /// Returns the report for the enclosing operation.
   func below(_ name: String) -> FailureReport {
     var report = self
     report.failures = failures.map { $0.below(name) }
@@ -99,9 +98,7 @@ struct FailureReport: Sendable {
   }
 }
 
-/// Returns whether an error only reports that its work was cancelled.
-///
-/// The check compares domains and codes, because `URLError` would link FoundationNetworking on Linux.
+/// Compares domains and codes, because `URLError` would link FoundationNetworking on Linux.
 func meansCancelled(_ error: any Error) -> Bool {
   switch error {
   case is CancellationError: return true

@@ -41,20 +41,20 @@ extension AsyncOperation {
     policy: ExclusivityPolicy = .wait,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request(keys.map { KeyRequest.Claim(domain: domain, key: $0, limit: 1, policy: policy) })
+    request(keys.map { KeyClaim(domain: domain, key: $0, limit: 1, policy: policy) })
   }
 
-  /// Lets the operation execute beside other operations that share the key, but never beside an exclusive holder.
+  /// Lets the operation execute alongside other operations that share the key, but not alongside an exclusive holder.
   ///
   /// ```swift
-  /// queue.addOperation(read.shared("database"))  // beside other reads
+  /// queue.addOperation(read.shared("database"))  // alongside other reads
   /// queue.addOperation(write.exclusive("database"))  // alone
   /// ```
   ///
   /// Operations that share the key do not overtake an exclusive operation that waits for it.
   @discardableResult
   public final func shared(_ key: ExclusivityKey, in domain: ExclusivityDomain = .shared) -> Self {
-    request([KeyRequest.Claim(domain: domain, key: key)])
+    request([KeyClaim(domain: domain, key: key)])
   }
 
   /// Lets at most `limit` operations hold the key at once, in all queues and groups.
@@ -73,7 +73,7 @@ extension AsyncOperation {
         "\(quotedName) cannot be limited to \(limit) operations under the key \(key.quoted). Set a limit of 1 or more."
       )
     }
-    return request([KeyRequest.Claim(domain: domain, key: key, limit: limit)])
+    return request([KeyClaim(domain: domain, key: key, limit: limit)])
   }
 
   /// Lets at most `count` operations start under the key within any `interval`.
@@ -101,14 +101,14 @@ extension AsyncOperation {
     }
     if interval <= .zero {
       misuse(
-        "\(quotedName) cannot be throttled under the key \(key.quoted) per \(interval). Set an interval that is longer than zero."
+        "\(quotedName) cannot be throttled under the key \(key.quoted) per \(interval.text). Set an interval that is longer than zero."
       )
     }
     let throttle = KeyThrottle(count: count, interval: interval)
-    return request([KeyRequest.Claim(domain: domain, key: key, throttles: [throttle])])
+    return request([KeyClaim(domain: domain, key: key, throttles: [throttle])])
   }
 
-  private func request(_ claims: [KeyRequest.Claim]) -> Self {
+  private func request(_ claims: [KeyClaim]) -> Self {
     if claims.isEmpty { return self }
     let new = KeyRequest(of: self)
     let obstacle = core.withLock { core -> String? in

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A name or a type by which operations exclude each other.
+/// A name, a type or a value by which operations exclude each other.
 ///
 /// ```swift
 /// extension ExclusivityKey {
@@ -10,33 +10,45 @@ import Foundation
 /// queue.addOperation(scan.exclusive(.camera))
 /// queue.addOperation(download.exclusive("download \(url)"))
 /// queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
+/// queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
 /// ```
 ///
 /// A type is a key that no other module can use by accident. The key differs from a key with the name of the type.
-public struct ExclusivityKey: Hashable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
-  private enum Identity: Hashable {
-    case name(String)
-    case type(ObjectIdentifier, name: String)
+/// Values of different types are different keys.
+public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
+  private let name: String
+  private let type: ObjectIdentifier?
+  /// Made from a `Sendable` value.
+  private let value: AnyHashable?
+
+  private init(name: String, type: Any.Type?, value: AnyHashable?) {
+    self.name = name
+    self.type = type.map { ObjectIdentifier($0) }
+    self.value = value
   }
 
-  private let identity: Identity
-
   /// Creates a key from a name. Keys with the same name are equal.
-  public init(_ name: String) { identity = .name(name) }
+  public init(_ name: String) { self.init(name: name, type: nil, value: nil) }
 
   /// Creates a key from a type. It never equals a key made from a name.
-  public init<T>(_ type: T.Type) { identity = .type(ObjectIdentifier(type), name: String(describing: type)) }
+  public init<T>(_ type: T.Type) { self.init(name: String(describing: type), type: type, value: nil) }
 
-  public init(stringLiteral name: String) { self.init(name) }
-
-  /// The name of the key, or of its type.
-  public var description: String {
-    switch identity {
-    case .name(let name), .type(_, let name): name
+  /// Creates a key from a value, such as the identifier of a document. A string makes a key with that name.
+  @_disfavoredOverload
+  public init<Key: Hashable & Sendable>(_ value: Key) {
+    if let name = value as? String {
+      self.init(name)
+    } else {
+      self.init(name: String(describing: value), type: Key.self, value: value)
     }
   }
 
-  var quoted: String { "“\(description)”" }
+  public init(stringLiteral name: String) { self.init(name) }
+
+  /// The name of the key or of its type, or the description of its value.
+  public var description: String { name }
+
+  var quoted: String { "“\(name)”" }
 }
 
 extension [ExclusivityKey] {
@@ -47,10 +59,17 @@ extension [ExclusivityKey] {
 /// The effect of requesting a key that is held or waited for.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// The operation waits. Keys are granted in the order of the requests.
+  ///
+  /// An operation without a slot is passed over after 20 to 40 milliseconds. A member of a group then waits without a
+  /// slot. When it is served, it is the next member of its priority to start, and the key is reserved for it for longer
+  /// each time, up to about ten seconds.
   case wait
   /// The operation cancels all earlier holders and waiters, then waits for the holders to finish. A member of a group
   /// that holds the key cancels and waits for other members only.
   case replace
+  /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
+  /// An operation whose queue or group is about to start it counts as a holder.
+  case latest
   /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
   /// the error names the key and the operation that has it.
   case drop
@@ -75,17 +94,17 @@ public final class ExclusivityDomain: Sendable {
   /// Returns the names of the operations that hold the key, in the order of their requests. For debugging.
   ///
   /// A group that holds the key comes before its members that use the key.
-  public func holders(of key: ExclusivityKey) -> [String] { names(of: key) { $0 == .holding } }
+  public func holders(of key: ExclusivityKey) -> [String] { names(of: key) { $0.isHolding } }
 
   /// Returns the names of the operations that wait for the key, in the order of their requests. For debugging.
   ///
   /// An operation still waits if the key is reserved for it but its queue has not started it.
-  public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { $0 != .holding } }
+  public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { !$0.isHolding } }
 
-  private func names(of key: ExclusivityKey, where isIncluded: (KeyRegistry.Table.State) -> Bool) -> [String] {
-    let claimants = KeyRegistry.withTable { table in
-      table.tickets(of: key, in: self).compactMap { table.entries[$0] }.filter { isIncluded($0.state) }.map(\.claimant)
+  private func names(of key: ExclusivityKey, where isIncluded: (KeyState) -> Bool) -> [String] {
+    let requests = KeyRegistry.withTable { table in
+      table.entries(of: key, in: self).filter { isIncluded($0.state) }.map(\.claimant)
     }
-    return claimants.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
+    return requests.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
   }
 }

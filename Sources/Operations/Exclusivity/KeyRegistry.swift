@@ -8,32 +8,23 @@ enum KeyRegistry {
   private struct State {
     var table = Table()
     var isTicking = false
-    /// The number of ticks until the next search for a deadlock. It grows with the number of entries, as the cost of a
-    /// search does.
+    /// The number of ticks until the next search for a deadlock, which costs more with more entries.
     var ticksUntilSearch = 0
     /// The number of logs above which the registry searches for logs to forget.
     var logLimit = 64
   }
 
-  private enum Tick {
-    case stop
-    case wait
-    case search(Table)
-  }
-
   private static let state = Locked(State())
-  /// The queue of the ticks. A serial queue gets a thread even while other work blocks all threads of the global
-  /// queues.
+  /// A serial queue, which gets a thread even while other work blocks all threads of the global queues.
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
-  /// The time between ticks. A permitted operation is overdue after one to two periods.
   private static let period = DispatchTimeInterval.milliseconds(20)
 
-  /// Accesses the table, and the requests, under the lock of the registry.
+  /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
 
-  /// Changes the table under its lock, and carries out the effects after releasing it.
-  static func change<Result>(_ body: (inout Table, inout Table.Effects) -> Result) -> Result {
-    var effects = Table.Effects()
+  /// Changes the table, and carries out the effects after releasing the lock.
+  static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
+    var effects: [Table.Effect] = []
     let (result, startsTicking, sweeps) = state.withLock { state -> (Result, Bool, Bool) in
       let result = body(&state.table, &effects)
       let startsTicking = state.table.needsTick && !state.isTicking
@@ -42,10 +33,24 @@ enum KeyRegistry {
     }
     if startsTicking { scheduleTick() }
     if sweeps { sweep() }
-    for grant in effects.grants { grant.claimant.proceed(isPermit: grant.isPermit) }
-    for delay in effects.delayed { delay.claimant.wait(for: delay) }
-    for refusal in effects.refused { refusal.claimant.refuse(refusal) }
+    for effect in effects { carryOut(effect) }
     return result
+  }
+
+  private static func carryOut(_ effect: Table.Effect) {
+    switch effect {
+    case .permit(let request): request.operation?.permitIsGranted()
+    case .resume(let request): request.resume()
+    case .time(let start, let request): if let clock = request.operation?.clock { start.set(on: clock) }
+    case .wait(let request, let delay): request.wait(for: delay)
+    case .cancel(let request): request.operation?.cancel()
+    case .drop(let request, let key, let owner):
+      guard let operation = request.operation else { return }
+      operation.cancel(with: OperationError.excluded(operation, from: key, by: owner.operation))
+    case .refuse(let request, let key, let holder):
+      guard let operation = request.operation else { return }
+      operation.cancel(with: OperationError.deadlock(of: operation, waitingFor: key, heldBy: holder?.operation))
+    }
   }
 
   private static func scheduleTick() {
@@ -54,42 +59,27 @@ enum KeyRegistry {
 
   private static func tick() {
     change { $0.tick(&$1) }
-    let tick = state.withLock { state -> Tick in
-      guard state.table.needsTick else {
-        state.isTicking = false
-        return .stop
-      }
+    let (isTicking, search) = state.withLock { state -> (Bool, DeadlockSearch?) in
+      state.isTicking = state.table.needsTick
       state.ticksUntilSearch -= 1
-      guard state.table.mayDeadlock, state.ticksUntilSearch <= 0 else { return .wait }
+      guard state.isTicking, state.table.mayDeadlock, state.ticksUntilSearch <= 0 else { return (state.isTicking, nil) }
       state.ticksUntilSearch = state.table.entries.count / 4096
-      return .search(state.table.beginDeadlockSearch())
+      return (state.isTicking, state.table.beginDeadlockSearch())
     }
-    switch tick {
-    case .stop: return
-    case .wait: break
-    case .search(let table):
-      let remedy = table.remedy()
-      if !remedy.preferred.isEmpty || remedy.refused != nil { change { $0.apply(remedy, &$1) } }
-    }
-    scheduleTick()
+    if let remedy = search?.remedy() { change { $0.apply(remedy, &$1) } }
+    if isTicking { scheduleTick() }
   }
 
   /// Forgets the starts under throttled keys that are not in use and whose windows have passed.
   private static func sweep() {
-    let last = state.withLock { state in
-      state.table.logs.map { id, log in (id: id, start: log.starts.last, interval: log.longestInterval) }
-    }
-    var passed: [Table.QueueID: Int] = [:]
-    for (id, start, interval) in last {
-      guard let start else {
-        passed[id] = -1
-        continue
-      }
-      if let elapsed = start.time.elapsed, elapsed >= interval { passed[id] = start.serial }
+    let logs = state.withLock { $0.table.logs.map { (id: $0, start: $1.starts.last, interval: $1.longestInterval) } }
+    let passed = logs.filter { log in
+      guard let start = log.start else { return true }
+      return start.elapsed.map { $0 >= log.interval } ?? false
     }
     let forgotten = state.withLock { state in
       defer { state.logLimit = max(64, state.table.logs.count * 2) }
-      return state.table.forget(passed)
+      return state.table.forget(passed.map { ($0.id, $0.start) })
     }
     withExtendedLifetime(forgotten) {}
   }

@@ -1,190 +1,179 @@
-/// The operations that hold keys, and the operations that wait for keys. The table has no side effects.
+struct KeyClaim {
+  let domain: ExclusivityDomain
+  let key: ExclusivityKey
+  var limit = Int.max
+  var throttles: [KeyThrottle] = []
+  var policy = ExclusivityPolicy.wait
+
+  var id: KeyQueue.ID { KeyQueue.ID(domain: domain, key: key) }
+}
+
+/// The progress of an operation towards its keys.
+enum KeyState: Hashable {
+  case waiting
+  /// Waits before all others, because they wait for an operation that encloses this one.
+  case preferred
+  /// Waits behind an overdue operation of the same queue or group. Other operations pass it.
+  case deferred
+  /// The keys are reserved until this epoch, before which the queue or group must start the operation.
+  case permitted(until: Int)
+  /// Was not started in time. Other operations pass it until it is started.
+  case overdue
+  case holding
+  /// Holds its keys, but is about to be cancelled because a newer operation replaces it.
+  case replaced
+
+  var isWaiting: Bool {
+    switch self {
+    case .waiting, .preferred, .deferred: true
+    case .permitted, .overdue, .holding, .replaced: false
+    }
+  }
+
+  var isHolding: Bool { self == .holding || self == .replaced }
+}
+
+/// The operations that hold keys, and the operations that wait for keys.
 ///
 /// An operation enters the wait queues of all its keys at once. It is granted its keys when it is the first waiter for
 /// each key, and each key admits another holder. The order in which operations name their keys therefore never causes a
 /// deadlock, and no operation starves.
 ///
-/// An operation that has been started holds its keys as soon as they are granted. Before the start, a grant makes the
-/// operation *permitted*: its keys are reserved, and it holds them when its queue or group starts it. If a permitted
-/// operation is not started in time, because its queue is full or suspended, it becomes *overdue*, and other operations
-/// pass it.
-///
-/// The table reads no clock. Time passes only by calls to ``tick(_:)``.
+/// Before an operation has been started, a grant is only a permit: the keys are reserved, and the operation holds them
+/// when its queue or group starts it. A full or suspended queue may not do so, so a permit ends after a while.
 struct KeyTable<Claimant> {
   typealias Ticket = Int
-  typealias QueueID = KeyQueue.ID
 
-  /// One key that an operation requests.
-  struct Demand {
-    var queue: QueueID
-    var limit: Int
-    var throttles: [KeyThrottle] = []
-  }
-
-  /// An operation that requests keys.
-  struct Applicant {
-    let claimant: Claimant
-    let demands: [Demand]
-    /// The entries of the enclosing operations, innermost first.
-    var enclosing: [Ticket] = []
-    /// The queue or group that starts the operation. Nil if it has been started.
-    var host: ObjectIdentifier?
-  }
-
-  enum State: Hashable {
-    case waiting
-    case permitted
-    case overdue
-    case holding
-  }
-
-  /// One key of an entry.
   struct Claim {
-    /// The index of the key's queue.
     let queue: Int
     let limit: Int
-    let throttles: [KeyThrottle]
-    /// The index among the queue's holders.
-    var position = 0
+    var throttles: [KeyThrottle]
   }
 
-  /// An operation that holds keys or waits for them.
   struct Entry {
     let claimant: Claimant
     var claims: [Claim]
-    var enclosing: [Ticket]
-    let host: ObjectIdentifier?
-    var state = State.waiting
-    var isStarted: Bool
-    /// Whether the entry is in the preferred wait queues of its keys.
-    var isPreferred = false
-    /// Whether the entry waits behind an overdue entry of its queue or group.
-    var isDeferred = false
-    /// Whether a newer operation is replacing the operation of this entry, and is about to cancel it.
-    var isReplaced = false
-    /// The tick in which the entry was permitted.
-    var epoch = 0
-    /// The number of ticks after which the permitted entry becomes overdue.
+    /// The entries of the enclosing operations, innermost first.
+    let enclosing: [Ticket]
+    /// The queue or group that starts the operation. Nil if it has been started.
+    var host: ObjectIdentifier?
+    var state = KeyState.waiting
+    /// The number of ticks for which a permit is valid. It grows each time the entry becomes overdue, so that an operation
+    /// whose group is always busy starts at some time.
     var patience = 2
-    /// The holders that the entry waits for. Their members are served before the entry.
+    /// Holders whose members are served before the entry. A search has found that the entry, which waits for these
+    /// holders indirectly, would otherwise be part of a deadlock.
     var yieldsTo: Set<Ticket> = []
-    /// The time of the start under throttled keys, which the operation sets.
-    var startTime: StartTime?
-
-    var isThrottled: Bool { claims.contains { !$0.throttles.isEmpty } }
   }
 
-  /// The window of a throttle under a key.
-  struct Window: Hashable {
-    let queue: Int
-    let throttle: KeyThrottle
-  }
-
-  /// A start that must leave a window before an operation can proceed.
+  /// A start that must leave the window of a throttle before an entry can proceed.
   struct Delay {
     let ticket: Ticket
-    let claimant: Claimant
-    let window: Window
-    let start: StartLog.Start
+    /// The index of the entry's claim.
+    let claim: Int
+    /// The index of the claim's throttle.
+    let throttle: Int
+    let interval: Duration
+    let start: KeyStart
   }
 
-  /// An entry that has been granted its keys.
-  struct Grant {
-    let ticket: Ticket
-    let claimant: Claimant
-    /// Whether the operation's queue or group must start it. Otherwise the operation holds its keys and proceeds.
-    let isPermit: Bool
-  }
-
-  /// A member of a holder that would wait forever.
-  struct Refusal {
-    let claimant: Claimant
-    let key: ExclusivityKey
-    let holder: Claimant?
-  }
-
-  /// What the caller must do after releasing the lock.
-  struct Effects {
-    var grants: [Grant] = []
-    var delayed: [Delay] = []
-    var refused: [Refusal] = []
+  /// What the caller must do after releasing the lock, in the order of the effects.
+  enum Effect {
+    case permit(Claimant)
+    /// The operation, which was started without its keys, holds them now.
+    case resume(Claimant)
+    /// The operation starts, and must read its clock for this start.
+    case time(KeyStart, Claimant)
+    case wait(Claimant, Delay)
+    case cancel(Claimant)
+    /// The operation must be cancelled, because another one has the key.
+    case drop(Claimant, ExclusivityKey, owner: Claimant)
+    /// The operation must be cancelled, because it would wait forever.
+    case refuse(Claimant, ExclusivityKey, holder: Claimant?)
   }
 
   var entries: [Ticket: Entry] = [:]
   /// The queues in use, at their indices, and vacant queues.
   var queues: [KeyQueue] = []
-  var freeIndices: [Int] = []
-  var queueIndices: [QueueID: Int] = [:]
-  var logs: [QueueID: StartLog] = [:]
-  /// The latest start known to have left each window, for each entry that waits for one.
-  var passedStarts: [Ticket: [Window: Int]] = [:]
-  var nextTicket = 0
-  var nextSerial = 0
-  var epoch = 0
+  private var freeIndices: [Int] = []
+  private(set) var queueIndices: [KeyQueue.ID: Int] = [:]
+  var logs: [KeyQueue.ID: StartLog] = [:]
+  private var nextTicket = 0
+  var startCount = 0
+  private(set) var epoch = 0
   var permitted: Set<Ticket> = []
   var waitingCount = 0
   /// Whether a change since the last search may have closed a deadlock.
   var mayDeadlock = false
-  /// Queues whose first waiter may have changed.
+  /// The indices of queues whose first waiter may be grantable.
   var queuesToServe: [Int] = []
-  /// Whether throttles have no effect, as in the copy that is searched for deadlocks. Waiting for a window is not a
-  /// deadlock.
-  var ignoresThrottles = false
 
   // MARK: Entering
 
-  /// Enters all queues of an operation. Afterwards the entry holds its keys, is permitted, or waits.
-  mutating func enter(_ applicant: Applicant, _ effects: inout Effects) -> Ticket {
+  /// Applies the policies of an operation and enters all its queues. Returns nil if the operation is dropped.
+  mutating func enter(
+    _ claimant: Claimant,
+    _ requested: [KeyClaim],
+    inside enclosing: [Ticket],
+    host: ObjectIdentifier?,
+    _ effects: inout [Effect]
+  ) -> Ticket? {
+    for claim in requested where claim.policy == .drop {
+      guard let owner = self.claimant(of: queueID(of: claim, inside: enclosing)) else { continue }
+      effects.append(.drop(claimant, claim.key, owner: owner))
+      return nil
+    }
+    let replacing = requested.filter { $0.policy == .replace || $0.policy == .latest }
+    if !replacing.isEmpty {
+      replace(replacing.map { (queueID(of: $0, inside: enclosing), $0.policy == .replace) }, &effects)
+    }
     let ticket = nextTicket
     nextTicket += 1
-    let claims = applicant.demands.map { demand in
-      Claim(queue: index(of: demand.queue), limit: demand.limit, throttles: demand.throttles)
+    let claims = requested.map { claim in
+      Claim(queue: index(of: queueID(of: claim, inside: enclosing)), limit: claim.limit, throttles: claim.throttles)
     }
-    entries[ticket] = Entry(
-      claimant: applicant.claimant,
-      claims: claims,
-      enclosing: applicant.enclosing,
-      host: applicant.host,
-      isStarted: applicant.host == nil
-    )
+    entries[ticket] = Entry(claimant: claimant, claims: claims, enclosing: enclosing, host: host)
     waitingCount += 1
     for claim in claims { queues[claim.queue].claimCount += 1 }
     let isFree = claims.allSatisfy { queues[$0.queue].isUndisputed && admits($0) }
     if isFree, isOpen(ticket, &effects) {
-      grant(ticket)
+      grant(ticket, &effects)
       return ticket
     }
-    let isPreferred = !applicant.enclosing.isEmpty && shouldPrefer(ticket)
-    if !applicant.enclosing.isEmpty { mayDeadlock = true }
-    enqueue(ticket, preferred: isPreferred)
-    if isGrantable(ticket, &effects) { grant(ticket) }
-    grantAll(startingWith: [], &effects, newcomer: ticket)
+    if !enclosing.isEmpty { mayDeadlock = true }
+    if shouldPrefer(ticket) {
+      prefer(ticket)
+    } else {
+      for claim in claims { queues[claim.queue].waiting.append(ticket) }
+    }
+    if isGrantable(ticket, &effects) { grant(ticket, &effects) }
+    serve(&effects, newcomer: ticket)
     return ticket
   }
 
-  private mutating func index(of queue: QueueID) -> Int {
-    if let index = queueIndices[queue] { return index }
-    let index = freeIndices.popLast() ?? queues.count
-    if index == queues.count { queues.append(KeyQueue(queue)) } else { queues[index] = KeyQueue(queue) }
-    queueIndices[queue] = index
-    return index
-  }
-
-  mutating func enqueue(_ ticket: Ticket, preferred isPreferred: Bool) {
-    guard let claims = entries[ticket]?.claims else { return }
-    entries[ticket]?.isPreferred = isPreferred
-    for claim in claims {
-      if isPreferred {
-        queues[claim.queue].preferred.append(ticket)
-      } else {
-        queues[claim.queue].waiting.append(ticket)
+  /// Returns the queue of the innermost enclosing holder of a key or, without such a holder, the outermost queue.
+  func queueID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyQueue.ID {
+    for ticket in enclosing {
+      guard let entry = entries[ticket], entry.state.isHolding else { continue }
+      if has(entry, claim.key, in: claim.domain) {
+        return KeyQueue.ID(domain: claim.domain, key: claim.key, holder: ticket)
       }
     }
+    return claim.id
+  }
+
+  private mutating func index(of id: KeyQueue.ID) -> Int {
+    let new = freeIndices.last ?? queues.count
+    // In place, because a lookup and an insertion would hash the key twice.
+    let index = { (index: inout Int) in index }(&queueIndices[id, default: new])
+    if index != new { return index }
+    if freeIndices.popLast() == nil { queues.append(KeyQueue(id)) } else { queues[index] = KeyQueue(id) }
+    return index
   }
 
   /// Whether the first waiter in one of the queues of an entry waits for an operation that encloses the entry.
   private mutating func shouldPrefer(_ ticket: Ticket) -> Bool {
-    guard let entry = entries[ticket] else { return false }
+    guard let entry = entries[ticket], !entry.enclosing.isEmpty else { return false }
     for claim in entry.claims {
       guard let first = firstWaiter(of: claim.queue), let other = entries[first] else { continue }
       for enclosing in entry.enclosing {
@@ -196,153 +185,131 @@ struct KeyTable<Claimant> {
     return false
   }
 
-  // MARK: Granting
-
-  /// Returns the first waiter of a queue. Defers waiters whose queue or group has an overdue entry before them.
-  mutating func firstWaiter(of queue: Int) -> Ticket? {
-    while let ticket = frontWaiter(of: queue), let entry = entries[ticket] {
-      guard let host = entry.host, !entry.isStarted, queues[queue].overdue[host] != nil else { return ticket }
-      queues[queue].waiting.popFirst()
-      queues[queue].deferred[host, default: []].append(ticket)
-      entries[ticket]?.isDeferred = true
-      for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
+  /// Replaces the waiters of these queues, which leave the table at once, and the holders of some.
+  private mutating func replace(_ ids: [(id: KeyQueue.ID, andHolders: Bool)], _ effects: inout [Effect]) {
+    var tickets: Set<Ticket> = []
+    for (id, andHolders) in ids {
+      guard let queue = queueIndices[id].map({ queues[$0] }) else { continue }
+      // Without this check, n operations that replace each other would read n replaced holders each.
+      if andHolders, queue.replacedCount < queue.holders.count { tickets.formUnion(queue.holders) }
+      tickets.formUnion(queue.preferred.all)
+      tickets.formUnion(queue.waiting.all)
+      for passed in [queue.overdue, queue.deferred] { for others in passed.values { tickets.formUnion(others) } }
     }
-    return nil
-  }
-
-  /// Returns the first waiter of a queue that is not preferred, after removing stale tickets before it.
-  mutating func frontWaiter(of queue: Int) -> Ticket? {
-    while let ticket = queues[queue].waiting.first {
-      if isWaiting(ticket, preferred: false) { return ticket }
-      queues[queue].removeFirstWaiting()
-    }
-    return nil
-  }
-
-  /// Grants every entry that can proceed, starting with the queues of these claims.
-  ///
-  /// - Parameter newcomer: An entry for which no `Grant` is added, because the caller reads its state.
-  mutating func grantAll(startingWith claims: [Claim], _ effects: inout Effects, newcomer: Ticket? = nil) {
-    for claim in claims { queuesToServe.append(claim.queue) }
-    while let queue = queuesToServe.popLast() {
-      while let ticket = nextGrantable(in: queue, &effects) {
-        grant(ticket)
-        guard let entry = entries[ticket] else { continue }
-        if ticket != newcomer {
-          effects.grants.append(Grant(ticket: ticket, claimant: entry.claimant, isPermit: entry.state == .permitted))
-        }
-        for claim in entry.claims where claim.queue != queue { queuesToServe.append(claim.queue) }
+    var removed: [Entry] = []
+    for ticket in tickets.sorted(by: >) {
+      guard let entry = entries[ticket], entry.state != .replaced else { continue }
+      effects.append(.cancel(entry.claimant))
+      if entry.state == .holding {
+        entries[ticket]?.state = .replaced
+        for claim in entry.claims { queues[claim.queue].replacedCount += 1 }
+      } else {
+        entries[ticket] = nil
+        didRemove(ticket, entry)
+        removed.append(entry)
       }
     }
+    serve(&effects)
+    for entry in removed { removeClaims(of: entry) }
   }
 
-  private mutating func nextGrantable(in queue: Int, _ effects: inout Effects) -> Ticket? {
-    guard queues[queue].hasWaiters, queues[queue].admits(.max) else { return nil }
-    trimPreferred(of: queue)
-    // Preferred waiters do not wait for each other: the keys of one may be held by an operation that encloses another.
-    for ticket in queues[queue].preferred.all where isWaiting(ticket, preferred: true) {
-      if isGrantable(ticket, &effects) { return ticket }
-    }
-    guard let ticket = firstWaiter(of: queue), isGrantable(ticket, &effects) else { return nil }
-    return ticket
-  }
+  // MARK: Starting
 
-  mutating func trimPreferred(of queue: Int) {
-    while let ticket = queues[queue].preferred.first, !isWaiting(ticket, preferred: true) {
-      queues[queue].removeFirstPreferred()
-    }
-  }
-
-  private mutating func isGrantable(_ ticket: Ticket, _ effects: inout Effects) -> Bool {
-    guard let entry = entries[ticket], !entry.isDeferred else { return false }
-    for claim in entry.claims {
-      guard admits(claim) else { return false }
-      if entry.isPreferred { continue }
-      trimPreferred(of: claim.queue)
-      guard queues[claim.queue].preferred.isEmpty, firstWaiter(of: claim.queue) == ticket else { return false }
-    }
-    return isOpen(ticket, &effects)
-  }
-
-  /// Whether a key has room for another holder.
-  func admits(_ claim: Claim) -> Bool { queues[claim.queue].admits(claim.limit) }
-
-  /// Gives an entry its keys, or reserves them if the entry has not been started.
-  mutating func grant(_ ticket: Ticket) {
-    guard var entry = entries.removeValue(forKey: ticket) else { return }
-    entry.state = entry.isStarted ? .holding : .permitted
-    entry.epoch = epoch
-    (entry.isPreferred, entry.isDeferred) = (false, false)
-    waitingCount -= 1
-    if !entry.isStarted { permitted.insert(ticket) }
-    for index in entry.claims.indices {
-      let claim = entry.claims[index]
-      entry.claims[index].position = queues[claim.queue].add(holder: ticket, limit: claim.limit)
-      if entry.isReplaced { queues[claim.queue].replacedCount += 1 }
-      if queues[claim.queue].waiting.first == ticket { queues[claim.queue].waiting.popFirst() }
-    }
-    entries[ticket] = entry
-    if entry.isStarted { noteStart(of: ticket) } else { reserveStart(of: entry) }
-  }
-
-  func isWaiting(_ ticket: Ticket, preferred isPreferred: Bool) -> Bool {
-    guard let entry = entries[ticket] else { return false }
-    return entry.state == .waiting && entry.isPreferred == isPreferred && !entry.isDeferred
-  }
-
-  // MARK: Releasing
-
-  /// Releases the keys of an entry, or removes it from the wait queues.
-  mutating func leave(_ ticket: Ticket, _ effects: inout Effects) {
-    guard let entry = entries.removeValue(forKey: ticket) else { return }
-    if !passedStarts.isEmpty { passedStarts[ticket] = nil }
+  /// Records that an operation is about to execute, and returns whether it holds its keys.
+  ///
+  /// - Parameter waits: Whether the operation stays started while it waits. Otherwise it is permitted again later.
+  mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout [Effect]) -> Bool {
+    guard var entry = entries[ticket] else { return false }
     switch entry.state {
-    case .waiting:
-      waitingCount -= 1
-      for claim in entry.claims where !entry.isDeferred { noteStaleTicket(in: claim.queue) }
-    case .overdue: endOverdue(ticket, entry)
+    case .holding, .replaced: return true
     case .permitted:
-      permitted.remove(ticket)
-      endReservation(of: entry)
-      releaseKeys(of: entry)
-    case .holding: releaseKeys(of: entry)
+      endPermit(ticket, entry)
+      (entry.state, entry.host) = (.holding, nil)
+      entries[ticket] = entry
+      noteStart(of: entry, &effects)
+      serve(&effects)
+      return true
+    case .waiting, .preferred:
+      if waits { entries[ticket]?.host = nil }
+      return false
+    case .deferred: requeue([ticket])
+    case .overdue:
+      entries[ticket]?.patience = min(entry.patience * 4, Self.longestPatience)
+      waitingCount += 1
+      requeue(endOverdue(ticket, entry) + [ticket])
     }
-    grantAll(startingWith: entry.claims, &effects)
-    for claim in entry.claims { removeClaim(from: claim.queue) }
+    // The operation is being started, so a grant is no permit.
+    entries[ticket]?.host = nil
+    queuesToServe += entry.claims.map(\.queue)
+    serve(&effects, newcomer: ticket)
+    if entries[ticket]?.state == .holding { return true }
+    if !waits { entries[ticket]?.host = entry.host }
+    return false
+  }
+
+  // MARK: Time
+
+  var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
+
+  /// About ten seconds.
+  private static var longestPatience: Int { 512 }
+
+  /// Ends a period. Entries whose permits are no longer valid become overdue.
+  mutating func tick(_ effects: inout [Effect]) {
+    epoch += 1
+    for ticket in permitted.sorted() {
+      guard let entry = entries[ticket], case .permitted(let end) = entry.state, epoch >= end else { continue }
+      endPermit(ticket, entry)
+      releaseKeys(of: ticket, entry)
+      entries[ticket]?.state = .overdue
+      guard let host = entry.host else { continue }
+      for claim in entry.claims { queues[claim.queue].overdue[host, default: []].insert(ticket) }
+    }
+    serve(&effects)
+  }
+
+  // MARK: Leaving
+
+  mutating func leave(_ ticket: Ticket, _ effects: inout [Effect]) {
+    guard let entry = entries.removeValue(forKey: ticket) else { return }
+    didRemove(ticket, entry)
+    serve(&effects)
+    removeClaims(of: entry)
+  }
+
+  private mutating func didRemove(_ ticket: Ticket, _ entry: Entry) {
+    switch entry.state {
+    // The tickets stay in the wait queues until these are served.
+    case .waiting, .preferred: waitingCount -= 1
+    case .deferred:
+      waitingCount -= 1
+      guard let host = entry.host else { break }
+      for claim in entry.claims { queues[claim.queue].deferred[host]?.remove(ticket) }
+    case .overdue: requeue(endOverdue(ticket, entry))
+    case .permitted:
+      endPermit(ticket, entry)
+      return releaseKeys(of: ticket, entry)
+    case .holding, .replaced: return releaseKeys(of: ticket, entry)
+    }
+    for claim in entry.claims { queuesToServe.append(claim.queue) }
+  }
+
+  private mutating func removeClaims(of entry: Entry) {
+    for claim in entry.claims {
+      let index = claim.queue
+      queues[index].claimCount -= 1
+      if queues[index].claimCount == 0 {
+        queueIndices[queues[index].id] = nil
+        queues[index] = .vacant
+        freeIndices.append(index)
+      } else if queues[index].isMostlyStale {
+        queues[index].preferred.removeAll { entries[$0]?.state != .preferred }
+        queues[index].waiting.removeAll { entries[$0]?.state != .waiting }
+      }
+    }
+    if queueIndices.isEmpty { (queues, freeIndices) = ([], []) }
     entries.giveBackRoom()
     queueIndices.giveBackRoom()
-  }
-
-  mutating func releaseKeys(of entry: Entry) {
-    for claim in entry.claims {
-      if entry.isReplaced { queues[claim.queue].replacedCount -= 1 }
-      // The last holder moves to the vacant position.
-      guard let moved = queues[claim.queue].removeHolder(at: claim.position, limit: claim.limit) else { continue }
-      if let index = entries[moved]?.claims.firstIndex(where: { $0.queue == claim.queue }) {
-        entries[moved]?.claims[index].position = claim.position
-      }
-    }
-  }
-
-  /// Counts a ticket that stays in a wait queue after its entry has left. Removes such tickets when they are the
-  /// majority.
-  private mutating func noteStaleTicket(in index: Int) {
-    queues[index].staleCount += 1
-    guard queues[index].staleCount >= 32, queues[index].isMostlyStale else { return }
-    var queue = queues[index]
-    queue.preferred.removeAll { !isWaiting($0, preferred: true) }
-    queue.waiting.removeAll { !isWaiting($0, preferred: false) }
-    queue.staleCount = 0
-    queues[index] = queue
-  }
-
-  private mutating func removeClaim(from index: Int) {
-    queues[index].claimCount -= 1
-    guard queues[index].claimCount == 0 else { return }
-    queueIndices[queues[index].id] = nil
-    queues[index] = .vacant
-    freeIndices.append(index)
-    if queueIndices.isEmpty { (queues, freeIndices) = ([], []) }
   }
 }
 

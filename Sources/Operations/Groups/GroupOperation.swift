@@ -20,14 +20,15 @@ public import Foundation
 /// ## Threads
 ///
 /// A group is asynchronous and never blocks a thread. In a serial queue it occupies the queue's slot, and its members
-/// run beside it. Members that block occupy one thread each, and the system adds threads slowly (about one per second
-/// on Linux), so make waiting members asynchronous.
+/// run alongside it. Members that block occupy one thread each, and the system adds threads slowly (about one per
+/// second on Linux), so make waiting members asynchronous.
 ///
 /// ## Cancellation
 ///
-/// Cancelling a group cancels the group itself, then its members, then the members of nested groups. The group finishes
-/// when all members have finished. Members that have not started finish without executing, even if the group is
-/// cancelled before it starts.
+/// Cancelling a group cancels the group itself, then its members, at any depth. The group finishes when all members
+/// have finished. Members that have not started finish without executing, even if the group is cancelled before it
+/// starts. In a running group, a waiting member that is cancelled finishes at once. It needs no slot, and a suspension
+/// does not delay it.
 ///
 /// ## Cycles
 ///
@@ -41,10 +42,10 @@ public import Foundation
 ///
 /// ## Foundation operations
 ///
-/// Plain Foundation members behave as in an `OperationQueue`. A waiting member that is cancelled finishes at once, and
-/// a member that is not ready occupies no slot. While a plain member waits, its `dependencies` contain an additional
-/// operation named “slot”, which keeps the member from starting. If a member overrides `isReady`, the group checks the
-/// value repeatedly, and detects up to 64 ms later that it has become true.
+/// Plain Foundation members behave as in an `OperationQueue`. A member that is cancelled while it is not ready finishes
+/// at once, and occupies no slot until it is ready. A ready one needs a slot to finish. While a plain member waits, its
+/// `dependencies` contain an additional operation named “slot”, which keeps the member from starting. If a member
+/// overrides `isReady`, the group checks the value repeatedly, and detects up to 64 ms later that it has become true.
 ///
 /// ## Nesting
 ///
@@ -63,16 +64,31 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     /// Executing members run to their end, including an executing nested group. Members that have not started, and
     /// members that are added later, are cancelled and finish without executing and without errors of their own.
     case stopOnFailure
+    /// The members that depend on a failed or cancelled member, directly or indirectly, are cancelled. All others run, as
+    /// with `make -k`.
+    ///
+    /// The cancelled members finish without executing and without errors of their own. Only members that are
+    /// `AsyncOperation`s take part, because a plain Foundation operation does not report its dependents. A dependency
+    /// that is added after the failure has no effect. The cost is O(d) for d dependents.
+    case cancelDependents
+
+    /// Whether no member may start until the group has processed a failure.
+    var stopsOthers: Bool {
+      switch self {
+      case .collect, .cancelDependents: false
+      case .cancelOnFailure, .stopOnFailure: true
+      }
+    }
   }
 
   let engine: GroupEngine
 
   /// Creates a group of exactly these operations, without their dependencies.
   public init(_ operations: [Operation] = []) {
-    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
+    engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
     super.init()
     engine.belong(to: self)
-    add(.init(operations: operations, mayRepeat: true))
+    add(operations, skipping: .repetitions)
   }
 
   /// Creates a group of the operations in the result builder and of their dependencies: see ``OperationBuilder``.
@@ -86,17 +102,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// }
   /// ```
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
-    engine = GroupEngine(accountsForAll: Self.self != GroupOperation.self)
+    engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
     super.init()
     engine.belong(to: self)
     self.name = name
-    let named = operations()
+    let (named, joined) = DependencyRecorder.recording(operations)
     add(
-      .init(
-        operations: OperationBuilder.withDependencies(named),
-        named: Set(named.map { ObjectIdentifier($0) }),
-        mayRepeat: true
-      )
+      OperationBuilder.withDependencies(named, joined: joined),
+      skipping: .unnamed(except: Set(named.map { ObjectIdentifier($0) }))
     )
   }
 
@@ -117,62 +130,40 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var members: [Operation] { engine.members }
 
-  final override var memberCount: Int { engine.memberCount }
+  final override var memberCount: Int { engine.state.withLock { $0.members.count } }
 
   /// Adds a member, before the group starts or while it runs.
   ///
   /// Call this method on any thread, even from the `execute()` of a member. Unless the group times out, it finishes
   /// only after its executing members, so a member can always add another member.
   ///
-  /// If the group has been cancelled, the new member is cancelled and finishes without executing, even after the group
-  /// has finished.
+  /// If the group has been cancelled or has finished, the operation is cancelled and finishes without executing: without
+  /// an error if the group was cancelled, otherwise with ``OperationError/Code/shutDown``.
   ///
-  /// - Precondition: The operation has not been started and is in no queue or group. The group has not finished, unless
-  ///   it was cancelled.
+  /// - Precondition: The operation has not been started and is in no queue or group.
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members at once, which costs less than adding them one by one.
-  public final func addOperations(_ operations: [Operation]) { add(.init(operations: operations)) }
+  public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
 
-  /// Adds an operation and its dependencies that are in no queue or group, as the result builder does.
+  /// Adds an operation and its dependencies that are in no queue or group.
+  ///
+  /// A plain Foundation dependency must not be in a queue, because it does not report whether it is.
   ///
   /// Use this method for a pipeline made of `map` and `pass`, for example, where the caller holds only the last
   /// operation.
   public final func addGraph(endingIn last: Operation) {
-    add(.init(operations: OperationBuilder.withDependencies([last]), named: [], mayRepeat: true))
+    add(OperationBuilder.withDependencies([last], joined: nil), skipping: .unnamed(except: []))
   }
 
-  /// Adds an operation, unless it is in a queue or group or has been started.
-  ///
-  /// - Precondition: The group has no members.
-  /// - Returns: Whether the operation was added.
+  /// Adds an operation to an empty group, unless it is in a queue or group or has been started.
   final func addIfFree(_ operation: Operation) -> Bool {
-    add(.init(operations: [operation], named: [], mayRepeat: true))
+    engine.add([operation], skipping: .unnamed(except: []), to: self)
     return !operations.isEmpty
   }
 
-  private func add(_ newcomers: GroupEngine.Newcomers) {
-    guard let first = newcomers.operations.first else { return }
-    if engine.add(newcomers, to: self) == .refused {
-      misuse(
-        "\(quotedName) has finished and takes no more members, \(first.quotedName) neither. Add them "
-          + "before its last member finishes, or to a new group."
-      )
-    }
-  }
-
-  /// Traps if adding the group would nest it inside itself.
-  ///
-  /// Only a group that has had groups as members can enclose another group. Adding any other group needs no walk.
-  final func refuse(enclosing outer: GroupOperation) {
-    if self !== outer, !engine.hasHadGroups { return }
-    var enclosing: AsyncOperation? = outer
-    while let group = enclosing {
-      if group === self {
-        misuse("\(quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")
-      }
-      enclosing = group.core.withLock { $0.supervisor }?.supervisedGroup
-    }
+  private func add(_ operations: [Operation], skipping: Addition.Skipping) {
+    if !operations.isEmpty { engine.add(operations, skipping: skipping, to: self) }
   }
 
   // MARK: Running members
@@ -182,7 +173,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   ///
   /// A change applies to members that start later. An asynchronous member counts until it has finished.
   public final var maxConcurrentOperationCount: Int {
-    get { engine.limit }
+    get { engine.state.withLock { $0.schedule.limit } }
     set {
       if newValue < 0, newValue != OperationQueue.defaultMaxConcurrentOperationCount {
         misuse(
@@ -190,7 +181,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
             + "OperationQueue.defaultMaxConcurrentOperationCount for no limit."
         )
       }
-      engine.limit = newValue
+      engine.change { $0.limit = newValue }
     }
   }
 
@@ -201,11 +192,10 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// A group that starts suspended and without members stays open until its first member is added, or until it is
   /// resumed. Cancelling a suspended group finishes it. See also ``staysOpen``.
   public final var isSuspended: Bool {
-    get { engine.isSuspended }
-    set { engine.isSuspended = newValue }
+    get { engine.state.withLock { $0.schedule.isSuspended } }
+    set { engine.change { $0.isSuspended = newValue } }
   }
 
-  /// Whether the members have been cancelled and are started only to finish.
   final var isDraining: Bool { engine.isDraining }
 
   /// Whether the group waits for more members when its last member has finished. False by default.
@@ -226,40 +216,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Finished members are released, so an open group does not grow. Their errors are kept. To drop errors, override
   /// ``operation(_:didFinishWith:)``.
   public final var staysOpen: Bool {
-    get { engine.staysOpen }
-    set { engine.staysOpen = newValue }
-  }
-
-  /// Waits until fewer than `count` members are unfinished, without blocking a thread.
-  ///
-  /// This is backpressure for a task that adds members faster than they finish:
-  ///
-  /// ```swift
-  /// for url in urls {
-  ///   await downloads.waitForRoom(below: 100)
-  ///   downloads.addOperation(Download(url))
-  /// }
-  /// ```
-  ///
-  /// Returns immediately if the group has finished, or if the current task is cancelled. Unfinished members include
-  /// members that wait for dependencies, all members of a group that has not started, and a member that waits for room
-  /// in its own group.
-  ///
-  /// All waiting tasks resume when there is room. If n tasks then add a member each, the number of members can exceed
-  /// `count` by n - 1. A wait costs O(1), and so does the end of a member, however many tasks wait.
-  ///
-  /// - Precondition: `count` is at least 1.
-  public final func waitForRoom(below count: Int) async {
-    if count < 1 {
-      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Wait for room below 1 or more.")
-    }
-    await engine.waitForRoom(below: count, in: self)
+    get { engine.state.withLock { $0.schedule.staysOpen } }
+    set { engine.change { $0.staysOpen = newValue } }
   }
 
   /// The effect of a member's failure on the other members. The default is ``ErrorPolicy/collect``.
   public final var errorPolicy: ErrorPolicy {
-    get { engine.errorPolicy }
-    set { engine.errorPolicy = newValue }
+    get { engine.state.withLock { $0.errorPolicy } }
+    set { engine.state.withLock { $0.errorPolicy = newValue } }
   }
 
   /// The progress of the group.
@@ -304,16 +268,16 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Returns the errors that a finished member contributes to the group. Override this method to translate or drop
   /// errors.
   ///
-  /// The group calls this method once for every member, with no errors if the member has succeeded. The group uses the
-  /// thread on which the member or one of its siblings finished, and makes one call at a time. The returned errors
-  /// become the errors of the group. The default implementation returns `errors`.
+  /// The group calls this method once for every member that finishes before the group, with no errors if the member has
+  /// succeeded. The group uses the thread on which the member or one of its siblings finished, and makes one call at a
+  /// time. The returned errors become the errors of the group. The default implementation returns `errors`.
   ///
   /// An override can add more members, because the group does not finish before the call returns. In a cancelled group
   /// the added members finish without executing, and the group calls this method for them as well. An override that
   /// adds a member in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
-  final func account(for member: FinishedMember) {
+  final func process(_ member: FinishedMember) {
     let operation = member.operation
     var failures = (operation as? AsyncOperation)?.ownFailures ?? []
     if let error = member.error { failures.append(OperationFailure(path: [], error: error)) }
@@ -321,15 +285,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     if !kept.isEmpty {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
       switch errorPolicy {
-      case .collect: break
+      case .collect, .cancelDependents: break
       case .stopOnFailure: engine.stopStarting()
       case .cancelOnFailure: engine.cancelMembers()
       }
     }
   }
-
-  /// Stores an error for a plain Foundation member until the member has finished.
-  final func note(_ error: any Error, ofPlain member: Operation) { engine.note(error, ofPlain: member) }
 
   private func record(_ failures: [OperationFailure]) {
     let report = FailureReport(failures: failures)
@@ -345,15 +306,21 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func finishUnexecuted() { engine.begin(self, draining: true) }
 
-  /// Starts the members to finish them, because a timeout finished the group just before it started.
+  /// A timeout finished the group just before it started.
   final override func releaseWork() { engine.begin(self, draining: true) }
 
   /// Always true, because the time of a group begins when its first member starts.
   final override var startsDeadlineItself: Bool { true }
 
-  final override var isFinishRequested: Bool { engine.isFinishing }
+  final override var isFinishRequested: Bool {
+    engine.state.withLock { $0.schedule.endRequest >= .finish }
+  }
 
-  final override func prepareToFinish() { engine.groupWillFinish() }
+  final override func prepareToFinish() {
+    // The group may finish before its members.
+    let group = engine.state.withLock { $0.schedule.abandon() }
+    withExtendedLifetime(group) { engine.endProgress() }
+  }
 
   final override func takeMembersToCancel() -> [Operation] { engine.takeMembersToCancel() }
 
@@ -362,6 +329,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {
     record(errors.map { OperationFailure(path: [], error: $0) })
-    engine.finishWithMembers()
+    engine.change { $0.request(.finish) }
   }
 }

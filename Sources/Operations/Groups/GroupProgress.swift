@@ -1,50 +1,41 @@
 import Foundation
 
-/// The state of a group's Foundation `Progress`.
-///
-/// The engine keeps this value under its lock. The value collects changes, which the engine applies to the `Progress`
-/// after releasing the lock.
-///
-/// The `Progress` is created on request, and kept up to date from then on. A member that reports its own units, such as
-/// a nested group, is represented by a child that has no children: see ``OperationProgress``.
+/// The state of a group's Foundation `Progress`, which is created on request. The engine applies changes to it after
+/// releasing its lock. A member that reports its own units, such as a nested group, is represented by a child: see
+/// ``OperationProgress``.
 struct GroupProgress {
-  /// An unfinished member that has a weight or reports its own units.
-  struct Part {
-    weak var operation: AsyncOperation?
-    let weight: Int
-    let isReporting: Bool
-  }
+  typealias Child = (operation: AsyncOperation, weight: Int)
 
   private var total = 0
-  /// The total that has been applied to the `Progress`.
   private var shownTotal = 0
   private var completed = 0
-  private var parts: [ObjectIdentifier: Part] = [:]
+  // What the `Progress` does not show yet.
+  private var newlyCompleted = 0
+  private var newChildren: [Child] = []
+  private var parts: [ObjectIdentifier: MemberPart] = [:]
   private var isOver = false
   private(set) var shared: OperationProgress?
-  /// The change that has not been applied to the `Progress`.
-  private var change = ProgressChange()
-  private var listeners: [Int: AsyncStream<Double>.Continuation] = [:]
+  /// The listeners by number. Nil if there are no more updates.
+  private var listeners: [Int: AsyncStream<Double>.Continuation]? = [:]
   private var listenersSoFar = 0
-  private var hasEndedUpdates = false
 
-  /// Whether the `Progress` has been requested.
   var isFollowed: Bool { shared != nil }
+
+  var hasReportingMembers: Bool { parts.values.contains(where: \.isReporting) }
 
   // MARK: Members
 
-  /// Adds one unit for each of `count` new members. A negative count removes the units of members that were not added.
+  /// A negative count removes the units of members that were not added.
   mutating func add(_ count: Int) { if !isOver { total += count } }
 
-  /// Records an unfinished member that has a weight or reports its own units.
   mutating func weigh(_ part: MemberPart) {
-    let id = ObjectIdentifier(part.operation)
-    let before = parts[id] ?? Part(operation: part.operation, weight: 1, isReporting: false)
+    guard !isOver, let operation = part.operation else { return }
+    let before = parts[ObjectIdentifier(operation)]
     // A child keeps the units with which it was added.
-    if isOver || before.isReporting || (part.weight == before.weight && !part.isReporting) { return }
-    parts[id] = Part(operation: part.operation, weight: part.weight, isReporting: part.isReporting)
-    total += part.weight - before.weight
-    if part.isReporting, isFollowed { change.children.append((part.operation, part.weight)) }
+    if before?.isReporting == true { return }
+    parts[ObjectIdentifier(operation)] = part
+    total += part.weight - (before?.weight ?? 1)
+    if part.isReporting, isFollowed { newChildren.append((operation, part.weight)) }
   }
 
   mutating func complete(_ operation: Operation) {
@@ -53,12 +44,10 @@ struct GroupProgress {
     let weight = part?.weight ?? 1
     completed += weight
     // The units of a reporting member are completed by its child progress.
-    if isFollowed, part?.isReporting != true { change.completed += weight }
+    if part?.isReporting != true { newlyCompleted += weight }
   }
 
-  /// Completes the progress because the group has finished. The group may have no members, or finish before them.
-  ///
-  /// - Returns: The reporting members that have not finished.
+  /// Completes the progress because the group has finished, and returns the reporting members that have not.
   mutating func end() -> [AsyncOperation] {
     if isOver { return [] }
     isOver = true
@@ -66,72 +55,159 @@ struct GroupProgress {
     let unfinished = parts.values.filter(\.isReporting)
     let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
     completed += left
-    if isFollowed { (change.completed, change.isOver) = (change.completed + left, true) }
+    newlyCompleted += left
     return unfinished.compactMap(\.operation)
   }
 
   // MARK: Progress and listeners
 
-  /// Stores the group's progress, unless there is one. The next change brings the progress up to date.
-  ///
-  /// - Returns: The group's progress.
+  /// Stores the group's progress, unless there is one. The next change brings it up to date.
   mutating func follow(with new: OperationProgress) -> OperationProgress {
     if let shared { return shared }
     shared = new
-    let children = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
-    change = ProgressChange(completed: completed, children: children, isOver: isOver)
+    newChildren = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
+    newlyCompleted = completed
     return new
   }
 
-  /// Takes the change that has not been applied to the progress.
-  mutating func takeChange() -> (progress: OperationProgress, change: ProgressChange)? {
+  /// - Returns: The progress, the changes to its unit counts, and its new children.
+  mutating func takeChange() -> (OperationProgress, completed: Int, total: Int, isOver: Bool, children: [Child])? {
     guard let shared else { return nil }
     let before = shownTotal
-    showTotal()
-    defer { change = ProgressChange() }
-    change.total = shownTotal - before
-    return (shared, change)
+    // Never returns to zero, because Foundation on Linux divides by it.
+    shownTotal = max(total, min(shownTotal, 1))
+    defer { (newlyCompleted, newChildren) = (0, []) }
+    return (shared, newlyCompleted, shownTotal - before, isOver, newChildren)
   }
 
-  /// Updates the shown total, which never returns to zero because Foundation on Linux divides by it.
-  private mutating func showTotal() { shownTotal = max(total, min(shownTotal, 1)) }
-
-  /// Adds a listener.
-  ///
-  /// - Returns: The number that identifies the listener, from 1 up. Nil if there are no more updates.
+  /// - Returns: The number of the listener, from 1 up. Nil if there are no more updates.
   mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? {
-    if hasEndedUpdates { return nil }
+    if listeners == nil { return nil }
     listenersSoFar += 1
-    listeners[listenersSoFar] = listener
+    listeners?[listenersSoFar] = listener
     return listenersSoFar
   }
 
   mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? {
-    listeners.removeValue(forKey: number)
+    listeners?.removeValue(forKey: number)
   }
 
-  /// Ends the updates, and returns the listeners.
   mutating func endUpdates() -> [AsyncStream<Double>.Continuation] {
-    defer { (listeners, hasEndedUpdates) = ([:], true) }
-    return Array(listeners.values)
+    defer { listeners = nil }
+    return audience
   }
 
-  /// The listeners that receive the group's progress.
-  var audience: [AsyncStream<Double>.Continuation] { Array(listeners.values) }
+  var audience: [AsyncStream<Double>.Continuation] { listeners.map { Array($0.values) } ?? [] }
 }
 
-/// The share of a member in the progress of its group.
 struct MemberPart {
-  let operation: AsyncOperation
+  private(set) weak var operation: AsyncOperation?
   let index: Int
   let weight: Int
+  /// Whether the member reports its own units, as a group does.
   let isReporting: Bool
 
-  init(_ operation: AsyncOperation, index: Int) {
+  /// Nil for a member of one unit.
+  init?(_ operation: AsyncOperation, index: Int) {
     let (weight, reports) = operation.core.withLock { ($0.extras?.progressWeight ?? 1, $0.extras?.progress != nil) }
+    isReporting = reports || operation is GroupOperation
+    if weight == 1, !isReporting { return nil }
     self.operation = operation
     self.index = index
     self.weight = weight
-    isReporting = reports || operation is GroupOperation
+  }
+}
+
+extension GroupEngine {
+  func sharedProgress(of group: GroupOperation) -> OperationProgress {
+    OperationProgress.exclusively {
+      if let progress = state.withLock({ $0.progress.shared }) { return progress }
+      let progress = follow(group)
+      applyProgressChanges()
+      return progress
+    }
+  }
+
+  private func follow(_ group: GroupOperation) -> OperationProgress {
+    let new = OperationProgress(of: group)
+    return state.withLock { $0.progress.follow(with: new) }
+  }
+
+  /// Applies all changes, within ``OperationProgress/exclusively(_:)``. They include those that another thread is about
+  /// to apply, so the progress is complete when the thread that ends the group has called this method.
+  private func applyProgressChanges() {
+    // A loop, because recursion would limit the depth of nested groups.
+    var pending = [self]
+    var inside: [OperationProgress] = []
+    while let engine = pending.popLast() {
+      guard let (progress, completed, total, isOver, children) = engine.state.withLock({ $0.progress.takeChange() })
+      else { continue }
+      progress.advance(completed: completed, total: total, isOver: isOver)
+      if engine !== self { inside.append(progress) }
+      for (operation, weight) in children {
+        let child: OperationProgress
+        if let group = operation as? GroupOperation {
+          child = group.engine.follow(group)
+          pending.append(group.engine)
+        } else {
+          child = operation.ownProgress
+        }
+        progress.addChild(child.makeCopy(), withPendingUnitCount: Int64(weight))
+      }
+    }
+    // Inner groups come first, because each of them changes its enclosing group.
+    for progress in inside.reversed() { progress.updateCopies() }
+  }
+
+  func updateProgress() {
+    guard state.withLock({ $0.progress.isFollowed }) else { return }
+    OperationProgress.exclusively { applyProgressChanges() }
+    if publishProgress() { supervisedGroup?.progressDidChange() }
+  }
+
+  // MARK: Streams
+
+  func updates(for group: GroupOperation) -> AsyncStream<Double> {
+    let progress = sharedProgress(of: group)
+    let (stream, listener) = AsyncStream.makeStream(of: Double.self, bufferingPolicy: .bufferingNewest(1))
+    let number = OperationProgress.exclusively {
+      listener.yield(progress.fractionCompleted)
+      return state.withLock { $0.progress.add(listener) }
+    }
+    if let number {
+      listener.onTermination = { [weak self] _ in
+        let listener = self?.state.withLock { $0.progress.removeListener(number) }
+        withExtendedLifetime(listener) {}
+      }
+      // Registers once, for all listeners, because a long-running group may have had many.
+      if number == 1 { group.whenFinished { [weak self] in self?.endUpdates() } }
+    } else {
+      listener.yield(1)
+      listener.finish()
+    }
+    return stream
+  }
+
+  private func endUpdates() {
+    for listener in state.withLock({ $0.progress.endUpdates() }) {
+      listener.yield(1)
+      listener.finish()
+    }
+  }
+
+  // MARK: Ending
+
+  /// Ends the progress of the group and of its members, which may finish after the group.
+  func endProgress() {
+    var engines = [self]
+    var next = 0
+    while next < engines.count {
+      for operation in engines[next].state.withLock({ $0.progress.end() }) {
+        if let group = operation as? GroupOperation { engines.append(group.engine) } else { operation.endProgress() }
+      }
+      next += 1
+    }
+    // Inner groups come first, because a progress that has ended no longer changes.
+    for engine in engines.reversed() { engine.updateProgress() }
   }
 }

@@ -4,18 +4,19 @@ public import Foundation
 ///
 /// ```swift
 /// let importer = GroupOperation("Import") {
-///   download ==> parse ==> store  // takes in all three
+///   download ==> parse ==> store  // adds all three
 ///   for page in pages { fetch(page) }
 ///   if cleansUp { store ==> CleanUp() }
 /// }
 /// ```
 ///
-/// The builder also adds the direct and indirect dependencies of each operation, if they have not started and are in no
-/// queue or group. A repeated operation counts once.
+/// The builder adds the operations that the closure names, both sides of every `==>` and `waits(for:)` in the closure,
+/// and their direct and indirect dependencies. Operations that have been started, or are in a queue or group, stay where
+/// they are. A repeated operation counts once.
 ///
-/// The builder cannot detect that a plain Foundation operation is in a queue, or that an `AsyncOperation` was
-/// enqueued by Foundation's own methods. If a member depends on such an operation, create the group from an array
-/// instead.
+/// A plain Foundation dependency that was attached outside of the closure stays where it is as well, because it does not
+/// report whether it is in a queue. The builder cannot detect that an operation was enqueued by Foundation's own methods.
+/// If a member depends on such an operation, create the group from an array instead.
 @resultBuilder
 public enum OperationBuilder {
   /// Adds an operation, for example the result of a `==>` chain.
@@ -43,19 +44,27 @@ extension OperationBuilder {
   ///
   /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
   /// dependencies. The walk takes O(n + e) and does not recurse.
-  static func withDependencies(_ operations: [Operation]) -> [Operation] {
+  ///
+  /// - Parameter joined: Further operations, which are included if they are free. No other plain dependency is, unless
+  ///   the list is nil.
+  static func withDependencies(_ operations: [Operation], joined: [Operation]?) -> [Operation] {
+    let joinedIDs = joined.map { Set($0.map { ObjectIdentifier($0) }) }
+    func isFree(_ operation: Operation) -> Bool {
+      if let own = operation as? AsyncOperation { return own.isFree }
+      return joinedIDs?.contains(ObjectIdentifier(operation)) != false && operation.isFreePlainOperation
+    }
     var seen: Set<ObjectIdentifier> = []
     var result: [Operation] = []
     var path: [(operation: Operation, next: ArraySlice<Operation>)] = []
-    for operation in operations where seen.insert(ObjectIdentifier(operation)).inserted {
+    for operation in operations + (joined ?? []).filter(isFree) where seen.insert(ObjectIdentifier(operation)).inserted
+    {
       path.append((operation, operation.dependencies[...]))
       while let top = path.indices.last {
         guard let next = path[top].next.popFirst() else {
           result.append(path.removeLast().operation)
           continue
         }
-        let isFree = (next as? AsyncOperation)?.isFree ?? next.isFreePlainOperation
-        if isFree, seen.insert(ObjectIdentifier(next)).inserted { path.append((next, next.dependencies[...])) }
+        if isFree(next), seen.insert(ObjectIdentifier(next)).inserted { path.append((next, next.dependencies[...])) }
       }
     }
     return result

@@ -1,6 +1,5 @@
 import Foundation
 
-/// The timeout, the clock and the pauses of an operation.
 extension AsyncOperation {
   /// The longest time that the operation may execute. Nil, the default, sets no limit.
   ///
@@ -8,9 +7,10 @@ extension AsyncOperation {
   /// its slot in the queue. The work may continue, but its later calls to `finish` have no effect. A group that times
   /// out cancels and drains its members, and finishes without waiting for them.
   ///
-  /// The time starts when the operation executes or, for a group, when its first member executes. Waiting and the
-  /// evaluation of conditions do not count. A timeout that is set while the operation executes replaces the previous
-  /// one and starts at that moment. An operation whose timeout is not positive does not execute.
+  /// The time starts when the operation executes. Waiting and the evaluation of conditions do not count. The time of a
+  /// group starts with its first member, or with the group if no member can start. From then on, it includes the time
+  /// that members wait, for example for their keys. A timeout that is set while the operation executes replaces the
+  /// previous one and starts at that moment. An operation whose timeout is not positive does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {
@@ -49,9 +49,7 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// Starts the timer of the timeout, unless the operation has been ended.
-  ///
-  /// - Returns: Whether the operation is executing.
+  /// Starts the timer of the timeout, and returns whether the operation is executing.
   @discardableResult
   func startDeadline() -> Bool {
     let timer = ClockTimer()
@@ -61,12 +59,14 @@ extension AsyncOperation {
       return (true, timeout, extras.exchange(\.deadline, timer))
     }
     previous?.cancel()
-    if let timeout { timer.start(after: timeout, on: clock) { [weak self] in self?.timeOut(after: timeout) } }
+    if let timeout {
+      timer.start(after: timeout, on: clock, isTimeout: true) { [weak self] in self?.timeOut(after: timeout) }
+    }
     return isExecuting
   }
 
   private func timeOut(after timeout: Duration) {
-    cancel(.timeout(timeoutError(timeout)))
+    cancel(FailureReport([timeoutError(timeout)]), as: .timeout)
     finishNow()
   }
 
@@ -74,59 +74,41 @@ extension AsyncOperation {
     let executing = isGroupOperation ? members.filter(\.isExecuting) : []
     return OperationError(
       .timedOut,
-      "\(quotedName) was cancelled because it took longer than \(timeout)."
+      "\(quotedName) was cancelled because it took longer than \(timeout.text)."
         + (executing.isEmpty ? "" : " Still executing: \(executing.quotedNames).")
     )
   }
 
   // MARK: Pauses
 
-  /// Releases the slot of the operation in its group for `duration`, then continues with `work` in a slot.
-  ///
-  /// The operation keeps executing, and may be ended meanwhile. A cancelled operation does not pause. An operation that
-  /// has keys keeps its slot. Otherwise an operation that waits for the keys could occupy the slot, and both would wait
-  /// forever.
-  ///
-  /// - Parameter next: The name of the work that follows, for a stall report.
+  /// Releases the slot for `duration`, then continues with `work`, named `next`, in a slot. A cancelled operation does
+  /// not pause. One that has keys keeps its slot: see ``OperationExtras/holdsSlot``.
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
-    let place = keepPlace()
-    let remaining = clock.remaining(of: duration)
-    let (pause, starter) = core.withLock { core -> (OperationPause?, OperationStarter?) in
-      guard core.lifecycle.canContinue else { return (nil, nil) }
-      let pause = OperationPause(
-        keepingSlot: core.extras?.permit != nil,
-        at: place,
-        before: next,
-        remaining: remaining,
-        resume: work
-      )
+    let (timer, time) = (ClockTimer(), ElapsedTime(clock))
+    let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
+    let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
+      guard core.lifecycle.canContinue else { return (false, nil) }
       core.makeExtras().pause = pause
-      return (pause, core.starter)
+      return (true, core.holdsSlot ? nil : core.starter)
     }
-    guard let pause else { return work() }
-    if !pause.keepsSlot { starter?.memberDidPause() }
-    pause.timer.start(after: duration, on: clock) { self.end(pause) }
+    if !isPaused { return work() }
+    starter?.memberDidPause()
+    timer.start(after: duration, on: clock) { self.endPause(pause) }
   }
 
-  private func end(_ pause: OperationPause) {
+  private func endPause(_ pause: OperationPause) {
     let (isResumed, supervisor) = core.withLock { core -> (Bool, OperationSupervisor?) in
-      guard core.lifecycle.phase == .executing, core.extras?.pause === pause, !pause.isOver else { return (false, nil) }
-      pause.isOver = true
-      if !pause.keepsSlot, let supervisor = core.supervisor { return (false, supervisor) }
+      guard core.lifecycle.phase == .executing, core.extras?.pause === pause, pause.timer != nil else {
+        return (false, nil)
+      }
+      pause.timer = nil
+      if !core.holdsSlot, let supervisor = core.supervisor { return (false, supervisor) }
       core.extras?.pause = nil
       return (true, nil)
     }
-    if let supervisor { supervisor.memberIsReady(self) }
+    supervisor?.memberIsReady(self, isReturning: false)
     guard isResumed else { return }
     // Blocking work may hold every thread of the shared pool, but not those of the timers.
     if pause.place.isParticular { pause.place.run(pause.resume) } else { DueWork.shared.add([pause.resume]) }
-  }
-}
-
-extension Clock where Duration == Swift.Duration {
-  /// Returns a closure for the remaining time of `duration`, counted from now.
-  fileprivate func remaining(of duration: Duration) -> @Sendable () -> Duration {
-    let start = now
-    return { duration - start.duration(to: now) }
   }
 }

@@ -30,7 +30,8 @@ public import Foundation
 /// ## Cancellation
 ///
 /// Cancelling sets a flag and, if the operation is executing, calls ``didCancel()``. An executing operation continues
-/// until it finishes. An operation that has not started never executes, and finishes when it is started.
+/// until it finishes, unless ``finishesWhenCancelled`` is true. An operation that has not started never executes, and
+/// finishes when it is started.
 ///
 /// ## Threads
 ///
@@ -60,15 +61,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   deinit {
-    var extras: OperationExtras.Remains?
-    AsyncOperation.release(
-      core.withLock { core in
-        extras = core.extras?.takeRemains()
-        return core.ledger.close().dependencies
-      }
-    )
-    extras?.permit?.operationIsOver()
-    if let extras = extras.take() { AsyncOperation.release(consume extras) }
+    guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
+    end.extras?.permit?.operationIsOver()
+    var dependencies: [DependencyLedger.Dependency?] = []
+    swap(&dependencies, &end.dependencies)
+    AsyncOperation.release(consume dependencies)
+    AsyncOperation.release(end.extras)
   }
 
   // MARK: State
@@ -79,9 +77,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     switch lifecycle.phase {
     case .pending, .preparing, .evaluating, .skipped: return .pending
     case .executing: return .executing
-    case .ending:
-      if isFinished { return .finished }
-      return lifecycle.hasExecuted ? .executing : .pending
+    case .ending(let isAfterExecution): return isFinished ? .finished : isAfterExecution ? .executing : .pending
     case .finished: return .finished
     }
   }
@@ -92,7 +88,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation has finished without errors and was not cancelled.
   public final var isSuccessful: Bool {
     guard isFinished else { return false }
-    return core.withLock { !$0.lifecycle.isCancelled && $0.lifecycle.failures.isEmpty }
+    return core.withLock { !$0.lifecycle.isCancelled && !$0.lifecycle.hasFailed }
   }
 
   /// Whether the work has begun and has not finished. False while conditions are evaluated.
@@ -114,6 +110,20 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override var name: String? {
     get { core.withLock { $0.name } }
     set { core.withLock { $0.name = newValue } }
+  }
+
+  /// The priority among the ready operations of a queue or a group.
+  ///
+  /// In a group, a change also counts while the operation is ready and waits for a slot, in O(1). A queue on Linux uses
+  /// the priority that the operation has when it is added.
+  open override var queuePriority: Operation.QueuePriority {
+    get { super.queuePriority }
+    set {
+      let isRaised = newValue.rawValue > super.queuePriority.rawValue
+      super.queuePriority = newValue
+      let supervisor = isRaised ? core.withLock { $0.waitsForSlot ? $0.supervisor : nil } : nil
+      supervisor?.memberPriorityWasRaised(self)
+    }
   }
 
   // MARK: For subclasses
@@ -146,24 +156,22 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
-    switch begin(by: .anyone) {
-    case .begun, .isGone: return
-    case .awaitGate:
-      // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
-      // once Foundation reports it ready. Any other operation waits, because a third thread may be about to add the
-      // gate to Foundation.
-      if core.withLock({ $0.queue != nil }), super.isReady {
-        _ = begin(by: .queue)
-        return
+    while true {
+      switch core.withLock({ $0.startByHand() }) {
+      case .notReady:
+        if startUnready() { return }
+      case .awaitGate:
+        // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
+        // once Foundation reports it ready. Any other operation waits, because a third thread may be about to add the
+        // gate to Foundation.
+        if core.withLock({ $0.queue != nil }), super.isReady { return carryOut(core.withLock { $0.start() }) }
+        awaitGate()
+      case let action: return carryOut(action)
       }
-      awaitGate()
-    case .notReady:
-      if startUnready() { return }
     }
-    start()
   }
 
-  /// Finishes the operation without executing it. A group first drains its members.
+  /// A group first drains its members.
   func finishUnexecuted() { finishNow() }
 
   // MARK: Finishing
@@ -185,14 +193,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
   func complete(with errors: [any Error]) {
-    let report = errors.isEmpty ? nil : FailureReport(errors)
-    carryOut(core.withLock { $0.finish(report) })
-  }
-
-  /// Ends an operation that is executing or skipped, without recording an outcome.
-  final func finishNow() {
-    let (hasExecuted, trace) = core.withLock { ($0.lifecycle.end() ? $0.lifecycle.hasExecuted : nil, $0.trace) }
-    if let hasExecuted { completeFinish(afterExecution: hasExecuted, trace) }
+    finish(reporting: errors.isEmpty ? nil : FailureReport(errors))
   }
 
   /// Releases the closure of an operation that does not execute.
@@ -207,12 +208,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override var completionBlock: (@Sendable () -> Void)? {
     get { super.completionBlock }
     set {
-      core.withLock { $0.hasCompletionBlock = true }
       super.completionBlock = newValue
-      // After the end, the block is not called, and nothing else clears it.
-      if core.withLock({ $0.lifecycle.phase == .finished }) { super.completionBlock = nil }
+      // On Linux, Foundation would keep the block and its captures.
+      if newValue != nil { whenFinished { [weak self] in self?.forgetCompletionBlock() } }
     }
   }
+
+  private func forgetCompletionBlock() { super.completionBlock = nil }
 
   // MARK: Cancelling
 
@@ -221,17 +223,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// The first call notifies the observers and, if the operation is executing, calls ``didCancel()``. An executing
   /// operation continues until it finishes. An operation that has not started never executes. It becomes ready at once,
   /// whatever its dependencies, so that its queue can finish it. Cancelling a finished operation has no effect.
-  public final override func cancel() { cancel(.none) }
+  public final override func cancel() { cancel(nil) }
 
-  /// Cancels the operation and records the reason. ``errors`` contains the error, and `run` throws it.
-  ///
-  /// Has no effect on an operation that was cancelled before, with or without an error.
-  public final func cancel(with error: any Error) { cancel(because: error) }
+  /// Cancels the operation and records the reason, unless it was cancelled before. ``errors`` contains the error, and
+  /// `run` throws it.
+  public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
   /// Returns the members to cancel, on the first call only. Only a group has members.
   func takeMembersToCancel() -> [Operation] { [] }
 
-  /// Responds to the cancellation of all members.
   func membersWereCancelled() {}
 
   /// Whether operations of this type start the timer of their timeout themselves, as a group does.
@@ -240,19 +240,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation was requested to finish and is still executing. Always false, except for a group.
   var isFinishRequested: Bool { false }
 
-  /// Whether operations of this type always call `finish`.
   var finishesByItself: Bool { false }
 
-  /// Whether operations of this type run members or inner operations.
   var runsOthersInside: Bool { false }
 
-  /// Whether the operation is a `GroupOperation`, whose failures are those of its members.
   var isGroupOperation: Bool { false }
 
-  /// The operations that run inside this one: the members of a group, or the inner operation of another operation.
+  /// The members of a group, or the inner operation of another operation.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
 
-  /// The number of ``members``.
   var memberCount: Int { core.withLock { $0.extras?.inner == nil ? 0 : 1 } }
 
   // MARK: Progress
@@ -275,17 +271,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// operation finishes.
   public var progress: Progress { ownProgress }
 
-  /// Completes the progress, because nothing more will be reported.
   func endProgress() { core.withLock { $0.extras?.progress }?.end() }
 
   // MARK: Dependencies
 
   /// Whether all dependencies have finished. A cancelled operation is ready.
   public final override var isReady: Bool {
-    let readiness = core.withLock { core -> DependencyLedger.Readiness in
-      if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
-      return core.ledger.readiness(byOpener: isOpeningGate, byNudge: isNudging)
-    }
     switch readiness {
     case .leftToFoundation: return super.isReady
     case .overlooked:
@@ -296,7 +287,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     case .waitingBehindNew(let gate):
       super.addDependency(gate)
       recheckReadiness()
-      return core.withLock { $0.ledger.remaining == 0 || $0.lifecycle.isCancelled } && super.isReady
+      return core.withLock { !$0.ledger.isWaiting || $0.lifecycle.isCancelled } && super.isReady
     }
   }
 
@@ -344,5 +335,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       unsentNotifications += 1
     }
     dependencyDidFinish(count: unsentNotifications)
+  }
+}
+
+extension Operation {
+  /// Sets the name and returns the operation: `let page = Download(url).named("page 3")`.
+  ///
+  /// Errors, reports and graphs use the name of an operation, or the name of its type if it has none.
+  @discardableResult
+  public func named(_ name: String) -> Self {
+    self.name = name
+    return self
   }
 }

@@ -79,7 +79,6 @@ public struct OperationCondition: Sendable {
     }
   }
 
-  /// Returns the error of an operation that did not execute because of this condition.
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
     let message = "\(operation.quotedName) did not run because its condition “\(name)” was not met"
@@ -91,16 +90,46 @@ public struct OperationCondition: Sendable {
   }
 }
 
-/// The reason why a condition is not met, and the errors that caused it.
+extension AsyncOperation {
+  /// Adds a condition that must be met for the operation to execute.
+  ///
+  /// Conditions are evaluated when all dependencies have finished, in the order they were added, up to the first that
+  /// is not met. During the evaluation, the operation is pending, occupies its slot in its queue or group, and holds no
+  /// thread. Cancelling or finishing the operation then ends it at once.
+  ///
+  /// If all conditions are met, the operation executes in the place where it would have executed without them:
+  ///
+  /// - In ``SerialScheduler/queue``: on the scheduler.
+  /// - In a group: on a thread of the group.
+  /// - In `OperationQueue.main`: on the main queue.
+  /// - In another queue: on its `underlyingQueue`, if it has one, or on a thread of the system.
+  ///
+  /// In a group and on the main thread, conditions do not change `OperationQueue.current`. Elsewhere the property is
+  /// then nil, because Foundation sets it only where it starts an operation. Suspending the queue during the evaluation
+  /// does not delay the execution, because the operation has been started.
+  ///
+  /// - Precondition: The operation has not been started.
+  public final func addCondition(_ condition: OperationCondition) {
+    let isTooLate = core.withLock { core in
+      if core.lifecycle.phase != .pending { return true }
+      core.makeExtras().conditions.append(condition)
+      return false
+    }
+    if isTooLate {
+      misuse(
+        "\(quotedName) has been started: it is too late for its condition “\(condition.name)”. Add conditions before the "
+          + "operation is added to a queue or a group."
+      )
+    }
+  }
+}
+
 struct UnmetCondition: Error {
   let reason: String
   let causes: [any Error]
+}
 
-  init(reason: String, causes: [any Error]) {
-    self.reason = reason
-    self.causes = causes
-  }
-
+extension UnmetCondition {
   /// Wraps an error that a condition threw, unless it is an `UnmetCondition` already.
   init(_ error: any Error) {
     self = error as? UnmetCondition ?? UnmetCondition(reason: describe(error), causes: [error])

@@ -30,6 +30,25 @@ public struct OperationObserver: Sendable {
     self.didCancel = didCancel
     self.didFinish = didFinish
   }
+
+  /// Returns an observer whose closures are called on the main actor, each soon after its event.
+  ///
+  /// ```swift
+  /// operation.addObserver(.onMain(didFinish: { screen.show($0.errors) }))
+  /// ```
+  ///
+  /// The operation does not wait for the closures: when `didStart` is called, the operation may have finished.
+  public static func onMain(
+    didStart: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil,
+    didCancel: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil,
+    didFinish: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil
+  ) -> Self {
+    func scheduled(_ body: (@MainActor @Sendable (AsyncOperation) -> Void)?) -> (@Sendable (AsyncOperation) -> Void)? {
+      guard let body else { return nil }
+      return { operation in DispatchQueue.main.async { MainActor.assumeIsolated { body(operation) } } }
+    }
+    return Self(didStart: scheduled(didStart), didCancel: scheduled(didCancel), didFinish: scheduled(didFinish))
+  }
 }
 
 extension AsyncOperation {
@@ -46,15 +65,5 @@ extension AsyncOperation {
     if isLate { observer.didFinish?(self) }
   }
 
-  /// Calls `waiter` after the observers have been notified of the end, or at once if they have been.
-  final func whenFinished(_ waiter: @escaping @Sendable () -> Void) {
-    let isSettled = core.withLock { core in
-      if !core.isSettled { core.waiters.append(waiter) }
-      return core.isSettled
-    }
-    if isSettled { waiter() }
-  }
-
-  /// The trace that receives the operation's lifecycle events. Nil for most operations.
   var trace: OperationTrace? { core.withLock { $0.trace } }
 }

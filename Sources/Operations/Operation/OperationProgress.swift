@@ -1,35 +1,32 @@
 import Foundation
 
-/// The `Progress` of a group, or of an operation that reports its own units.
+/// The `Progress` of a group, or of an operation that reports its own units. On Linux, Foundation's `Progress` can
+/// neither be observed nor be changed on two threads at once, so this class notifies its operation of each change.
 ///
-/// On Linux, Foundation's `Progress` can neither be observed nor be changed on two threads at once. This class
-/// notifies its operation of each change, and makes all changes under the ``ProgressLock``.
-///
-/// A progress can have only one parent. The progress of the enclosing group therefore has a copy of this progress as a
-/// child, and the original can become a child of any other progress. The copy has no children, so groups can be nested
-/// to any depth. A change propagates outwards as long as it changes a copy.
+/// A progress can have only one parent. The enclosing group's progress therefore has a copy of this one as a child. The
+/// copy has no children, so groups can be nested to any depth.
 ///
 /// Cancelling the progress cancels the operation before `cancel()` returns. On Linux, Foundation calls the cancellation
 /// handler later, on another thread.
 final class OperationProgress: Progress, @unchecked Sendable {
-  private struct Owner {
-    weak var operation: AsyncOperation?
-  }
-
-  private let owner: Locked<Owner>
-  /// The copies in the progress of the group. Guarded by the ``ProgressLock``.
+  /// The operation. Never changed, so that it needs no lock.
+  private weak var operation: AsyncOperation?
   private var copies: [Progress] = []
   private var isOver = false
 
+  /// The one lock for all changes that the package makes to Foundation's Progress, which has no lock on Linux, and whose
+  /// children change their parents. Recursive, because Apple's platforms call observers while it is held.
+  private static let lock = NSRecursiveLock()
+
+  static func exclusively<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
+
   init(of operation: AsyncOperation) {
-    owner = Locked(Owner(operation: operation))
+    self.operation = operation
     super.init(parent: nil, userInfo: nil)
     isCancellable = true
     // Needed where cancelling a parent does not call `cancel()`.
     cancellationHandler = { [weak operation] in operation?.cancel() }
   }
-
-  private var operation: AsyncOperation? { owner.withLock { $0.operation } }
 
   override func cancel() {
     super.cancel()
@@ -51,24 +48,22 @@ final class OperationProgress: Progress, @unchecked Sendable {
   }
 
   private func change(_ body: () -> Void) {
-    let isSeen = ProgressLock.exclusively {
+    let isSeen = Self.exclusively {
       body()
       return updateCopies()
     }
     if isSeen { operation?.progressDidChange() }
   }
 
-  /// Applies a change. Must be called within ``ProgressLock/exclusively(_:)``, and the caller must then update the
-  /// copies.
-  func advance(by change: ProgressChange) {
-    if change.total != 0 { super.totalUnitCount += Int64(change.total) }
-    if change.completed != 0 { super.completedUnitCount += Int64(change.completed) }
-    if change.isOver { isOver = true }
+  /// Must be called within ``exclusively(_:)``, and the caller must then update the copies.
+  func advance(completed: Int, total: Int, isOver: Bool) {
+    if total != 0 { super.totalUnitCount += Int64(total) }
+    if completed != 0 { super.completedUnitCount += Int64(completed) }
+    if isOver { self.isOver = true }
   }
 
-  /// Creates a copy, which is updated from now on.
   func makeCopy() -> Progress {
-    ProgressLock.exclusively {
+    Self.exclusively {
       let copy = Progress.discreteProgress(totalUnitCount: OperationProgress.unitsOfCopy)
       copies.append(copy)
       updateCopies()
@@ -85,16 +80,11 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
   }
 
-  /// The number of units of a copy. It is constant, because on Linux the arithmetic of a parent does not support
-  /// children that change their total.
+  /// Constant, because on Linux the arithmetic of a parent does not support children that change their total.
   private static let unitsOfCopy: Int64 = 1_000_000
 
-  /// Updates the copies.
-  ///
-  /// On Linux, a child that was complete once remains complete for its parent. A copy is therefore not complete before
-  /// the operation is.
-  ///
-  /// - Returns: Whether a copy has changed.
+  /// Returns whether a copy has changed. On Linux, a child that was complete once remains complete for its parent. A
+  /// copy is therefore not complete before the operation is.
   @discardableResult
   func updateCopies() -> Bool {
     if copies.isEmpty { return false }
@@ -132,7 +122,7 @@ extension AsyncOperation {
 
   private static var heaviest: Int { .max >> 20 }
 
-  /// The operation's progress. The first read creates it and notifies the group around the operation.
+  /// The first read creates the progress and notifies the group around the operation.
   final var ownProgress: OperationProgress {
     if let progress = core.withLock({ $0.extras?.progress }) { return progress }
     let new = OperationProgress(of: self)
@@ -146,31 +136,10 @@ extension AsyncOperation {
     return progress
   }
 
-  /// Publishes the change to the groups around the operation.
   func progressDidChange() {
     var operation: AsyncOperation? = self
     while let supervisor = operation?.core.withLock({ $0.supervisor }), supervisor.publishProgress() {
       operation = supervisor.supervisedGroup
     }
   }
-}
-
-/// A change to a group's progress, which is applied without the engine's lock held.
-struct ProgressChange {
-  var total = 0
-  var completed = 0
-  /// The members that report their own units, and their weights.
-  var children: [(operation: AsyncOperation, weight: Int)] = []
-  /// Whether the group has finished.
-  var isOver = false
-}
-
-/// The one lock for all changes that the package makes to Foundation's Progress.
-///
-/// Foundation's `Progress` has no lock on Linux, and a child changes its parent. The lock is recursive, because on
-/// Apple's platforms observers are called while it is held.
-enum ProgressLock {
-  private static let lock = NSRecursiveLock()
-
-  static func exclusively<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
 }

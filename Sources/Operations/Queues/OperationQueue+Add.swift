@@ -9,15 +9,21 @@ extension OperationQueue {
   /// - Precondition: The operation has not been started and is in no queue or group. The package cannot detect that
   ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
   public func addOperation(_ operation: AsyncOperation) {
-    operation.claim(for: self)
-    addClaimed(operation)
+    if operation.claimIfFree(for: self) { return addClaimed(operation) }
+    guard isAdding(operation) else { return operation.claim(for: self) }
+    // An override of Foundation's `addOperation(_:)` has cast the operation and passed it to `super`. Foundation's
+    // method for several operations does not call that override again.
+    addOperations([operation], waitUntilFinished: false)
   }
 
-  /// Adds an operation that has been claimed for this queue.
+  /// Whether the operation has been claimed for this queue and is not in Foundation's list yet.
+  private func isAdding(_ operation: AsyncOperation) -> Bool {
+    operation.core.withLock { $0.queue } === self && !operations.contains { $0 === operation }
+  }
+
   func addClaimed(_ operation: AsyncOperation) {
     // A rejected operation finishes at once, because the holder of its key may occupy the slot that it would wait for.
-    guard operation.requestPermit() else { return operation.startCancelled() }
-    operation.prepareForQueue()
+    guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
     operation.recheckReadiness()
   }
@@ -44,15 +50,13 @@ extension OperationQueue {
     addClaimed(operations)
   }
 
-  /// Adds operations that have been claimed for this queue, and plain Foundation operations.
   func addClaimed(_ operations: [Operation]) {
     let operations = operations.filter { operation in
-      guard let own = operation as? AsyncOperation, !own.requestPermit() else { return true }
+      guard let own = operation as? AsyncOperation, !own.prepareForQueue() else { return true }
       own.startCancelled()
       return false
     }
     let own = operations.compactMap { $0 as? AsyncOperation }
-    for operation in own { operation.prepareForQueue() }
     addOperations(operations, waitUntilFinished: false)
     for operation in own { operation.recheckReadiness() }
   }
@@ -69,11 +73,30 @@ extension OperationQueue {
   /// package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
     let enqueued = Set(operations.map { ObjectIdentifier($0) })
+    let dependencies = claimDependencies(of: last, except: enqueued)
+    let isNew = !enqueued.contains(ObjectIdentifier(last)) && last.claimIfFree(for: self)
+    addClaimed(dependencies + (isNew ? [last] : []))
+  }
+
+  /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on.
+  func addWithDependencies(_ operation: AsyncOperation) {
+    let hasDependencies = operation.core.withLock { !$0.ledger.dependencies.isEmpty }
+    let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
+    let dependencies = mayWait ? claimDependencies(of: operation) : []
+    operation.claim(for: self)
+    if dependencies.isEmpty { addClaimed(operation) } else { addClaimed(dependencies + [operation]) }
+  }
+
+  /// Claims the free operations that an operation depends on directly or indirectly.
+  private func claimDependencies(of last: AsyncOperation, except enqueued: Set<ObjectIdentifier>? = nil) -> [Operation]
+  {
     // Cancelled operations do not wait, but other operations may wait for their dependencies.
-    let graph = WaitSnapshot(of: [last], scope: .everything).nodes.reversed().filter { !$0.isStart }
-      .compactMap { $0.operation as? AsyncOperation }
-      .filter { $0.isFree && !enqueued.contains(ObjectIdentifier($0)) }
+    let snapshot = WaitSnapshot(of: [last], scope: .everything)
+    let free = snapshot.nodes.indices.reversed().filter { !snapshot.isStart($0) }
+      .compactMap { snapshot.nodes[$0].operation as? AsyncOperation }.filter { $0 !== last && $0.isFree }
+    if free.isEmpty { return [] }
+    let enqueued = enqueued ?? Set(operations.map { ObjectIdentifier($0) })
     // Another thread may have just added an operation that two graphs share.
-    addClaimed(graph.filter { $0.claimIfFree(for: self) })
+    return free.filter { !enqueued.contains(ObjectIdentifier($0)) && $0.claimIfFree(for: self) }
   }
 }

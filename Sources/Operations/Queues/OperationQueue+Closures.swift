@@ -15,7 +15,7 @@ extension OperationQueue {
   ///
   /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
   public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await run(ClosureOperation(body))
+    try await run(ResultOperation(in: TaskContext(), body))
   }
 
   /// Runs an asynchronous closure as an operation of this queue, in a task, and returns its value.
@@ -49,7 +49,7 @@ extension OperationQueue {
     _ name: String? = nil,
     _ body: @escaping @Sendable () throws -> T
   ) -> ResultOperation<T> {
-    add(ClosureOperation(body), name)
+    add(ResultOperation(in: TaskContext(), body), name)
   }
 
   /// Adds an asynchronous closure as an operation, which runs in a task, and returns the operation.

@@ -13,6 +13,21 @@ extension OperationQueue {
   public func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
 }
 
+extension OperationQueue {
+  /// Cancels the operations of the queue that have not started. Executing operations continue.
+  ///
+  /// A cancelled operation leaves the queue when the queue has a slot for it.
+  ///
+  /// - Returns: The number of operations that this call cancelled.
+  @discardableResult
+  public func cancelWaitingOperations() -> Int {
+    operations.count { operation in
+      if let own = operation as? AsyncOperation { return own.cancel(nil, unlessStarted: true) }
+      return !operation.isExecuting && [operation].cancelUnfinished() == 1
+    }
+  }
+}
+
 extension GroupOperation {
   /// Returns the unfinished members that have this name, in the order in which they were added.
   public final func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
@@ -25,7 +40,6 @@ extension GroupOperation {
 }
 
 extension [Operation] {
-  /// Cancels the operations that are neither cancelled nor finished, and returns their number.
   func cancelUnfinished() -> Int {
     let operations = filter { !$0.isCancelled && !$0.isFinished }
     for operation in operations { operation.cancel() }

@@ -1,27 +1,32 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Adds an operation and waits until it has finished, without holding a thread.
+  /// Runs an operation with everything that it waits for, and waits until it has finished, without holding a thread.
   ///
-  /// Cancelling the task cancels the operation. The call still waits until the operation has finished.
+  /// The method adds the operation and, as ``addGraph(endingIn:)`` does, every `AsyncOperation` that it depends on and
+  /// that is in no queue or group. Add plain Foundation dependencies separately.
   ///
+  /// Cancelling the task cancels the operation, and not its dependencies, because other operations may wait for them.
+  /// The call still waits until the operation has finished.
+  ///
+  /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
-    try await run(operation) { addOperation(operation) }
-  }
-
-  /// Calls `add` to add the operation, and waits until the operation has finished. Cancelling the task cancels the
-  /// operation.
-  func run(_ operation: AsyncOperation, adding add: () -> Void) async throws {
     try await withTaskCancellationHandler {
-      add()
+      addWithDependencies(operation)
       try await operation.completed()
     } onCancel: {
       operation.cancel()
     }
   }
 
-  /// Adds an operation and waits for its value, without holding a thread.
+  /// Runs an operation with everything that it waits for, and waits for its value, without holding a thread.
+  ///
+  /// ```swift
+  /// let words = try await queue.run(download.map { $0.split(separator: " ").count })
+  /// ```
+  ///
+  /// The dependencies are added, and cancellation works, as with the method for an operation without a value.
   ///
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   @discardableResult
@@ -29,33 +34,16 @@ extension OperationQueue {
     try await run(operation as AsyncOperation)
     return try operation.output()
   }
-
-  /// Adds an operation and every `AsyncOperation` that it depends on, and waits until the last one has finished.
-  ///
-  /// Cancelling the task cancels the last operation only, because other operations may wait for its dependencies.
-  ///
-  /// - Throws: The error that ``AsyncOperation/completed()`` throws for the last operation.
-  public func run<O: AsyncOperation>(graphEndingIn last: O) async throws {
-    try await run(last) { addGraph(endingIn: last) }
-  }
-
-  /// Adds an operation and every `AsyncOperation` that it depends on, and waits for the value of the last one.
-  ///
-  /// - Throws: The error that ``AsyncOperation/completed()`` throws for the last operation.
-  @discardableResult
-  public func run<O: OutputOperation>(graphEndingIn last: O) async throws -> O.Output {
-    try await run(graphEndingIn: last as AsyncOperation)
-    return try last.output()
-  }
 }
 
 extension OperationQueue {
-  /// Waits until the queue is empty, including operations that are added meanwhile, without holding a thread.
+  /// Waits until the queue is empty or the waiting task is cancelled, without holding a thread.
   ///
-  /// An operation leaves its queue when it finishes, possibly before its observers are notified. To wait for the
-  /// observers, wait for the operation itself.
+  /// The wait includes operations that are added meanwhile. An operation leaves its queue when it finishes, possibly
+  /// before its observers are notified. To wait for the observers, wait for the operation itself. To wait in a cancelled
+  /// task, for example to shut down, call the method in a task of its own.
   public func finished() async {
-    while true {
+    while !Task.isCancelled {
       let operations = operations
       if operations.isEmpty { return }
       let unfinished = operations.filter { !$0.isFinished }

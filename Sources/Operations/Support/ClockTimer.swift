@@ -1,12 +1,11 @@
 import Foundation
 
-/// A one-shot timer on any clock.
-///
-/// The owner stores the timer before starting it, so the timer can fire at any time after that.
+/// A one-shot timer on any clock. The owner stores the timer before starting it, because it can fire at once.
 final class ClockTimer: Sendable {
-  private struct State {
-    var isCancelled = false
-    var cancellation: (@Sendable () -> Void)?
+  private enum State {
+    case idle
+    case started(cancel: @Sendable () -> Void)
+    case cancelled
   }
 
   /// The longest delay, about 30 years. Every clock can add it to its current time.
@@ -14,52 +13,42 @@ final class ClockTimer: Sendable {
   private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
   private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
 
-  private let state = Locked(State())
+  private let state = Locked(State.idle)
 
-  /// Creates and starts a timer. It fires even if the caller does not keep it.
-  @discardableResult
-  static func start(
+  /// Calls `fire` once after `delay`, which may block, even if the timer is released. It runs on a thread of
+  /// ``DueWork``, except that a `TimerClock` calls it directly.
+  func start(
     after delay: Duration,
     on clock: any Clock<Duration>,
+    isTimeout: Bool = false,
     _ fire: @escaping @Sendable () -> Void
-  ) -> ClockTimer {
-    let timer = ClockTimer()
-    timer.start(after: delay, on: clock, fire)
-    return timer
-  }
-
-  /// Calls `fire` once after `delay`, unless the timer is cancelled before that.
-  ///
-  /// A delay of zero or less passes at once. If a clock throws although the timer has not been cancelled, a
-  /// `ContinuousClock` measures the delay instead.
-  ///
-  /// `fire` may block. It runs on a thread of ``DueWork``, which is available even while other work blocks Dispatch's
-  /// shared threads. A `TimerClock` calls `fire` directly.
-  func start(after delay: Duration, on clock: any Clock<Duration>, _ fire: @escaping @Sendable () -> Void) {
-    if state.withLock({ $0.isCancelled }) { return }
-    let cancellation = Self.call(after: delay, on: clock, fire)
+  ) {
+    if case .cancelled = state.withLock({ $0 }) { return }
+    let cancel = Self.call(after: delay, on: clock, isTimeout, fire)
     let isCancelled = state.withLock { state in
-      if !state.isCancelled { state.cancellation = cancellation }
-      return state.isCancelled
+      if case .cancelled = state { return true }
+      state = .started(cancel: cancel)
+      return false
     }
-    if isCancelled { cancellation() }
+    if isCancelled { cancel() }
   }
 
   /// Cancels the timer and releases its closure. Does nothing if it has fired.
   func cancel() {
-    let cancellation = state.withLock { state in
-      state.isCancelled = true
-      return state.cancellation.take()
+    let previous = state.withLock { state in
+      defer { state = .cancelled }
+      return state
     }
-    cancellation?()
+    if case .started(let cancel) = previous { cancel() }
   }
 
   private static func call(
     after delay: Duration,
     on clock: any Clock<Duration>,
+    _ isTimeout: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> @Sendable () -> Void {
-    if let clock = clock as? any TimerClock { return clock.call(after: delay, fire) }
+    if let clock = clock as? any TimerClock { return clock.call(after: delay, isTimeout: isTimeout, fire) }
     // Clocks differ in how they treat a time that passed long ago.
     let delay = min(max(delay, .zero), longestDelay)
     if clock is ContinuousClock { return continuous.start(after: delay, fire) }
@@ -69,6 +58,7 @@ final class ClockTimer: Sendable {
     let task = Task(executorPreference: DueWork.shared) {
       do { try await clock.sleep(for: delay) } catch {
         if Task.isCancelled { return }
+        // The clock failed.
         do { try await ContinuousClock().sleep(for: delay) } catch { return }
       }
       // As with any other clock, a timer that is due can no longer be cancelled.
@@ -78,12 +68,8 @@ final class ClockTimer: Sendable {
   }
 }
 
-/// A clock that calls back by itself, without a sleeping task.
-///
-/// A test moves such a clock by hand. All due work has been done when the call that moves the clock returns.
+/// A clock that a test moves by hand. All due work has been done when the call that moves the clock returns.
 package protocol TimerClock: Clock where Duration == Swift.Duration {
-  /// Calls `body` after `delay`.
-  ///
-  /// - Returns: A closure that cancels the call.
-  func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void
+  /// Calls `body` after `delay`, unless the returned closure is called before that.
+  func call(after delay: Duration, isTimeout: Bool, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void
 }

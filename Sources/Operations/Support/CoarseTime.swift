@@ -1,13 +1,10 @@
 import Foundation
 
-/// A moment in time with a resolution of a few milliseconds.
-///
-/// Every operation records its start for stall reports, which few programs request. Reading the coarse clock takes
-/// 4 ns instead of 23 ns.
+/// A moment in time with a resolution of a few milliseconds. Every operation records its start for stall reports, and
+/// reading the coarse clock takes 4 ns instead of 23 ns.
 struct CoarseTime: Sendable {
   private let nanoseconds: UInt64
 
-  /// The time of an event that has not happened.
   static let never = CoarseTime(nanoseconds: 0)
 
   #if canImport(Darwin)
@@ -20,7 +17,6 @@ struct CoarseTime: Sendable {
   }
   #endif
 
-  /// The time since the event, or nil if it has not happened.
   var elapsed: Duration? {
     if nanoseconds == 0 { return nil }
     let now = Self.now.nanoseconds

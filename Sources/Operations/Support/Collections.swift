@@ -1,6 +1,4 @@
-/// A double-ended queue in an array.
-///
-/// Adding and removing at the ends takes amortized constant time.
+/// A double-ended queue in an array. Adding and removing at the ends takes amortized constant time.
 struct ArrayDeque<Element> {
   private var elements: [Element?] = []
   private var head = 0
@@ -15,7 +13,6 @@ struct ArrayDeque<Element> {
 
   mutating func append(_ element: Element) { elements.append(element) }
 
-  /// Adds elements before the first one.
   mutating func prepend(_ new: [Element]) {
     if head < new.count {
       // Leaves a gap in front for the next call, because the elements move only when the gap is used up.
@@ -48,19 +45,18 @@ struct ArrayDeque<Element> {
     return elements.removeLast()
   }
 
-  /// Removes elements from the front until one satisfies the predicate, and returns that element.
+  /// Also removes the elements in front of the returned one.
   mutating func popFirst(where predicate: (Element) -> Bool) -> Element? {
     while let element = popFirst() { if predicate(element) { return element } }
     return nil
   }
 
-  /// Removes elements from the back until one satisfies the predicate, and returns that element.
+  /// Also removes the elements behind the returned one.
   mutating func popLast(where predicate: (Element) -> Bool) -> Element? {
     while let element = popLast() { if predicate(element) { return element } }
     return nil
   }
 
-  /// - Complexity: O(n), where n is the number of elements.
   mutating func removeAll(where shouldBeRemoved: (Element) -> Bool) {
     elements = elements[head...].filter { $0.map(shouldBeRemoved) == false }
     head = 0
@@ -68,10 +64,9 @@ struct ArrayDeque<Element> {
 }
 
 extension Dictionary {
-  /// Whether most of the capacity is unused. A dictionary never shrinks by itself.
   var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
 
-  /// Shrinks the storage after a removal if most of it is unused. Amortized O(1).
+  /// Shrinks the storage if most of it is unused, in amortized O(1). A dictionary never shrinks by itself.
   mutating func giveBackRoom() {
     guard hasMuchRoom else { return }
     var smaller = Self(minimumCapacity: count * 2)
@@ -81,8 +76,7 @@ extension Dictionary {
 }
 
 extension Array {
-  /// Returns the array without consecutive elements that have the same key. The last and the first element count as
-  /// consecutive.
+  /// Returns one of consecutive elements that have the same key. The last and the first element count as consecutive.
   func withoutRepeats<Key: Equatable>(_ key: (Element) -> Key) -> [Element] {
     indices.filter { index in
       let previous = index == startIndex ? endIndex - 1 : index - 1

@@ -1,11 +1,8 @@
-/// A queue of elements in the order of their deadlines. Elements with equal deadlines keep the order in which their
-/// places were made.
+/// A queue of elements in the order of their deadlines, and then of the creation of their places.
 ///
 /// The queue is a binary heap of places, separate from the elements. Adding and removing cost O(log n). Removing an
-/// element releases it at once and leaves its place in the heap. When more than half of the places are vacant, the
-/// heap is rebuilt.
+/// element leaves a vacant place in the heap, which is rebuilt when more than half of its places are vacant.
 package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
-  /// The position of an element in the order.
   package struct Place: Sendable, Comparable {
     package let deadline: Deadline
     let number: Int
@@ -18,14 +15,14 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   /// The heap. Its first place is never vacant.
   private var heap: [Place] = []
   private var elements: [Int: Element] = [:]
-  private var numbersSoFar = 0
+  package private(set) var numbersSoFar = 0
 
   package init() {}
 
   package var count: Int { elements.count }
   package var earliest: Deadline? { heap.first?.deadline }
+  package var first: Element? { heap.first.flatMap { elements[$0.number] } }
 
-  /// Returns a place behind all earlier places with the same deadline.
   package mutating func place(at deadline: Deadline) -> Place {
     numbersSoFar += 1
     return Place(deadline: deadline, number: numbersSoFar)
@@ -44,13 +41,11 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     return element
   }
 
-  /// Removes the first element if it is due at `time`.
   package mutating func popFirst(dueAt time: Deadline) -> (deadline: Deadline, element: Element)? {
     guard let first = heap.first, first.deadline <= time, let element = remove(first) else { return nil }
     return (first.deadline, element)
   }
 
-  /// Removes all elements that are due at `time`.
   package mutating func popAll(dueAt time: Deadline) -> [Element] {
     var due: [Element] = []
     while let (_, element) = popFirst(dueAt: time) { due.append(element) }

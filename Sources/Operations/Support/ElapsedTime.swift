@@ -19,14 +19,13 @@ extension Duration {
   private static let longest = Duration(attoseconds: .max)
   private static let shortest = Duration(attoseconds: .min)
 
-  /// Returns the sum. If it overflows, returns the longest or shortest duration.
+  /// The longest or shortest duration replaces a sum that overflows.
   package func adding(_ other: Duration) -> Duration {
     let (sum, isOverflow) = attoseconds.addingReportingOverflow(other.attoseconds)
     if isOverflow { return other < .zero ? Self.shortest : Self.longest }
     return Duration(attoseconds: sum)
   }
 
-  /// Returns the difference. If it overflows, returns the longest or shortest duration.
   package func subtracting(_ other: Duration) -> Duration {
     let (difference, isOverflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
     if isOverflow { return other < .zero ? Self.longest : Self.shortest }

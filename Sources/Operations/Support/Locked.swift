@@ -6,21 +6,17 @@ import Glibc
 
 /// A value that is only accessible while its lock is held.
 ///
-/// The lock is a pthread mutex in the tail of the value's allocation, because every operation has a lock. Creating the
-/// lock takes 16 ns, and locking takes 9 ns. An `NSLock` takes 82 ns and 11 ns, and needs four more allocations.
-/// `Synchronization.Mutex` is no faster, and the thread sanitizer reports false races for it.
-///
 /// Copies share one value. The lock is not recursive: `body` must not call user code, Foundation, or another
 /// `withLock`.
+///
+/// The lock is a pthread mutex in the tail of the value's allocation: 16 ns to create and 9 ns to take, against 82 ns
+/// and 11 ns for an `NSLock`. The thread sanitizer reports false races for `Synchronization.Mutex`.
 package struct Locked<Value>: @unchecked Sendable {
   private let storage: ManagedBuffer<Value, MutexStorage>
 
   package init(_ value: Value) {
     storage = Storage<Value>.create(minimumCapacity: 1) { buffer in
-      unsafe buffer.withUnsafeMutablePointerToElements { element in
-        unsafe element.initialize(to: MutexStorage())
-        unsafe MutexStorage.start(&element.pointee.mutex)
-      }
+      unsafe buffer.withUnsafeMutablePointerToElements { unsafe MutexStorage.initialize($0) }
       return value
     }
   }
@@ -37,7 +33,6 @@ package struct Locked<Value>: @unchecked Sendable {
   }
 }
 
-/// The buffer behind ``Locked``, a subclass that destroys the mutex.
 private final class Storage<Value>: ManagedBuffer<Value, MutexStorage> {
   deinit {
     _ = unsafe withUnsafeMutablePointerToElements { element in
@@ -47,13 +42,11 @@ private final class Storage<Value>: ManagedBuffer<Value, MutexStorage> {
 }
 
 @safe private struct MutexStorage {
-  var mutex = unsafe pthread_mutex_t()
+  var mutex: pthread_mutex_t
 
   #if canImport(Glibc)
-  /// A new mutex that spins for a moment before it puts the thread to sleep.
-  ///
-  /// The package holds its locks for tens of nanoseconds. The default mutex of Glibc enters the kernel at once, which
-  /// takes microseconds. The pthreads of Apple's platforms and of Musl have no adaptive kind.
+  /// A mutex that spins before it puts the thread to sleep, because locks are held for tens of nanoseconds and entering
+  /// the kernel takes microseconds. Only Glibc has this kind.
   private static let adaptive: pthread_mutex_t = {
     var attributes = pthread_mutexattr_t()
     var mutex = unsafe pthread_mutex_t()
@@ -63,14 +56,14 @@ private final class Storage<Value>: ManagedBuffer<Value, MutexStorage> {
     unsafe pthread_mutexattr_destroy(&attributes)
     return unsafe mutex
   }()
-  #endif
 
-  static func start(_ mutex: UnsafeMutablePointer<pthread_mutex_t>) {
-    #if canImport(Glibc)
+  static func initialize(_ storage: UnsafeMutablePointer<Self>) {
     // Copying an unlocked mutex costs less than initializing a mutex.
-    unsafe mutex.pointee = adaptive
-    #else
-    unsafe pthread_mutex_init(mutex, nil)
-    #endif
+    unsafe storage.initialize(to: Self(mutex: adaptive))
   }
+  #else
+  static func initialize(_ storage: UnsafeMutablePointer<Self>) {
+    unsafe pthread_mutex_init(&storage.pointee.mutex, nil)
+  }
+  #endif
 }

@@ -1,31 +1,29 @@
 #if canImport(os)
 import os
+#endif
 
-/// Signpost intervals for Instruments.
-///
-/// The number of an interval identifies it. The start and the end may be on different threads, and no state is kept
-/// between them. `beginState(id:)` exists for this purpose.
+/// Signpost intervals for Instruments, on Apple's platforms only. An interval is identified by its index, because it
+/// can start and end on different threads.
 enum Signposts {
+  static func begin(_ index: Int, of owner: ObjectIdentifier, _ name: String) {
+    #if canImport(os)
+    guard signposter.isEnabled else { return }
+    _ = signposter.beginInterval("operation", id: id(index, of: owner), "\(name, privacy: .public)")
+    #endif
+  }
+
+  static func end(_ index: Int, of owner: ObjectIdentifier) {
+    #if canImport(os)
+    guard signposter.isEnabled else { return }
+    signposter.endInterval("operation", .beginState(id: id(index, of: owner)))
+    #endif
+  }
+
+  #if canImport(os)
   private static let signposter = OSSignposter(subsystem: "Operations", category: "Operations")
 
   private static func id(_ index: Int, of owner: ObjectIdentifier) -> OSSignpostID {
     OSSignpostID(UInt64(truncatingIfNeeded: Int(bitPattern: owner) &+ index &+ 1))
   }
-
-  static func begin(_ index: Int, of owner: ObjectIdentifier, _ name: String) {
-    guard signposter.isEnabled else { return }
-    _ = signposter.beginInterval("operation", id: id(index, of: owner), "\(name, privacy: .public)")
-  }
-
-  static func end(_ index: Int, of owner: ObjectIdentifier) {
-    guard signposter.isEnabled else { return }
-    signposter.endInterval("operation", .beginState(id: id(index, of: owner)))
-  }
+  #endif
 }
-#else
-/// Signpost intervals exist only on Apple's platforms.
-enum Signposts {
-  static func begin(_ index: Int, of owner: ObjectIdentifier, _ name: String) {}
-  static func end(_ index: Int, of owner: ObjectIdentifier) {}
-}
-#endif

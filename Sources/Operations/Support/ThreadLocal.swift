@@ -1,9 +1,7 @@
 import Foundation
 
-/// An object that is associated with the current thread during a call.
-///
-/// The object is stored under a pthread key. A task-local value would follow a task instead, and
-/// `Thread.threadDictionary` costs a dictionary. When nested calls return, the previous object is restored.
+/// An object that is associated with the current thread during a call. A task-local value would follow a task instead,
+/// and `Thread.threadDictionary` costs a dictionary.
 struct ThreadLocal<Object: AnyObject>: Sendable {
   private let key: pthread_key_t
 
@@ -24,14 +22,12 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// Returns whether `object` is the current object, or nil if there is none. Compares addresses, without retaining the
-  /// objects.
+  /// Returns nil if there is no current object. Compares addresses, without retaining the objects.
   func isCurrent(_ object: Object) -> Bool? {
     guard let pointer = unsafe pthread_getspecific(key) else { return nil }
     return unsafe pointer == Unmanaged.passUnretained(object).toOpaque()
   }
 
-  /// Calls `body` with `object` as the current object of the thread.
   func withValue<Result>(_ object: Object, _ body: () throws -> Result) rethrows -> Result {
     let previous = unsafe pthread_getspecific(key)
     unsafe pthread_setspecific(key, Unmanaged.passUnretained(object).toOpaque())
@@ -39,7 +35,6 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return try withExtendedLifetime(object) { try body() }
   }
 
-  /// Calls `body` without a current object of the thread.
   func withoutValue<Result>(_ body: () throws -> Result) rethrows -> Result {
     guard let previous = unsafe pthread_getspecific(key) else { return try body() }
     pthread_setspecific(key, nil)

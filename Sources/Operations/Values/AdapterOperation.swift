@@ -24,15 +24,11 @@ public import Foundation
 /// An adapter that never runs keeps itself and a plain target alive. On Linux, Foundation would otherwise use the
 /// target after its release.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
-  private struct Job {
-    /// The transfer. Removed when the adapter executes or ends.
-    var transfer: (@Sendable (Source, Target) throws -> Void)?
-    /// The target, if it is a plain operation. It is kept until the adapter has finished, because Foundation on Linux
-    /// may use the target until its dependencies have finished.
-    var plainTarget: Target?
-    var hasTransferred = false
-    /// The value that was not available, and the reason.
-    var missing: MissingInput?
+  private enum Job {
+    case waiting(transfer: @Sendable (Source, Target) throws -> Void)
+    case begun
+    case transferred
+    case hasNoInput(MissingInput)
   }
 
   /// The source. The reference is weak, because the ledger holds the source until the end.
@@ -76,40 +72,41 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.source = source
     self.target = target
     self.policy = policy
-    job = Locked(Job(transfer: transfer, plainTarget: target is AsyncOperation ? nil : target))
+    job = Locked(.waiting(transfer: transfer))
     super.init()
-    whenFinished { [job] in
-      let target = job.withLock { job in
-        defer { job.plainTarget = nil }
-        return job.plainTarget
-      }
-      withExtendedLifetime(target) {}
-    }
+    // Keeps a plain target until the adapter has finished, because Foundation on Linux may use the target until its
+    // dependencies have finished.
+    if !(target is AsyncOperation) { whenFinished { withExtendedLifetime(target) {} } }
     // Otherwise the target would wait for itself through the adapter.
     target.refuseSelfDependency(source)
     source ==> self ==> target
   }
 
   public override func execute() {
-    let transfer = job.withLock { job in
-      defer { job.transfer = nil }
-      return job.transfer
+    guard case .waiting(let transfer) = exchangeJob(.begun), let source, let target, !target.isCancelled else {
+      return finish()
     }
-    guard let transfer, let source, let target, !target.isCancelled else { return finish() }
     if policy == .required, let obstacle = obstacle(in: source) {
       let missing = MissingInput(producer: source, cause: obstacle)
-      job.withLock { $0.missing = missing }
+      _ = exchangeJob(.hasNoInput(missing))
       cancel(with: OperationError.inputUnavailable(to: self, [missing]))
       return finish()
     }
     do {
       try transfer(source, target)
-      job.withLock { $0.hasTransferred = true }
+      _ = exchangeJob(.transferred)
       finish()
     } catch { finish(with: error) }
   }
 
   override var finishesByItself: Bool { true }
+
+  private func exchangeJob(_ new: Job) -> Job {
+    job.withLock { job in
+      defer { job = new }
+      return job
+    }
+  }
 
   private func obstacle(in source: Source) -> (any Error)? {
     guard let own = source as? AsyncOperation else { return source.isCancelled ? CancellationError() : nil }
@@ -118,13 +115,14 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
 
   /// Cancels the target if nothing was transferred, before the adapter has finished.
   override func prepareToFinish() {
-    let job = job.withLock { job in
-      defer { (job.transfer, job.missing) = (nil, nil) }
-      return job
-    }
-    guard !job.hasTransferred, let target, !target.isCancelled, !target.isFinished else { return }
+    let job = exchangeJob(.begun)
+    if case .transferred = job { return }
+    guard let target, !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
-    let missing = job.missing ?? MissingInput(producer: self, cause: outcomeError ?? CancellationError())
+    let missing =
+      if case .hasNoInput(let missing) = job { missing } else {
+        MissingInput(producer: self, cause: outcomeError ?? CancellationError())
+      }
     own.cancel(with: OperationError.inputUnavailable(to: own, [missing]))
   }
 }

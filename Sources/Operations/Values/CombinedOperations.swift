@@ -2,32 +2,26 @@
 final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repeat (each Producer).Output)>,
   @unchecked Sendable
 {
-  private let slots: (repeat ZipSlot<each Producer>)
+  private let values: (repeat Locked<(each Producer).Output?>)
 
   init(_ producers: repeat each Producer) {
-    slots = (repeat ZipSlot(of: each producers))
+    values = (repeat Self.place(for: each producers))
     super.init()
-    repeat (each slots).fill(with: each producers, before: self)
+    repeat fill(each values, from: each producers)
+  }
+
+  private static func place<P: OutputOperation>(for producer: P) -> Locked<P.Output?> { Locked(nil) }
+
+  private func fill<P: OutputOperation>(_ value: Locked<P.Output?>, from producer: P) {
+    producer.pass(to: self as AsyncOperation) { _, new in value.withLock { $0 = new } }
   }
 
   override func execute() {
-    do { finish(returning: (repeat try (each slots).value(for: self))) } catch { finish(with: error) }
-  }
-}
-
-/// The place of one value in a ``ZipOperation``.
-final class ZipSlot<Producer: OutputOperation>: @unchecked Sendable {
-  /// Written by the hand-overs, which run one after the other on the executing thread.
-  private var value: Producer.Output?
-
-  init(of producer: Producer) {}
-
-  func fill(with producer: Producer, before consumer: AsyncOperation) {
-    producer.pass(to: consumer) { _, value in self.value = value }
+    do { finish(returning: (repeat try input(in: each values))) } catch { finish(with: error) }
   }
 
-  func value(for consumer: AsyncOperation) throws -> Producer.Output {
-    guard let value else { throw consumer.inputMissingError }
+  private func input<Value>(in value: Locked<Value?>) throws -> Value {
+    guard let value = value.withLock({ $0 }) else { throw inputMissingError }
     return value
   }
 }
@@ -42,7 +36,6 @@ final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @un
     values.reserveCapacity(capacity)
   }
 
-  /// Adds the value of `operation` to the array.
   func collect(_ operation: some OutputOperation<Element>, _ policy: InputPolicy) {
     operation.pass(to: self, input: policy) { all, value in all.values.append(value) }
   }

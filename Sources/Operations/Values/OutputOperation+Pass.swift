@@ -84,9 +84,9 @@ extension HandOver {
     // The generic parameters guarantee the types. A checked cast would look up generic classes at every hand-over.
     self.init(
       producer: producer,
-      isRequired: policy == .required,
       obstacle: { producer in
-        switch unsafe unsafeDowncast(producer, to: Producer.self).result {
+        if policy != .required { return nil }
+        return switch unsafe unsafeDowncast(producer, to: Producer.self).result {
         case .success?: nil
         case .failure(let error)?: error
         case nil: producer.outputMissingError

@@ -10,7 +10,6 @@ public protocol OutputOperation<Output>: AsyncOperation {
 }
 
 extension OutputOperation {
-  /// Returns the value of a finished operation, or throws its error.
   func output() throws -> Output {
     guard let result else { throw outputMissingError }
     return try result.get()
@@ -24,7 +23,6 @@ extension AsyncOperation {
   }
 }
 
-/// An operation together with a closure that returns its value.
 struct AnyOutputOperation<Output: Sendable>: Sendable {
   let operation: AsyncOperation
   /// Returns the value of the finished operation, or throws its error. The closure does not capture the operation.
@@ -40,23 +38,17 @@ struct AnyOutputOperation<Output: Sendable>: Sendable {
     output = { if let error = $0.outcomeError { throw error } }
   }
 
-  init(_ operation: AsyncOperation, _ output: @escaping @Sendable (AsyncOperation) throws -> Output) {
-    self.operation = operation
-    self.output = output
-  }
-
-  /// The result of the finished operation.
   var result: Result<Output, any Error> { Result { try output(operation) } }
 }
 
 extension OutputOperation {
   /// Returns an operation that transforms the value of this operation.
   ///
-  /// The returned operation depends on this one, and must be enqueued like any other operation. `run(graphEndingIn:)`
+  /// The returned operation depends on this one, and must be enqueued like any other operation. `queue.run`
   /// enqueues both.
   ///
   /// ```swift
-  /// let words = try await queue.run(graphEndingIn: download.map { $0.split(separator: " ").count })
+  /// let words = try await queue.run(download.map { $0.split(separator: " ").count })
   /// ```
   public func map<T: Sendable>(_ transform: @escaping @Sendable (Output) throws -> T) -> TransformOperation<Output, T> {
     pass(to: TransformOperation(transform))
@@ -98,7 +90,7 @@ extension OutputOperation {
 /// Returns an operation that waits for all `operations` and combines their values in a tuple.
 ///
 /// ```swift
-/// let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
+/// let (user, posts, friends) = try await queue.run(zip(loadUser, loadPosts, loadFriends))
 /// ```
 public func zip<each O: OutputOperation>(
   _ operations: repeat each O

@@ -5,7 +5,8 @@
 /// ```
 ///
 /// Create the operation with a closure that returns the value, or write a subclass. The subclass overrides
-/// ``AsyncOperation/execute()`` and calls ``finish(returning:)`` on any thread.
+/// ``AsyncOperation/execute()`` and calls ``finish(returning:)`` on any thread. In the closure, `Task.isCancelled` and
+/// `Task.checkCancellation()` report whether the operation has been cancelled.
 ///
 /// Finishing without a value is an error with the code ``OperationError/Code/outputMissing``, unless the operation was
 /// cancelled or its `Output` is `Void`.
@@ -15,6 +16,8 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// The closure. Removed by the thread that executes the operation, or that finishes it unexecuted. The lifecycle
   /// ensures that only one thread does.
   private var work: (@Sendable () throws -> Output)?
+  /// The task-local values of the closure, if it inherits any. Removed with the closure.
+  private var context: TaskContext?
 
   /// Creates an operation for a subclass that overrides ``AsyncOperation/execute()``.
   public override init() { super.init() }
@@ -23,6 +26,12 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// error it throws.
   public init(_ work: @escaping @Sendable () throws -> Output) {
     self.work = work
+    super.init()
+  }
+
+  init(in context: TaskContext?, _ work: @escaping @Sendable () throws -> Output) {
+    self.work = work
+    self.context = context
     super.init()
   }
 
@@ -46,33 +55,27 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// cancels the operation nor ends the wait.
   public final var value: Output {
     get async throws {
-      await finished()
+      await ended()
       return try output()
     }
   }
 
   open override func execute() {
     guard let work = work.take() else { return finish() }
-    do { finish(returning: try work()) } catch { finish(with: error) }
+    finish(byCalling: work, in: context.take() ?? TaskContext(detached: ()))
   }
 
   /// Whether the operation always calls `finish`. A subclass may omit the call.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
-  override func releaseWork() { _ = work.take() }
+  override func releaseWork() { _ = (work.take(), context.take()) }
 
   /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///
   /// - Returns: Whether this call counted.
   @discardableResult
   public final func finish(returning output: Output) -> Bool {
-    let finish = core.withLock { core in
-      let finish = core.finish()
-      if finish.action != .ignore { storedOutput = output }
-      return finish
-    }
-    carryOut(finish)
-    return finish.action != .ignore
+    finish(reporting: nil) { storedOutput = output }
   }
 
   /// Finishes the operation with a value or an error.
@@ -90,42 +93,10 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
         return
       }
       if !isCancelled {
-        let report = FailureReport(unlessCancelled: outputMissingError)
-        return carryOut(core.withLock { $0.finish(report) })
+        finish(reporting: FailureReport(unlessCancelled: outputMissingError))
+        return
       }
     }
     super.complete(with: errors)
   }
-}
-
-/// An operation that runs a synchronous closure on a thread of its queue, with the task-local values of the task that
-/// created the operation.
-///
-/// If a task created the operation, `Task.isCancelled` in the closure is true when the operation has been cancelled.
-final class ClosureOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
-  /// The closure. Removed when the operation executes or ends.
-  private var body: (@Sendable () throws -> Output)?
-  private var context: TaskContext?
-
-  override init(_ body: @escaping @Sendable () throws -> Output) {
-    self.body = body
-    context = TaskContext()
-    super.init()
-  }
-
-  override func execute() {
-    let (body, context) = takeBody()
-    guard let body else { return finish() }
-    guard let context else { return finish(with: Result(catching: body)) }
-    adopt(context.task, while: .executing)
-    var result: Result<Output, any Error>?
-    context.run { result = Result(catching: body) }
-    if let result { finish(with: result) } else { finish() }
-  }
-
-  override var finishesByItself: Bool { true }
-
-  override func releaseWork() { _ = takeBody() }
-
-  private func takeBody() -> ((@Sendable () throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
 }

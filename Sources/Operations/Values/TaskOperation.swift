@@ -67,6 +67,14 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 extension ResultOperation {
   /// Finishes with the value that `body` returns or the error that it throws.
   ///
+  /// `body` runs on this thread in the task of the context, which is cancelled with the operation.
+  final func finish(byCalling body: () throws -> Output, in context: TaskContext) {
+    adopt(context.task, while: .executing)
+    if let result = context.run({ Result(catching: body) }) { finish(with: result) }
+  }
+
+  /// Finishes with the value that `body` returns or the error that it throws.
+  ///
   /// `body` runs in a task. Cancelling the operation cancels the task, and cancelling the task cancels the operation.
   ///
   /// - Parameters:
@@ -77,7 +85,7 @@ extension ResultOperation {
     in context: TaskContext?,
     _ body: @escaping @Sendable () async throws -> Output
   ) {
-    let priority = priority ?? TaskContext.currentPriority
+    let priority = priority ?? Self.currentPriority
     let work = { @Sendable in await self.finish(byRunning: body) }
     guard let context else { return adopt(.detached(priority: priority, operation: work), while: .executing) }
     context.run { adopt(Task(priority: priority, operation: work), while: .executing) }
@@ -102,11 +110,12 @@ extension ResultOperation {
   }
 }
 
-/// The task-local values of the task that creates the context, for work that runs later.
+/// A task that runs synchronous work later, on a thread of the caller's choice.
 ///
-/// A task inherits the values when it is created. The context therefore creates a task, keeps the task's only job, and
-/// runs the job by hand around the work. Creating a context and running its work costs about a third as much as a task
-/// that Swift schedules itself.
+/// The work has the task-local values of the task that created the context, and `Task.isCancelled` reports whether
+/// ``task`` has been cancelled. Swift gives the values to a task when it is created. The context therefore creates a
+/// task, keeps the task's only job, and runs the job by hand around the work. Creating a context and running its work
+/// costs about a third as much as a task that Swift schedules itself.
 final class TaskContext: Sendable {
   private let carrier: Carrier
   /// The task in which ``run(_:)`` runs the work. Cancelling it sets `Task.isCancelled` there.
@@ -119,29 +128,29 @@ final class TaskContext: Sendable {
     task = Task(executorPreference: carrier) { [carrier] in carrier.work?() }
   }
 
+  init(detached: Void) {
+    carrier = Carrier()
+    task = .detached(executorPreference: carrier) { [carrier] in carrier.work?() }
+  }
+
   /// Runs the job if it has not run, because the task would leak.
   deinit { carrier.runJob() }
 
-  /// The priority of a task that this thread creates outside of the context. Inside the context, a task without a
-  /// priority gets the priority of the task that created the context.
-  static var currentPriority: TaskPriority {
-    let priority = Task.currentPriority
-    return priority.rawValue == 0 ? .medium : priority
-  }
-
-  /// Runs `work` on this thread, with the task-local values. Must be called at most once.
-  func run(_ work: () -> Void) {
-    withoutActuallyEscaping(work) { work in
+  /// Runs `work` on this thread in the task. Returns nil if the context has been used.
+  @discardableResult
+  func run<Value>(_ work: () -> Value) -> Value? {
+    var value: Value?
+    let keepValue = { value = work() }
+    withoutActuallyEscaping(keepValue) { work in
       carrier.work = work
       carrier.runJob()
       carrier.work = nil
     }
+    return value
   }
 }
 
-/// An executor that keeps the only job of a task. The task never suspends, so it has no other job.
-///
-/// The owner of the context uses it on one thread at a time.
+/// An executor that keeps the only job of a task, which never suspends. Its context uses it on one thread at a time.
 private final class Carrier: TaskExecutor, @unchecked Sendable {
   var work: (() -> Void)?
   private var job: UnownedJob?

@@ -6,8 +6,8 @@
 /// ```
 ///
 /// Create the operation with a closure, or write a subclass that overrides ``transform(_:)``. A synchronous closure
-/// runs on the queue's thread. An asynchronous closure and the method run in a task that is cancelled with the
-/// operation, as in ``TaskOperation``.
+/// runs on the queue's thread. An asynchronous closure and the method run in a task, as in ``TaskOperation``. In each,
+/// `Task.isCancelled` reports whether the operation has been cancelled.
 ///
 /// Without an input, the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a
 /// missing input is nil.
@@ -65,7 +65,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     guard let input = input ?? noInput, let work = work.take() else { return finish(with: inputMissingError) }
     switch work {
     case .closure(let transform):
-      do { finish(returning: try transform(input)) } catch { finish(with: error) }
+      finish(byCalling: { try transform(input) }, in: TaskContext(detached: ()))
     case .asynchronousClosure(let transform): finishByTask(priority: nil, in: nil) { try await transform(input) }
     case .method: finishByTask(priority: nil, in: nil) { try await self.transform(input) }
     }

@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// What stock Foundation on Linux gets wrong with dependencies, a test a row of the table in the documentation.
+/// Errors of stock Foundation on Linux in dependencies. Each row of the table in the documentation has a test.
 @Suite(.timeLimit(.minutes(5)))
 struct FoundationRegressionTests {
   @Test func cancelAllOperationsWithAQueuedDependentNobodyElseHolds() async {

@@ -76,7 +76,7 @@ struct TraceEvent {
   var arguments: [String: Any] { fields["args"] as? [String: Any] ?? [:] }
 }
 
-/// Slices of one row lie beside each other or inside each other.
+/// Expects that slices of one row are disjoint or nested.
 func expectNesting(_ tracer: OperationTracer, _ comment: Comment? = nil) throws {
   for row in Dictionary(grouping: try tracer.events("X"), by: \.tid).values {
     var open: [Double] = []

@@ -69,6 +69,11 @@ struct GraphDrawingTests {
     #expect(graph.mermaid().contains(#"s0(["group"]):::pending"#) && graph.mermaid().contains("s0 --> n1"))
     #expect(graph.dot().contains("s0 -> n1"))
     member.removeDependency(group)
+    member ==> group
+    let opposite = OperationGraph([group])
+    #expect(opposite.mermaid().contains(#"s0(["group"]):::pending"#) && opposite.mermaid().contains("n1 --> s0"))
+    #expect(opposite.dot().contains("n1 -> s0"))
+    group.removeDependency(member)
   }
 
   @Test(arguments: 1...20) func everyArrow_isDrawnOnce(seed: Int) {
@@ -168,7 +173,7 @@ struct GraphDrawingTests {
   }
 }
 
-/// A program of the system's, if it is installed.
+/// A program of the system, if it is installed.
 private struct Tool: Sendable {
   /// Graphviz's.
   static let dot = Tool("dot")
@@ -184,7 +189,7 @@ private struct Tool: Sendable {
 
   /// What the program prints when it is given `input`. It goes through files: a pipe may be full before it is read.
   ///
-  /// By way of the shell: on Linux Foundation's `Process` is never released (Swift 6.3.1).
+  /// Runs in the shell, because Foundation's `Process` is never released on Linux (Swift 6.3.1).
   func run(_ arguments: [String], _ input: String) async throws -> (output: String, errors: String) {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -195,7 +200,7 @@ private struct Tool: Sendable {
     let command = words.map { ["<", ">", "2>"].contains($0) ? $0 : "'\($0)'" }.joined(separator: " ")
     // It waits for the end, on a thread of its own.
     _ = await onThread { if let shell = unsafe popen(command, "r") { unsafe pclose(shell) } }
-    // `Data(contentsOf:)` leaks a page if the file is empty, there too.
+    // `Data(contentsOf:)` also leaks a page if the file is empty.
     let printed = try files.dropFirst().map { try FileHandle(forReadingFrom: $0).readToEnd() ?? Data() }
     return (String(decoding: printed[0], as: UTF8.self), String(decoding: printed[1], as: UTF8.self))
   }

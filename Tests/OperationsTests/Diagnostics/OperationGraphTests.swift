@@ -14,7 +14,7 @@ struct OperationGraphTests {
     let (a, b, c) = (BlockOperation {}.named("a"), operation(""), Operation())
     a ==> b ==> c
     let graph = OperationGraph([c])
-    #expect(graph.nodes.map(\.name) == ["Operation", "AsyncOperation", "a"])
+    #expect(graph.nodes.map(\.name) == ["Operation", "async operation", "a"])
     #expect(graph.nodes.map(\.dependencies) == [[1], [2], []] && graph.cycle == nil)
     #expect(graph.nodes.map(\.id) == [0, 1, 2] && graph.nodes.allSatisfy { $0.state == .pending && !$0.isGroup })
     #expect(OperationGraph([a]).nodes.map(\.name) == ["a"], "dependents are not taken in")
@@ -189,7 +189,7 @@ struct OperationGraphTests {
     // 0 needs any of 1, which waits for 0, and 2, which is free.
     Case(waits: [[1, 2], [0], []], needed: 1, order: [2, 0, 1]),
     Case(waits: [[1, 2], [0], []], order: [2], cycles: [[0, 1]]),
-    // 0 needs two of 1, which waits for 0, and of 2 and 3, of which one waits for 0, too.
+    // 0 needs two of 1, 2 and 3. 1 waits for 0, and so does 2 in the second case.
     Case(waits: [[1, 2, 3], [0], [], []], needed: 2, order: [2, 3, 0, 1]),
     Case(waits: [[1, 2, 3], [0], [0], []], needed: 2, order: [3], cycles: [[0, 1]]),
   ])

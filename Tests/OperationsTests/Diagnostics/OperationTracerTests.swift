@@ -242,7 +242,7 @@ struct OperationTracerTests {
     await queue.finished()
     #expect(
       tracer.records.map(\.name) == [
-        "one", "two", "three", "exclusive", "first", "last", "group", "member", "ClosureOperation<()>", "task",
+        "one", "two", "three", "exclusive", "first", "last", "group", "member", "result operation", "task",
       ]
     )
     let added = tracer.records.filter { $0.name != "member" }

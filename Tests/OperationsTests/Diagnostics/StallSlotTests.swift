@@ -37,6 +37,18 @@ struct StallSlotTests {
     await queue.drained()
   }
 
+  @Test func cancelledBehindAnExecutingOperation_waitsForTheSlotOnly() async throws {
+    let (held, a) = (HeldOperation().named("held"), operation("a"))
+    queue.maxConcurrentOperationCount = 1
+    queue.addOperations([held, a])
+    await held.begun.opened()
+    a.cancel()
+    let sentence = try queue.stallReport().entry("a").description
+    #expect(sentence.hasPrefix("“a” was cancelled, and only waits for the slot of the queue “sync”, taken by “held”"))
+    held.gate.open()
+    await queue.finished()
+  }
+
   @Test func aQueueWithoutAName_isNotCalledByItsAddress() async throws {
     let queue = OperationQueue.suspended()
     queue.addOperation(operation("a"))
@@ -92,7 +104,7 @@ struct StallSlotTests {
     let (entry, dependent) = try (report.entry("waiting"), report.entry("after"))
     #expect(entry.cause == .saturated && entry.place == "narrow" && dependent.cause == .saturated)
     #expect(Set(entry.waitsFor) == Set(names))
-    let slot = "waits for \(limit == 1 ? "the slot" : "a slot of the 2") of the queue “narrow”, taken by “held "
+    let slot = "waits for \(limit == 1 ? "the slot" : "one of the 2 slots") of the queue “narrow”, taken by “held "
     #expect(entry.description.hasPrefix("“waiting” \(slot)"))
     #expect(dependent.description.hasPrefix("“after” waits for “waiting”, which \(slot)"))
     for name in names {
@@ -104,7 +116,7 @@ struct StallSlotTests {
   }
 
   /// The other holder cannot finish: one of its members waits for an operation that was never added, or for the one
-  /// that waits for the slot. Beside that member, another one may execute.
+  /// that waits for the slot. Another member may execute alongside that member.
   @Test(arguments: [false, true], [false, true])
   func aSlotThatWillBeFree_isEnough(isCycle: Bool, hasExecutingMember: Bool) async throws {
     let narrow = OperationQueue.limited(to: 2)

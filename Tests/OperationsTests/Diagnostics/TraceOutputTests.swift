@@ -136,8 +136,8 @@ struct TraceOutputTests {
 
   // MARK: The Trace Event Format
 
-  /// Runs a group of two downloads in a chain, an operation that waits for the group, one beside them, and a cancelled
-  /// one.
+  /// Runs a group of two downloads in a chain, an operation that waits for the group, an independent operation, and a
+  /// cancelled one.
   private func runDownloads() async {
     let cancelled = operation("cancelled")
     cancelled.cancel()

@@ -43,6 +43,32 @@ struct ErrorTests {
     #expect("\(both)" == "2 failures:\n- \(failure)\n- \(failure)" && both.localizedDescription == "\(both)")
   }
 
+  @Test func aFailure_doesNotRepeatTheNameOfItsOperation() {
+    func text(_ path: String..., message: String) -> String {
+      "\(OperationFailure(path: path, error: OperationError(.timedOut, message)))"
+    }
+    #expect(text("Import", "page 3", message: "“page 3” was late.") == "Import › page 3: was late.")
+    #expect(text("Import", "page 3", message: "“page 30” was late.") == "Import › page 3: “page 30” was late.")
+    #expect(text("Import", "page 3", message: "“Import” was late.") == "Import › page 3: “Import” was late.")
+    #expect(text("a", message: "“a” “a” b") == "a: “a” b" && text(message: "“a” was late.") == "“a” was late.")
+  }
+
+  @Test func anOperationWithoutAName_hasTheNameOfItsType() {
+    final class Upload<Item: Sendable>: ResultOperation<Item>, @unchecked Sendable {}
+    let operations: [Operation] = [
+      TaskOperation {}, ResultOperation { 1 }.map { [$0] }, AsyncBlockOperation { _ in }, GroupOperation(),
+      Upload<[Int]>(),
+    ]
+    let names = ["task operation", "transform operation", "async block operation", "group operation", "Upload"]
+    #expect(operations.map { OperationGraph([$0]).nodes.first?.name } == names)
+  }
+
+  @Test func durations_haveNoNeedlessDigits() {
+    let durations: [Duration] = [.seconds(10), .seconds(1), .milliseconds(500), .zero, .seconds(-1), .microseconds(20)]
+    let texts = ["10 seconds", "1 second", "0.5 seconds", "0 seconds", "-1 seconds", "2e-05 seconds"]
+    #expect(durations.map(\.text) == texts)
+  }
+
   @Test func thePrimaryFailure_isNoConsequenceOfAnother() {
     let cause = TestError("cause")
     let echo = OperationError(.inputUnavailable, "echo", underlyingErrors: [cause])

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What an operation does whose key is in use.
+/// What an operation does if its key is in use.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusivityPolicyTests {
   private let domain = ExclusivityDomain()
@@ -142,5 +142,51 @@ struct ExclusivityPolicyTests {
     #expect(operations.filter { !$0.isCancelled }.count == 1)
     stopped.isSuspended = false
     for operation in operations { await operation.finished() }
+  }
+
+  // MARK: Latest
+
+  @Test func latest_tenSavesRunTwice() async {
+    let holder = held("save", "a", policy: .latest)
+    await holder.begun.opened()
+    let saves = (1...9).map { note("\($0)", policy: .latest) }
+    for save in saves {
+      queue.addOperation(save)
+      #expect(domain.waiting(for: "a") == [save.name])
+    }
+    for save in saves.dropLast() { await save.finished() }
+    #expect(saves.map(\.isCancelled) == Array(repeating: true, count: 8) + [false])
+    #expect(saves.allSatisfy { $0.errors.isEmpty } && holder.isExecuting && !holder.isCancelled)
+    holder.gate.open()
+    await saves[8].finished()
+    #expect(journal.entries == ["9"] && holder.isSuccessful && saves[8].isSuccessful)
+  }
+
+  @Test func latest_cancelsWaitersOfAnyOfItsKeysAndNoHolder() async {
+    let holders = [held("first", "a"), held("second", "b")]
+    for holder in holders { await holder.begun.opened() }
+    let others = [held("both", "b", "c"), held("unrelated", "d"), held("third", "c")]
+    let last = HeldOperation().exclusive("a", policy: .replace, in: domain).exclusive("b", policy: .latest, in: domain)
+    queue.addOperation(last)
+    #expect(holders.map(\.isCancelled) == [true, false], "only one key replaces its holder")
+    await others[0].finished()
+    #expect(others.map(\.isCancelled) == [true, false, false])
+    for operation in holders + others.dropFirst() + [last] { operation.gate.open() }
+    for operation in others + [last] { await operation.finished() }
+    #expect(last.isSuccessful && holders[1].isSuccessful && others[1].isSuccessful)
+  }
+
+  @Test func latest_leavesSharedHoldersAndCancelsSharedWaiters() async {
+    let holders = (0..<2).map { _ in HeldOperation().shared("a", in: domain) }
+    for holder in holders { await queue.add(holder, until: holder.begun) }
+    let (exclusive, shared) = (note("exclusive"), NoteOperation("shared", journal).shared("a", in: domain))
+    queue.addOperations([exclusive, shared])
+    let (last, after) = (note("last", policy: .latest), NoteOperation("after", journal).shared("a", in: domain))
+    queue.addOperations([last, after])
+    for operation in [exclusive, shared] { await operation.finished() }
+    #expect(exclusive.isCancelled && shared.isCancelled && holders.allSatisfy { $0.isExecuting && !$0.isCancelled })
+    for holder in holders { holder.gate.open() }
+    await after.finished()
+    #expect(journal.entries == ["last", "after"])
   }
 }

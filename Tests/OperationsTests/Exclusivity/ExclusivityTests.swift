@@ -25,6 +25,9 @@ struct ExclusivityTests {
   @Test func keysAreNamesOrTypes() {
     let name: ExclusivityKey = "alert"
     #expect(name == ExclusivityKey("alert") && name != "Alert" && "\(name)" == "alert")
+    let (string, value): (any Hashable & Sendable, ExclusivityKey) = ("alert", ExclusivityKey(7))
+    #expect(ExclusivityKey(string) == name && value == ExclusivityKey(7) && "\(value)" == "7")
+    #expect(value != ExclusivityKey(8) && value != ExclusivityKey(7 as Int64) && value != "7")
     let type = ExclusivityKey(Journal<Int>.self)
     #expect(type == ExclusivityKey(Journal<Int>.self) && type != ExclusivityKey(Journal<String>.self))
     #expect("\(type)" == "Journal<Int>" && type != "Journal<Int>")
@@ -111,7 +114,7 @@ struct ExclusivityTests {
     #expect(journal.entries == ["next", "waiting", "plain"])
   }
 
-  /// Only a running operation holds keys. An operation that its queue does not start is passed.
+  /// Only a running operation holds keys. Other operations overtake an operation that its queue does not start.
   @Test func anOperationInASuspendedQueue_keepsNoOtherWaiting() async {
     let suspended = OperationQueue.suspended()
     let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
@@ -238,5 +241,18 @@ struct ExclusivityTests {
       await operation.finished()
       #expect(domain.isUnused)
     }
+  }
+
+  @Test func onceTheHolderHasSettled_itsKeyIsFree() async throws {
+    // The loop does not suspend, so it would keep a thread that all tests share.
+    let areFree = await onThread { [queue, domain] in
+      (0..<2_000).allSatisfy { _ in
+        let operation = AsyncBlockOperation { $0.finish() }
+        queue.addOperation(operation.exclusive("a", in: domain))
+        while !operation.core.withLock({ $0.isSettled }) {}
+        return domain.isUnused
+      }
+    }
+    #expect(try areFree.get())
   }
 }

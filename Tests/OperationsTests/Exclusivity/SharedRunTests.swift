@@ -106,7 +106,8 @@ struct SharedRunTests {
       try await queue.run(sharing: "login", in: domain) {
         TaskOperation {
           begun.open()
-          await end.opened()
+          // Unlike `opened()`, this goes on when the task has been cancelled.
+          await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
           return 1
         }
       }

@@ -90,11 +90,11 @@ struct Interleavings<Step: InterleavedStep> {
   }
 
   /// The number of schedules from each state.
-  private var known: [State: Int] = [:]
+  private var known: [State: Int64] = [:]
   private var schedule: [(actor: Int, step: Step)] = []
   private var states = 0
   /// The number of orders, limited to the range of this type.
-  private var schedules = 0
+  private var schedules: Int64 = 0
   private var failure: String?
 
   /// Walks every order from one more beginning.
@@ -106,11 +106,11 @@ struct Interleavings<Step: InterleavedStep> {
   }
 
   /// - Returns: The number of schedules from here on.
-  private mutating func ways(from world: Step.World, _ actors: [Actor]) -> Int {
+  private mutating func ways(from world: Step.World, _ actors: [Actor]) -> Int64 {
     if failure != nil { return 0 }
     let state = State(world, actors)
     if let ways = known[state] { return ways }
-    var ways = 0
+    var ways: Int64 = 0
     var isMoving = false
     for index in actors.indices {
       guard let step = actors[index].next, step.isPossible(in: world) else { continue }
@@ -139,8 +139,8 @@ struct Interleavings<Step: InterleavedStep> {
     failure = "\(breach), after\n" + schedule.map { "  \($0.actor): \($0.step)" }.joined(separator: "\n")
   }
 
-  /// Expects that all promises were kept, in so many states at least: an empty walk would keep them, too.
-  func expectSuccess(states: Int, schedules: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+  /// Expects that all promises were kept, in so many states at least, because an empty walk would also keep them.
+  func expectSuccess(states: Int, schedules: Int64, sourceLocation: SourceLocation = #_sourceLocation) {
     if let failure {
       Issue.record("\(failure)", sourceLocation: sourceLocation)
     } else {
@@ -153,8 +153,8 @@ struct Interleavings<Step: InterleavedStep> {
   }
 }
 
-extension Int {
-  fileprivate func addingOrMaximum(_ other: Int) -> Int {
+extension Int64 {
+  fileprivate func addingOrMaximum(_ other: Int64) -> Int64 {
     let (sum, overflows) = addingReportingOverflow(other)
     return overflows ? .max : sum
   }

@@ -100,9 +100,11 @@ struct KeyTableInterleavingTests {
 
     private func ticket(_ actor: Int) -> Int? { if case .entered(let ticket) = phases[actor] { ticket } else { nil } }
 
-    private func state(_ actor: Int) -> KeyTable<Int>.State? { ticket(actor).flatMap { table.entries[$0]?.state } }
+    private func state(_ actor: Int) -> KeyState? { ticket(actor).flatMap { table.entries[$0]?.state } }
 
     private func isHolding(_ actor: Int) -> Bool { state(actor) == .holding }
+
+    private func isPermitted(_ actor: Int) -> Bool { if case .permitted? = state(actor) { true } else { false } }
 
     /// Costs next to nothing unless it fails.
     private func expect(_ isTrue: Bool, _ comment: @autoclosure () -> String) {
@@ -110,29 +112,36 @@ struct KeyTableInterleavingTests {
     }
 
     /// Makes a change, and checks that it grants every entry that can proceed, once.
-    private mutating func change(except actor: Int?, _ body: (inout KeyTable<Int>, inout KeyTable<Int>.Effects) -> Void)
-    {
+    private mutating func change(
+      except actor: Int?,
+      _ body: (inout KeyTable<Int>, inout [KeyTable<Int>.Effect]) -> Void
+    ) {
       let before = table
-      var effects = KeyTable<Int>.Effects()
+      var effects: [KeyTable<Int>.Effect] = []
       body(&table, &effects)
-      let granted = effects.grants.map(\.ticket)
+      let granted = effects.compactMap { effect in
+        switch effect {
+        case .permit(let actor), .resume(let actor): actor
+        default: nil
+        }
+      }
       expect(Set(granted).count == granted.count, "granted twice")
       for (ticket, entry) in table.entries where entry.claimant != actor {
         let old = before.entries[ticket]?.state
-        let goesOn = entry.state != old && (entry.state == .holding || entry.state == .permitted)
-        expect(goesOn == granted.contains(ticket), "\(entry.claimant) was \(old as Any), is \(entry.state)")
+        let goesOn = entry.state != old && (isHolding(entry.claimant) || isPermitted(entry.claimant))
+        expect(goesOn == granted.contains(entry.claimant), "\(entry.claimant) was \(old as Any), is \(entry.state)")
       }
     }
 
     private mutating func enter(_ actor: Int) {
       let enclosing = actors[actor].enclosing.compactMap { isHolding($0) ? self.ticket($0) : nil }
-      let demands = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-        KeyTable<Int>.Demand(queue: table.queueID(of: key, in: Self.domain, inside: enclosing), limit: limit)
+      let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
+        KeyClaim(domain: Self.domain, key: key, limit: limit)
       }
       let host = actors[actor].host.map { ObjectIdentifier(Self.hosts[$0]) }
-      let applicant = KeyTable<Int>.Applicant(claimant: actor, demands: demands, enclosing: enclosing, host: host)
-      var new = 0
-      change(except: actor) { new = $0.enter(applicant, &$1) }
+      var new: Int?
+      change(except: actor) { new = $0.enter(actor, claims, inside: enclosing, host: host, &$1) }
+      guard let new else { return expect(false, "\(actor) was dropped") }
       phases[actor] = .entered(new)
     }
 
@@ -160,11 +169,10 @@ struct KeyTableInterleavingTests {
     /// - Returns: Whether there was one.
     private mutating func remedy() -> Bool {
       if !table.mayDeadlock { return false }
-      let remedy = table.beginDeadlockSearch().remedy()
-      if remedy.preferred.isEmpty, remedy.refused == nil { return false }
-      var effects = KeyTable<Int>.Effects()
+      guard let remedy = table.beginDeadlockSearch().remedy() else { return false }
+      var effects: [KeyTable<Int>.Effect] = []
       table.apply(remedy, &effects)
-      if let refused = remedy.refused, let entry = table.entries[refused] {
+      if case .refuse(let refused) = remedy, let entry = table.entries[refused] {
         expect(!entry.enclosing.isEmpty, "only a member can be refused")
         leave(entry.claimant)
       }
@@ -195,7 +203,7 @@ struct KeyTableInterleavingTests {
           if rest.isHolding(actor), !rest.isSomethingInside(actor) {
             rest.leave(actor)
             isMoving = true
-          } else if rest.state(actor) == .permitted || rest.state(actor) == .overdue {
+          } else if rest.isPermitted(actor) || rest.state(actor) == .overdue {
             rest.start(actor)
             isMoving = true
           }
@@ -213,14 +221,14 @@ struct KeyTableInterleavingTests {
       var moves = actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
         switch phases[actor] {
         case .away where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
-        case .entered where state(actor) == .permitted || state(actor) == .overdue:
+        case .entered where isPermitted(actor) || state(actor) == .overdue:
           isSomethingInside(actor) ? [] : [{ $0.start(actor) }, { $0.leave(actor) }]
         // It may have timed out, or been cancelled.
         case .entered: [{ $0.leave(actor) }]
         case .away, .gone: []
         }
       }
-      if ticks < 2, actors.indices.contains(where: { state($0) == .permitted }) { moves.append { $0.tick() } }
+      if ticks < 2, actors.indices.contains(where: isPermitted) { moves.append { $0.tick() } }
       return moves
     }
 
@@ -246,7 +254,7 @@ struct KeyTableInterleavingTests {
       func actor(_ ticket: Int) -> Int { table.entries[ticket]?.claimant ?? -1 }
       func isPresent(_ ticket: Int) -> Bool { table.entries[ticket] != nil }
       func isWaiting(_ ticket: Int) -> Bool {
-        table.entries[ticket].map { $0.state == .waiting && !$0.isPreferred && !$0.isDeferred } ?? false
+        table.entries[ticket]?.state == .waiting
       }
       func number(_ host: ObjectIdentifier?) -> Int { Self.hosts.firstIndex { ObjectIdentifier($0) == host } ?? -1 }
       func list(_ tickets: some Sequence<Int>) -> [Int] { tickets.filter(isPresent).map(actor) + [-2] }
@@ -259,19 +267,27 @@ struct KeyTableInterleavingTests {
         case .gone: result.append(-4)
         case .entered(let ticket):
           guard let entry = table.entries[ticket] else { continue }
-          result += [entry.isStarted, entry.isPreferred, entry.isDeferred].map { $0 ? 1 : 0 }
-          result.append([.waiting, .permitted, .overdue, .holding].firstIndex(of: entry.state) ?? -1)
-          if entry.state == .permitted { result.append(table.epoch - entry.epoch) }
+          result.append(entry.host == nil ? 1 : 0)
+          switch entry.state {
+          case .waiting: result.append(0)
+          case .preferred: result.append(1)
+          case .deferred: result.append(2)
+          case .permitted(let end): result += [3, end - table.epoch]
+          case .overdue: result.append(4)
+          case .holding: result.append(5)
+          case .replaced: result.append(6)
+          }
+          result.append(entry.patience)
           result += list(entry.yieldsTo.sorted())
           result += list(entry.enclosing)
         }
       }
       let queues = table.queues.filter { $0.claimCount > 0 }.map { queue -> [Int] in
         var result = queue.id.key.description.utf8.map { Int($0) } + [queue.id.holder.map(actor) ?? -1]
-        result += list(queue.holders)
-        result += list(queue.preferred.all.filter { table.entries[$0]?.isPreferred == true })
+        result += list(queue.holders.sorted())
+        result += list(queue.preferred.all.filter { table.entries[$0]?.state == .preferred })
         result += list(queue.waiting.all.filter(isWaiting))
-        for tickets in [queue.overdue.mapValues { $0.sorted() }, queue.deferred] {
+        for tickets in [queue.overdue, queue.deferred].map({ $0.mapValues { $0.sorted() } }) {
           for host in tickets.keys.sorted(by: { number($0) < number($1) }) {
             result += [number(host)] + list(tickets[host] ?? [])
           }
@@ -282,7 +298,7 @@ struct KeyTableInterleavingTests {
       return result
     }
 
-    /// Goes one random way to its end.
+    /// Follows one random schedule to its end.
     func wander(_ generator: inout some RandomNumberGenerator) {
       check()
       guard let move = moves.randomElement(using: &generator) else { return }

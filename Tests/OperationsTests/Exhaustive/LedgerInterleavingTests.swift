@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-/// The ledger next to Foundation's books, with every order of the critical sections of threads that use them at once.
+/// The ledger and the bridge next to Foundation's books, with every order of the critical sections of threads that use them at once.
 struct LedgerInterleavingTests {
   private typealias Walk = Interleavings<LedgerStep>
 
@@ -23,9 +23,9 @@ struct LedgerInterleavingTests {
     walk.expectSuccess(states: 3_000, schedules: 40_000_000_000)
   }
 
-  // Foundation's own spelling, without the look afterwards, leaves two gaps that a third thread can open: as for
-  // Foundation's own operations, the thread that enqueues may note an answer after the operation has been cancelled, or
-  // has become ready if another thread asked in between. So what follows goes for the verbs.
+  // Foundation's own method does not check the readiness again afterwards, so a third thread can open two gaps. The
+  // thread that enqueues may record an answer after the operation has been cancelled, or after it has become ready if
+  // another thread asked in between. So what follows applies to the package's methods.
 
   @Test func askedInBetween_losesNoWakeUp() {
     var walk = Walk()
@@ -125,7 +125,7 @@ struct LedgerInterleavingTests {
   }
 }
 
-/// A ledger, Foundation's books of the same operation, and what has become of both.
+/// A ledger and a bridge, Foundation's books of the same operation, and what has become of them.
 struct LedgerWorld: InterleavedWorld {
   /// What Foundation on Linux keeps about an operation, as far as it decides when that is run.
   struct Books: Hashable {
@@ -171,6 +171,7 @@ struct LedgerWorld: InterleavedWorld {
 
   struct Phase: Hashable {
     let permit: DependencyLedger.Permit
+    let record: FoundationBridge.Record
     let books: Books
   }
 
@@ -182,6 +183,7 @@ struct LedgerWorld: InterleavedWorld {
   let mayBeLate: Bool
   let needsPermit: Bool
   var ledger = DependencyLedger()
+  var bridge = FoundationBridge()
   var books = Books()
   var deeds: Deeds
   /// In the order of making. They stand for what Foundation has in its books.
@@ -192,7 +194,7 @@ struct LedgerWorld: InterleavedWorld {
     self.mayBeLate = mayBeLate
     self.needsPermit = needsPermit
     deeds = Deeds(listed: Set(0..<count))
-    for index in 0..<count { _ = ledger.add(.own(LedgerWorld.dependencies[index])) }
+    for index in 0..<count { ledger.add(.own(LedgerWorld.dependencies[index])) }
   }
 
   /// The same after one thread alone has done this.
@@ -205,11 +207,9 @@ struct LedgerWorld: InterleavedWorld {
     return world
   }
 
-  var phase: Phase { Phase(permit: ledger.permit, books: books) }
-  var counts: [Int] { [ledger.remaining, Int(ledger.openingGates), gates.firstIndex { $0 === ledger.gate } ?? -1] }
-  var flags: [Bool] {
-    [ledger.isWatched, ledger.hasMadeGate, ledger.hasAnsweredNotReady, ledger.nudgesWhenOpen, ledger.isClosed]
-  }
+  var phase: Phase { Phase(permit: ledger.permit, record: bridge.record, books: books) }
+  var counts: [Int] { [ledger.remaining, Int(bridge.openingGates), gates.firstIndex { $0 === bridge.gate } ?? -1] }
+  var flags: [Bool] { [ledger.isClosed] }
 
   /// Whether nothing is waited for, or that does not matter any more.
   var isDue: Bool { ledger.remaining == 0 || deeds.isCancelled }
@@ -232,12 +232,15 @@ struct LedgerWorld: InterleavedWorld {
 
   mutating func check() {
     promise(ledger.remaining >= 0, "it counts below zero")
-    promise(ledger.openingGates >= 0, "more gates were opened than there are")
+    promise(bridge.openingGates >= 0, "more gates were opened than there are")
     promise(books.unfinished >= 0, "Foundation counts below zero")
+    let isGated = bridge.gate != nil || bridge.isOpening
+    promise(!isGated || bridge.record == .waiting || bridge.record == .outdated, "a gate, and the record is trusted")
+    promise(bridge.gate == nil || ledger.isWaiting, "a gate is closed, and nothing is waited for")
   }
 
   var breachAtEnd: String? {
-    if ledger.openingGates > 0 { return "a gate is being opened for ever" }
+    if bridge.openingGates > 0 { return "a gate is being opened for ever" }
     let isPermitted = !needsPermit || !deeds.isInPlace || deeds.isKeyFree
     if deeds.listed.isEmpty, isPermitted, !isDue, !ledger.isClosed {
       return "it waits for \(ledger.remaining), which is nothing"

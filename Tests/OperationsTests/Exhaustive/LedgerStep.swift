@@ -34,7 +34,7 @@ enum LedgerStep: InterleavedStep {
 
   func isPossible(in world: LedgerWorld) -> Bool {
     switch self {
-    case .awaitGate: !world.ledger.isOpeningGate
+    case .awaitGate: !world.bridge.isOpening
     // The thread that starts it by hand has seen that they have finished.
     case .start(byHand: true): world.deeds.finished == [0, 1] || world.deeds.isCancelled
     default: true
@@ -50,13 +50,15 @@ enum LedgerStep: InterleavedStep {
     case .countDown: changeCount(&world, &actor) { $0.countDown() }
     case .gateDidOpen:
       actor.isInside = false
-      if world.ledger.gateDidOpen() { actor.go(on: .nudge, .noteAndTell) }
+      if world.bridge.gateDidOpen(isWaiting: world.ledger.isWaiting) { actor.go(on: .nudge, .noteAndTell) }
     case .add(let index):
       guard !world.deeds.isStarted else { return }
-      let gate = world.ledger.add(.own(LedgerWorld.dependencies[index]))
+      world.ledger.add(.own(LedgerWorld.dependencies[index]))
       actor.go(on: .enlist(index))
       if world.ledger.permit == .due { actor.go(on: .updatePermit) }
-      if let gate { actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness) }
+      if let gate = world.bridge.makeGateIfRead() {
+        actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness)
+      }
     case .enlist(let index):
       if world.deeds.finished.contains(index) {
         actor.go(on: .countDown)
@@ -66,9 +68,12 @@ enum LedgerStep: InterleavedStep {
     case .unlist(let index):
       _ = world.ledger.remove(LedgerWorld.dependencies[index])
       if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
-    case .makeGate: if let gate = world.ledger.makeGate() { actor.go(on: .giveGate(world.enter(gate))) }
+    case .makeGate:
+      guard world.ledger.isWaiting, let gate = world.bridge.makeGate() else { return }
+      actor.go(on: .giveGate(world.enter(gate)))
     case .recheckReadiness:
-      guard !world.deeds.isStarted, world.ledger.recheckReadiness(isCancelled: world.deeds.isCancelled) else { return }
+      let (isWaiting, isCancelled) = (world.ledger.isWaiting, world.deeds.isCancelled)
+      guard !world.deeds.isStarted, world.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled) else { return }
       actor.go(on: .nudgeIfReady)
     case .nudgeIfReady: if world.books.isReady { actor.go(on: .nudge, .noteAndTell) }
     case .cancel:
@@ -83,8 +88,9 @@ enum LedgerStep: InterleavedStep {
         // All have finished, and not all have said so. A queue may also start what has just gained a dependency.
         guard isByHand else { return goOn(&world, &actor) }
         actor.go(on: self)
-        if let gate = world.ledger.endCounting() { open(gate, &world, &actor) }
-      } else if !world.ledger.isSatisfied, !world.deeds.isCancelled {
+        world.ledger.endCounting()
+        if let gate = world.bridge.takeGate() { open(gate, &world, &actor) }
+      } else if world.ledger.isWaiting || world.bridge.isOpening, !world.deeds.isCancelled {
         actor.go(on: .startIfReady(byHand: isByHand))
       } else {
         goOn(&world, &actor)
@@ -103,13 +109,10 @@ enum LedgerStep: InterleavedStep {
     case .requirePermit:
       if world.deeds.isCancelled { return }
       world.deeds.isInPlace = true
-      var gate: Operation?
-      changeCount(&world, &actor) { ledger in
-        let (new, action) = ledger.requirePermit()
-        gate = new
-        return action
+      changeCount(&world, &actor) { $0.requirePermit() }
+      if world.ledger.isWaiting, let gate = world.bridge.makeGateIfRead() {
+        actor.go(on: .giveGate(world.enter(gate)))
       }
-      if let gate { actor.go(on: .giveGate(world.enter(gate))) }
     case .withholdPermit: world.ledger.withholdPermit()
     case .updatePermit: update(world.ledger.permit, &actor)
     case .checkPermit(let old): if world.ledger.permit != old { update(world.ledger.permit, &actor) }
@@ -137,7 +140,8 @@ enum LedgerStep: InterleavedStep {
     // Foundation's part, read off swift-corelibs-foundation's `Operation.swift`.
     case .ask, .nudge:
       if world.deeds.isCancelled || world.deeds.isStarted { return actor.go(on: .askOwn) }
-      switch world.ledger.readiness(byOpener: actor.isInside, byNudge: self == .nudge) {
+      let isWaiting = world.ledger.isWaiting
+      switch world.bridge.check(isWaiting: isWaiting, isOpener: actor.isInside, isNudge: self == .nudge) {
       case .leftToFoundation: actor.go(on: .askOwn)
       case .overlooked:
         actor.spawn([.recheckReadiness])
@@ -191,17 +195,17 @@ enum LedgerStep: InterleavedStep {
   private func changeCount(
     _ world: inout LedgerWorld,
     _ actor: inout Actor,
-    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction
+    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction?
   ) {
     let before = world.ledger
     let action = change(&world.ledger)
     let isZero = before.remaining > 0 && world.ledger.remaining == 0
     switch action {
-    case .becomeReady(let gate):
+    case .becomeReady:
       world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
       world.promise(!world.ledger.isPermitPending, "it became ready without a permit")
-      if let gate { open(gate, &world, &actor) }
+      if let gate = world.bridge.takeGate() { open(gate, &world, &actor) }
     case .requestPermit:
       world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
       world.promise(
@@ -209,7 +213,7 @@ enum LedgerStep: InterleavedStep {
         "it requests twice"
       )
       actor.go(on: .updatePermit)
-    case .keepWaiting, .ignore: world.promise(!isZero, "it became ready, and nothing was notified")
+    case nil: world.promise(!isZero, "it became ready, and nothing was notified")
     }
   }
 
@@ -235,7 +239,9 @@ enum LedgerStep: InterleavedStep {
   }
 
   private func close(_ world: inout LedgerWorld) {
+    _ = world.ledger.takeDependencies()
     _ = world.ledger.close()
+    world.bridge.close()
     world.deeds.isSettled = true
   }
 

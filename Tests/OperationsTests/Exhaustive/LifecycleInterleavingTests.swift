@@ -105,7 +105,7 @@ struct LifecycleWorld: InterleavedWorld {
 
   var phase: OperationLifecycle.Phase { lifecycle.phase }
   var counts: [Int] { [lifecycle.failures.count] }
-  var flags: [Bool] { [lifecycle.isCancelled, lifecycle.hasExecuted, lifecycle.isFinishKept] }
+  var flags: [Bool] { [lifecycle.isCancelled, lifecycle.isFinishKept] }
 
   mutating func decide(_ decision: OperationLifecycle.Decision) {
     if deeds.decision == .none { deeds.decision = decision }
@@ -117,10 +117,16 @@ struct LifecycleWorld: InterleavedWorld {
     promise(deeds.settlements <= deeds.ends, "it settled twice")
     promise(deeds.announcements <= 1, "it was cancelled twice")
     promise(deeds.finishes <= 1, "a second finish counted")
-    promise(lifecycle.hasExecuted == (deeds.executions == 1), "it does not know whether it has executed")
+    let hasExecuted: Bool? =
+      switch lifecycle.phase {
+      case .executing: true
+      case .ending(let isAfterExecution): isAfterExecution
+      case .pending, .preparing, .evaluating, .skipped: false
+      case .finished: nil
+      }
+    promise(hasExecuted ?? (deeds.executions == 1) == (deeds.executions == 1), "it does not know whether it executed")
     promise(lifecycle.isCancelled == (deeds.announcements == 1), "a cancellation was not announced")
-    let hasEnded = lifecycle.phase == .ending || lifecycle.phase == .finished
-    promise(hasEnded == (deeds.ends == 1), "it ends, and no caller has the duty")
+    promise(lifecycle.phase.isOver == (deeds.ends == 1), "it ends, and no caller has the duty")
     promise(lifecycle.decision == deeds.decision, "the first event did not decide")
     let isTimeoutFirst = lifecycle.failures.first.map { OperationError.Code.timedOut ~= $0.error } ?? false
     promise((lifecycle.decision == .timeout) == isTimeoutFirst, "a timeout is not the first failure, or too many")
@@ -189,21 +195,26 @@ enum LifecycleStep: InterleavedStep {
     case .finish: finish(nil, &world, &actor)
     case .finishWithError: finish(FailureReport([TestError("finish")]), &world, &actor)
     case .finishWithCancellation: finish(FailureReport([CancellationError()]), &world, &actor)
-    case .end: if world.lifecycle.end() { conclude(&world, &actor) }
+    case .end:
+      guard let isAfterExecution = world.lifecycle.end() else { return }
+      world.promise(isAfterExecution == (world.deeds.executions == 1), "its end is not that of its execution")
+      conclude(&world, &actor)
     case .superStart:
       world.promise(world.deeds.starts > 0, "it finished before it was started")
       world.promise(!world.deeds.isFinished, "it finished twice")
       world.deeds.isFinished = true
     case .settle:
-      guard world.lifecycle.phase == .ending else { return world.promise(false, "it settles \(world.lifecycle.phase)") }
+      guard case .ending = world.lifecycle.phase else {
+        return world.promise(false, "it settles \(world.lifecycle.phase)")
+      }
       world.lifecycle.complete()
       world.deeds.settlements += 1
       world.promise(world.lifecycle.phase == .finished, "it settled, and is not finished")
 
     // Cancelling.
-    case .cancel, .cancelUnlessStarted: cancel(.none, &world, &actor)
-    case .cancelWithError: cancel(.failure(FailureReport([TestError("cancel")])), &world, &actor)
-    case .timeOut: cancel(.timeout(OperationError(.timedOut, "timeout")), &world, &actor)
+    case .cancel, .cancelUnlessStarted: cancel(nil, &world, &actor)
+    case .cancelWithError: cancel(FailureReport([TestError("cancel")]), &world, &actor)
+    case .timeOut: cancel(FailureReport([OperationError(.timedOut, "timeout")]), &world, &actor)
     case .adoptTask, .didCancel: break
     case .record:
       let hasEnded = world.deeds.ends == 1
@@ -216,16 +227,18 @@ enum LifecycleStep: InterleavedStep {
   private func start(_ world: inout World, _ actor: inout Actor) {
     let wasStopped = world.deeds.isStopped
     world.deeds.starts += 1
-    switch world.lifecycle.start(preparing: world.kind.isPreparing) {
-    case .execute:
+    guard world.lifecycle.start(preparing: world.kind.isPreparing) else {
+      return world.promise(world.deeds.starts > 1, "its start was refused")
+    }
+    switch world.lifecycle.phase {
+    case .executing:
       world.promise(!world.kind.isPreparing, "it executed without its inputs")
       execute(&world, &actor)
-    case .prepare: actor.go(on: .prepare)
-    case .skip:
+    case .preparing: actor.go(on: .prepare)
+    case .skipped:
       world.promise(wasStopped, "it was skipped though nothing had ended it")
       actor.go(on: .end)
-    case .ignore: world.promise(world.lifecycle.phase == .finished, "a start was ignored")
-    case .refuse: world.promise(world.deeds.starts > 1, "its start was refused")
+    case .pending, .evaluating, .ending, .finished: world.promise(false, "a start led to \(world.lifecycle.phase)")
     }
   }
 
@@ -242,25 +255,25 @@ enum LifecycleStep: InterleavedStep {
 
   private func finish(_ report: FailureReport?, _ world: inout World, _ actor: inout Actor) {
     let before = world.lifecycle
-    let action = world.lifecycle.finish(report)
+    let interruption = world.lifecycle.finish(report)
     world.deeds.isWantedFinished = true
-    if action != .ignore {
+    if interruption != nil {
       world.deeds.isStopped = true
       world.deeds.finishes += 1
       world.decide(.finish)
     }
     let counted = before.isCancelled ? report?.failuresAfterCancellation : report?.failures
     world.promise(
-      world.lifecycle.failures.count == before.failures.count + (action == .ignore ? 0 : counted?.count ?? 0),
+      world.lifecycle.failures.count == before.failures.count + (interruption == nil ? 0 : counted?.count ?? 0),
       "a finish recorded what it should not, or did not record what it should"
     )
-    switch action {
-    case .end:
+    switch interruption {
+    case .execution:
       world.promise(before.phase == .executing, "a finish ended what did not execute")
       conclude(&world, &actor)
-    case .skip: actor.go(on: .end)
-    case .keep: world.promise(before.phase == .pending || before.phase == .preparing, "a finish was kept too late")
-    case .ignore: break
+    case .evaluation: actor.go(on: .end)
+    case .start: world.promise(before.phase == .pending || before.phase == .preparing, "a finish was kept too late")
+    case nil: break
     }
   }
 
@@ -270,26 +283,33 @@ enum LifecycleStep: InterleavedStep {
     actor.go(on: .superStart, .settle)
   }
 
-  private func cancel(_ reason: OperationLifecycle.CancelReason, _ world: inout World, _ actor: inout Actor) {
+  private func cancel(_ reason: FailureReport?, _ world: inout World, _ actor: inout Actor) {
     let before = world.lifecycle
     let unlessStarted = self == .cancelUnlessStarted
-    let action = world.lifecycle.cancel(reason, unlessStarted: unlessStarted)
-    let isTooLate =
-      before.phase == .ending || before.phase == .finished || (unlessStarted && before.phase == .executing)
+    let decision = self == .timeOut ? OperationLifecycle.Decision.timeout : .cancellation
+    let interruption = world.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
+    let isTooLate = before.phase.isOver || (unlessStarted && before.phase == .executing)
     let hasReason = self == .cancelWithError || self == .timeOut
     let counts = !isTooLate && before.decision == .none
     world.promise(
       world.lifecycle.failures.count == before.failures.count + (counts && hasReason ? 1 : 0),
       "a cancellation recorded what it should not, or did not record what it should"
     )
-    if !isTooLate { world.decide(self == .timeOut ? .timeout : .cancellation) }
-    guard case .announce(let whileExecuting, let skips) = action else {
+    if !isTooLate { world.decide(decision) }
+    guard let interruption else {
       return world.promise(isTooLate || before.isCancelled, "a cancellation was ignored")
     }
     world.deeds.announcements += 1
     world.deeds.isStopped = true
-    world.promise(whileExecuting == (before.phase == .executing), "it was told to stop what it did not do")
-    if skips { actor.go(on: .end) }
-    if whileExecuting { actor.go(on: .didCancel) }
+    switch interruption {
+    case .start:
+      world.promise(before.phase != .evaluating && before.phase != .executing, "a cancellation interrupted nothing")
+    case .evaluation:
+      world.promise(before.phase == .evaluating, "it was skipped while it was not evaluated")
+      actor.go(on: .end)
+    case .execution:
+      world.promise(before.phase == .executing, "it was told to stop what it did not do")
+      actor.go(on: .didCancel)
+    }
   }
 }

@@ -45,6 +45,21 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 4_000, schedules: 300_000_000)
   }
 
+  @Test func memberThatIsCancelled_isHandedOutAtOnceAndOnlyOnce() {
+    var walk = Walk()
+    for change: [ScheduleStep] in [[.cancel(1)], [.suspend, .cancel(0), .resume], [.cancel(1), .windDown]] {
+      for ready in [[0, 1], [0]] {
+        let first = Member(isAsynchronous: true, dependent: ready.count == 1 ? 1 : nil)
+        let world = ScheduleWorld([first, Member(isFailing: true)], limit: 1)
+        walk.walk(world, [beginning([0, 1], ready: ready), change])
+      }
+    }
+    // Nothing else runs, and the suspension does not end.
+    let suspended = ScheduleWorld([Member()], limit: 1)
+    walk.walk(suspended, [[.suspend] + beginning([0], ready: [0]) + [.cancel(0)]])
+    walk.expectSuccess(states: 1_000, schedules: 10_000)
+  }
+
   @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     var walk = Walk()
     // An addition to a group that has ended is refused, so the first step is the same thread's.
@@ -119,31 +134,118 @@ struct ScheduleInterleavingTests {
 
   @Test func aMemberThatReturnsIsTheFirstOfItsPriority() {
     var schedule = GroupSchedule()
-    schedule.begin()
+    _ = ScheduleWorld.begin(&schedule)
     let members = ["first", "second", "returning"].map { AsyncOperation().named($0) }
     let urgent = AsyncOperation().named("urgent")
     urgent.queuePriority = .high
-    for member in members[..<2] + [urgent] { _ = schedule.becameReady(ReadyMember(member), takenNext: false) }
-    _ = schedule.becameReady(ReadyMember(members[2], isReturning: true), takenNext: false)
-    #expect(schedule.takeReady().map(\.displayName) == ["urgent", "returning", "first", "second"])
+    for member in members[..<2] + [urgent] {
+      _ = schedule.becameReady(member, member.queuePriority, takenNext: false)
+    }
+    _ = schedule.becameReady(members[2], .normal, isReturning: true, takenNext: false)
+    #expect(schedule.ready.takeAll().map(\.displayName) == ["urgent", "returning", "first", "second"])
+  }
+
+  @Test func aReadyListThatIsAddedFollowsTheReadyMembersOfEachPriority() {
+    let members = (0..<10).map { AsyncOperation().named("\($0)") }
+    let priorities: [Operation.QueuePriority] = [.low, .normal, .veryHigh, .veryLow, .high]
+    for (index, member) in members.enumerated() { member.queuePriority = priorities[index % 5] }
+    var ready = ReadyList(Array(members[..<5]))
+    ready.append(ReadyList(Array(members[5...])))
+    #expect(ready.count == 10)
+    let order = ready.takeAll().map(\.displayName)
+    #expect(order == ["2", "7", "4", "9", "1", "6", "0", "5", "3", "8"] && ready.isEmpty)
+  }
+
+  @Test func theTimeOfAGroupBeginsOnceAndNotIfItDrains() {
+    var schedule = GroupSchedule()
+    let early = schedule.beginTime()
+    #expect(early == nil && ScheduleWorld.begin(&schedule) == false)
+    let (first, second) = (schedule.beginTime(), schedule.beginTime())
+    #expect(first != nil && second == nil && schedule.life.group === first)
+    var draining = GroupSchedule()
+    let begins = (0..<2).map { _ in ScheduleWorld.begin(&draining, draining: true) }
+    let never = draining.beginTime()
+    #expect(begins == [false, nil] && never == nil && draining.isDraining)
+  }
+
+  @Test func anAbandonedGroupIsReleasedAsSoonAsOnlyExecutingMembersRemain() {
+    var schedule = GroupSchedule()
+    schedule.beginAdding(2)
+    schedule.ready.append(ReadyList([named("a"), named("b")]))
+    schedule.membersWereAdded()
+    _ = ScheduleWorld.begin(&schedule)
+    schedule.membersWereAdded()
+    _ = schedule.take()
+    let early = schedule.abandon()
+    #expect(early == nil && !schedule.life.isOver, "the second member waits")
+    _ = schedule.take()
+    guard case .release = schedule.nextOutcome() else {
+      Issue.record("the group is not released")
+      return
+    }
+    #expect(schedule.life.isOver && schedule.life.isRunning && schedule.life.queue != nil)
+    var lives: [GroupSchedule.Life] = []
+    for _ in 0..<2 {
+      _ = schedule.releaseSlot(takenNext: false)
+      schedule.resultWasProcessed()
+      if case .end(let life) = schedule.nextOutcome() { lives.append(life) }
+    }
+    #expect(lives.count == 1 && lives.allSatisfy { $0.group == nil } && !schedule.life.isRunning)
+    schedule.disband()
+    #expect(schedule.life.isOver && schedule.life.queue == nil && schedule.ready.isEmpty)
+  }
+
+  @Test func aWeakerRequestToEndHasNoEffect() {
+    var schedule = GroupSchedule()
+    schedule.staysOpen = true
+    #expect(schedule.isOpen)
+    let requests: [GroupSchedule.EndRequest] = [.drain, .finish, .cancel, .cancel, .drain]
+    let areNew = requests.map { schedule.request($0) }
+    #expect(areNew == [true, false, true, false, false])
+    #expect(schedule.isDraining && !schedule.isOpen && schedule.staysOpen)
+  }
+
+  @Test func aSuspectedCycleIsSearchedForOnceAndOnlyIfNothingRuns() {
+    var schedule = GroupSchedule()
+    schedule.beginAdding(1)
+    schedule.membersWereAdded()
+    schedule.suspectCycle()
+    let early = [schedule.beginCycleSearch(), schedule.scheduleCycleSearch()]
+    #expect(early == [false, false], "the group has not begun")
+    _ = ScheduleWorld.begin(&schedule)
+    schedule.membersWereAdded()
+    let scheduled = [schedule.scheduleCycleSearch(), schedule.scheduleCycleSearch()]
+    #expect(scheduled == [true, false], "one delayed search is enough")
+    schedule.suspectCycle()
+    let searches = [schedule.beginScheduledSearch(), schedule.beginScheduledSearch(), schedule.beginCycleSearch()]
+    #expect(searches == [true, false, false])
+    _ = schedule.becameReady(named("a"), .normal, takenNext: false)
+    schedule.suspectCycle()
+    let running = [schedule.scheduleCycleSearch(), schedule.beginScheduledSearch()]
+    #expect(running == [false, false])
+    let atStart = (0..<2).map { _ in schedule.beginCycleSearch(evenIfRunning: true) }
+    #expect(atStart == [true, false])
+    schedule.suspectCycle()
+    schedule.request(.drain)
+    let draining = schedule.beginCycleSearch(evenIfRunning: true)
+    #expect(!draining, "cancelled members do not wait")
   }
 
   @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
     var schedule = GroupSchedule()
     schedule.limit = 1
     schedule.beginAdding(2)
-    let early = schedule.becameReady(ReadyMember(named("a")), takenNext: false)
+    let early = schedule.becameReady(named("a"), .normal, takenNext: false)
     #expect(early == .none, "the group has not begun")
-    schedule.begin()
-    let first = schedule.addRunnerIfUseful()
-    let second = schedule.becameReady(ReadyMember(named("b")), takenNext: false)
-    #expect(first && second == .none, "one is waiting to begin")
+    let needsPermits = ScheduleWorld.begin(&schedule)
+    #expect(needsPermits == false)
+    let first = schedule.requestRunner()
+    let second = schedule.becameReady(named("b"), .normal, takenNext: false)
+    #expect(first == .addRunner && second == .none, "one is waiting to begin")
     schedule.runnerBegan()
-    guard case .run(_, let addsRunner, false) = schedule.take(), case .stop = schedule.take() else {
-      Issue.record("nothing to run, or beyond the limit")
-      return
-    }
-    #expect(!addsRunner, "the limit is reached")
+    let (taken, beyond) = (schedule.take(), schedule.take())
+    #expect(taken != nil && beyond == nil, "nothing to run, or beyond the limit")
+    #expect(taken?.runner == GroupSchedule.RunnerRequest.none, "the limit is reached")
     let afterwards = schedule.releaseSlot(takenNext: false)
     #expect(afterwards == .addRunner)
   }
@@ -163,14 +265,17 @@ struct ScheduleWorld: InterleavedWorld {
   struct Deeds: Hashable {
     /// In the order in which they became ready.
     var ready: [Int] = []
-    var unaccounted: [Int] = []
+    var waitingResults: [Int] = []
+    /// In the order in which they were cancelled.
+    var cancelled: [Int] = []
+    var wereCancelled: Set<Int> = []
     var started: Set<Int> = []
     var finished: Set<Int> = []
-    var settled = 0
+    var processed = 0
     var coming = 0
     var ends = 0
     var runners = 0
-    var isAccounting = false
+    var isProcessing = false
     var isOpen = false
     /// Members that came after the end.
     var refused = 0
@@ -178,6 +283,12 @@ struct ScheduleWorld: InterleavedWorld {
 
   /// Only to be named.
   static let operations = (0..<4).map { _ in Operation() }
+  private static let group = GroupOperation()
+  private static let queue = GroupQueue(of: group)
+
+  static func begin(_ schedule: inout GroupSchedule, draining: Bool = false) -> Bool? {
+    schedule.begin(group, in: queue, draining: draining)
+  }
 
   let members: [Member]
   var schedule = GroupSchedule()
@@ -191,24 +302,36 @@ struct ScheduleWorld: InterleavedWorld {
     deeds.isOpen = staysOpen
   }
 
-  var phase: GroupSchedule.Phase { schedule.phase }
-  var counts: [Int] { [schedule.unfinished, schedule.slotsTaken, schedule.unaccounted.count, schedule.ready.count] }
-  var flags: [Bool] {
-    [
-      schedule.isRunnerWaiting, schedule.isAccounting, schedule.isWaitingForMembers, schedule.isWatched,
-      schedule.isSuspended, schedule.isDraining, schedule.isFinishing, schedule.staysOpen,
-    ]
+  struct Phase: Hashable {
+    let isGathering: Bool
+    let isRunning: Bool
+    let openness: GroupSchedule.Openness
+    let endRequest: GroupSchedule.EndRequest
   }
+
+  var phase: Phase {
+    Phase(
+      isGathering: schedule.life.isGathering,
+      isRunning: schedule.life.isRunning,
+      openness: schedule.openness,
+      endRequest: schedule.endRequest
+    )
+  }
+  var counts: [Int] {
+    [schedule.unfinished, schedule.slotsTaken, schedule.waitingResults?.count ?? -1, schedule.ready.count]
+  }
+  var flags: [Bool] { [schedule.isRunnerRequested, schedule.isRunnerWatched, schedule.isSuspended] }
 
   mutating func check() {
     promise(deeds.ends <= 1, "the group ends twice")
     promise(deeds.runners <= 1, "two runners wait to begin")
     promise(schedule.slotsTaken == deeds.started.count - deeds.finished.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
+    promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
   }
 
   var breachAtEnd: String? {
-    let forgotten = members.count - deeds.settled - deeds.refused
+    let forgotten = members.count - deeds.processed - deeds.refused
     if forgotten > 0 { return "\(forgotten) members were forgotten" }
     return deeds.ends == 1 || deeds.isOpen ? nil : "the group never ends"
   }
@@ -221,6 +344,8 @@ enum ScheduleStep: InterleavedStep {
   case beginAdding([Int])
   case append([Int])
   case becomeReady(Int, takenNext: Bool)
+  /// Cancels a member, unless it has been started.
+  case cancel(Int)
   case membersWereAdded, begin, suspend, resume, windDown
   /// The group is closed in one of these ways.
   case stopStayingOpen, finishGroup
@@ -231,7 +356,7 @@ enum ScheduleStep: InterleavedStep {
   case runnerBegins, take, endWatch
   case tellDependent(Int, here: Bool)
   case finish(Int, here: Bool)
-  case settle, accountForMore
+  case process, processMore
 
   func perform(in world: inout ScheduleWorld, by actor: inout Actor) {
     switch self {
@@ -239,29 +364,37 @@ enum ScheduleStep: InterleavedStep {
       world.schedule.beginAdding(members.count)
       world.deeds.coming += 1
     case .append(let members):
-      world.schedule.append(members.map { ReadyMember(ScheduleWorld.operations[$0]) })
+      var ready = ReadyList()
+      for member in members { ready.append(ScheduleWorld.operations[member], .normal) }
+      world.schedule.ready.append(ready)
       world.deeds.ready += members
+    case .cancel(let member):
+      guard !world.deeds.started.contains(member), world.deeds.wereCancelled.insert(member).inserted else { return }
+      if world.deeds.ready.contains(member), world.schedule.isDraining { return }
+      world.deeds.cancelled.append(member)
+      let (operation, isReady) = (ScheduleWorld.operations[member], world.deeds.ready.contains(member))
+      change(&world, &actor) { $0.wasCancelled(operation, wasNotReady: !isReady) }
+    case .becomeReady(let member, _) where world.deeds.wereCancelled.contains(member): return
     case .becomeReady(let member, let takenNext):
       world.deeds.ready.append(member)
-      let ready = ReadyMember(ScheduleWorld.operations[member])
-      carryOut(world.schedule.becameReady(ready, takenNext: takenNext), &world, &actor)
+      let operation = ScheduleWorld.operations[member]
+      carryOut(world.schedule.becameReady(operation, .normal, takenNext: takenNext), &world, &actor)
     case .membersWereAdded:
       world.deeds.coming = max(0, world.deeds.coming - 1)
-      let (addsRunner, isDone) = world.schedule.membersWereAdded()
-      if addsRunner { addRunner(&world, &actor) }
-      if isDone { end(&world) }
+      change(&world, &actor) { $0.membersWereAdded() }
     case .split(let steps): actor.spawn(steps)
     case .begin:
-      world.schedule.begin()
+      let needsPermits = ScheduleWorld.begin(&world.schedule)
+      world.promise(needsPermits == false, "the group begins twice, or needs permits")
       actor.go(on: .membersWereAdded)
       world.deeds.coming += 1
     case .suspend: change(&world, &actor) { $0.isSuspended = true }
     case .resume: change(&world, &actor) { $0.isSuspended = false }
-    case .windDown: close(&world, &actor) { $0.isDraining = true }
+    case .windDown: close(&world, &actor) { $0.request(.drain) }
     case .stopStayingOpen: close(&world, &actor) { $0.staysOpen = false }
-    case .finishGroup: close(&world, &actor) { $0.isFinishing = true }
+    case .finishGroup: close(&world, &actor) { $0.request(.finish) }
     case .add(let members):
-      if world.schedule.phase == .ended {
+      if world.schedule.life.isOver {
         world.deeds.refused += members.count
       } else {
         world.schedule.beginAdding(members.count)
@@ -272,64 +405,71 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.runners -= 1
       world.schedule.runnerBegan()
     case .take: take(&world, &actor)
-    case .endWatch: if world.schedule.endWatch() { addRunner(&world, &actor) }
+    case .endWatch: carryOut(world.schedule.endWatch(), &world, &actor)
     case .tellDependent(let member, let here):
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
       carryOut(world.schedule.releaseSlot(takenNext: here), &world, &actor)
-      guard world.members[member].isFailing else { return settle(&world) }
+      guard world.members[member].isFailing else { return process(&world) }
       let finished = FinishedMember(operation: ScheduleWorld.operations[member], index: member)
-      if world.schedule.beginAccounting(for: finished) {
-        world.promise(!world.deeds.isAccounting, "two look at results")
-        world.deeds.isAccounting = true
-        actor.go(on: .settle, .accountForMore)
+      if world.schedule.beginProcessing(finished) {
+        world.promise(!world.deeds.isProcessing, "two look at results")
+        world.deeds.isProcessing = true
+        actor.go(on: .process, .processMore)
       } else {
-        world.deeds.unaccounted.append(member)
+        world.deeds.waitingResults.append(member)
       }
-    case .settle: settle(&world)
-    case .accountForMore:
-      let batch = world.schedule.nextToAccount()
-      world.promise(batch.map(\.index) == world.deeds.unaccounted, "a result was lost")
-      world.deeds.unaccounted = []
-      world.deeds.isAccounting = !batch.isEmpty
-      if batch.isEmpty, world.schedule.endIfDone() { end(&world) }
-      if !batch.isEmpty { actor.go(on: batch.map { _ in .settle } + [.accountForMore]) }
+    case .process: process(&world)
+    case .processMore:
+      let batch = world.schedule.takeWaitingResults()
+      world.promise(batch.map(\.index) == world.deeds.waitingResults, "a result was lost")
+      world.deeds.waitingResults = []
+      world.deeds.isProcessing = !batch.isEmpty
+      if batch.isEmpty { endIfDone(&world) }
+      if !batch.isEmpty { actor.go(on: batch.map { _ in .process } + [.processMore]) }
     }
   }
 
   private func take(_ world: inout World, _ actor: inout Actor) {
     let hasSlot = world.schedule.limit < 0 || world.schedule.slotsTaken < world.schedule.limit
-    guard case .run(let operation, let addsRunner, let isCancelled) = world.schedule.take() else { return }
-    world.promise((hasSlot && !world.schedule.isSuspended) || isCancelled, "a member was handed out that must wait")
-    let member = ScheduleWorld.operations.firstIndex { $0 === operation } ?? 0
-    world.promise(world.deeds.ready.first == member, "a member was handed out before its turn")
-    world.promise(world.deeds.started.insert(member).inserted, "a member was handed out twice")
-    world.deeds.ready.removeFirst()
+    guard let next = world.schedule.take() else { return }
+    let runner = next.runner
+    let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.priority == nil
+    world.promise(mayStart, "a member was handed out that must wait")
+    let member = ScheduleWorld.operations.firstIndex { $0 === next.member } ?? 0
+    let list = next.priority == nil ? \ScheduleWorld.Deeds.cancelled : \.ready
+    world.promise(world.deeds[keyPath: list].first == member, "a member was handed out before its turn")
+    world.deeds[keyPath: list].removeFirst()
+    if !world.deeds.started.insert(member).inserted {
+      // A member that was cancelled while it was ready has finished without a slot. The core refuses the second start.
+      world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
+      carryOut(runner, &world, &actor)
+      carryOut(world.schedule.releaseSlot(takenNext: false), &world, &actor)
+      endIfDone(&world)
+      return actor.go(on: .take)
+    }
     let here = !world.members[member].isAsynchronous
     let steps: [Self] = [.tellDependent(member, here: here), .finish(member, here: here)]
     if !here { actor.spawn(steps) }
-    if addsRunner { addRunner(&world, &actor) }
+    carryOut(runner, &world, &actor)
     actor.go(on: here ? steps + [.take] : [.take])
   }
 
-  private func addRunner(_ world: inout World, _ actor: inout Actor) {
-    world.deeds.runners += 1
-    actor.spawn([.runnerBegins, .take])
-  }
-
-  private func carryOut(_ help: GroupSchedule.Help, _ world: inout World, _ actor: inout Actor) {
-    switch help {
+  private func carryOut(_ request: GroupSchedule.RunnerRequest, _ world: inout World, _ actor: inout Actor) {
+    switch request {
     case .none: return
-    case .addRunner: addRunner(&world, &actor)
+    case .addRunner:
+      world.deeds.runners += 1
+      actor.spawn([.runnerBegins, .take])
     case .watch: actor.spawn([.endWatch])
     }
   }
 
   private func change(_ world: inout World, _ actor: inout Actor, _ change: (inout GroupSchedule) -> Void) {
     change(&world.schedule)
-    if world.schedule.addRunnerIfUseful() { addRunner(&world, &actor) }
-    if world.schedule.endIfDone() { end(&world) }
+    carryOut(world.schedule.requestRunner(), &world, &actor)
+    endIfDone(&world)
   }
 
   private func close(_ world: inout World, _ actor: inout Actor, _ change: (inout GroupSchedule) -> Void) {
@@ -337,17 +477,18 @@ enum ScheduleStep: InterleavedStep {
     self.change(&world, &actor, change)
   }
 
-  private func settle(_ world: inout World) {
-    world.deeds.settled += 1
-    world.schedule.accounted()
-    if world.schedule.endIfDone() { end(&world) }
+  private func process(_ world: inout World) {
+    world.deeds.processed += 1
+    world.schedule.resultWasProcessed()
+    endIfDone(&world)
   }
 
-  private func end(_ world: inout World) {
+  private func endIfDone(_ world: inout World) {
+    guard world.schedule.endIfDone() != nil else { return }
     world.deeds.ends += 1
     world.promise(!world.deeds.isOpen, "the group ends while it is open")
     world.promise(world.deeds.coming == 0, "the group ends while members come")
-    world.promise(!world.deeds.isAccounting, "the group ends before it has seen the results")
-    world.promise(world.deeds.settled == world.deeds.started.count, "the group ends before its members")
+    world.promise(!world.deeds.isProcessing, "the group ends before it has seen the results")
+    world.promise(world.deeds.processed == world.deeds.started.count, "the group ends before its members")
   }
 }

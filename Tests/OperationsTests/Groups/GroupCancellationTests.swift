@@ -104,7 +104,7 @@ struct GroupCancellationTests {
     let (first, second) = (note("first"), note("second"))
     let group = GroupOperation([first, second])
     let secondHasFinished = DispatchSemaphore(value: 0)
-    // It holds up the cancelling, which has not come to the second member yet.
+    // It delays the cancellation, which has not reached the second member yet.
     first.addObserver(OperationObserver(didCancel: { _ in secondHasFinished.wait() }))
     second.addObserver(OperationObserver(didFinish: { _ in secondHasFinished.signal() }))
     DispatchQueue.global().async { group.cancel() }
@@ -131,7 +131,7 @@ struct GroupCancellationTests {
       await group.finished()
       #expect(newcomer.isFinished && newcomer.isCancelled)
     }
-    // Neither it nor what it waited for is kept by the waiting.
+    // The wait retains neither the newcomer nor its dependency.
     await live.none()
     never.start()
   }

@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct GroupErrorTests {
@@ -141,6 +142,37 @@ struct GroupErrorTests {
       #expect((dependents + independent).allSatisfy { $0.isFinished && $0.isCancelled && $0.errors.isEmpty })
     }
     #expect(journal.entries.isEmpty)
+  }
+
+  /// Calls a closure whenever its priority is read, as its group does when it becomes ready.
+  private final class RankedOperation: AsyncOperation, @unchecked Sendable {
+    var whenRanked: @Sendable () -> Void = {}
+
+    override var queuePriority: Operation.QueuePriority {
+      get {
+        whenRanked()
+        return super.queuePriority
+      }
+      set { super.queuePriority = newValue }
+    }
+  }
+
+  @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure])
+  func noMemberStartsWithTheKeyOfAFailedOne(_ policy: GroupOperation.ErrorPolicy) async {
+    let (domain, mayStart) = (ExclusivityDomain(), Journal<Bool>())
+    let bad = HeldOperation().exclusive("key", in: domain)
+    let first = NoteOperation("first", journal).shared("key", in: domain)
+    let second = RankedOperation().shared("key", in: domain)
+    let group = stopping([bad, first, second])
+    group.errorPolicy = policy
+    // The first member is ready when the second one becomes ready, or has been taken by a runner.
+    second.whenRanked = { [engine = group.engine] in
+      if bad.isFinished { mayStart.write(engine.state.withLock { $0.schedule.mayHandOut }) }
+    }
+    await fail(bad, in: group)
+    await group.finished()
+    #expect(journal.entries.isEmpty && mayStart.count > 0 && !mayStart.entries.contains(true))
+    #expect(first.isCancelled && second.isCancelled && first.errors.isEmpty && second.errors.isEmpty)
   }
 
   @Test func thoseExecutingRunToTheirEndAndLaterOnesDoNotStart() async {

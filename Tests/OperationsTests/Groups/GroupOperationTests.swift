@@ -35,6 +35,33 @@ struct GroupOperationTests {
     #expect(journal.entries == ["a", "b", "c"] && group.operations.isEmpty)
   }
 
+  @Test func theBuilderTakesInBothSidesOfEveryOperatorInside() {
+    let (a, b, c, d) = (note("a"), plain("b", journal), plain("c", journal), note("d"))
+    let group = GroupOperation {
+      let last = [a, b] ==> c
+      let nested = GroupOperation("nested") { note("e") ==> note("f") }
+      d.waits(for: last)
+      nested
+    }
+    #expect(group.operations.map(\.displayName) == ["a", "b", "c", "d", "nested"])
+  }
+
+  @Test func theBuilderLeavesPlainDependenciesThatWereAttachedOutside() async {
+    let suspended = OperationQueue.suspended()
+    let (queued, free, inside) = (plain("queued", journal), plain("free", journal), note("inside"))
+    [queued, free] ==> inside
+    suspended.addOperation(queued)
+    let (group, graph) = (GroupOperation { inside }, GroupOperation())
+    #expect(group.operations == [inside])
+    graph.addGraph(endingIn: free ==> note("last"))
+    #expect(graph.operations.map(\.displayName) == ["free", "last"])
+    queue.addOperations([group, graph])
+    suspended.isSuspended = false
+    await group.finished()
+    await graph.finished()
+    #expect(Set(journal.entries) == ["queued", "free", "inside", "last"])
+  }
+
   @Test func namedArrays_haveExactlyTheirMembers() async {
     let (a, b) = (note("a"), note("b"))
     a ==> b

@@ -31,7 +31,7 @@ func words(_ body: () async throws -> String) async -> String {
   do { return try await body() } catch { return words(error) }
 }
 
-/// The code of one of the package's errors, and what others say.
+/// The code of one of the package's errors, or the description of another error.
 func words(_ error: any Error) -> String {
   switch error {
   case is CancellationError: "cancelled"
@@ -41,7 +41,7 @@ func words(_ error: any Error) -> String {
   }
 }
 
-/// Runs an operation in a queue of its own, and says how it ended.
+/// Runs an operation in its own queue, and returns how it ended.
 func ending(_ operation: AsyncOperation) async -> String {
   await words {
     try await OperationQueue().run(operation)

@@ -96,7 +96,7 @@ struct HostileErrorTests {
         },
         HostileCase("a \(code) of the user's own, handed on", gets: "inputUnavailable, because of \(code)") {
           let last = throwing(OperationError(code, "mine")).map { $0 }
-          do { return "\(try await OperationQueue().run(graphEndingIn: last))" } catch let error as OperationError {
+          do { return "\(try await OperationQueue().run(last))" } catch let error as OperationError {
             return "\(error.code), because of \(error.underlyingErrors.map { words($0) }.joined())"
           }
         },

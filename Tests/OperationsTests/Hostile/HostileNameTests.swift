@@ -3,8 +3,8 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Names from hell (one of a megabyte is in ``MisuseTests``), through everything that speaks of operations by
-/// name. None changes what is done, and none gets out of the line, the label or the string that it is in.
+/// Hostile names (one of a megabyte is in ``MisuseTests``), in everything that refers to operations by name. No name
+/// changes the result, or leaves the line, the label or the string that it is in.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileNameTests {
   static let names = [
@@ -19,7 +19,7 @@ struct HostileNameTests {
     String(repeating: "\n", count: 2000), "null", "nil", "AsyncOperation",
   ]
 
-  /// The name as it is spoken of: an operation without one goes by its type's.
+  /// The name in messages. An operation without a name has that of its type.
   private func spoken(_ name: String, _ type: String) -> String { name.isEmpty ? type : name }
 
   private func failing(_ name: String) -> AsyncBlockOperation {
@@ -36,12 +36,12 @@ struct HostileNameTests {
   @Test(arguments: names) func inErrors(_ name: String) async throws {
     let group = GroupOperation([failing(name)]).named(name)
     let error = try #require(await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) })
-    let path = [spoken(name, "GroupOperation"), spoken(name, "AsyncBlockOperation")]
+    let path = [spoken(name, "group operation"), spoken(name, "async block operation")]
     #expect(error.primary.path == path && error.description == path.joined(separator: " › ") + ": boom")
 
     let conditional = AsyncOperation().named(name)
     conditional.addCondition(OperationCondition(name: name) { _ in throw TestError("boom") })
-    let unmet = "“\(spoken(name, "AsyncOperation"))” did not run because its condition “\(name)” was not met: boom."
+    let unmet = "“\(spoken(name, "async operation"))” did not run because its condition “\(name)” was not met: boom."
     let thrown = await #expect(throws: OperationError.self) { try await OperationQueue().run(conditional) }
     #expect(thrown?.message == unmet)
   }
@@ -104,7 +104,7 @@ struct HostileNameTests {
     tracer.trace(group)
     _ = await ending(group)
     let trace = try JSONDecoder().decode(Trace.self, from: tracer.chromeTrace())
-    let shown = spoken(name, "GroupOperation")
+    let shown = spoken(name, "group operation")
     #expect(trace.traceEvents.contains { $0.name == shown || $0.name == shown + " " })
     // The scale, three operations, and what is after the last newline.
     let lines = tracer.timeline().split(omittingEmptySubsequences: false) { $0.isNewline }

@@ -145,6 +145,26 @@ struct AsyncOperationTests {
 
   // MARK: Observers
 
+  @Test func observersOnMain_areCalledOnTheMainActorInOrder() async {
+    let (events, operation) = (Journal<String>(), HeldOperation())
+    operation.addObserver(
+      .onMain(
+        didStart: { _ in
+          MainActor.preconditionIsolated()
+          events.write("start")
+        },
+        didCancel: { _ in events.write("cancel") },
+        didFinish: { events.write("finish \($0.isFinished)") }
+      )
+    )
+    OperationQueue().addOperation(operation)
+    await operation.begun.opened()
+    operation.cancel()
+    operation.gate.open()
+    await events.reaches(3)
+    #expect(events.entries == ["start", "cancel", "finish true"])
+  }
+
   private func observer(_ journal: Journal<String>, _ name: String = "") -> OperationObserver {
     OperationObserver(
       didStart: { journal.write("\(name)start \($0.isExecuting)") },

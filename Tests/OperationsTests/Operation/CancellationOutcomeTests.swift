@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What an operation ends with that was cancelled.
+/// How a cancelled operation ends.
 @Suite(.timeLimit(.minutes(5)))
 struct CancellationOutcomeTests {
   private let queue = OperationQueue()

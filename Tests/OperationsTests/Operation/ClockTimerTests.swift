@@ -5,10 +5,10 @@ import Testing
 
 @testable import Operations
 
-/// Timers on the system's clocks, also while every thread of the shared pool is blocked.
+/// Timers on the system's clocks, even while every thread of the shared pool is blocked.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ClockTimerTests {
-  /// Runs `body` on a thread of its own while twenty operations block, or as many more as it takes.
+  /// Runs `body` on its own thread while twenty operations block, or as many as needed.
   private func whileTwentyBlock(_ body: @escaping @Sendable () -> Void) async throws {
     let (end, queue) = (Gate(), OperationQueue())
     try await onThread {
@@ -26,7 +26,7 @@ struct ClockTimerTests {
     await queue.finished()
   }
 
-  /// A clock of a user's, that wakes its sleepers from a thread of its own.
+  /// A user's clock, which wakes its sleepers from its own thread.
   private struct ThreadClock: Clock {
     var now: ContinuousClock.Instant { .now }
     var minimumResolution: Duration { .zero }
@@ -62,8 +62,8 @@ struct ClockTimerTests {
         let retry = RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { _ in throw TestError("busy") }
         retry.addObserver(observer)
         if wait == .retry { scheduler.queue.addOperation(retry) } else { retry.start() }
-      case .otherClock: _ = ClockTimer.start(after: pause, on: ThreadClock()) { fired.signal() }
-      case .suspendingClock: _ = ClockTimer.start(after: pause, on: SuspendingClock()) { fired.signal() }
+      case .otherClock: ClockTimer().start(after: pause, on: ThreadClock()) { fired.signal() }
+      case .suspendingClock: ClockTimer().start(after: pause, on: SuspendingClock()) { fired.signal() }
       }
       // Far longer than any of the timers takes, far shorter than twenty blocked threads take to be replaced.
       let end = fired.wait(timeout: .now() + .seconds(5))
@@ -74,14 +74,14 @@ struct ClockTimerTests {
   @Test func timersThatBlockDoNotDelayOthers() async {
     let (end, blocked) = (Gate(), Journal<Int>())
     for index in 0..<8 {
-      _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) {
+      ClockTimer().start(after: .milliseconds(1), on: ContinuousClock()) {
         blocked.write(index)
         end.pass()
       }
     }
     await blocked.reaches(8)
     let fired = Gate()
-    _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
+    ClockTimer().start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
     await fired.opened()
     end.open()
   }
@@ -91,7 +91,7 @@ struct ClockTimerTests {
     for index in (0..<200).shuffled() {
       let delay = Duration.microseconds(index * 500)
       let start = ContinuousClock.now
-      _ = ClockTimer.start(after: delay, on: ContinuousClock()) {
+      ClockTimer().start(after: delay, on: ContinuousClock()) {
         if start.duration(to: .now) < delay { early.write(delay) }
         fired.write(index)
       }
@@ -102,10 +102,17 @@ struct ClockTimerTests {
 
   @Test func anEarlierOneThatIsStartedLaterFiresFirst() async {
     let fired = Gate()
-    let late = ClockTimer.start(after: .seconds(3600), on: ContinuousClock()) { Issue.record("an hour early") }
-    _ = ClockTimer.start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
+    let late = ClockTimer()
+    late.start(after: .seconds(3600), on: ContinuousClock()) { Issue.record("an hour early") }
+    ClockTimer().start(after: .milliseconds(1), on: ContinuousClock()) { fired.open() }
     await fired.opened()
     late.cancel()
+  }
+
+  @Test func aTimerThatIsCancelledBeforeItStarts_neverFires() {
+    let timer = ClockTimer()
+    timer.cancel()
+    timer.start(after: .zero, on: ManualClock()) { Issue.record("it fired") }
   }
 
   @Test(arguments: [ContinuousClock() as any Clock<Duration>, SuspendingClock()])
@@ -113,7 +120,9 @@ struct ClockTimerTests {
     let live = LiveCount()
     let delays: [Duration] = [.seconds(3600), Duration(attoseconds: .max)]
     for delay in delays + delays {
-      ClockTimer.start(after: delay, on: clock) { [token = LiveCount.Token(live)] in _ = token }.cancel()
+      let timer = ClockTimer()
+      timer.start(after: delay, on: clock) { [token = LiveCount.Token(live)] in _ = token }
+      timer.cancel()
     }
     #expect(live.alive == 0)
   }

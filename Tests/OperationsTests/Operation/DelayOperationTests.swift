@@ -80,8 +80,8 @@ private struct CancellingClock: TimerClock {
     try await clock.sleep(until: deadline, tolerance: tolerance)
   }
 
-  func call(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let cancellation = clock.call(after: delay, body)
+  func call(after delay: Duration, isTimeout: Bool, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let cancellation = clock.call(after: delay, isTimeout: isTimeout, body)
     operation.cancel()
     return cancellation
   }

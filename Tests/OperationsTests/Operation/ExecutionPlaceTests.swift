@@ -33,7 +33,7 @@ struct ExecutionPlaceTests {
     return operation
   }
 
-  /// Everything that code on the scheduler may rely on.
+  /// The conditions that code on the scheduler can rely on.
   private static func expectCurrent(_ home: Shelf, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(SerialScheduler.current === home.scheduler && home.scheduler.isCurrent, sourceLocation: sourceLocation)
     #expect((try? home.scheduler.wait(timeout: .seconds(30)) { 1 }) == 1, sourceLocation: sourceLocation)
@@ -122,7 +122,7 @@ struct ExecutionPlaceTests {
       await operation.finished(opening: gate)
       #expect(operation.errors.isEmpty)
     }
-    // The queue goes on with what is behind it.
+    // The queue continues with the next operation.
     await live.none()
   }
 
@@ -194,7 +194,7 @@ struct ExecutionPlaceTests {
     let shown = Gate()
 
     override func executeOnMain() {
-      // `Thread.isMainThread` is false here on Linux, where the main queue may be served by another one.
+      // `Thread.isMainThread` is false here on Linux, where another thread may serve the main queue.
       dispatchPrecondition(condition: .onQueue(.main))
       shown.open()
     }

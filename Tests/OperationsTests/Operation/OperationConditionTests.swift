@@ -22,7 +22,7 @@ struct OperationConditionTests {
     second.addCondition(condition("one"))
     second.addCondition(condition("two"))
     first ==> second
-    try await queue.run(graphEndingIn: second)
+    try await queue.run(second)
     #expect(journal.entries == ["first", "one", "two", "second"])
   }
 
@@ -121,7 +121,7 @@ struct OperationConditionTests {
     let operation = unexecuted().named("Store")
     operation.addCondition(.noFailedDependencies)
     [failing, fine] ==> operation
-    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: operation) }
+    let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }
     #expect(error?.underlyingErrors as? [TestError] == [TestError("no network")])
     #expect(error?.message.contains("“Download” failed") == true && error?.message.contains("fine") == false)
   }
@@ -139,7 +139,7 @@ struct OperationConditionTests {
     fine.addCondition(.noCancelledDependencies)
     fine.addCondition(.noFailedDependencies)
     AsyncOperation() ==> fine
-    try await queue.run(graphEndingIn: fine)
+    try await queue.run(fine)
   }
 
   // MARK: Combinations

@@ -31,7 +31,7 @@ struct OperationProgressTests {
     let (first, second) = (HeldOperation(), HeldOperation())
     let group = GroupOperation([first, second])
     let progress = group.progress
-    // A member's own is free to be anybody's child.
+    // A member's own progress can be added to any parent.
     let parent = Progress.discreteProgress(totalUnitCount: 1)
     parent.addChild(first.progress, withPendingUnitCount: 1)
     await begin(group, [first, second])
@@ -216,14 +216,14 @@ struct OperationProgressTests {
     var group = GroupProgress()
     _ = group.follow(with: OperationProgress(of: AsyncOperation()))
     group.add(1)
-    #expect(group.takeChange()?.change.total == 1)
+    #expect(group.takeChange()?.total == 1)
     group.add(-1)
-    #expect(group.takeChange()?.change.total == 0)
+    #expect(group.takeChange()?.total == 0)
     group.add(3)
-    #expect(group.takeChange()?.change.total == 2)
-    #expect(group.end().isEmpty && group.takeChange()?.change.completed == 3)
+    #expect(group.takeChange()?.total == 2)
+    #expect(group.end().isEmpty && group.takeChange()?.completed == 3)
     group.add(1)
-    #expect(group.takeChange()?.change.total == 0)
+    #expect(group.takeChange()?.total == 0)
   }
 
   // MARK: Streams
@@ -312,7 +312,7 @@ struct OperationProgressTests {
     let outer = GroupOperation([inner, GroupOperation()])
     let parent = Progress.discreteProgress(totalUnitCount: 2)
     parent.addChild(outer.progress, withPendingUnitCount: 2)
-    // The inner group's is free to have another parent.
+    // The inner group's progress can have another parent.
     let other = Progress.discreteProgress(totalUnitCount: 1)
     other.addChild(inner.progress, withPendingUnitCount: 1)
     await queue.add(outer, until: held.begun)

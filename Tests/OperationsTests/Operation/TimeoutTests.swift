@@ -19,7 +19,7 @@ struct TimeoutTests {
 
   private func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
-  /// Returns when the operation has begun, and its time, too.
+  /// Returns when the operation and its timeout have started.
   private func begin(_ operation: AsyncOperation, _ begun: Gate) async {
     await queue.add(operation, until: begun)
     await clock.waitForSleepers(1)
@@ -165,7 +165,7 @@ struct TimeoutTests {
     clock.advance(by: .seconds(5))
     let error = await #expect(throws: OperationError.self) { try await group.completed() }
     #expect(
-      error?.message == "“Import” was cancelled because it took longer than 5.0 seconds. Still executing: “page 0”, "
+      error?.message == "“Import” was cancelled because it took longer than 5 seconds. Still executing: “page 0”, "
         + "“page 1”, “page 2”, “page 3”, “page 4”, “page 5”, “page 6”, “page 7” and 1 other."
     )
     let causes = error?.underlyingErrors.map { "\($0)" }

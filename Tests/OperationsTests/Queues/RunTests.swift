@@ -71,9 +71,9 @@ struct RunTests {
   @Test func aGraph_isRunFromItsEnd() async throws {
     let last = ResultOperation { [journal] in journal.entries.count }
     NoteOperation("a", journal) ==> [NoteOperation("b", journal), NoteOperation("c", journal)] ==> last
-    #expect(try await queue.run(graphEndingIn: last) == 3)
+    #expect(try await queue.run(last) == 3)
     #expect(journal.entries.first == "a")
-    try await queue.run(graphEndingIn: AsyncOperation() ==> NoteOperation("d", journal))
+    try await queue.run(AsyncOperation() ==> NoteOperation("d", journal))
     #expect(journal.entries.last == "d")
   }
 
@@ -93,11 +93,77 @@ struct RunTests {
 
   @Test func aGraph_includesTheDependenciesOfMembers() async throws {
     let member = NoteOperation("outside", journal) ==> NoteOperation("member", journal)
-    try await queue.run(graphEndingIn: GroupOperation([member]))
+    try await queue.run(GroupOperation([member]))
     #expect(journal.entries == ["outside", "member"])
   }
 
+  @Test(arguments: ["member", "nested", "plain"])
+  func aGraph_includesDependenciesThatMembersGainLater(kind: String) async throws {
+    let (outside, member) = (NoteOperation("outside", journal), NoteOperation("member", journal))
+    let plain = BlockOperation { [journal] in journal.write("member") }
+    let group =
+      switch kind {
+      case "member": GroupOperation([member])
+      case "nested": GroupOperation([GroupOperation([member])])
+      default: GroupOperation([plain])
+      }
+    outside ==> (kind == "plain" ? plain : member)
+    try await queue.run(group)
+    #expect(journal.entries == ["outside", "member"])
+  }
+
+  @Test func run_addsWhatTheOperationWaitsForAndLeavesPlainOperationsAlone() async throws {
+    let (plain, elsewhere) = (BlockOperation {}, OperationQueue())
+    let (first, last) = (NoteOperation("first", journal), NoteOperation("last", journal))
+    [plain, first] ==> last
+    let run = Task { try await queue.run(last) }
+    await first.finished()
+    #expect(queue.operations == [last])
+    elsewhere.addOperation(plain)
+    try await run.value
+    #expect(journal.entries == ["first", "last"])
+  }
+
+  // MARK: Overrides of Foundation's methods
+
+  private final class CastingQueue: OperationQueue, @unchecked Sendable {
+    let added = Journal<String>()
+
+    override func addOperation(_ operation: Operation) {
+      added.write(operation.name ?? "")
+      if let own = operation as? AsyncOperation { super.addOperation(own) } else { super.addOperation(operation) }
+    }
+  }
+
+  @Test func anOverrideThatPassesAnAsyncOperationToSuper_addsIt() async throws {
+    let queue = CastingQueue()
+    let (first, last) = (NoteOperation("first", journal), NoteOperation("last", journal))
+    first ==> last
+    queue.addOperation(first)
+    try await queue.run(last)
+    queue.addOperation(BlockOperation {}.named("plain"))
+    await queue.finished()
+    #expect(journal.entries == ["first", "last"] && queue.added.entries == ["first", "last", "plain"])
+  }
+
   // MARK: Queues
+
+  @Test func finished_returnsWhenItsTaskIsCancelled() async {
+    let (plain, own) = (ClassicOperation(), HeldOperation())
+    queue.addOperations([plain, own])
+    await own.begun.opened()
+    let waits: [@Sendable () async -> Void] = [
+      { await plain.finished() }, { await own.finished() }, { [queue] in await queue.finished() },
+    ]
+    for call in waits {
+      let waiting = Task { await call() }
+      waiting.cancel()
+      await waiting.value
+    }
+    #expect(!own.isFinished)
+    for gate in [plain.gate, own.gate] { gate.open() }
+    await queue.finished()
+  }
 
   @Test func finished_waitsForAnyOperation() async {
     let (plain, classic, own) = (BlockOperation {}, ClassicOperation(), HeldOperation())
@@ -139,43 +205,51 @@ struct RunTests {
   // Foundation on Linux loses a wake-up too rarely to wait for it (7 in 276,000). The test checks instead that the
   // methods of the package make Foundation check the operation once more when it is in the queue.
 
-  /// Opens the gate of an operation between Foundation's enqueueing and the end of the method, and forgets that
-  /// Foundation has checked it.
+  /// Makes Foundation overlook, between its enqueueing and the end of the method, that an operation has become ready.
+  /// Forgets that Foundation has checked an operation that has no dependencies.
   private final class ForgetfulQueue: OperationQueue, @unchecked Sendable {
     override func addOperation(_ operation: Operation) {
       super.addOperation(operation)
-      forget(operation)
+      overlook(operation)
     }
 
     override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
       super.addOperations(operations, waitUntilFinished: waitUntilFinished)
-      for operation in operations { forget(operation) }
+      for operation in operations { overlook(operation) }
     }
 
-    private func forget(_ operation: Operation) {
+    private func overlook(_ operation: Operation) {
       guard let operation = operation as? AsyncOperation else { return }
-      let action = operation.core.withLock { $0.ledger.countDown() }
-      if case .becomeReady(let gate?) = action { gate.start() }
+      let gate = operation.core.withLock { core in
+        defer { core.bridge = FoundationBridge() }
+        return core.bridge.gate
+      }
+      guard let gate else { return }
+      operation.core.withLock { _ = $0.bridge.makeGate() }
+      // Foundation records that the operation must wait, and is not notified when it need not any more.
+      gate.start()
       operation.core.withLock { core in
-        core.ledger = DependencyLedger()
-        guard case .becomeReady = action else { return }
-        _ = core.ledger.add(.own(operation))
-        _ = core.ledger.makeGate()
         _ = core.ledger.countDown()
-        _ = core.ledger.gateDidOpen()
+        _ = core.bridge.takeGate()
+        _ = core.bridge.gateDidOpen(isWaiting: false)
       }
     }
   }
 
   @Test func anOperationThatWaited_isCheckedOnceMoreAndAReadyOneIsNot() async {
-    let queue = ForgetfulQueue()
+    let methods: [(OperationQueue, AsyncOperation) -> Void] = [
+      { $0.addOperation($1) }, { $0.addOperations([$1]) },
+    ]
+    for add in methods {
+      let (queue, waiting) = (ForgetfulQueue(), AsyncOperation())
+      AsyncOperation() ==> waiting
+      add(queue, waiting)
+      await poll { waiting.isFinished }
+    }
+    let (queue, ready) = (ForgetfulQueue(), AsyncOperation())
     queue.isSuspended = true
-    let operations = (0..<3).map { _ in AsyncOperation() }
-    [AsyncOperation()] ==> [operations[0], operations[1]]
-    queue.addOperation(operations[0])
-    queue.addOperations([operations[1]])
-    queue.addOperation(operations[2])
-    #expect(operations.map { $0.core.withLock { $0.ledger.isWatched } } == [true, true, false])
+    queue.addOperation(ready)
+    #expect(ready.core.withLock { $0.bridge.record } == .unread)
     await queue.drained()
   }
 
@@ -234,6 +308,54 @@ struct RunTests {
     gate.open()
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(seen.entries == [false, true])
+  }
+
+  @Test(arguments: ["result", "transform", "map"])
+  func aSynchronousClosure_seesThatItsOperationIsCancelled(kind: String) async {
+    let (gate, seen) = (Gate(), Journal<Bool>())
+    let closure = { @Sendable in
+      seen.write(Task.isCancelled)
+      gate.pass()
+      seen.write(Task.isCancelled)
+    }
+    let transform = TransformOperation<Int, Void> { _ in closure() }
+    transform.input = 1
+    let operation =
+      switch kind {
+      case "result": ResultOperation(closure)
+      case "transform": transform
+      default: ResultOperation { 1 }.map { _ in closure() }
+      }
+    let run = Task { try await queue.run(operation) }
+    await seen.reaches(1)
+    operation.cancel()
+    gate.open()
+    _ = await run.result
+    #expect(seen.entries == [false, true])
+  }
+
+  @Test func aClosureOfAnOperationMadeOutsideOfATask_inheritsNoValues() async throws {
+    let values = Journal<String>()
+    let write = { @Sendable in values.write(Request.id) }
+    let transform = TransformOperation<Int, Void> { _ in write() }
+    let made = Journal<[AsyncOperation]>()
+    Thread.detachNewThread { [queue] in
+      transform.input = 1
+      let queued = queue
+      queued.isSuspended = true
+      let conditional = AsyncOperation()
+      conditional.addCondition(OperationCondition(name: "any") { _ in write() })
+      let closures = [ResultOperation(write), TaskOperation { write() }, transform, queued.addTask { write() }]
+      made.write([conditional] + closures)
+    }
+    await made.reaches(1)
+    let operations = made.entries[0]
+    await Request.$id.withValue("starter") {
+      for operation in operations.dropLast() { operation.start() }
+      queue.isSuspended = false
+      for operation in operations { await operation.finished() }
+    }
+    #expect(values.entries == Array(repeating: "none", count: 5))
   }
 
   @Test func aSynchronousClosure_seesTheTaskLocalValuesOfItsCaller() async throws {

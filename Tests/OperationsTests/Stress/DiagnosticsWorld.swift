@@ -4,7 +4,7 @@ import Soak
 
 @testable import Operations
 
-/// A random world of operations in which some can never run, and a simple model of which ones can.
+/// Random operations, some of which can never run, and a simple model of which ones can.
 final class DiagnosticsWorld {
   enum Kind { case instant, held, plain, condition, retry, group }
 

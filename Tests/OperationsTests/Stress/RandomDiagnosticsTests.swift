@@ -5,7 +5,7 @@ import Testing
 
 @testable import Operations
 
-/// Random worlds in which some can never run, compared with a simple model of which ones can; traced all the while.
+/// Reports of random operations, some of which can never run, compared with a simple model. A tracer is attached.
 ///
 /// `RANDOM_GRAPH_SEED=17 swift test --filter RandomDiagnostics` replays a world.
 @Suite(.timeLimit(.minutes(5)))

@@ -86,7 +86,7 @@ struct RandomExclusivityTests {
 
     private func policy() -> ExclusivityPolicy {
       if !cancels { return .wait }
-      return one(of: 8) ? .drop : one(of: 10) ? .replace : .wait
+      return one(of: 8) ? .drop : one(of: 10) ? .replace : one(of: 10) ? .latest : .wait
     }
 
     private func give(_ wants: [Want], to operation: AsyncOperation) {

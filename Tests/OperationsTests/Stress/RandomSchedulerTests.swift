@@ -43,7 +43,7 @@ struct RandomSchedulerTests {
 
   /// A thread that schedules.
   private struct Producer {
-    /// A serial queue gets a thread also when those of the pool are blocked.
+    /// A serial queue gets a thread even if those of the pool are blocked.
     private static let elsewhere = DispatchQueue(label: "elsewhere")
 
     let number: Int
@@ -66,7 +66,7 @@ struct RandomSchedulerTests {
       case 1:
         home.scheduler.queue.addOperations([BlockOperation { home.visit(producer, number) }], waitUntilFinished: false)
       case 2:
-        // A task comes to its executor by itself, sooner or later: not in the order of its maker.
+        // A task reaches its executor on its own, at any time, so its order is not that of its creator.
         numbers[index] = number - 1
         Task(executorPreference: home.scheduler) {
           home.visit(producer, nil)

@@ -1,15 +1,15 @@
 import Soak
 import Testing
 
-/// Everything together, at random, with much going wrong: see the target Soak.
+/// A randomized test of the whole package, with injected faults. See the target Soak.
 ///
 /// `SOAK_SEED=17 swift test --filter Soak` replays a seed; `swift run -c release Benchmarks --soak 60` tries many.
 @Suite(.timeLimit(.minutes(5)))
 struct SoakTests {
-  /// One after the other: each is a crowd by itself.
+  /// One after the other, because each seed uses many threads.
   @Test func everyPromiseIsKept() async {
     for seed in SeededGenerator.seeds(from: "SOAK_SEED") {
-      // All the other tests are running, too.
+      // All other tests are running at the same time.
       let outcome = await SoakRunner.run(seed: seed, patience: .seconds(120))
       #expect(
         outcome.violations.isEmpty,

@@ -3,7 +3,7 @@ import Operations
 import OperationsTestSupport
 
 extension Gate {
-  /// Blocks the thread until the gate is open, for what has to hold its thread.
+  /// Blocks the thread until the gate is open.
   @available(*, noasync)
   func pass() {
     let signal = DispatchSemaphore(value: 0)
@@ -36,7 +36,7 @@ func poll(until condition: () -> Bool) async {
   while !condition(), !Task.isCancelled { await Task.yield() }
 }
 
-/// Runs what may block on a thread of its own, which is on no scheduler.
+/// Runs code that may block on its own thread, which belongs to no scheduler.
 func onThread<T: Sendable>(
   stackSize: Int? = nil,
   _ body: @escaping @Sendable () throws -> T
@@ -53,7 +53,7 @@ func onSmallStack<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async
   try await onThread(stackSize: 512 * 1024, body).get()
 }
 
-/// Starts a task that has come to where it first waits when this returns.
+/// Starts a task, and returns when the task first suspends.
 @discardableResult
 func immediately<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) -> Task<T, any Error> {
   guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return Task { try await body() } }
@@ -78,7 +78,7 @@ actor Notes: ScheduledActor {
 
   func note(_ text: String) { journal.write(text) }
 
-  /// For what has to happen within a job of the actor.
+  /// Runs `body` within a job of the actor.
   func perform<T: Sendable>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
 }
 

@@ -7,3 +7,8 @@ extension ExclusivityDomain {
       && KeyRegistry.withTable { table in !table.queueIndices.keys.contains { $0.domain === self } }
   }
 }
+
+extension KeyTable {
+  /// Whether the table is empty and has no spare capacity.
+  var isEmpty: Bool { entries.isEmpty && queueIndices.isEmpty && !entries.hasMuchRoom && !queueIndices.hasMuchRoom }
+}

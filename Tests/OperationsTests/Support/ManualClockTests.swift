@@ -1,3 +1,4 @@
+import Foundation
 import Operations
 import OperationsTestSupport
 import Testing
@@ -20,6 +21,28 @@ struct ManualClockTests {
       try await clock.sleep(for: duration)
       return clock.now.offset
     }
+  }
+
+  @Test func waitsOfTests_returnWhenTheirTaskIsCancelled() async {
+    let waits: [@Sendable () async -> Void] = [
+      { await Gate().opened() }, { [journal] in await journal.reaches(1) },
+      { [clock] in await clock.waitForSleepers() }, { [clock] in await clock.run(until: AsyncOperation()) },
+      { [clock] in await clock.run(until: { false }) },
+    ]
+    for call in waits {
+      let early = Task {
+        unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
+        await call()
+      }
+      await early.value
+      let late = Task { await call() }
+      late.cancel()
+      await late.value
+    }
+    journal.write("later")
+    await start(note("sleeper", after: .seconds(1)))
+    clock.advance(by: .seconds(1))
+    #expect(journal.entries == ["later", "sleeper"])
   }
 
   @Test func advances_addUpAlsoFromSeveralThreads() async {
@@ -89,5 +112,114 @@ struct ManualClockTests {
       _ = await task.result
       #expect(clock.sleepers == 0)
     }
+  }
+
+  // MARK: Running
+
+  @Test func run_reachesNoTimeoutWhileARetryBacksOff() async {
+    await withTaskGroup(of: Void.self) { lanes in
+      for _ in 0..<10 { lanes.addTask { for _ in 0..<20 { await runRetryWithTimeout() } } }
+    }
+  }
+
+  private func runRetryWithTimeout() async {
+    let clock = ManualClock()
+    let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { attempt in
+      ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
+    }
+    (retry.clock, retry.timeout) = (clock, .seconds(10))
+    OperationQueue().addOperation(retry)
+    await clock.run(until: retry)
+    #expect(retry.isSuccessful && retry.failedAttempts == 2 && clock.now.offset == .seconds(2))
+  }
+
+  @Test func run_reachesATimeoutIfNothingEndsEarlier() async {
+    let held = HeldOperation()
+    (held.clock, held.timeout) = (clock, .seconds(10))
+    OperationQueue().addOperation(held)
+    await clock.run(until: held)
+    #expect(held.errors as? [OperationError] == [OperationError(.timedOut, "")] && clock.now.offset == .seconds(10))
+  }
+
+  @Test func run_letsTheShorterSleepOfARaceWin() async throws {
+    let race = TaskOperation { [clock] in
+      try await withThrowingTaskGroup(of: Duration.self) { sleeps in
+        for duration in [Duration.seconds(2), .seconds(1), .seconds(3)] {
+          sleeps.addTask {
+            try await clock.sleep(for: duration)
+            return duration
+          }
+        }
+        defer { sleeps.cancelAll() }
+        return try await sleeps.next()
+      }
+    }
+    OperationQueue().addOperation(race)
+    await clock.run(until: race)
+    #expect(try await race.value == .seconds(1) && clock.now.offset == .seconds(1) && clock.sleepers == 0)
+  }
+
+  @Test func run_returnsWhenTheOperationFinishes_beforeTheGraceIsOver() async {
+    let delay = note("delay", after: .seconds(5))
+    OperationQueue().addOperation(delay)
+    async let run: Void = clock.run(until: delay, grace: .seconds(3600))
+    await clock.waitForSleepers()
+    delay.cancel()
+    await run
+    #expect(delay.isFinished && clock.now.offset == .zero)
+  }
+
+  @Test(arguments: [false, true])
+  func run_returnsWhenItsTaskIsCancelled_andLeavesTheClock(withCondition: Bool) async {
+    let delay = note("delay", after: .seconds(5))
+    await start(delay)
+    let run = Task { [clock] in
+      let grace = Duration.seconds(3600)
+      if withCondition {
+        await clock.run(until: { false }, grace: grace)
+      } else {
+        await clock.run(until: delay, grace: grace)
+      }
+    }
+    run.cancel()
+    await run.value
+    #expect(delay.isExecuting && clock.now.offset == .zero)
+    delay.cancel()
+  }
+
+  @Test func run_waitsForASleeper() async {
+    let (queue, held, delay) = (OperationQueue(), HeldOperation(), note("delay", after: .seconds(5)))
+    held ==> delay
+    async let run: Void = clock.run(until: delay, grace: .zero)
+    queue.addOperations([held, delay])
+    await held.begun.opened()
+    #expect(clock.now.offset == .zero)
+    held.gate.open()
+    await run
+    #expect(delay.isSuccessful && clock.now.offset == .seconds(5))
+  }
+
+  @Test func run_stopsAtTheDeadlineThatFulfillsItsCondition() async {
+    for seconds in 1...3 { await start(note("\(seconds)", after: .seconds(seconds))) }
+    await clock.run(until: { journal.count == 2 })
+    #expect(journal.entries == ["1", "2"] && clock.now.offset == .seconds(2) && clock.sleepers == 1)
+    await clock.run(until: { true })
+    #expect(clock.now.offset == .seconds(2))
+    clock.advance(by: .seconds(1))
+  }
+
+  @Test func run_doesNotMoveToATimeThatTheClockCannotShow() async {
+    let delay = note("never", after: .longest)
+    await start(delay)
+    var checks = 0
+    await clock.run(
+      until: {
+        checks += 1
+        return checks == 5
+      },
+      grace: .zero
+    )
+    #expect(clock.now.offset == .zero)
+    delay.cancel()
   }
 }

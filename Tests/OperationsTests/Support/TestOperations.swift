@@ -62,7 +62,7 @@ final class CountedGroup: GroupOperation, @unchecked Sendable {
   }
 }
 
-/// An error with a text. Two errors are equal if their texts are.
+/// An error with a description. Two errors are equal if their descriptions are.
 struct TestError: Error, Hashable, CustomStringConvertible {
   let description: String
 

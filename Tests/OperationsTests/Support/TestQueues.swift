@@ -40,7 +40,7 @@ extension OperationQueue {
     await finished()
   }
 
-  /// Runs operations to their end, whatever that is.
+  /// Runs operations until they finish, with any outcome.
   func run(settling operations: [AsyncOperation]) async {
     addOperations(operations)
     for operation in operations { await operation.finished() }

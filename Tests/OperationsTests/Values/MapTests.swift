@@ -14,7 +14,7 @@ struct MapTests {
   private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
     override func execute() {}
 
-    var followerCount: Int { core.withLock { $0.ledger.dependents.entries }.count { $0.operation != nil } }
+    var followerCount: Int { core.withLock { $0.ledger.dependents?.entries ?? [] }.count { $0.operation != nil } }
   }
 
   @Test func mapWithFunctionsOfBothKinds() async throws {
@@ -22,17 +22,17 @@ struct MapTests {
       await Task.yield()
       return value + 1
     }
-    #expect(try await queue.run(graphEndingIn: length) == 41)
+    #expect(try await queue.run(length) == 41)
   }
 
   @Test func zipTakesAnyNumber() async throws {
     let (first, second) = (ResultOperation { 1 }, TaskOperation { "two" })
     let four = zip(first, second, ResultOperation { 3.0 }.map { $0 }, ResultOperation {})
-    let (one, two, three, _) = try await queue.run(graphEndingIn: four)
+    let (one, two, three, _) = try await queue.run(four)
     #expect(one == 1 && two == "two" && three == 3)
-    try await queue.run(graphEndingIn: zip())
+    try await queue.run(zip())
     let nested = zip(zip(ResultOperation { 1 }, ResultOperation { 2 }), four)
-    let (pair, last) = try await queue.run(graphEndingIn: nested)
+    let (pair, last) = try await queue.run(nested)
     #expect(pair == (1, 2) && last.1 == "two")
   }
 
@@ -40,16 +40,16 @@ struct MapTests {
     let (left, right) = (ResultOperation { 1 }, ResultOperation { 2 })
     let unpaired = zip(left, right)
     unpaired.removeDependency(right)
-    await #expect(throws: OperationError(.inputUnavailable, "")) { try await queue.run(graphEndingIn: unpaired) }
+    await #expect(throws: OperationError(.inputUnavailable, "")) { try await queue.run(unpaired) }
   }
 
   @Test func collectTakesOperationsOfDifferentTypes() async throws {
     let operations: [any OutputOperation<Int>] = [
       ResultOperation { 1 }, TaskOperation { 2 }, ResultOperation { "three" }.map(\.count),
     ]
-    #expect(try await queue.run(graphEndingIn: collect(operations)) == [1, 2, 5])
+    #expect(try await queue.run(collect(operations)) == [1, 2, 5])
     let literal = collect([ResultOperation { 1 }, TaskOperation { 2 }.map { $0 }])
-    #expect(try await queue.run(graphEndingIn: literal) == [1, 2])
+    #expect(try await queue.run(literal) == [1, 2])
   }
 
   @Test func collectKeepsTheOrderGiven() async throws {
@@ -60,7 +60,7 @@ struct MapTests {
         return index
       }
     }
-    async let all = queue.run(graphEndingIn: collect(operations))
+    async let all = queue.run(collect(operations))
     for gate in gates.reversed() { gate.open() }
     #expect(try await all == Array(0..<20))
   }
@@ -69,7 +69,7 @@ struct MapTests {
     let operations = (0..<6).map { index in
       ResultOperation<Int> { if index.isMultiple(of: 2) { index } else { throw TestError("odd") } }
     }
-    #expect(try await queue.run(graphEndingIn: collect(operations, input: .optional)) == [0, 2, 4])
+    #expect(try await queue.run(collect(operations, input: .optional)) == [0, 2, 4])
   }
 
   @Test func collectOfVeryMany() async throws {
@@ -84,23 +84,32 @@ struct MapTests {
     let lane = OperationQueue.limited(to: 1)
     var last: ResultOperation<Int> = ResultOperation { 0 }
     for _ in 0..<50 { last = last.flatMap { value in ResultOperation { value + 1 }.map { $0 } } }
-    #expect(try await lane.run(graphEndingIn: last) == 50)
+    #expect(try await lane.run(last) == 50)
+  }
+
+  @Test func flatMapRunsOperationsOfAnyKind() async throws {
+    let (member, plain) = (Journal<String>(), ResultOperation { 1 })
+    let group = plain.flatMap { value in GroupOperation("G") { ResultOperation { member.write("\(value)") } } }
+    try await queue.run(group)
+    #expect(member.entries == ["1"])
+    let failing = ResultOperation { 1 }.flatMap { _ in AsyncBlockOperation { $0.finish(with: TestError("no")) } }
+    await #expect(throws: TestError("no")) { try await queue.run(failing) }
   }
 
   @Test func flatMapNestedDeeply() async throws {
     @Sendable func countdown(_ number: Int) -> ResultOperation<Int> {
       number == 0 ? ResultOperation { 0 } : ResultOperation { number }.flatMap { countdown($0 - 1) }.map { $0 + 1 }
     }
-    #expect(try await queue.run(graphEndingIn: countdown(200)) == 200)
+    #expect(try await queue.run(countdown(200)) == 200)
   }
 
   @Test func theErrorInsideFlatMapIsTheRealOne() async {
     let page = ResultOperation { 1 }.flatMap { _ in
       TaskOperation<Int> { throw TestError("gone") }.named("inner").map { $0 + 1 }
     }
-    await #expect(throws: TestError("gone")) { try await queue.run(graphEndingIn: page) }
+    await #expect(throws: TestError("gone")) { try await queue.run(page) }
     let broken = ResultOperation { 1 }.flatMap { _ -> ResultOperation<Int> in throw TestError("no next") }
-    await #expect(throws: TestError("no next")) { try await queue.run(graphEndingIn: broken) }
+    await #expect(throws: TestError("no next")) { try await queue.run(broken) }
   }
 
   @Test(arguments: [false, true])
@@ -122,7 +131,7 @@ struct MapTests {
     let next = ResultOperation { 2 }
     next.cancel()
     let page = ResultOperation { 1 }.flatMap { _ in next }
-    await #expect(throws: CancellationError.self) { try await queue.run(graphEndingIn: page) }
+    await #expect(throws: CancellationError.self) { try await queue.run(page) }
     #expect(page.isCancelled && page.errors.isEmpty)
   }
 
@@ -130,7 +139,7 @@ struct MapTests {
     let clock = ManualClock()
     let page = ResultOperation { 1 }.flatMap { _ in DelayOperation(.seconds(5)) ==> ResultOperation { 2 } }
     page.clock = clock
-    async let value = queue.run(graphEndingIn: page)
+    async let value = queue.run(page)
     await clock.advance(by: .seconds(5), sleepers: 1)
     #expect(try await value == 2)
   }
@@ -149,7 +158,7 @@ struct MapTests {
     #expect(!login.isCancelled)
     shared.gate.open()
     #expect(try await first.value == "token")
-    #expect(try await queue.run(graphEndingIn: ResultOperation { 3 }.flatMap { _ in login }) == "token")
+    #expect(try await queue.run(ResultOperation { 3 }.flatMap { _ in login }) == "token")
   }
 
   enum Sharing: CaseIterable, Sendable { case operation, dependencyOfFlatMaps, dependencyOfRetries }
@@ -242,7 +251,7 @@ struct MapTests {
         outcomes.write((try? result.get()) ?? -1)
       }
     }
-    try await OperationQueue.limited(to: 1).run(graphEndingIn: collect(operations))
+    try await OperationQueue.limited(to: 1).run(collect(operations))
     await outcomes.reaches(50)
     #expect(outcomes.entries == Array(0..<50))
   }

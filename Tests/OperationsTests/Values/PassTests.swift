@@ -21,7 +21,7 @@ struct PassTests {
     let words = TransformOperation { (text: String) in text.split(separator: " ").map(String.init) }
     let count = TransformOperation { (words: [String]) in words.count }
     text.pass(to: words).pass(to: count)
-    #expect(try await queue.run(graphEndingIn: count) == 3)
+    #expect(try await queue.run(count) == 3)
     #expect(words.input == "one two three")
   }
 
@@ -47,7 +47,7 @@ struct PassTests {
       consumer.thread = Thread.current
       journal.write("\(consumer.state)")
     }
-    #expect(try await queue.run(graphEndingIn: consumer))
+    #expect(try await queue.run(consumer))
     #expect(journal.entries == (hasCondition ? ["condition", "pending"] : ["pending"]))
   }
 
@@ -72,7 +72,7 @@ struct PassTests {
     let parse = TransformOperation { (value: Int) in value }.named("Parse")
     let store = TransformOperation { (value: Int) in value }.named("Store")
     download.pass(to: parse).pass(to: store)
-    await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: store) }
+    await #expect(throws: OperationError.self) { try await queue.run(store) }
     for operation in [parse, store] { #expect(operation.isCancelled && operation.errors.count == 1) }
     #expect(error(of: parse)?.code == .inputUnavailable)
     #expect(error(of: parse)?.description == "“Parse” has no input from “Download”, which failed: no network")
@@ -88,7 +88,7 @@ struct PassTests {
     producer.pass(to: consumer)
     if isCancelled { producer.cancel() }
     let error = await #expect(throws: OperationError(.inputUnavailable, "")) {
-      try await queue.run(graphEndingIn: consumer)
+      try await queue.run(consumer)
     }
     let reason = isCancelled ? "which was cancelled." : "which failed: “producer” finished without a value."
     #expect(error?.message.hasPrefix("“consumer” has no input from “producer”, \(reason)") == true)
@@ -102,19 +102,19 @@ struct PassTests {
       ResultOperation { if index < 2 { throw TestError("\(index)") } else { index } }
         .pass(to: sum) { sum, value in sum.parts.append(value) }
     }
-    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: sum) }
+    let error = await #expect(throws: OperationError.self) { try await queue.run(sum) }
     #expect(error?.code == .inputUnavailable && sum.errors.count == 1)
     #expect(error?.underlyingErrors as? [TestError] == [TestError("0"), TestError("1")])
     #expect(
       error?.description
-        == "“Sum” has no input from “ResultOperation<Int>”, which failed, nor from “ResultOperation<Int>”, which failed: 0; 1"
+        == "“Sum” has no input from “result operation”, which failed, nor from “result operation”, which failed: 0; 1"
     )
     #expect(sum.parts.isEmpty && sum.isCancelled)
   }
 
   @Test func ofManyMissingInputsAFewAreNamed() async {
     let all = collect((0..<100).map { index in ResultOperation<Int> { throw TestError("\(index)") } })
-    let error = await #expect(throws: OperationError.self) { try await queue.run(graphEndingIn: all) }
+    let error = await #expect(throws: OperationError.self) { try await queue.run(all) }
     #expect(error?.message.contains("nor from 97 others") == true && (error?.description.count ?? .max) < 500)
   }
 
@@ -124,7 +124,7 @@ struct PassTests {
     for producer in [broken, fine] {
       producer.pass(to: sum, input: .optional) { sum, value in sum.parts.append(value) }
     }
-    #expect(try await queue.run(graphEndingIn: sum) == 7)
+    #expect(try await queue.run(sum) == 7)
     for (producer, value) in [(broken, -1), (fine, 7)] {
       let consumer = TransformOperation { (value: Int?) in value ?? -1 }
       producer.pass(to: consumer, input: .optional)
@@ -155,12 +155,12 @@ struct PassTests {
     }
     let importer = Import([AsyncOperation()])
     ResultOperation { 3 }.pass(to: importer) { importer, pages in importer.pages = pages }
-    try await queue.run(graphEndingIn: importer)
+    try await queue.run(importer)
     #expect(importer.pages == 3)
     let member = AsyncBlockOperation { _ in Issue.record("executed") }
     let starved = Import([member])
     ResultOperation<Int> { throw TestError("none") }.pass(to: starved) { importer, pages in importer.pages = pages }
-    await #expect(throws: AggregateError.self) { try await queue.run(graphEndingIn: starved) }
+    await #expect(throws: AggregateError.self) { try await queue.run(starved) }
     #expect(member.isFinished && starved.isCancelled)
   }
 
@@ -191,7 +191,7 @@ struct PassTests {
       let token = LiveCount.Token(live)
       let producer = ResultOperation { token }
       producer.pass(to: consumer) { _, _ in }
-      try await queue.run(graphEndingIn: consumer)
+      try await queue.run(consumer)
     }
     await live.none()
     #expect(consumer.dependencies.isEmpty)

@@ -47,7 +47,7 @@ struct TaskOperationTests {
     let lane = OperationQueue.limited(to: 1000)
     let threads = DispatchQueue(label: "two threads", attributes: .concurrent)
     unsafe lane.underlyingQueue = threads
-    async let values = lane.run(graphEndingIn: collect(operations))
+    async let values = lane.run(collect(operations))
     await begun.reaches(1000)
     // All of them wait, and yet a thread can be had.
     #expect(try await queue.run(ResultOperation { true }))
@@ -272,7 +272,7 @@ struct TaskOperationTests {
   }
 
   @Test func theWorkIsOnNoActorAndNotInTheTaskOfTheCreator() async throws {
-    let operation = await MainActor.run { TaskOperation { MainQueue.isCurrent } }
+    let operation = await MainActor.run { TaskOperation { DispatchQueue.isMainCurrent } }
     #expect(try await queue.run(operation) == false)
     let creator = Task { TaskOperation { Task.isCancelled } }
     let born = await creator.value

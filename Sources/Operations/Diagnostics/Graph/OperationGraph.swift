@@ -79,20 +79,14 @@ extension OperationGraph {
   }
 }
 
-/// The points in time of a graph and their order.
-///
-/// The points are the finish of every operation and the start of every group. The members of a group wait for its
-/// start. The finish of a node has the index of the node. The starts of groups have the indices after those of the
-/// nodes.
+/// The points in time of a graph and their order: the finish of every node, which has the index of the node, and then
+/// the start of every node with members. Members wait for that start.
 struct GraphPoints {
   let order: WaitOrder
-  /// The nodes of a cycle, each once, or nil if there is none.
   let cycle: [Int]?
-  /// The start of each node. The start and the finish of a node without members are the same point.
+  /// The start of each node. A node without members starts and finishes at the same point.
   let starts: [Int]
-  /// The node of each point.
   let nodes: [Int]
-  /// The points that each point waits for.
   let waits: [[Int]]
 
   init(_ graph: [OperationGraph.Node]) {
@@ -143,8 +137,7 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension OperationGraph {
-  /// Returns the nodes of the operations in a snapshot. An operation that is in it only as a start is without its
-  /// members.
+  /// An operation that is in the snapshot only as a start is without its members.
   private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
     var (nodes, indices) = ([Node](), [ObjectIdentifier: Int]())
     let ids = snapshot.nodes.map { node -> Int in
@@ -219,8 +212,8 @@ extension OperationGraph {
 
 extension OperationGraph.Node {
   fileprivate init(_ id: Int, _ operation: Operation) {
-    let isGroup = (operation as? AsyncOperation)?.runsOthersInside ?? false
-    self.init(id: id, name: operation.displayName, state: State(of: operation), isGroup: isGroup)
+    let hasMembers = (operation as? AsyncOperation)?.runsOthersInside ?? false
+    self.init(id: id, name: operation.displayName, state: State(of: operation), isGroup: hasMembers)
   }
 }
 

@@ -1,12 +1,13 @@
-/// The causes that keep the nodes of a graph of waits from finishing, found in O(n + e) without recursion.
-///
-/// A node that waits for several nodes takes the most severe of their causes. A node that needs one of several slots
-/// takes the least severe.
+/// The causes that keep the nodes of a graph of waits from finishing, found in O(n + e) without recursion. A node that
+/// waits for several nodes takes the most severe of their causes, and one that needs one of several slots the least
+/// severe.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
-    let severity: Severity
-    /// The wait that leads to the cause, or nil for a root or a node of a cycle.
+    /// How unlikely the cause is to end by itself. Of equal ranks, the cause that has lasted longer is more severe.
+    let rank: Int
+    var elapsed = Duration.zero
+    /// The wait that leads to the cause or to the next node of the cycle. Nil for a root.
     var wait: StallNode.Wait?
     /// The node that the cause describes.
     let explainer: Int
@@ -16,16 +17,8 @@ struct StallFindings {
     var distance = 0
     /// The number of waits between this node and the root.
     let depth: Int
-    /// The index of the cycle that the node is part of, or nil.
-    var cycle: Int?
-  }
-
-  /// The severity of a cause: first how unlikely the wait is to end by itself, then how long it has lasted.
-  struct Severity: Comparable {
-    let rank: Int
-    var elapsed = Duration.zero
-
-    static func < (left: Self, right: Self) -> Bool { (left.rank, left.elapsed) < (right.rank, right.elapsed) }
+    /// The position in a cycle that the node is part of.
+    var cycle: (index: Int, position: Int)?
   }
 
   let nodes: [StallNode]
@@ -38,23 +31,24 @@ struct StallFindings {
     let order = WaitOrder(
       nodes.map { $0.waits.map(\.node) },
       needed: { nodes[$0].needed },
-      rank: { (nodes[$0].obstacle ?? .ending).cause.rank }
+      rank: { (nodes[$0].reason ?? .ending).cause.rank }
     )
     cycles = order.cycles
     for node in order.order { findings[node] = finding(of: node) }
     for (index, cycle) in cycles.enumerated() {
       for (position, node) in cycle.enumerated() {
+        let next = cycle[(position + 1) % cycle.count]
         // An operation that uses a slot or a key represents it.
         let isResource = nodes[node].operation == nil
-        let representative = isResource ? cycle[(position + 1) % cycle.count] : node
         findings[node] = Finding(
           cause: .cycle,
-          severity: .cycle,
-          explainer: representative,
-          root: representative,
+          rank: 10,
+          wait: nodes[node].waits.first { $0.node == next },
+          explainer: isResource ? next : node,
+          root: isResource ? next : node,
           distance: isResource ? 1 : 0,
           depth: 0,
-          cycle: index
+          cycle: (index, position)
         )
       }
     }
@@ -78,30 +72,27 @@ struct StallFindings {
     return finding
   }
 
-  /// Returns the node that represents a node in the report. For a group's finish that waits for the group's start, this
-  /// is the start.
+  /// The start represents a group's finish that waits for it.
   func representative(for node: Int) -> Int {
-    guard let wait = self[node].wait, wait.kind == .ownStart else { return node }
+    guard self[node].cycle == nil, let wait = self[node].wait, wait.kind == .ownStart else { return node }
     return wait.node
   }
 
   private func finding(of node: Int) -> Finding {
     if let wait = decisiveWait(of: node) { return finding(of: node, through: wait) }
-    let (cause, rank) = (nodes[node].obstacle ?? .ending).cause
-    let severity = Severity(rank: rank, elapsed: nodes[node].elapsed ?? .zero)
-    var depth = -1
-    if case .operation = nodes[node].subject { depth = 0 }
-    return Finding(cause: cause, severity: severity, explainer: node, root: node, depth: depth)
+    let (cause, rank) = (nodes[node].reason ?? .ending).cause
+    let depth = if case .operation = nodes[node].subject { 0 } else { -1 }
+    let elapsed = nodes[node].elapsed ?? .zero
+    return Finding(cause: cause, rank: rank, elapsed: elapsed, explainer: node, root: node, depth: depth)
   }
 
-  /// Returns the most severe of the waits that must end, or nil if there is none.
-  ///
-  /// Nodes receive their findings in order of severity. A node that needs only some of its waits receives its finding
-  /// as soon as enough of them have one. Waits that have no finding yet, such as those in a cycle, do not count.
+  /// Returns the wait with the most severe cause. Nodes receive their findings in order of rank, and a node that needs
+  /// only some of its waits as soon as enough of them have one. Waits without a finding, such as those in a cycle, do
+  /// not count.
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
     nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
-      return left.severity == right.severity ? left.distance > right.distance : left.severity < right.severity
+      return (left.rank, left.elapsed, right.distance) < (right.rank, right.elapsed, left.distance)
     }
   }
 
@@ -111,7 +102,8 @@ struct StallFindings {
     let isStep = nodes[wait.node].operation != nil && wait.kind != .ownStart
     return Finding(
       cause: own ?? next.cause,
-      severity: next.severity,
+      rank: next.rank,
+      elapsed: next.elapsed,
       wait: wait,
       explainer: own == nil ? next.explainer : node,
       // Slots and keys are no operations, so the operation that waits for them is the root.
@@ -121,10 +113,10 @@ struct StallFindings {
     )
   }
 
-  /// Returns the cause of the wait itself, or nil if the wait has the cause of the awaited node.
+  /// Returns nil if the wait has the cause of the awaited node.
   private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
     switch wait.kind {
-    case .slot where next.wait == nil && next.cycle == nil: next.cause
+    case .slot where next.wait == nil: next.cause
     // The holder makes progress, so the cause is that it holds the slot or the key.
     case .slot where next.cause.isProgress: .saturated
     case .key where next.cause.isProgress: .exclusivity
@@ -133,16 +125,11 @@ struct StallFindings {
   }
 }
 
-extension StallFindings.Severity {
-  fileprivate static let cycle = Self(rank: 10)
-}
-
 extension StallReport.Cause {
   fileprivate var isProgress: Bool { [.executing, .condition, .backingOff, .transitioning].contains(self) }
 }
 
-extension StallNode.Obstacle {
-  /// The cause, and its rank of severity.
+extension StallNode.Reason {
   fileprivate var cause: (StallReport.Cause, rank: Int) {
     switch self {
     case .notEnqueued(isCertain: true): (.notEnqueued, 9)

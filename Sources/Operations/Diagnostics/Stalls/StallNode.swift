@@ -1,11 +1,9 @@
 import Foundation
 
-/// A node of a stall report.
 struct StallNode {
   enum Subject {
-    /// The end of an operation.
     case operation(Operation)
-    /// The start of an operation that has members.
+    /// The start of an operation that has members. The previous case is then its end.
     case start(of: Operation)
     case slots(of: StallPlace)
     case key(KeyRegistry.Table.Obstacle)
@@ -14,24 +12,17 @@ struct StallNode {
   typealias Wait = WaitSnapshot.Wait
 
   /// The reason why a node that waits for no other node has not finished.
-  enum Obstacle {
-    /// The operation is in no known queue or group.
-    ///
-    /// - Parameter isCertain: Whether no queue can contain the operation, because Foundation has never checked its
-    ///   readiness.
+  enum Reason {
+    /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
     case notEnqueued(isCertain: Bool)
     case suspended(StallPlace)
-    /// The limit of the place is 0.
     case hasNoSlots(StallPlace)
-    /// The operation is a group that stays open for further members.
     case waitsForMembers(isSuspended: Bool)
     case notReady
     case condition(String)
     case executing
     case backingOff(before: String, remaining: Duration)
-    /// The throttled key has reached its limit of starts.
     case throttled(ExclusivityKey)
-    /// The operation is about to start.
     case starting(StallPlace?)
     case ending
   }
@@ -40,13 +31,12 @@ struct StallNode {
   var waits: [Wait] = []
   /// The number of waits that must end, or nil if all of them must.
   var needed: Int?
-  var obstacle: Obstacle?
+  var reason: Reason?
   var place: StallPlace?
   /// The time that the operation has spent in its current phase, or nil if it has not started.
   var elapsed: Duration?
   var stamp = WaitSnapshot.Stamp()
 
-  /// The operation, or nil for slots and keys.
   var operation: Operation? {
     switch subject {
     case .operation(let operation), .start(let operation): operation
@@ -58,14 +48,13 @@ struct StallNode {
 extension StallNode {
   /// The execution time after which the report suggests a missing call of `finish()`.
   private static let longExecution = Duration.seconds(1)
-  /// The execution time below which no time is reported, because the clock is too coarse.
+  /// Below this time, the clock is too coarse.
   private static let shortExecution = Duration.milliseconds(10)
 
-  /// The predicate of the sentence about a node that waits for no other node.
   var ownPredicate: String {
     let own = operation as? AsyncOperation
     let isPlain = operation != nil && own == nil
-    switch obstacle ?? .ending {
+    switch reason ?? .ending {
     case .notEnqueued(isCertain: true): return "was never added to a queue or a group"
     case .notEnqueued where isPlain:
       return
@@ -90,7 +79,7 @@ extension StallNode {
     case .throttled(let key): return "waits for its turn under the throttled key \(key.quoted)"
     case .backingOff(let next, let remaining):
       return "waits for \(next), which begins \(remaining > .zero ? "in \(remaining.reading)" : "now")"
-    case .starting(.queue(.main)?): return "is about to start, as soon as the main thread comes to it"
+    case .starting(.queue(.main)?): return "is about to start, as soon as the main thread gets to it"
     case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"
     case .starting(nil): return "is about to start"
     case .ending: return "is about to finish"
@@ -118,7 +107,6 @@ enum StallPlace {
     }
   }
 
-  /// The name of the place, or nil for a queue without a name.
   var name: String? {
     switch self {
     case .group(let group): group.displayName
@@ -128,7 +116,6 @@ enum StallPlace {
     }
   }
 
-  /// The place as it appears in a sentence.
   var description: String {
     switch self {
     case .group(let group): "the group \(group.shownName)"
@@ -153,8 +140,7 @@ enum StallPlace {
     }
   }
 
-  /// The operations that use a slot. Operations that a queue has taken but not started are missing, because Foundation
-  /// does not expose them.
+  /// The operations that use a slot. Foundation does not expose those that a queue has taken but not started.
   var executing: [Operation] {
     let operations =
       switch self {
@@ -164,7 +150,7 @@ enum StallPlace {
     return operations.filter { operation in
       if operation.isFinished { return false }
       guard let own = operation as? AsyncOperation else { return operation.isExecuting }
-      return own.core.withLock { $0.lifecycle.phase != .pending && $0.extras?.pause?.keepsSlot ?? true }
+      return own.core.withLock { $0.lifecycle.phase != .pending && $0.holdsSlot }
     }
   }
 }

@@ -26,7 +26,6 @@ public struct StallReport: Sendable, Hashable, Codable {
 }
 
 extension StallReport: CustomStringConvertible {
-  /// The largest number of entries in the description. ``entries`` has all of them.
   private static let longestText = 100
 
   public var description: String {
@@ -61,32 +60,13 @@ extension StallReport {
     /// A sentence that explains why the operation has not finished.
     public let description: String
 
-    init(
-      operation: String,
-      place: String?,
-      cause: Cause,
-      waitsFor: [String],
-      root: String?,
-      elapsed: Duration?,
-      description: String
-    ) {
-      self.operation = operation
-      self.place = place
-      self.cause = cause
-      self.waitsFor = waitsFor
-      self.root = root
-      self.elapsed = elapsed
-      self.description = description
-    }
-
-    /// Whether the operation waits for no other operation or is part of a cycle.
     var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
 }
 
 /// The elapsed time is encoded in seconds.
 extension StallReport.Entry {
-  /// The longest time that can be decoded. It exceeds the time in any report, and fits into an `Int64` in nanoseconds.
+  /// The longest time that can be decoded, because it fits into an `Int64` in nanoseconds.
   private static let mostSeconds = 1e9
 
   private enum CodingKeys: CodingKey {
@@ -209,8 +189,7 @@ extension AsyncOperation {
 }
 
 extension StallReport {
-  /// The largest number of times that the waits are read. They are read again if an apparent cycle has changed since
-  /// the last reading.
+  /// The waits are read again if an apparent cycle has changed since it was read.
   private static let attempts = 3
 
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
@@ -223,16 +202,14 @@ extension StallReport {
       let moved = findings.movedCycles
       if moved.isEmpty { break }
       var nodes = findings.nodes
-      for node in moved.joined() { (nodes[node].waits, nodes[node].obstacle) = ([], .starting(nil)) }
+      for node in moved.joined() { (nodes[node].waits, nodes[node].reason) = ([], .starting(nil)) }
       findings = StallFindings(nodes)
     }
-    self.init(subject: subject, entries: StallDescription(findings).entries)
+    self.init(subject: subject, entries: findings.entries)
   }
 }
 
 extension StallFindings {
-  /// The apparent cycles that have changed since they were read.
-  ///
   /// Each node is read at a different moment, so a cycle is real only if none of its nodes has changed.
   fileprivate var movedCycles: [[Int]] { cycles.filter { cycle in cycle.contains { !isCurrent($0) } } }
 

@@ -1,18 +1,14 @@
 import Foundation
 
-/// A walk that collects the nodes of a stall report: given operations, and everything that they wait for.
-///
-/// The nodes are those of a ``WaitSnapshot``, and the slots and keys that operations wait for. The walk only reads. It
-/// never notifies Foundation, and never grants or releases a key or a slot.
+/// Collects the nodes of a stall report: operations, starts, and the slots and keys that operations wait for. It only
+/// reads: it never notifies Foundation, and never grants or releases a key or a slot.
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
   private var slots: [ObjectIdentifier: Int] = [:]
   private var keys: [KeyRegistry.Table.Obstacle: (node: Int, users: [KeyRequest.User])] = [:]
-  /// The slots and keys that have not been visited.
   private var resources: [Int: StallNode.Subject] = [:]
-  /// The places of operations that do not store their place. The entries keep the operations alive, because the address
-  /// of a released operation can be reused.
+  /// The places of operations that do not store theirs. A released operation's address could be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var queues: [ObjectIdentifier: OperationQueue] = [:]
   /// The operations whose place is unknown. A later part of the walk may still find the place.
@@ -30,18 +26,17 @@ struct StallWalk {
         nodes[node].place = place
         if case .group(let group)? = place, group.state == .pending {
           wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
-        } else if nodes[node].waits.isEmpty, nodes[node].obstacle == nil {
+        } else if nodes[node].waits.isEmpty, nodes[node].reason == nil {
           if let place {
             wait(node, in: place, operation)
           } else {
-            nodes[node].obstacle = .notEnqueued(isCertain: isCertain)
+            nodes[node].reason = .notEnqueued(isCertain: isCertain)
           }
         }
       }
     } while nodes.count < snapshot.nodes.count
   }
 
-  /// Visits the nodes that have been added to the snapshot.
   private mutating func visitAll() {
     while nodes.count < snapshot.nodes.count {
       let node = nodes.count
@@ -50,7 +45,7 @@ struct StallWalk {
       } else if let operation = snapshot.nodes[node].operation {
         _ = snapshot.read(node)
         let read = snapshot.nodes[node]
-        nodes.append(StallNode(subject: read.isStart ? .start(of: operation) : .operation(operation)))
+        nodes.append(StallNode(subject: snapshot.isStart(node) ? .start(of: operation) : .operation(operation)))
         (nodes[node].waits, nodes[node].stamp) = (read.waits, read.stamp)
       }
       visit(node)
@@ -69,9 +64,7 @@ struct StallWalk {
     }
   }
 
-  /// Records the places of plain Foundation operations inside an operation.
-  ///
-  /// - Returns: The operations inside.
+  /// Records the places of plain Foundation operations in an operation, and returns its members.
   @discardableResult
   private mutating func notePlaces(in operation: AsyncOperation) -> [Operation] {
     guard let group = operation.groupInside as? GroupOperation else { return [] }
@@ -111,14 +104,14 @@ struct StallWalk {
         wait(node, for: snapshot.index(of: user.operation), .user(isHolder: user.isHolder))
       }
       // The key has been released meanwhile.
-      if nodes[node].waits.isEmpty { nodes[node].obstacle = .starting(nil) }
+      if nodes[node].waits.isEmpty { nodes[node].reason = .starting(nil) }
     }
   }
 
   private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
     let (time, pause, isPauseOver, condition, place) = operation.core.withLock { core in
       let pause = core.extras?.pause
-      return (core.startTime, pause, pause?.isOver, core.extras?.condition, core.stallPlace)
+      return (core.startTime, pause, pause.map { $0.timer == nil }, core.extras?.condition, core.stallPlace)
     }
     if operation.runsOthersInside { notePlaces(in: operation) }
     let phase = nodes[node].stamp.phase
@@ -128,11 +121,11 @@ struct StallWalk {
     if nodes[node].waits.contains(where: { $0.kind == .ownStart }) { return }
     switch phase {
     case .pending: waitToStart(node, operation)
-    case .preparing: nodes[node].obstacle = .starting(nil)
+    case .preparing: nodes[node].reason = .starting(nil)
     case .evaluating:
       // The operation has a slot, and waits for its keys again or for a condition.
       if !waitForKeys(node, operation) {
-        nodes[node].obstacle = condition.map { .condition($0) } ?? .starting(nil)
+        nodes[node].reason = condition.map { .condition($0) } ?? .starting(nil)
       }
     case .executing:
       if !nodes[node].waits.isEmpty { return }
@@ -140,22 +133,22 @@ struct StallWalk {
         if isPauseOver {
           waitForSlot(node, operation)
         } else {
-          nodes[node].obstacle = .backingOff(before: pause.next, remaining: pause.remaining())
+          nodes[node].reason = .backingOff(before: pause.next, remaining: pause.remaining())
         }
       } else if let group = operation as? GroupOperation {
-        nodes[node].obstacle = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
+        nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else {
-        nodes[node].obstacle = .executing
+        nodes[node].reason = .executing
       }
-    case .skipped, .ending, .finished: nodes[node].obstacle = .ending
+    case .skipped, .ending, .finished: nodes[node].reason = .ending
     }
   }
 
   private mutating func visit(_ node: Int, plain operation: Operation) {
     nodes[node].place = places[ObjectIdentifier(operation)]?.place
     switch nodes[node].stamp.phase {
-    case .finished: nodes[node].obstacle = .ending
-    case .executing: nodes[node].obstacle = .executing
+    case .finished: nodes[node].reason = .ending
+    case .executing: nodes[node].reason = .executing
     default: waitForSlot(node, operation)
     }
   }
@@ -166,9 +159,6 @@ struct StallWalk {
     if nodes[node].stamp.isCancelled || !waitForKeys(node, operation) { waitForSlot(node, operation) }
   }
 
-  /// Adds a wait for each key that the operation waits for.
-  ///
-  /// - Returns: Whether the operation waits for a key.
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
     guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return false }
     var obstacles = request.obstacles
@@ -183,7 +173,7 @@ struct StallWalk {
     }
     if !nodes[node].waits.isEmpty { return true }
     guard let key = request.throttledKey else { return false }
-    nodes[node].obstacle = .throttled(key)
+    nodes[node].reason = .throttled(key)
     return true
   }
 
@@ -192,7 +182,7 @@ struct StallWalk {
       return unplaced.append((node, operation, isCertain: false))
     }
     let (place, hasCheckedReadiness) = own.core.withLock {
-      ($0.stallPlace, $0.ledger.isWatched || $0.lifecycle.isCancelled)
+      ($0.stallPlace, $0.bridge.record != .unread || $0.lifecycle.isCancelled)
     }
     if let place = place() {
       wait(node, in: place, own)
@@ -200,7 +190,7 @@ struct StallWalk {
       unplaced.append((node, own, isCertain: !hasCheckedReadiness))
     } else {
       // The group of the operation has been released, or the operation has just started.
-      nodes[node].obstacle = .starting(nil)
+      nodes[node].reason = .starting(nil)
     }
   }
 
@@ -211,19 +201,19 @@ struct StallWalk {
       wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
     // A plain member uses no slot before it is ready.
     case .group where !(operation is AsyncOperation) && !operation.isReady:
-      nodes[node].obstacle = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
+      nodes[node].reason = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue(let queue):
       look(into: queue)
       let own = operation as? AsyncOperation
       // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
       // readiness, so that the readiness reflects any earlier notification.
-      let isNotificationPending = own?.core.withLock { !$0.ledger.isSatisfied || $0.lifecycle.isCancelled } ?? false
+      let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady
       if isReady || isNotificationPending {
         wait(node, for: slots(of: place), .slot)
       } else {
-        nodes[node].obstacle = .notReady
+        nodes[node].reason = .notReady
       }
     }
   }
@@ -231,13 +221,13 @@ struct StallWalk {
   private mutating func visit(_ node: Int, _ place: StallPlace) {
     nodes[node].place = place
     if place.isSuspended {
-      nodes[node].obstacle = .suspended(place)
+      nodes[node].reason = .suspended(place)
     } else if place.limit == 0 {
-      nodes[node].obstacle = .hasNoSlots(place)
+      nodes[node].reason = .hasNoSlots(place)
     } else {
       let executing = place.limit == nil ? [] : place.executing
       if executing.count < place.limit ?? .max {
-        nodes[node].obstacle = .starting(place)
+        nodes[node].reason = .starting(place)
       } else {
         // If the limit has been lowered, more operations than the limit may be executing.
         nodes[node].needed = executing.count - (place.limit ?? .max) + 1
@@ -248,7 +238,7 @@ struct StallWalk {
 }
 
 extension OperationCore {
-  /// A closure that returns the place of the operation, if known. The caller must call it after releasing the lock.
+  /// Returns the place of the operation, if known. The caller must call it after releasing the lock.
   fileprivate var stallPlace: () -> StallPlace? {
     let (supervisor, queue) = (supervisor, queue)
     return {

@@ -6,7 +6,7 @@ public import Foundation
 ///
 /// ```swift
 /// let tracer = OperationTracer()
-/// tracer.trace(importer)                          // a group: its members, too, and those that are added later
+/// tracer.trace(importer)                          // a group, its members, and members added later
 /// try await queue.run(importer)
 /// try tracer.chromeTrace().write(to: file)        // for ui.perfetto.dev, or chrome://tracing
 /// print(tracer.timeline())                        // the same in a terminal
@@ -33,7 +33,6 @@ public final class OperationTracer: Sendable {
   /// - Parameter clock: The clock from which times are read. Tests can pass a manual clock.
   public init(clock: any Clock<Duration> = ContinuousClock()) { time = ElapsedTime(clock) }
 
-  /// The time since the tracer was created.
   var now: Duration { time.now }
 
   /// Starts to trace an operation.
@@ -48,7 +47,7 @@ public final class OperationTracer: Sendable {
   /// Starts to trace an operation that runs inside another one.
   ///
   /// Use this method if the tracer cannot detect that `outer` runs the operation, for example because `outer` starts a
-  /// group in its `execute()`. Drawings show the operation inside `outer`, which is traced, too.
+  /// group in its `execute()`. Drawings show the operation inside `outer`, which is also traced.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = index(of: outer) else { return }
@@ -100,29 +99,23 @@ public final class OperationTracer: Sendable {
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
-  /// Starts to trace an operation.
-  ///
-  /// - Returns: The index of the new record, or nil if the operation is already traced.
+  /// Returns the index of the new record, or nil if the operation is already traced.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
-    let (name, isGroup) = (operation.displayName, operation.runsOthersInside)
+    let (name, hasMembers) = (operation.displayName, operation.runsOthersInside)
     return once(operation, inside: group) {
       let now = now
-      let follower = OperationFollower(self, log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) })
+      let index = log.withLock { $0.add(name, hasMembers: hasMembers, inside: group, now) }
+      let follower = OperationFollower(self, index)
       let (phase, isReady, isCancelled) = operation.core.withLock { core in
         follower.next = core.makeExtras().exchange(\.trace, follower)
         return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
       }
-      log.withLock { log in
-        // An event that the follower has recorded meanwhile takes precedence.
-        log[follower.index].recordInitialState(
-          now,
-          isReady: isReady,
-          isExecuting: phase == .executing,
-          isCancelled: isCancelled
-        )
+      let isExecuting = phase == .executing
+      log.withLock {
+        $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
       }
-      if phase == .ending || phase == .finished { follower.noteEnd(of: operation) }
-      return follower.index
+      if phase.isOver { follower.noteEnd(of: operation) }
+      return index
     }
   }
 
@@ -132,7 +125,7 @@ public final class OperationTracer: Sendable {
     _ = once(operation, inside: group) {
       let now = now
       return log.withLock { log in
-        let index = log.add(name, isGroup: false, inside: group, now)
+        let index = log.add(name, hasMembers: false, inside: group, now)
         log[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
         log.note(plain: operation, index)
         return index
@@ -176,7 +169,6 @@ extension OperationTracer: QueueFollower {
   func queueDidClaim(_ operation: AsyncOperation) { trace(operation) }
 }
 
-/// The records of a tracer, as a value that the tracer's lock guards.
 struct TraceLog {
   private struct Plain {
     weak var operation: Operation?
@@ -184,7 +176,7 @@ struct TraceLog {
   }
 
   private(set) var records: [OperationTracer.Record] = []
-  /// The indices of plain Foundation operations, which cannot store their index themselves.
+  /// Plain Foundation operations cannot store their index themselves.
   private var plain: [ObjectIdentifier: Plain] = [:]
   /// The operations to which a thread is attaching the tracer.
   private var beginning: Set<ObjectIdentifier> = []
@@ -195,17 +187,15 @@ struct TraceLog {
     _modify { yield &records[index] }
   }
 
-  /// Claims an operation for the current thread until ``hasBegun(_:)``.
-  ///
-  /// - Returns: False if another thread has claimed it.
+  /// Claims an operation until ``hasBegun(_:)``. Returns false if another thread has claimed it.
   mutating func begin(_ operation: Operation) -> Bool { beginning.insert(ObjectIdentifier(operation)).inserted }
 
   mutating func hasBegun(_ operation: Operation) { beginning.remove(ObjectIdentifier(operation)) }
 
-  /// Adds a record, and returns its index.
-  mutating func add(_ name: String, isGroup: Bool, inside group: Int?, _ now: Duration) -> Int {
-    records.append(OperationTracer.Record(records.count, name, isGroup, group, now))
-    return records.count - 1
+  mutating func add(_ name: String, hasMembers: Bool, inside group: Int?, _ now: Duration) -> Int {
+    let index = records.count
+    records.append(OperationTracer.Record(id: index, name: name, isGroup: hasMembers, group: group, created: now))
+    return index
   }
 
   mutating func put(_ index: Int, inside group: Int) {
@@ -216,14 +206,12 @@ struct TraceLog {
     plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
   }
 
-  /// Returns the index of a plain operation. An entry for the same address may belong to an earlier, released
-  /// operation.
+  /// An entry for the same address may belong to an earlier, released operation.
   func index(ofPlain operation: Operation) -> Int? {
     guard let entry = plain[ObjectIdentifier(operation)], entry.operation === operation else { return nil }
     return entry.index
   }
 
-  /// Returns the number of a thread. 0 is the main thread.
   mutating func number(of thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }
     if let number = threads[thread] { return number }

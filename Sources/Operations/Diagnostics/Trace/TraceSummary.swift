@@ -39,17 +39,17 @@ extension OperationTracer {
   /// The totals at this moment.
   public var summary: Summary {
     let (records, now) = (records, now)
-    let intervals = records.compactMap { $0.isGroup ? nil : TraceInterval($0, now) }
-    let start = intervals.map(\.start).min() ?? .zero
-    let end = intervals.map(\.end).max() ?? .zero
+    let intervals = TraceIntervals(records.filter { !$0.isGroup }, now)
+    let start = intervals.values.map(\.lowerBound).min() ?? .zero
+    let end = intervals.values.map(\.upperBound).max() ?? .zero
     let waits = records.lazy.filter { !$0.isGroup }.compactMap { record in
       record.wait(in: records).map { Summary.Wait(name: record.name, duration: $0) }
     }
     return Summary(
       operations: intervals.count,
       elapsed: end - start,
-      busy: intervals.reduce(.zero) { $0 + ($1.end - $1.start) },
-      peak: TraceInterval.peak(of: intervals),
+      busy: intervals.values.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) },
+      peak: intervals.peak,
       longestWait: waits.filter { $0.duration > .zero }.max { $0.duration < $1.duration },
       criticalPath: OperationGraph(records).criticalPath
     )
@@ -57,14 +57,12 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Returns the time from which the operation waited only for a slot. By then it was ready, and was in a queue or its
-  /// group had started.
+  /// Returns the time from which the operation waited only for a slot, in a queue or a group that had started.
   func wasReady(in records: [Self]) -> Duration? {
     guard let ready else { return nil }
     return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
   }
 
-  /// Returns how long the operation waited for a slot.
   fileprivate func wait(in records: [Self]) -> Duration? {
     guard let started, let ready = wasReady(in: records) else { return nil }
     return max(.zero, started - ready)

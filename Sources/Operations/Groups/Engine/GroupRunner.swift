@@ -1,19 +1,15 @@
 import Foundation
 import Synchronization
 
-/// A runner that takes members from a group's engine and starts them, one at a time, while there are ready members.
-///
-/// A runner belongs to one thread. The engine can therefore detect that a member became ready because the member of
-/// this runner finished. The runner takes the ready member next, so the engine needs no other runner.
+/// Takes members from a group's engine and starts them, one at a time, on one thread. The engine can therefore detect
+/// that the runner's member made another member ready, which the runner takes next.
 final class GroupRunner: OperationStarter, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
-  /// The number of finished members that are released at once.
   private static let batch = 64
 
   let engine: GroupEngine
   // Accessed only on the runner's thread.
   private var member: Operation?
-  private var hasFinished = false
   private var finished: [Operation] = []
 
   init(for engine: GroupEngine, clock: (any Clock<Duration>)?) {
@@ -21,25 +17,24 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     super.init(clock: clock)
   }
 
-  /// Calls `body` with this runner as the current runner of the thread.
   func run<Result>(_ body: () -> Result) -> Result {
     defer { finished = [] }
     return GroupRunner.current.withValue(self, body)
   }
 
-  /// Whether the current thread has a runner of `engine` that is about to take the next member, because the runner's
-  /// member has finished.
+  /// Whether the member of the current thread's runner has finished, so that the runner takes the next member.
   static func isAboutToTake(from engine: GroupEngine) -> Bool {
     guard let runner = current.current, runner.engine === engine, let member = runner.member else { return false }
     return member.isFinished
   }
 
   func run(_ member: Operation, _ body: () -> Void) {
-    self.member = member
-    hasFinished = false
-    body()
-    self.member = nil
-    if hasFinished { release(member) }
+    withAutoreleasePool {
+      self.member = member
+      body()
+      self.member = nil
+      releaseFinishedMembers()
+    }
   }
 
   /// Releases finished members in batches, and not while another runner releases members.
@@ -47,8 +42,7 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
   /// An operation consists of a dozen allocations, most of which were made by one thread. On Linux they return to the
   /// arena of that thread, under the arena's lock. If two threads release members at once, they contend for this lock,
   /// and the group takes twice the time.
-  private func release(_ member: Operation) {
-    finished.append(member)
+  private func releaseFinishedMembers() {
     guard finished.count >= GroupRunner.batch else { return }
     if engine.isReleasing.exchange(true, ordering: .acquiring) {
       if finished.count < GroupRunner.batch * 16 { return }
@@ -59,16 +53,21 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     }
   }
 
-  /// Whether this runner is running `member` on the current thread.
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
   override var isNotifiedOfFailuresFirst: Bool { true }
 
+  override func settleFailedMember(_ body: () -> Void) { engine.postponeStarts(during: body) }
+
+  override var supervisorOfCancelledDependents: OperationSupervisor? {
+    engine.state.withLock { $0.errorPolicy == .cancelDependents } ? engine : nil
+  }
+
   override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
     let isHere = isRunning(member)
-    if isHere { hasFinished = true }
-    let finished = FinishedMember(operation: member, index: index, holdsSlot: holdsSlot)
-    engine.finished(finished, failed: failed, takenNext: isHere)
+    if isHere { finished.append(member) }
+    let result = FinishedMember(operation: member, index: index)
+    engine.finished(result, failed: failed, holdsSlot: holdsSlot, takenNext: isHere)
   }
 
   override func memberDidPause() { engine.releaseSlot() }
@@ -76,6 +75,16 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
 
 /// The queue of a group's runners. It has no limit, because the group counts its members itself.
 final class GroupQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
+  let clock: (any Clock<Duration>)?
+
+  init(of group: GroupOperation) {
+    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
+    clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
+    super.init()
+    name = "Operations.GroupOperation " + group.displayName
+    if group.qualityOfService != .default { qualityOfService = group.qualityOfService }
+  }
+
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
     let operation = BlockOperation(block: body)
     operation.qualityOfService = qualityOfService

@@ -1,85 +1,199 @@
 import Foundation
 
-/// A state machine that decides which member of a group runs next, and when the group finishes. It has no side effects.
-///
-/// The engine calls the schedule under the engine's lock, and acts on the result after releasing the lock.
-///
-/// A member uses a *slot* from the time it is handed out until it finishes or releases the slot. A *runner* is a work
-/// item on the engine's queue that takes members one by one.
+/// Decides which member of a group runs next, and when the group finishes. A member uses a *slot* from the time it is
+/// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
-  enum Phase {
-    /// The group has not started, and members are only collected.
-    case gathering
-    case running
-    /// Every member has finished. One caller finishes the group.
+  enum Life {
+    /// Members that need a permit request it when the group starts.
+    case gathering(needsPermits: Bool)
+    /// No runner has taken a member yet, so the time of the group has not begun.
+    case starting(GroupOperation, GroupQueue)
+    case running(GroupOperation, GroupQueue)
+    /// The group timed out, and has finished before its members.
+    case abandoned(GroupOperation, GroupQueue)
+    /// The engine has released the abandoned group, because only executing members remain. These may never finish.
+    case orphaned(GroupQueue)
     case ended
+    case disbanded
+
+    /// The group, from its start until it is released. A running group stays alive.
+    var group: GroupOperation? {
+      switch self {
+      case .starting(let group, _), .running(let group, _), .abandoned(let group, _): group
+      case .gathering, .orphaned, .ended, .disbanded: nil
+      }
+    }
+
+    var queue: GroupQueue? {
+      switch self {
+      case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue), .orphaned(let queue): queue
+      case .gathering, .ended, .disbanded: nil
+      }
+    }
+
+    var isGathering: Bool { if case .gathering = self { true } else { false } }
+
+    var isRunning: Bool {
+      switch self {
+      case .starting, .running, .abandoned, .orphaned: true
+      case .gathering, .ended, .disbanded: false
+      }
+    }
+
+    /// Whether the group takes no more members. An orphaned group cannot finish a new member.
+    var isOver: Bool {
+      switch self {
+      case .orphaned, .ended, .disbanded: true
+      case .gathering, .starting, .running, .abandoned: false
+      }
+    }
   }
 
-  /// The action that ensures that ready members start.
-  enum Help {
+  /// How long the group stays unfinished without members.
+  enum Openness {
+    case none
+    /// The group started suspended and without members. It finishes when it is resumed.
+    case untilFirstMember
+    case untilClosed
+  }
+
+  /// The strongest request to end the group. Each includes the ones before it.
+  enum EndRequest: Comparable {
+    case none
+    case finish
+    /// Members are only started to finish, so neither the limit nor a suspension applies.
+    case drain
+    /// As ``drain``, and the members that execute are cancelled.
+    case cancel
+  }
+
+  enum RunnerRequest {
     case none
     case addRunner
     /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
     case watch
   }
 
-  /// The next step of a runner.
-  enum Take {
-    /// A member to start. If `cancelled` is true, the runner must cancel the member first, because the thread that
-    /// cancels all members may not have reached it.
-    case run(Operation, addingRunner: Bool, cancelled: Bool)
-    case stop
+  enum Outcome {
+    case proceed
+    /// The caller must finish the group of this life.
+    case end(Life)
+    case searchForCycle
+    /// Searches through new members, which close a cycle only if operations wait for them.
+    case searchForCycleThrough([AsyncOperation])
+    /// The caller must release the group, which only executing members have outlived.
+    case release(GroupOperation)
   }
 
-  private(set) var phase = Phase.gathering
-  /// The number of members that are not accounted for, plus one for each addition in progress, plus one until the group
-  /// starts.
+  private(set) var life = Life.gathering(needsPermits: false)
+  private(set) var openness = Openness.none
+  private(set) var endRequest = EndRequest.none
+  var cycleSearch = CycleSearch.none
+  /// The number of members whose results have not been processed, plus one for each addition in progress, plus one until
+  /// the group starts.
   private(set) var unfinished = 1
   private(set) var slotsTaken = 0
-  private(set) var isRunnerWaiting = false
-  private(set) var ready = ReadyList()
-
-  /// The finished members whose results the group has not processed. One thread processes them, one at a time.
-  private(set) var unaccounted: [FinishedMember] = []
-  private(set) var isAccounting = false
-
+  var ready = ReadyList()
+  /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
+  var cancelled = ArrayDeque<Operation>()
+  /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
+  private(set) var waitingResults: [FinishedMember]?
   /// The number of reasons for which no member starts: failures that the group must process first, and ready members
   /// that are being added in order.
   private(set) var startObstacles = 0
+  private(set) var isRunnerRequested = false
+  /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
+  private(set) var isRunnerWatched = false
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
-  var isSuspended = false { didSet { if !isSuspended { isWaitingForMembers = false } } }
-  /// Whether the members have been cancelled. They are started only to finish, so neither the limit nor a suspension
-  /// applies.
-  var isDraining = false
-  /// Whether the group stays open when its last member has finished, until it is closed.
-  var staysOpen = false { didSet { if oldValue, !staysOpen { isWaitingForMembers = false } } }
-  /// Whether the group started suspended and without members. It stays open until its first member, or until it is
-  /// resumed.
-  private(set) var isWaitingForMembers = false
-  /// Whether the group has been requested to finish as soon as its members have finished.
-  var isFinishing = false
-  /// Whether there may be a cycle that has not been searched for.
-  var isCycleSuspected = false
-  /// Whether a check after ``Help/watch`` is pending.
-  private(set) var isWatched = false
+  var isSuspended = false { didSet { if !isSuspended { stopAwaitingMember() } } }
 
-  /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
-  var hasNothingToRun: Bool { phase == .running && unfinished > 0 && slotsTaken == 0 && ready.isEmpty && !isAccounting }
-
-  /// Whether all remaining members have been started, and no members are being added.
-  var hasOnlyExecutingMembers: Bool {
-    phase == .running && ready.isEmpty && unfinished == slotsTaken && !isAccounting
+  var staysOpen: Bool {
+    get { openness == .untilClosed }
+    set { if newValue { openness = .untilClosed } else if staysOpen { openness = .none } }
   }
 
-  /// Whether the group stays unfinished when all of its members have finished. A group that is cancelled or requested
-  /// to finish is closed.
-  var isOpen: Bool { (staysOpen || isWaitingForMembers) && !isDraining && !isFinishing }
+  var isDraining: Bool { endRequest >= .drain }
 
-  /// Whether a runner may take a member now.
+  var isOpen: Bool { openness != .none && endRequest == .none }
+
+  /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
+  var hasNothingToRun: Bool {
+    life.isRunning && unfinished > 0 && slotsTaken == 0 && hasNoneReady && waitingResults == nil
+  }
+
+  /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
+  private var hasEnded: Bool { !life.isGathering && !life.isRunning }
+
+  private var hasNoneReady: Bool { ready.isEmpty && cancelled.isEmpty }
+
   var mayHandOut: Bool {
-    if ready.isEmpty || startObstacles > 0 { return false }
-    return isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
+    if hasNoneReady || startObstacles > 0 { return false }
+    return !cancelled.isEmpty || isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
+  }
+
+  private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
+
+  // MARK: The life of the group
+
+  /// - Returns: Whether the members need permits, so that none of them starts before the call to ``resumeStarts()``. Nil
+  ///   if the group has been started before.
+  mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
+    guard case .gathering(let needsPermits) = life else { return nil }
+    life = draining ? .running(group, queue) : .starting(group, queue)
+    if draining { request(.drain) }
+    if needsPermits { postponeStarts() }
+    if isSuspended, unfinished == 1, openness == .none { openness = .untilFirstMember }
+    return needsPermits
+  }
+
+  /// - Returns: The group whose time begins, on the first call only.
+  mutating func beginTime() -> GroupOperation? {
+    guard case .starting(let group, let queue) = life else { return nil }
+    life = .running(group, queue)
+    return group
+  }
+
+  /// - Returns: Whether there was no such request, and no stronger one.
+  @discardableResult
+  mutating func request(_ end: EndRequest) -> Bool {
+    guard end > endRequest else { return false }
+    endRequest = end
+    return true
+  }
+
+  /// Records that the group finishes, possibly before its members. The caller must release the returned group.
+  mutating func abandon() -> GroupOperation? {
+    switch life {
+    case .starting(let group, let queue), .running(let group, let queue): life = .abandoned(group, queue)
+    case .gathering, .abandoned, .orphaned, .ended, .disbanded: return nil
+    }
+    return orphanIfOnlyExecuting()
+  }
+
+  private mutating func orphanIfOnlyExecuting() -> GroupOperation? {
+    guard case .abandoned(let group, let queue) = life else { return nil }
+    guard hasNoneReady, unfinished == slotsTaken, waitingResults == nil else { return nil }
+    life = .orphaned(queue)
+    return group
+  }
+
+  mutating func disband() {
+    self = GroupSchedule()
+    life = .disbanded
+  }
+
+  mutating func nextOutcome() -> Outcome {
+    if let life = endIfDone() { return .end(life) }
+    if let group = orphanIfOnlyExecuting() { return .release(group) }
+    return beginCycleSearch() ? .searchForCycle : .proceed
+  }
+
+  /// - Returns: The life that has ended, because no members remain and the group is not open.
+  mutating func endIfDone() -> Life? {
+    guard life.isRunning, unfinished == 0, waitingResults == nil, !isOpen else { return nil }
+    defer { life = .ended }
+    return life
   }
 
   // MARK: Adding members
@@ -87,197 +201,116 @@ struct GroupSchedule {
   /// Begins to add members. The group cannot finish before the call to ``membersWereAdded(except:)``.
   mutating func beginAdding(_ count: Int) {
     unfinished += count + 1
-    isWaitingForMembers = false
+    stopAwaitingMember()
   }
 
-  /// Records that the members have been added, except for `skipped` of them.
-  ///
-  /// - Returns: Whether the caller must add a runner, and whether it must finish the group.
-  mutating func membersWereAdded(except skipped: Int = 0) -> (addsRunner: Bool, isDone: Bool) {
-    unfinished -= skipped + 1
-    return (addRunnerIfUseful(), endIfDone())
+  mutating func membersWereAdded(except skipped: Int = 0) { unfinished -= skipped + 1 }
+
+  /// - Returns: Whether the member must request its permit now. Otherwise it does so when the group starts.
+  mutating func needPermit() -> Bool {
+    guard life.isGathering else { return true }
+    life = .gathering(needsPermits: true)
+    return false
   }
 
-  /// Starts the group.
-  mutating func begin() {
-    phase = .running
-    isWaitingForMembers = isSuspended && unfinished == 1
+  /// A returning member goes before the others of its priority. `takenNext` means that the runner whose member made
+  /// this one ready is about to take the next member.
+  mutating func becameReady(
+    _ member: Operation,
+    _ priority: Operation.QueuePriority,
+    isReturning: Bool = false,
+    takenNext: Bool
+  ) -> RunnerRequest {
+    if !hasEnded { ready.append(member, priority, isFirst: isReturning) }
+    return requestRunner(takenNext: takenNext)
   }
 
-  /// Adds a member that has become ready.
-  ///
-  /// - Parameter takenNext: Whether the runner whose member made this member ready is about to take the next member.
-  mutating func becameReady(_ member: ReadyMember, takenNext: Bool) -> Help {
-    ready.append(member.operation, member.priority, isFirst: member.isReturning)
-    return help(takenNext: takenNext)
+  /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
+  mutating func wasCancelled(_ member: Operation, wasNotReady: Bool) {
+    if !hasEnded, wasNotReady || !isDraining { cancelled.append(member) }
   }
 
-  /// Adds members that were ready when they were added to the group.
-  mutating func append(_ members: [ReadyMember]) {
-    for member in members { ready.append(member.operation, member.priority) }
+  mutating func priorityWasRaised(_ member: Operation, _ priority: Operation.QueuePriority) {
+    if !hasEnded { ready.append(member, priority) }
   }
 
-  /// Takes all ready members, because the caller adds them again in another order.
-  mutating func takeReady() -> [Operation] {
-    var members: [Operation] = []
-    while let member = ready.popFirst() { members.append(member) }
-    return members
+  /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
+  /// releases them.
+  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<Operation>) {
+    defer { (ready, cancelled) = (ReadyList(), ArrayDeque()) }
+    return (ready, cancelled)
   }
 
-  private mutating func help(takenNext: Bool) -> Help {
-    guard takenNext else { return addRunnerIfUseful() ? .addRunner : .none }
-    guard !isWatched, !isRunnerWaiting, mayHandOut else { return .none }
-    isWatched = true
-    return .watch
+  // MARK: Running members
+
+  mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
+    guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
+    if takenNext {
+      if isRunnerWatched { return .none }
+      isRunnerWatched = true
+      return .watch
+    }
+    isRunnerRequested = true
+    return .addRunner
   }
 
-  /// Ends the watch. The runner that was about to take the next member may still be occupied.
-  ///
-  /// - Returns: Whether the caller must add a runner.
-  mutating func endWatch() -> Bool {
-    isWatched = false
-    return addRunnerIfUseful()
+  /// The runner that was about to take the next member may still be occupied.
+  mutating func endWatch() -> RunnerRequest {
+    isRunnerWatched = false
+    return requestRunner()
   }
 
-  /// Requests a runner if there is a member to take.
-  ///
-  /// - Returns: Whether the caller must add a runner.
-  mutating func addRunnerIfUseful() -> Bool {
-    guard phase == .running, !isRunnerWaiting, mayHandOut else { return false }
-    isRunnerWaiting = true
-    return true
-  }
+  mutating func runnerBegan() { isRunnerRequested = false }
 
-  // MARK: Taking members
-
-  mutating func runnerBegan() { isRunnerWaiting = false }
-
-  /// Takes the next member that may start.
-  mutating func take() -> Take {
-    guard mayHandOut, let member = ready.popFirst() else { return .stop }
+  /// - Returns: The next member, and the priority of one that was ready. The runner must put back a member that has a lower
+  ///   priority now. Nil if the runner must stop.
+  mutating func take() -> (member: Operation, priority: Int?, runner: RunnerRequest)? {
+    guard mayHandOut else { return nil }
+    let next: (operation: Operation, priority: Int?)
+    if let member = cancelled.popFirst() {
+      next = (member, nil)
+    } else if let (member, priority) = ready.popFirst() {
+      next = (member, priority)
+    } else {
+      return nil
+    }
     slotsTaken += 1
-    return .run(member, addingRunner: addRunnerIfUseful(), cancelled: isDraining)
+    return (next.operation, next.priority, requestRunner())
   }
 
-  // MARK: Finishing members
+  mutating func putBack(_ member: Operation, _ priority: Operation.QueuePriority) {
+    slotsTaken -= 1
+    if !hasEnded { ready.append(member, priority) }
+  }
 
-  /// Postpones the start of members, until the call to ``resumeStarts()``.
   mutating func postponeStarts() { startObstacles += 1 }
 
-  /// Ends a postponement.
-  ///
-  /// - Returns: Whether the caller must add a runner.
-  mutating func resumeStarts() -> Bool {
+  mutating func resumeStarts() -> RunnerRequest {
     startObstacles -= 1
-    return addRunnerIfUseful()
+    return requestRunner()
   }
 
-  /// Releases the slot of a member.
-  ///
-  /// - Parameter takenNext: As for ``becameReady(_:takenNext:)``.
-  mutating func releaseSlot(takenNext: Bool) -> Help {
+  mutating func releaseSlot(takenNext: Bool) -> RunnerRequest {
     slotsTaken -= 1
-    return help(takenNext: takenNext)
+    return requestRunner(takenNext: takenNext)
   }
 
-  /// Begins to process the result of a member that has finished.
-  ///
-  /// - Returns: Whether the caller must process it. Otherwise another thread that is processing results also processes
-  ///   this one.
-  mutating func beginAccounting(for member: FinishedMember) -> Bool {
-    if isAccounting {
-      unaccounted.append(member)
-      return false
-    }
-    isAccounting = true
+  // MARK: Processing results
+
+  /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.
+  mutating func beginProcessing(_ member: FinishedMember) -> Bool {
+    waitingResults?.append(member)
+    guard waitingResults == nil else { return false }
+    waitingResults = []
     return true
   }
 
-  /// Takes the results that have arrived since the last call.
-  ///
-  /// - Returns: The members whose results the caller must process next. If there are none, the processing has ended.
-  mutating func nextToAccount() -> [FinishedMember] {
-    defer { unaccounted = [] }
-    isAccounting = !unaccounted.isEmpty
-    return unaccounted
+  /// If no results have arrived since the last call, the processing has ended.
+  mutating func takeWaitingResults() -> [FinishedMember] {
+    let results = waitingResults ?? []
+    waitingResults = results.isEmpty ? nil : []
+    return results
   }
 
-  /// Records that the result of one member has been processed.
-  mutating func accounted() { unfinished -= 1 }
-
-  /// Ends the schedule if no members remain and the group is not open.
-  ///
-  /// - Returns: Whether the caller must finish the group.
-  mutating func endIfDone() -> Bool {
-    guard phase == .running, unfinished == 0, !isAccounting, !isOpen else { return false }
-    phase = .ended
-    return true
-  }
-}
-
-/// The ready members of a group, ordered by queue priority and first in, first out within a priority.
-///
-/// Adding and taking a member cost O(1).
-struct ReadyList {
-  private var urgent = ArrayDeque<Operation>()
-  private var high = ArrayDeque<Operation>()
-  private var normal = ArrayDeque<Operation>()
-  private var low = ArrayDeque<Operation>()
-  private var lowest = ArrayDeque<Operation>()
-  private(set) var count = 0
-  /// The number of members whose priority is not normal. Usually zero, and then only one list is checked.
-  private var exceptions = 0
-
-  var isEmpty: Bool { count == 0 }
-
-  /// Adds a member.
-  ///
-  /// - Parameter priority: The operation's `queuePriority`. The caller reads it without a lock, because a subclass can
-  ///   override it.
-  /// - Parameter isFirst: Whether the member goes before all others of its priority.
-  mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
-    func add(to list: inout ArrayDeque<Operation>) {
-      if isFirst { list.prepend([operation]) } else { list.append(operation) }
-    }
-    count += 1
-    if priority == .normal { return add(to: &normal) }
-    exceptions += 1
-    switch priority {
-    case .veryHigh: add(to: &urgent)
-    case .high: add(to: &high)
-    case .low: add(to: &low)
-    case .veryLow: add(to: &lowest)
-    case .normal: fallthrough
-    @unknown default:
-      exceptions -= 1
-      add(to: &normal)
-    }
-  }
-
-  mutating func popFirst() -> Operation? {
-    guard count > 0 else { return nil }
-    count -= 1
-    if exceptions == 0 { return normal.popFirst() }
-    if let operation = urgent.popFirst() ?? high.popFirst() {
-      exceptions -= 1
-      return operation
-    }
-    if let operation = normal.popFirst() { return operation }
-    exceptions -= 1
-    return low.popFirst() ?? lowest.popFirst()
-  }
-}
-
-/// A member that can be started.
-struct ReadyMember {
-  let operation: Operation
-  let priority: Operation.QueuePriority
-  /// Whether the member had a slot, and returned it because its permit had been given to another operation.
-  let isReturning: Bool
-
-  init(_ operation: Operation, isReturning: Bool = false) {
-    self.operation = operation
-    self.isReturning = isReturning
-    priority = operation.queuePriority
-  }
+  mutating func resultWasProcessed() { unfinished -= 1 }
 }

@@ -1,24 +1,19 @@
 import Foundation
 
-/// The unfinished members of a group, in the order they were added.
-///
-/// Each member has an index that never changes, so a removal costs at most a binary search. A list of more than 64
-/// places has at most 16 times as many places as members, 8 bytes each.
+/// The unfinished members of a group, in the order they were added. Each has an index that never changes, so a removal
+/// costs at most a binary search. At most 15 of 16 places are vacant, or 64.
 struct MemberList {
-  /// The members before ``firstIndex`` that remained when the list was last compacted, in the order of their indexes.
+  /// The members before ``firstIndex``, as they were when the list was last compacted.
   private var early: [(index: Int, operation: Operation?)] = []
   /// The members from ``firstIndex`` on. Removed members are nil.
   private var slots: [Operation?] = []
-  /// The index of the first slot.
   private var firstIndex = 0
   private(set) var count = 0
 
-  /// The number of places that the list occupies, including vacant ones.
   var room: Int { early.count + slots.count }
 
   var operations: [Operation] { early.compactMap(\.operation) + slots.compactMap(\.self) }
 
-  /// Whether the member with this index has not been removed.
   func contains(_ index: Int) -> Bool { self[index] != nil }
 
   subscript(index: Int) -> Operation? {
@@ -26,8 +21,6 @@ struct MemberList {
     return slots.indices.contains(index - firstIndex) ? slots[index - firstIndex] : nil
   }
 
-  /// Adds members.
-  ///
   /// - Returns: The index of the first added member. The indices of the other members follow.
   mutating func append(_ operations: ArraySlice<Operation>) -> Int {
     let index = firstIndex + slots.count
@@ -36,9 +29,7 @@ struct MemberList {
     return index
   }
 
-  /// Removes a member.
-  ///
-  /// - Returns: The member, which the caller releases. Nil if the member has been removed before.
+  /// - Returns: The member, which the caller releases. Nil if it has been removed before.
   mutating func remove(at index: Int) -> Operation? {
     var operation: Operation?
     if index >= firstIndex {
@@ -62,7 +53,6 @@ struct MemberList {
     slots = []
   }
 
-  /// Finds the position of an index in the early members with a binary search.
   private func earlyPosition(of index: Int) -> Int? {
     var (low, high) = (0, early.count)
     while low < high {

@@ -15,7 +15,7 @@ public struct Backoff: Sendable {
 
   /// Returns a backoff whose delays are all equal.
   public static func constant(_ delay: Duration) -> Self {
-    if delay < .zero { misuse("A backoff cannot wait \(delay): give it a duration from zero up.") }
+    if delay < .zero { misuse("A backoff cannot wait \(delay.text): give it a duration from zero up.") }
     return Self { _ in delay }
   }
 
@@ -37,7 +37,7 @@ public struct Backoff: Sendable {
     jitter: Double = 0
   ) -> Self {
     if initial < .zero || cap < .zero {
-      misuse("A backoff waits from zero up; this one is to wait \(initial), at most \(cap).")
+      misuse("A backoff waits from zero up; this one is to wait \(initial.text), at most \(cap.text).")
     }
     if !(multiplier > 0 && multiplier.isFinite) {
       misuse("A backoff's multiplier is more than zero, not \(multiplier).")

@@ -1,14 +1,13 @@
 /// An operation that finishes with the result of the operation made from its input.
-final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOperation<Next.Output>, InputOperation,
+final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
-  /// The input. Written before execution, on the executing thread.
+  /// Written before execution, on the executing thread.
   var input: Input?
-  /// The closure that makes the next operation. Released after execution, or when the operation finishes without
-  /// executing.
-  private var next: (@Sendable (Input) throws -> Next)?
+  /// Released after execution, or when the operation finishes without executing.
+  private var next: (@Sendable (Input) throws -> AnyOutputOperation<Output>)?
 
-  init(_ next: @escaping @Sendable (Input) throws -> Next) {
+  init(_ next: @escaping @Sendable (Input) throws -> AnyOutputOperation<Output>) {
     self.next = next
     super.init()
   }
@@ -19,9 +18,9 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }
     do {
-      let operation = try Trampoline.isolate { try next(input) }
-      refuseSelfDependency(operation)
-      runInsideOrFollow(AnyOutputOperation(operation)) { self.end(with: $0) }
+      let work = try Trampoline.isolate { try next(input) }
+      refuseSelfDependency(work.operation)
+      runInsideOrFollow(work) { self.end(with: $0) }
     } catch { finish(with: error) }
   }
 
@@ -34,7 +33,7 @@ final class FlatMapOperation<Input: Sendable, Next: OutputOperation>: ResultOper
       // The operation may have finished meanwhile.
       if isExecuting { cancel() }
       finish()
-    case .failure: carryOut(core.withLock { $0.finish(outcome.failures) })
+    case .failure: finish(reporting: outcome.failures)
     }
   }
 
@@ -45,7 +44,7 @@ extension OutputOperation {
   /// Returns an operation that finishes with the result of the operation made from this one's value.
   ///
   /// ```swift
-  /// let firstPage = try await queue.run(graphEndingIn: index.flatMap { Download($0.pages[0]) })
+  /// let firstPage = try await queue.run(index.flatMap { Download($0.pages[0]) })
   /// ```
   ///
   /// The operation that `next` returns runs inside the new operation, together with its dependencies that are in no
@@ -57,6 +56,14 @@ extension OutputOperation {
   public func flatMap<Next: OutputOperation>(
     _ next: @escaping @Sendable (Output) throws -> Next
   ) -> ResultOperation<Next.Output> {
-    pass(to: FlatMapOperation(next))
+    pass(to: FlatMapOperation { AnyOutputOperation(try next($0)) })
+  }
+
+  /// Returns an operation that runs the operation made from this one's value, which can be of any kind, such as a group.
+  ///
+  /// It otherwise works as the method for an operation with a value.
+  @_disfavoredOverload
+  public func flatMap(_ next: @escaping @Sendable (Output) throws -> AsyncOperation) -> ResultOperation<Void> {
+    pass(to: FlatMapOperation { AnyOutputOperation(anyOperation: try next($0)) })
   }
 }

@@ -1,16 +1,16 @@
 import Foundation
 
-/// One run of a private operation inside another operation that is not a group.
-///
-/// The private operation is a group of the operations that run inside, or it waits for an operation that runs elsewhere.
-/// Lookups through enclosing operations continue from the private operation to the outer one.
-final class InnerRun: OperationStarter, @unchecked Sendable {
-  /// The supervisor and the run retain each other until the private operation has finished.
-  private let supervisor: InnerSupervisor
+/// One run of a private operation inside another operation that is not a group: of a group of the operations that run
+/// inside, or of a wait for an operation that runs elsewhere.
+final class InnerRun: OperationSupervisor, @unchecked Sendable {
+  /// Never changes, but `weak let` requires Swift 6.3 (SE-0481).
+  private weak var outer: AsyncOperation?
   private let whenFinished: @Sendable () -> Void
+  /// The run retains itself until the private operation has finished, because that does not count its supervisor.
+  private let itself = Locked<InnerRun?>(nil)
 
   private init(inside outer: AsyncOperation, _ whenFinished: @escaping @Sendable () -> Void) {
-    supervisor = InnerSupervisor(of: outer)
+    self.outer = outer
     self.whenFinished = whenFinished
     super.init()
   }
@@ -23,8 +23,8 @@ final class InnerRun: OperationStarter, @unchecked Sendable {
     _ whenFinished: @escaping @Sendable () -> Void
   ) {
     let run = InnerRun(inside: outer, whenFinished)
-    run.supervisor.set(run)
-    _ = inner.core.withLock { $0.claim(for: run.supervisor, index: 0) }
+    run.itself.withLock { $0 = run }
+    _ = inner.core.withLock { $0.claim(for: run, index: 0) }
     let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
       guard core.lifecycle.canContinue else { return (false, nil) }
       return (true, core.makeExtras().exchange(\.inner, inner))
@@ -35,16 +35,22 @@ final class InnerRun: OperationStarter, @unchecked Sendable {
     _ = inner.startAsMember(by: run)
   }
 
+  /// Lookups through enclosing operations continue at the outer operation.
+  override var supervisedGroup: AsyncOperation? { outer }
+
+  override func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {
+    // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
+    Trampoline.run { _ = member.startAsMember(by: self) }
+  }
+
   override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
-    supervisor.set(nil)
+    itself.withLock { $0 = nil }
     whenFinished()
   }
 }
 
 extension AsyncOperation {
   /// Runs an operation, with its dependencies that are in no queue or group, inside this one.
-  ///
-  /// `body` is called when the operation has finished, even if it was cancelled with this one.
   func runInside<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
@@ -83,9 +89,7 @@ extension AsyncOperation {
     InnerRun.start(group, inside: self) { body(InnerOutcome(of: work, in: group)) }
   }
 
-  /// Continues with `work` after a delay, at the operation's place.
-  ///
-  /// - Parameter next: The name of the work, for a stall report.
+  /// Continues with `work` at the operation's place. A stall report calls the work `next`.
   func `continue`(after delay: Duration, before next: String, with work: @escaping @Sendable () -> Void) {
     if delay > .zero {
       pause(for: delay, before: next, then: work)
@@ -98,11 +102,9 @@ extension AsyncOperation {
   }
 }
 
-/// The outcome of an operation that another operation ran or followed.
 struct InnerOutcome<Output: Sendable>: Sendable {
-  /// The value that awaiting the operation returns, or the error that it throws.
   let result: Result<Output, any Error>
-  /// The operation's failures, with paths that begin with its name.
+  /// The paths begin with the operation's name.
   let failures: FailureReport
 
   init(_ result: Result<Output, any Error>, failures: FailureReport) {
@@ -115,8 +117,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
     failures = work.operation.failureReport(for: result).below(work.operation.displayName)
   }
 
-  /// Creates the outcome of an operation that ran in a private group. If the operation had no input, the outcome is the
-  /// failure that caused this.
+  /// If the operation had no input, the outcome is the failure in the private group that caused this.
   init(of work: AnyOutputOperation<Output>, in group: GroupOperation) {
     self.init(of: work)
     guard case .failure(OperationError.Code.inputUnavailable) = result, !group.failures.isEmpty else { return }
@@ -128,7 +129,6 @@ struct InnerOutcome<Output: Sendable>: Sendable {
 }
 
 extension AsyncOperation {
-  /// Returns the failures of an operation that finished with `result`.
   fileprivate func failureReport<Output>(for result: Result<Output, any Error>) -> FailureReport {
     let failures = ownFailures
     guard failures.isEmpty, case .failure(let error) = result else {
@@ -138,33 +138,5 @@ extension AsyncOperation {
       )
     }
     return FailureReport([error])
-  }
-}
-
-/// The supervisor of a private operation, which connects it to its outer operation.
-final class InnerSupervisor: OperationSupervisor, @unchecked Sendable {
-  private struct State {
-    weak var outer: AsyncOperation?
-    var run: InnerRun?
-  }
-
-  private let state: Locked<State>
-
-  init(of outer: AsyncOperation) { state = Locked(State(outer: outer)) }
-
-  func set(_ run: InnerRun?) {
-    let previous = state.withLock { state in
-      defer { state.run = run }
-      return state.run
-    }
-    withExtendedLifetime(previous) {}
-  }
-
-  override var supervisedGroup: AsyncOperation? { state.withLock { $0.outer } }
-
-  override func memberIsReady(_ member: AsyncOperation) {
-    guard let run = state.withLock({ $0.run }) else { return }
-    // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
-    Trampoline.run { _ = member.startAsMember(by: run) }
   }
 }

@@ -25,7 +25,7 @@
 /// The operation's own timeout covers all operations and delays.
 public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let backoff: Backoff
-  /// The closure that the caller passed. Released when the operation finishes.
+  /// Released when the operation finishes.
   private let plan: Locked<Plan?>
 
   private struct Plan {
@@ -37,7 +37,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   /// - Parameters:
   ///   - backoff: The delay after each operation.
   ///   - make: Returns a new operation, which is in no queue or group, for each iteration, or nil to finish. The first
-  ///     iteration is 1. Called where this operation executes. In a scheduler's queue, that is on the scheduler.
+  ///     iteration is 1. For the thread, see <doc:ThreadingAndCancellation>.
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
@@ -58,10 +58,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
 
-  override func prepareToFinish() {
-    let plan = plan.withLock { $0.take() }
-    _ = consume plan
-  }
+  override func prepareToFinish() { _ = plan.withLock { $0.take() } }
 
   private func run(iteration: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }

@@ -2,114 +2,95 @@ import Foundation
 
 /// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
-  /// The place where the operation runs. The package checks it to trap with its own message when an operation is added
-  /// twice.
+  /// What starts the operation. Checked to trap with a message of the package when an operation is added twice.
   enum Place {
     case none
-    /// The operation is in this queue. The reference is released when the operation has ended. Until then, Foundation
-    /// keeps the queue alive in any case.
+    /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
     case queue(OperationQueue?)
-    case group
+    case group(Membership)
   }
 
-  /// The caller that starts the operation.
-  enum Starter {
-    case anyone
-    /// A queue, which may start an operation that is not ready, as Foundation does.
-    case queue
-    case member(of: OperationStarter?)
+  @safe struct Membership {
+    /// The engine of the group. Nil when the operation has ended or the group has been released. Not counted, because
+    /// the engine holds the members, which would form a cycle in a group that never starts. A group that is released
+    /// first removes the reference under the lock of the member.
+    fileprivate var supervisor: Unmanaged<OperationSupervisor>?
+    fileprivate(set) var starter: OperationStarter?
+    fileprivate(set) var index = 0
+    /// Whether the supervisor has yet to be notified that the operation is ready.
+    fileprivate var owesReadiness = false
   }
 
-  /// The action that the caller of ``OperationCore/start(by:)`` must carry out.
   enum StartAction {
-    case execute(Execution)
-    /// The operation has inputs, conditions or a permit.
-    case prepare
+    case execute([OperationObserver], hasTimeout: Bool, OperationTrace?)
+    case prepare(StartPermit?, OperationSupervisor?)
     /// A paused operation has a slot again.
     case resume(OperationPause)
     case skip
     case ignore
+    /// A programmer error: the operation has been started before.
     case refuse
-    /// There are unfinished dependencies.
+    /// A programmer error: only the group may start its member.
+    case isMember
     case notReady
     /// All dependencies have finished, but another thread may be about to notify Foundation.
     case awaitGate
-    /// The operation is a member of a group, and only the group may start it.
-    case isMember
     /// The operation was ended while it waited for a slot, and does not need the slot any more.
     case isGone
   }
 
-  /// The values that the execution needs.
-  struct Execution {
-    var observers: [OperationObserver]
-    var hasTimeout: Bool
-    var trace: OperationTrace?
-  }
-
-  /// The action of a finish, and the trace.
-  struct Finish {
-    var action: OperationLifecycle.FinishAction
-    var trace: OperationTrace?
-  }
-
   enum ClaimAction {
-    /// - Parameters:
-    ///   - waits: Whether the operation has unfinished dependencies.
-    ///   - needsPermit: Whether the operation is a member that must request a permit when its group starts.
-    case claimed(waits: Bool, needsPermit: Bool, hasExtras: Bool)
+    /// `waits` for unfinished dependencies; `needsPermit` when its group starts.
+    case claimed(waits: Bool, needsPermit: Bool, isAwaited: Bool, hasWeight: Bool, isCancelled: Bool)
     case refused(because: String)
-    /// The operation is already in this group.
     case repeated
   }
 
-  /// The objects that the caller must notify and release when the operation has ended.
+  typealias ReadinessNotice = (supervisor: OperationSupervisor, isReturning: Bool)
+
+  /// What a request of the permit depends on.
+  typealias PermitUpdate = (
+    permit: StartPermit, state: DependencyLedger.Permit, supervisor: OperationSupervisor?, queue: OperationQueue?
+  )
+
   struct End {
-    var remains: DependencyLedger.Remains
-    var waiters: [@Sendable () -> Void]
-    var starter: OperationStarter?
-    var memberIndex: Int
-    var failed: Bool
-    var holdsSlot: Bool
-    var extras: OperationExtras.Remains?
-    /// Held only so that the caller releases it after the lock, because it may be the last reference.
-    var queue: OperationQueue?
+    var dependencies: [DependencyLedger.Dependency?]
+    let dependents: [DependencyLedger.WeakDependent?]
+    let waiters: [@Sendable () -> Void]
+    /// Holds the starter of a member, and what may be the last reference to a queue.
+    let place: Place
+    let extras: OperationExtras?
+    let lifecycle: OperationLifecycle
+
+    var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
   }
 
   var lifecycle = OperationLifecycle()
+  var bridge = FoundationBridge()
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
+  /// Called when the observers have been notified of the end.
   var waiters: [@Sendable () -> Void] = []
-  /// Closures that are called when the gate is open. Each resumes a thread that starts the operation by hand.
+  /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
   private(set) var extras: OperationExtras?
-  /// The index by which the supervisor identifies the operation.
-  private(set) var memberIndex = 0
-  /// The engine of the group that contains the operation.
-  ///
-  /// The reference is not counted, because the engine holds the members. A counted reference would form a cycle in a
-  /// group that is never started. A stored reference is valid, because a group that is released first removes it under
-  /// this lock.
-  private var unmanagedSupervisor: Unmanaged<OperationSupervisor>?
-  private(set) var starter: OperationStarter?
   private(set) var place = Place.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
-  /// Whether the supervisor has yet to be notified that the operation is ready.
-  private var owesReadiness = false
+
+  /// Whether all dependencies have finished, and Foundation has been notified.
+  var isSatisfied: Bool { !ledger.isWaiting && !bridge.isOpening }
+
   /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
-  private(set) var isSettled = false
-  /// Whether a completion block must be cleared at the end. On Linux, Foundation would otherwise keep the block and its
-  /// captures.
-  var hasCompletionBlock = false
+  var isSettled: Bool { ledger.isClosed }
 
-  var supervisor: OperationSupervisor? { unsafe unmanagedSupervisor?.takeUnretainedValue() }
+  var holdsSlot: Bool { extras?.holdsSlot ?? true }
 
-  /// Whether the operation is a member that was started without its permit, and waits to be started again.
-  var isReturning: Bool { lifecycle.phase == .pending && starter != nil }
+  var trace: OperationTrace? { extras?.trace }
 
-  /// Returns the extras, creating them on first use.
+  mutating func makeGateIfWaiting() -> Operation? { ledger.isWaiting ? bridge.makeGate() : nil }
+
   mutating func makeExtras() -> OperationExtras {
     if let extras { return extras }
     let new = OperationExtras()
@@ -117,172 +98,193 @@ import Foundation
     return new
   }
 
-  /// Stores the clock of the operation's former group, if the operation has no clock of its own.
+  /// Keeps the clock of the former group, unless the operation has its own.
   mutating func keep(_ clock: any Clock<Duration>) {
     if extras?.clock == nil { makeExtras().clock = clock }
   }
 
   // MARK: Places
 
-  mutating func claim(for queue: OperationQueue?) -> ClaimAction { claim(.queue(queue), supervisor: nil) }
+  var queue: OperationQueue? { if case .queue(let queue) = place { queue } else { nil } }
 
-  /// Claims the operation for a group. Its engine is notified when the operation becomes ready, unless it is ready
-  /// already.
+  private(set) var membership: Membership? {
+    get { if case .group(let membership) = place { membership } else { nil } }
+    set { if let newValue { place = .group(newValue) } }
+  }
+
+  var supervisor: OperationSupervisor? { unsafe membership?.supervisor?.takeUnretainedValue() }
+  var starter: OperationStarter? { membership?.starter }
+  var memberIndex: Int { membership?.index ?? 0 }
+
+  mutating func claim(for queue: OperationQueue?) -> ClaimAction {
+    if let obstacle { return .refused(because: obstacle) }
+    place = .queue(queue)
+    return claimed(waits: mustWait, needsPermit: false)
+  }
+
+  /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
   mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
-    if case .group = place, self.supervisor === supervisor { return .repeated }
-    let action = claim(.group, supervisor: supervisor)
-    // An operation in another group keeps its index there.
-    if case .claimed = action { memberIndex = index }
-    return action
+    if self.supervisor === supervisor { return .repeated }
+    if let obstacle { return .refused(because: obstacle) }
+    let waits = mustWait
+    let needsPermit = extras?.permit != nil && !lifecycle.isCancelled
+    if needsPermit { ledger.withholdPermit() }
+    unsafe place = .group(
+      Membership(supervisor: .passUnretained(supervisor), index: index, owesReadiness: waits || needsPermit)
+    )
+    return claimed(waits: waits, needsPermit: needsPermit)
   }
 
-  private mutating func claim(_ place: Place, supervisor: OperationSupervisor?) -> ClaimAction {
-    if lifecycle.phase != .pending { return .refused(because: "has been started") }
-    switch self.place {
-    case .queue: return .refused(because: "is in a queue")
-    case .group: return .refused(because: "is in a group")
-    case .none: break
+  private func claimed(waits: Bool, needsPermit: Bool) -> ClaimAction {
+    .claimed(
+      waits: waits,
+      needsPermit: needsPermit,
+      isAwaited: ledger.dependents?.isEmpty == false,
+      hasWeight: extras.map { $0.progressWeight != 1 || $0.progress != nil } ?? false,
+      isCancelled: lifecycle.isCancelled
+    )
+  }
+
+  private var obstacle: String? {
+    if lifecycle.phase != .pending { return "has been started" }
+    switch place {
+    case .none: return nil
+    case .queue: return "is in a queue"
+    case .group: return "is in a group"
     }
-    self.place = place
-    let waits = !ledger.isSatisfied && !lifecycle.isCancelled
-    var needsPermit = false
-    if let supervisor {
-      unsafe unmanagedSupervisor = .passUnretained(supervisor)
-      needsPermit = extras?.permit != nil && !lifecycle.isCancelled
-      if needsPermit { ledger.withholdPermit() }
-      owesReadiness = waits || needsPermit
-    }
-    return .claimed(waits: waits, needsPermit: needsPermit, hasExtras: extras != nil)
   }
 
-  /// Removes the reference to the group.
-  mutating func leaveGroup() {
-    unsafe unmanagedSupervisor = nil
-    owesReadiness = false
-  }
-
-  /// The queue to which the package's methods added the operation.
-  var queue: OperationQueue? {
-    if case .queue(let queue) = place { return queue }
-    return nil
-  }
+  private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
 
   /// Releases the claim of a group that is being released.
   mutating func becomeFree() {
-    leaveGroup()
-    place = .none
+    if lifecycle.phase == .pending { place = .none }
+    unsafe membership?.supervisor = nil
   }
 
-  /// Returns the supervisor to notify that the operation is ready, unless it has been notified.
-  mutating func takeReadiness() -> OperationSupervisor? {
-    guard owesReadiness else { return nil }
-    owesReadiness = false
-    return supervisor
+  /// Returns the supervisor to notify that the operation is ready, unless it has been notified, and whether the member was
+  /// started before, without its permit.
+  mutating func takeNotice() -> ReadinessNotice? {
+    guard membership?.owesReadiness == true else { return nil }
+    membership?.owesReadiness = false
+    return supervisor.map { ($0, lifecycle.phase == .pending && starter != nil) }
   }
 
-  /// Returns the supervisor to notify that the operation is ready, if `action` makes it ready without a gate.
-  ///
-  /// A member with a gate starts after the gate has been opened, because Foundation is notified first.
-  mutating func supervisorToNotify(after action: DependencyLedger.CountAction) -> OperationSupervisor? {
-    switch action {
-    case .keepWaiting, .ignore, .requestPermit, .becomeReady(gate: _?): nil
-    case .becomeReady(gate: nil): takeReadiness()
-    }
+  /// Returns the supervisor of a cancelled member, which must start it so that it finishes, and whether the member waited
+  /// for more than a slot.
+  mutating func takeCancelledMember() -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
+    guard lifecycle.phase == .pending, let supervisor else { return nil }
+    defer { membership?.owesReadiness = false }
+    return (supervisor, membership?.owesReadiness == true)
   }
 
-  /// Records that a gate has been opened.
-  ///
-  /// - Returns: What the caller must do after releasing the lock.
-  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], supervisor: OperationSupervisor?) {
-    let nudges = ledger.gateDidOpen()
-    if ledger.isOpeningGate { return (nudges, [], nil) }
+  /// Whether the operation is a member that only waits for a slot.
+  var waitsForSlot: Bool { lifecycle.phase == .pending && membership?.owesReadiness == false }
+
+  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], notice: ReadinessNotice?) {
+    let nudges = bridge.gateDidOpen(isWaiting: ledger.isWaiting)
+    if bridge.isOpening { return (nudges, [], nil) }
     defer { gateWaiters = [] }
-    return (nudges, gateWaiters, ledger.isSatisfied ? takeReadiness() : nil)
+    return (nudges, gateWaiters, isSatisfied ? takeNotice() : nil)
+  }
+
+  // MARK: The permit
+
+  var permitUpdate: PermitUpdate? { extras?.permit.map { ($0, ledger.permit, supervisor, queue) } }
+
+  /// Makes the operation wait for its permit: before it is enqueued or, for its group, when that has started. Returns
+  /// the gate to add to Foundation, and the update to carry out if only the permit is waited for.
+  mutating func requirePermit(for supervisor: OperationSupervisor?) -> (gate: Operation?, update: PermitUpdate?) {
+    guard extras?.permit != nil, self.supervisor === supervisor, !lifecycle.isCancelled else { return (nil, nil) }
+    let update = ledger.requirePermit() == .requestPermit ? permitUpdate : nil
+    return (ledger.isWaiting ? bridge.makeGateIfRead() : nil, update)
+  }
+
+  /// Puts a member that is being prepared back to waiting for its permit, and returns its starter. Nil if the caller
+  /// must finish the member without executing it.
+  mutating func awaitPermitAgain() -> (starter: OperationStarter?, update: PermitUpdate?)? {
+    guard lifecycle.proceed(to: .pending) else { return nil }
+    ledger.returnPermit()
+    membership?.owesReadiness = true
+    return (starter, permitUpdate)
   }
 
   // MARK: Start and end
 
-  mutating func start(by starter: Starter) -> StartAction {
-    if lifecycle.phase == .pending {
-      let isWaiting = ledger.remaining > 0 && !lifecycle.isCancelled
-      switch starter {
-      case .queue: break
-      case .anyone:
-        if case .group = place { return .isMember }
-        if isWaiting { return .notReady }
-        if !ledger.isSatisfied, !lifecycle.isCancelled { return .awaitGate }
-      case .member(let starter):
-        owesReadiness = !ledger.isSatisfied && !lifecycle.isCancelled
-        if owesReadiness { return .notReady }
-        self.starter = starter
+  mutating func start() -> StartAction {
+    guard lifecycle.start(preparing: extras?.needsPreparation ?? false) else {
+      return lifecycle.phase == .finished ? .ignore : .refuse
+    }
+    startTime = .now
+    return nextStep
+  }
+
+  mutating func startByHand() -> StartAction {
+    guard lifecycle.phase == .pending else { return start() }
+    if case .group = place { return .isMember }
+    guard mustWait else { return start() }
+    return ledger.isWaiting ? .notReady : .awaitGate
+  }
+
+  mutating func start(by starter: OperationStarter?) -> StartAction {
+    switch lifecycle.phase {
+    case .pending:
+      let mustWait = mustWait
+      if var membership {
+        membership.owesReadiness = mustWait
+        if !mustWait { membership.starter = starter }
+        self.membership = membership
       }
-    } else if case .member(let starter) = starter {
-      guard lifecycle.phase == .executing, let pause = extras?.pause else { return .isGone }
-      self.starter = starter
+      return mustWait ? .notReady : start()
+    case .executing:
+      // The pause may still last: a member whose priority was raised is in the ready list once more after its start.
+      guard let pause = extras?.pause, pause.timer == nil else { return .isGone }
+      membership?.starter = starter
       extras?.pause = nil
       return .resume(pause)
-    }
-    let action = lifecycle.start(preparing: extras?.needsPreparation ?? false)
-    if action != .ignore, action != .refuse { startTime = .now }
-    switch action {
-    case .execute: return .execute(execution)
-    case .prepare: return .prepare
-    case .skip: return .skip
-    case .ignore: return .ignore
-    case .refuse: return .refuse
+    case .preparing, .evaluating, .skipped, .ending, .finished: return .isGone
     }
   }
 
-  /// Transitions an operation that is being prepared to `phase`.
-  ///
-  /// - Returns: Whether it may proceed. Otherwise the caller must finish it without executing it.
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
     guard lifecycle.proceed(to: phase) else { return false }
     startTime = .now
     return true
   }
 
-  /// Transitions a member that is being prepared back to waiting for its permit.
-  ///
-  /// - Returns: The starter of the member. Nil if the caller must finish the member without executing it.
-  mutating func awaitPermitAgain() -> OperationStarter? {
-    guard lifecycle.proceed(to: .pending) else { return nil }
-    ledger.returnPermit()
-    owesReadiness = true
-    return starter
+  mutating func execute() -> StartAction {
+    _ = proceed(to: .executing)
+    return nextStep
   }
 
-  var execution: Execution {
-    Execution(observers: observers, hasTimeout: extras?.timeout != nil, trace: trace)
+  private var nextStep: StartAction {
+    switch lifecycle.phase {
+    case .preparing: .prepare(extras?.permit, supervisor)
+    case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
+    case .skipped: .skip
+    case .pending, .evaluating, .ending, .finished: .ignore
+    }
   }
 
-  /// The trace that receives the operation's lifecycle events. Nil for most operations.
-  var trace: OperationTrace? { extras?.trace }
-
-  mutating func finish(_ report: FailureReport? = nil) -> Finish {
-    Finish(action: lifecycle.finish(report), trace: trace)
-  }
-
-  /// Settles the operation.
-  ///
-  /// - Returns: The objects to notify and release after the lock.
-  mutating func takeFinish() -> End {
+  mutating func settle() -> End {
+    let former = extras
+    extras = former?.remainder
     defer {
-      isSettled = true
+      bridge.close()
       waiters = []
-      starter = nil
-      if case .queue = place { place = .queue(nil) }
-      leaveGroup()
+      switch place {
+      case .none: break
+      case .queue: place = .queue(nil)
+      case .group: place = .group(Membership())
+      }
     }
     return End(
-      remains: ledger.close(),
+      dependencies: ledger.takeDependencies(),
+      dependents: ledger.close(),
       waiters: waiters,
-      starter: starter,
-      memberIndex: memberIndex,
-      failed: !lifecycle.failures.isEmpty,
-      holdsSlot: extras?.pause?.keepsSlot ?? true,
-      extras: extras?.takeRemains(),
-      queue: queue
+      place: place,
+      extras: former,
+      lifecycle: lifecycle
     )
   }
 }

@@ -1,145 +1,136 @@
 import Foundation
 
-/// The state that only some operations need.
-///
-/// It is separate from the core to save memory in other operations, and guarded by the same lock.
+/// The state that only some operations need, apart from the core to save memory in the others. Guarded by its lock.
 final class OperationExtras {
   // MARK: Before execution
 
-  /// The permit that the operation needs to execute once its dependencies have finished.
   var permit: StartPermit?
   var conditions: [OperationCondition] = []
-  /// The name of the condition that is being evaluated, or was evaluated last.
+  /// The condition that is being evaluated, or was evaluated last.
   var condition: String?
-  /// The values to pass to the operation, in the order of the `pass` calls.
   var handOvers = LedgerList<HandOver>()
 
   // MARK: Time
 
   var timeout: Duration?
   var clock: (any Clock<Duration>)?
-  /// The timer of the timeout.
   var deadline: ClockTimer?
-  /// The current pause, until the operation continues.
+  var finishesWhenCancelled = false
   var pause: OperationPause?
 
   // MARK: Inner operations
 
-  /// The place where the operation executes, if it may leave the thread that started it.
+  /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
-  /// A task that works for the operation. It is cancelled when the operation is cancelled, and at its end.
+  /// Works for the operation. Cancelled with it, and at its end.
   var task: Task<Void, Never>?
-  /// An operation that runs inside this one. It is cancelled when this one is cancelled, and at its end. The search for
-  /// cycles treats it as a member.
+  /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.
   var inner: AsyncOperation?
 
   // MARK: Following
 
-  /// The trace. It is kept after the end, because the traces of dependents report their wait for this operation.
+  /// Kept after the end, because the traces of dependents report their wait for this operation.
   var trace: OperationTrace?
   var progress: OperationProgress?
   var progressWeight = 1
 
-  var needsPreparation: Bool {
-    permit != nil || !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil
-  }
+  var needsPreparation: Bool { permit != nil || hasInputs }
 
-  /// The timeout, if it is not positive. The operation then does not execute.
+  /// Whether the preparation has more to do than to acquire the permit.
+  var hasInputs: Bool { !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil }
+
+  /// Whether the operation uses the slot that its group gave it. A pause with a permit does, because another operation
+  /// in the slot might wait for the same keys.
+  var holdsSlot: Bool { pause == nil || permit != nil }
+
+  /// A timeout that is not positive, with which the operation does not execute.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
 
-  /// Changes a property and returns its old value, which the caller releases after the lock.
+  /// Changes a property, and returns the old value, which the caller releases after the lock.
   func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {
     defer { self[keyPath: property] = new }
     return self[keyPath: property]
   }
 
-  /// The references that an operation releases after its lock, when it has ended.
-  struct Remains {
-    var permit: StartPermit?
-    var conditions: [OperationCondition]
-    var handOvers: [HandOver?]
-    var deadline: ClockTimer?
-    var task: Task<Void, Never>?
-    var pause: OperationPause?
-    var inner: AsyncOperation?
-    var progress: OperationProgress?
-    var place: ExecutionPlace?
-  }
-
-  func takeRemains() -> Remains {
-    defer {
-      conditions = []
-      (permit, deadline, task, pause, inner, place) = (nil, nil, nil, nil, nil, nil)
-    }
-    return Remains(
-      permit: permit,
-      conditions: conditions,
-      handOvers: handOvers.takeAll(),
-      deadline: deadline,
-      task: task,
-      pause: pause,
-      inner: inner,
-      progress: progress,
-      place: place
-    )
+  /// What stays after the end, if anything. The rest is released after the lock.
+  var remainder: OperationExtras? {
+    let isEmpty = timeout == nil && clock == nil && trace == nil && progress == nil && condition == nil
+    if isEmpty, progressWeight == 1 { return nil }
+    let remainder = OperationExtras()
+    remainder.condition = condition
+    remainder.timeout = timeout
+    remainder.clock = clock
+    remainder.trace = trace
+    remainder.progress = progress
+    remainder.progressWeight = progressWeight
+    return remainder
   }
 }
 
-/// Passes the value of a producer to a consumer, just before the consumer executes.
-///
-/// The closures capture neither operation, so that a long chain of operations can be released without recursion.
-struct HandOver: LedgerEntry, Sendable {
+/// Passes the value of a producer to a consumer, just before the consumer executes. The closures capture neither, so
+/// that a long chain of operations can be released without recursion.
+struct HandOver: Identifiable, Sendable {
   let producer: AsyncOperation
-  /// Whether the consumer needs the value to execute.
-  let isRequired: Bool
-  /// Returns the reason why there is no value, or nil if there is a value.
+  /// The reason why there is no value, unless the consumer executes without one.
   let obstacle: @Sendable (_ producer: AsyncOperation) -> (any Error)?
-  /// Writes the value, if there is one, to the consumer.
   let transfer: @Sendable (_ producer: AsyncOperation, _ consumer: AsyncOperation) -> Void
 
-  var identity: ObjectIdentifier { ObjectIdentifier(producer) }
+  var id: ObjectIdentifier { ObjectIdentifier(producer) }
 
-  func carryOut(to consumer: AsyncOperation) { transfer(producer, consumer) }
-
-  /// The missing value, if the consumer needs it.
   var missingInput: MissingInput? {
-    guard isRequired, let cause = obstacle(producer) else { return nil }
-    return MissingInput(producer: producer, cause: cause)
+    obstacle(producer).map { MissingInput(producer: producer, cause: $0) }
   }
 }
 
-/// A pause of an executing operation, such as a back-off. It releases the slot in the group, unless ``keepsSlot`` is
-/// set.
-///
-/// The mutable properties are guarded by the lock of the operation.
+/// A pause of an executing operation, such as a back-off. See ``OperationExtras/holdsSlot``.
 final class OperationPause: @unchecked Sendable {
-  /// The work that follows the pause, as soon as the operation has a slot again.
   let resume: @Sendable () -> Void
-  /// The place where the operation continues, unless its group starts it again.
+  /// Where the operation continues, unless its group starts it again.
   let place: ExecutionPlace
-  /// Whether the operation keeps its slot, because it has a permit, such as keys. Another operation in the slot might
-  /// wait for the same keys.
-  let keepsSlot: Bool
-  let timer = ClockTimer()
-  /// Whether the time is over. The operation then waits for a slot.
-  var isOver = false
+  /// Nil when the time is over, and the operation waits for a slot. Guarded by the lock of the operation.
+  var timer: ClockTimer?
 
-  /// The name of the work that follows the pause, for a stall report.
+  /// The work that follows, for a stall report.
   let next: String
-  /// Returns the remaining time of the pause.
   let remaining: @Sendable () -> Duration
 
   init(
-    keepingSlot keepsSlot: Bool,
+    _ timer: ClockTimer,
     at place: ExecutionPlace,
     before next: String,
     remaining: @escaping @Sendable () -> Duration,
     resume: @escaping @Sendable () -> Void
   ) {
+    self.timer = timer
     self.next = next
     self.remaining = remaining
-    self.keepsSlot = keepsSlot
     self.place = place
     self.resume = resume
   }
+}
+
+/// Where an operation executes. It leaves its thread while its conditions are evaluated, while it waits for a key, and
+/// while it backs off, and then continues here.
+enum ExecutionPlace: Sendable {
+  case queue(any ContinuingQueue)
+  /// The main queue, or the underlying queue of an OperationQueue.
+  case underlying(DispatchQueue)
+  /// Any thread of the system, because the operation may occupy the only slot of its queue.
+  case anyThread(QualityOfService)
+
+  static func current(quality: QualityOfService) -> Self {
+    guard let queue = OperationQueue.current else { return .anyThread(quality) }
+    if let queue = queue as? any ContinuingQueue { return .queue(queue) }
+    return unsafe queue.underlyingQueue.map(Self.underlying) ?? .anyThread(quality)
+  }
+
+  func run(_ body: @escaping @Sendable () -> Void) {
+    switch self {
+    case .queue(let queue): queue.continueOperation(body)
+    case .underlying(let queue): queue.async(execute: body)
+    case .anyThread(let quality): DispatchQueue.global(quality: quality).async(execute: body)
+    }
+  }
+
+  var isParticular: Bool { if case .anyThread = self { false } else { true } }
 }

@@ -1,17 +1,12 @@
 import Foundation
 
-/// A receiver of the lifecycle events of an operation.
-///
-/// A tracer subclasses it, so that the lower layers do not depend on the tracer.
+/// Receives the lifecycle events of an operation. A tracer subclasses it, so that lower layers do not depend on it.
 class OperationTrace: @unchecked Sendable {
   enum Event {
-    /// The operation has been claimed for a queue.
     case enqueued
-    /// The dependencies have finished, and the operation waits for its permit.
     case waitsForPermit
     /// The dependencies have finished and the permit was granted. Not sent if the operation was ready from the start.
     case ready
-    /// The operation starts to execute on this thread.
     case started
     /// `execute()` has returned. The work may continue, or have ended.
     case executionReturned
@@ -25,7 +20,7 @@ class OperationTrace: @unchecked Sendable {
   /// The trace that was attached earlier. Set once, before another thread can access this trace.
   var next: OperationTrace?
 
-  /// Sends an event to this trace and all earlier ones, without a lock held, on the thread where the event occurred.
+  /// Sends an event to this and all earlier traces, without a lock held, on the thread where the event occurred.
   final func send(_ event: Event) {
     handle(event)
     next?.send(event)

@@ -40,41 +40,33 @@ public struct EventCapacity: Sendable, Hashable {
   }
 }
 
-/// The counts and queues that enforce the ``EventCapacity`` of a mailbox.
-///
-/// An `EventRoom` counts the bounded events that wait to run, and keeps suspended events in order until it can accept
-/// them.
+/// The waiting and suspended events of a mailbox. Tickets that are gone stay in the queues until they are skipped or
+/// compacted.
 struct EventRoom {
   enum Decision {
     case accept
     case suspend
     case refuse
-    /// Accept the new event after withdrawing this one.
     case replace(EventTicket)
   }
 
   private let capacity: EventCapacity
   private var waitingCount = 0
   private var suspendedCount = 0
-  /// The waiting events in order, for the policies that drop one of them. Tickets that are gone stay until they are
-  /// skipped or compacted.
+  /// The waiting events in order, for the policies that drop one of them.
   private var waiting = ArrayDeque<EventTicket>()
-  /// The suspended events in order. Tickets that are gone stay until they are skipped or compacted.
   private var suspended = ArrayDeque<EventTicket>()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
-  /// Decides what happens to a new event.
-  ///
-  /// The method adds an event that suspends to the suspended events, and removes an event that is replaced from the
-  /// waiting events.
+  /// Decides what happens to a new event. Adds an event that suspends, and removes an event that is replaced.
   mutating func decide(about ticket: EventTicket) -> Decision {
     // A new event must not overtake a suspended one.
     if waitingCount < capacity.count, suspendedCount == 0 { return .accept }
     switch capacity.policy {
     case .fail: return .refuse
     case .suspend:
-      guard ticket.maySuspend else { return .refuse }
+      guard case .suspending = ticket.capacity else { return .refuse }
       suspended.append(ticket)
       suspendedCount += 1
       return .suspend
@@ -90,7 +82,6 @@ struct EventRoom {
     if capacity.policy == .dropOldest || capacity.policy == .replaceLatest { waiting.append(ticket) }
   }
 
-  /// Records that an event has begun or was withdrawn.
   mutating func removeWaiting() {
     waitingCount -= 1
     Self.compact(&waiting, liveCount: waitingCount)
@@ -98,17 +89,14 @@ struct EventRoom {
 
   // MARK: Suspended events
 
-  /// Whether a suspended event could be accepted now.
   var canAcceptSuspended: Bool { suspendedCount > 0 && waitingCount < capacity.count }
 
-  /// Removes the next suspended event if there is room for it.
   mutating func popSuspended() -> EventTicket? {
     guard canAcceptSuspended, let ticket = suspended.popFirst(where: { !$0.isGone }) else { return nil }
     suspendedCount -= 1
     return ticket
   }
 
-  /// Records that a suspended event was withdrawn.
   mutating func removeSuspended() {
     suspendedCount -= 1
     Self.compact(&suspended, liveCount: suspendedCount)
@@ -121,7 +109,7 @@ struct EventRoom {
     return removed
   }
 
-  /// Removes the tickets that are gone once they are the majority. This takes amortized constant time for each ticket.
+  /// Removes the tickets that are gone once they are the majority, in amortized constant time for each ticket.
   private static func compact(_ tickets: inout ArrayDeque<EventTicket>, liveCount: Int) {
     if tickets.count >= 64, tickets.count > liveCount * 2 { tickets.removeAll(where: \.isGone) }
   }

@@ -1,71 +1,58 @@
-/// An event with an identity, so that it can be withdrawn or a caller can wait for it.
-///
-/// The mutable state belongs to the scheduler's ``Mailbox`` and must be accessed only under the mailbox's lock.
+/// An event with an identity, so that it can be withdrawn or a caller can wait for it. The stage is accessed only under
+/// the lock of the scheduler's ``Mailbox``.
 final class EventTicket: @unchecked Sendable {
   /// A closure that runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
 
-  /// The position of the event on its way through the mailbox.
-  enum Place {
+  /// How the scheduler's capacity applies to an event.
+  enum Capacity {
+    case exempt
+    /// The event counts, and is refused if the scheduler is full.
+    case counted
+    /// The event counts, and may wait for room. `onAccept` is called if it is accepted after such a wait.
+    case suspending(onAccept: (@Sendable () -> Void)? = nil)
+  }
+
+  enum Stage {
     case new
-    /// Waits for its time.
-    case delayed(DeadlineQueue<Duration, EventTicket>.Place)
-    /// Waits for room.
-    case suspended
-    /// Waits to run.
-    case waiting
+    case delayed(DeadlineQueue<Duration, EventTicket>.Place, Body)
+    case suspended(Body)
+    case waiting(Body)
     /// Running, finished, or withdrawn.
     case gone
   }
 
   let origin: EventOrigin
-  /// The key, or nil. The event replaces a waiting event that has the same key.
   let key: EventKey?
-  /// Whether the event counts toward the scheduler's capacity.
-  let isBounded: Bool
-  /// Whether the event may wait for room.
-  let maySuspend: Bool
-  /// The closure to call when the event is accepted after waiting for room.
-  let onAccept: (@Sendable () -> Void)?
-  /// The wait whose body the event runs, or nil.
+  let capacity: Capacity
   let link: WaitLink?
 
-  var place = Place.new
-  var body: Body?
+  var stage = Stage.new
 
-  init(
-    _ origin: EventOrigin,
-    key: EventKey? = nil,
-    isBounded: Bool = false,
-    maySuspend: Bool = false,
-    link: WaitLink? = nil,
-    onAccept: (@Sendable () -> Void)? = nil
-  ) {
+  init(_ origin: EventOrigin, key: EventKey? = nil, capacity: Capacity = .exempt, link: WaitLink? = nil) {
     self.origin = origin
     self.key = key
-    self.isBounded = isBounded
-    self.maySuspend = maySuspend
+    self.capacity = capacity
     self.link = link
-    self.onAccept = onAccept
   }
 
-  var isWaiting: Bool { if case .waiting = place { true } else { false } }
-  var isGone: Bool { if case .gone = place { true } else { false } }
+  var isCounted: Bool { if case .exempt = capacity { false } else { true } }
+  var isWaiting: Bool { if case .waiting = stage { true } else { false } }
+  var isGone: Bool { if case .gone = stage { true } else { false } }
 
-  /// Returns a body that runs an event and ignores refusals.
   static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
 
-  /// Returns the refusal as a failure, or runs `body` and returns its result.
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
     refusal.map { .failure($0) } ?? Result { try body() }
   }
 
-  /// Marks the event as gone, and removes its body.
-  ///
-  /// - Returns: The body. The caller must call or release it after releasing the lock.
+  /// Marks the event as gone, and returns its body, which the caller must call or release after releasing the lock.
   func leave() -> Body? {
-    place = .gone
-    return body.take()
+    defer { stage = .gone }
+    switch stage {
+    case .delayed(_, let body), .suspended(let body), .waiting(let body): return body
+    case .new, .gone: return nil
+    }
   }
 }
 

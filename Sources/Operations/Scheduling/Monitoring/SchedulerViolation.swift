@@ -72,7 +72,6 @@ extension SerialScheduler {
     )
   }
 
-  /// Passes a violation to the handler, or traps if there is no handler.
   func report(_ violation: SchedulerViolation, file: StaticString = #fileID, line: UInt = #line) {
     guard let handler = Self.violationHandler else { misuse(violation.description, file: file, line: line) }
     handler(violation)

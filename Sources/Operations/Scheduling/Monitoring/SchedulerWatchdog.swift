@@ -1,6 +1,6 @@
 /// A monitor that reports events that occupy a ``SerialScheduler`` for too long.
 ///
-/// While an event runs, all later ones wait. On ``SerialScheduler/main`` the user interface waits, too.
+/// While an event runs, all later ones wait. On ``SerialScheduler/main``, the user interface also waits.
 ///
 /// ```swift
 /// SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
@@ -20,7 +20,7 @@ public struct SchedulerWatchdog: Sendable {
 
     public var description: String {
       let event = origin.map { "An event scheduled at \($0)" } ?? "A job of an actor or a task"
-      return "\(event) has held the scheduler “\(scheduler)” for more than \(limit)."
+      return "\(event) has held the scheduler “\(scheduler)” for more than \(limit.text)."
     }
   }
 
@@ -35,7 +35,7 @@ public struct SchedulerWatchdog: Sendable {
   ///   - report: The closure that receives a report, on a background thread.
   /// - Precondition: `limit` is greater than zero.
   public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
-    if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit). Use a limit greater than zero.") }
+    if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit.text). Use a limit greater than zero.") }
     self.limit = limit
     self.report = report
   }
@@ -54,22 +54,22 @@ extension SerialScheduler {
     }
   }
 
-  func startWatchdogTimer(_ action: SchedulerInstruments.TimerAction) {
-    guard case .start(let delay, let generation) = action else { return }
-    _ = ClockTimer.start(after: delay, on: core.time.clock) { [weak self] in self?.watchdogTimerDidFire(generation) }
+  func startWatchdogTimer(_ alarm: SchedulerInstruments.Alarm?) {
+    guard let (timer, delay) = alarm else { return }
+    timer.start(after: delay, on: core.time.clock) { [weak self] in self?.watchdogTimerDidFire(timer) }
   }
 
-  private func watchdogTimerDidFire(_ generation: Int) {
+  private func watchdogTimerDidFire(_ timer: ClockTimer) {
     let now = core.time.now
-    let (overdue, timer, watchdog) = core.instruments.withLock { instruments in
-      let (overdue, timer) = instruments.timerDidFire(at: now, generation: generation)
-      return (overdue, timer, instruments.watchdog)
+    let (overdue, next, watchdog) = core.instruments.withLock { instruments in
+      let (overdue, next) = instruments.timerDidFire(timer, at: now)
+      return (overdue, next, instruments.watchdog)
     }
     if let watchdog {
       for origin in overdue {
         watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
       }
     }
-    startWatchdogTimer(timer)
+    startWatchdogTimer(next)
   }
 }

@@ -19,7 +19,6 @@
 @propertyWrapper
 @safe
 public struct Confined<Value> {
-  /// The owner of the cell, which keeps the cell alive.
   @usableFromInline let storage: ConfinedStorage<Value>
   /// The cell, stored here so that an access need not retain the storage.
   @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
@@ -64,9 +63,7 @@ public struct Confined<Value> {
     }
   }
 
-  /// Returns the cell after checking the scheduler and overlap.
-  ///
-  /// The function is inlined, so that the key path becomes an offset. Creating a key path costs more than the access.
+  /// Inlined, so that the key path becomes an offset. Creating a key path costs more than the access.
   @inlinable
   @inline(__always)
   static func checkedCell<Owner: Schedulable>(
@@ -80,7 +77,6 @@ public struct Confined<Value> {
   }
 }
 
-/// Owns the cell of a ``Confined`` property.
 @usableFromInline
 @safe
 final class ConfinedStorage<Value> {
@@ -111,8 +107,7 @@ final class ConfinedStorage<Value> {
     owner.scheduler.report(SchedulerViolation("\(name)“\(type)” (\(origin))", of: owner.scheduler, origin))
   }
 
-  /// Returns the property's name, found by reflection. The key path would contain the name, too, but creating one costs
-  /// more than an access.
+  /// Returns the property's name, found by reflection, because the key path is never created.
   private func name(in owner: some Schedulable) -> String? {
     for mirror in sequence(first: Mirror(reflecting: owner), next: \.superclassMirror) {
       let property = mirror.children.first { child in (child.value as? Confined<Value>)?.storage === self }
@@ -130,11 +125,9 @@ final class ConfinedStorage<Value> {
   }
 }
 
-/// The value of a ``Confined`` property.
 @usableFromInline
 struct ConfinedCell<Value> {
-  /// Whether a change is in progress. Swift does not detect overlapping accesses through a pointer, so the property
-  /// does.
+  /// Swift does not detect overlapping accesses through a pointer, so the property does.
   @usableFromInline var isChanging = false
   @usableFromInline var value: Value
 

@@ -1,24 +1,20 @@
 import Foundation
 import Synchronization
 
-/// The state of a scheduler.
-///
-/// The core is separate from the scheduler, so that the queue and its operations can use it without keeping the
-/// scheduler alive.
+/// The state of a scheduler, which the queue and its operations can use without keeping the scheduler alive.
 final class SchedulerCore: Sendable {
   let name: String
   let capacity: EventCapacity?
   let mailbox: Locked<Mailbox>
   let time: ElapsedTime
   let instruments = Locked(SchedulerInstruments())
-  let counts = Counts()
-  let mode = Mode()
+  private let begunCount = Atomic<Int>(0)
+  private let runCount = Atomic<Int>(0)
+  private let jobCount = Atomic<Int>(0)
+  private let modes = Atomic<UInt8>(0)
 
-  /// The lock that is held while the queue changes. It keeps operations and drains in the order of the mailbox's
-  /// segments.
-  ///
-  /// Foundation is called under this lock and may call an overridden `isReady`, which may schedule an event. The lock
-  /// is therefore recursive, and a thread that takes it must hold no other lock.
+  /// Keeps operations and drains in the order of the segments. Recursive, because Foundation is called under it and may
+  /// call an overridden `isReady`, which may schedule an event. A thread that takes it must hold no other lock.
   private let ordering = NSRecursiveLock()
 
   init(_ name: String, _ capacity: EventCapacity?, _ clock: any Clock<Duration>) {
@@ -28,7 +24,6 @@ final class SchedulerCore: Sendable {
     time = ElapsedTime(clock)
   }
 
-  /// Calls `body` while no operation or drain can be enqueued.
   func exclusively(_ body: () -> Void) { ordering.withLock(body) }
 
   /// Enqueues an operation after all events scheduled so far and before all later ones.
@@ -40,16 +35,13 @@ final class SchedulerCore: Sendable {
     }
   }
 
-  /// Changes the mailbox, opening a segment first if there is none.
-  ///
-  /// - Parameters:
-  ///   - always: Whether to open a segment even after a shutdown. Refused events need no segment.
-  ///   - enqueue: Enqueues the drain of a newly opened segment.
+  /// Changes the mailbox, opening a segment first if there is none. `enqueue` enqueues the drain of a new segment.
+  /// After a shutdown, a segment is opened only if `always` is true, because refused events need none.
   func post<Result>(always: Bool = false, enqueue: (Mailbox.Segment) -> Void, _ change: (inout Mailbox) -> Result)
     -> Result
   {
     func isReady(_ mailbox: borrowing Mailbox) -> Bool {
-      mailbox.hasOpenSegment || (!always && mailbox.phase != .open)
+      mailbox.hasOpenSegment || (!always && mailbox.isShutDown)
     }
     let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
@@ -67,45 +59,33 @@ final class SchedulerCore: Sendable {
 }
 
 extension SchedulerCore {
-  /// The numbers of events and jobs that have run. The scheduler's thread writes them, and any thread can read them.
-  struct Counts: ~Copyable, Sendable {
-    private let begun = Atomic<Int>(0)
-    private let run = Atomic<Int>(0)
-    private let jobs = Atomic<Int>(0)
+  // The scheduler's thread writes the counts, and any thread can read them.
 
-    var eventsBegun: Int { begun.load(ordering: .acquiring) }
-    var eventsRun: Int { run.load(ordering: .acquiring) }
-    var jobsBegun: Int { jobs.load(ordering: .acquiring) }
+  var eventsBegun: Int { begunCount.load(ordering: .acquiring) }
+  var eventsRun: Int { runCount.load(ordering: .acquiring) }
+  var jobsBegun: Int { jobCount.load(ordering: .acquiring) }
 
-    func beginEvent() { Self.countUp(begun) }
-    func endEvent() { Self.countUp(run) }
-    func beginJob() { Self.countUp(jobs) }
+  func beginEvent() { Self.countUp(begunCount) }
+  func endEvent() { Self.countUp(runCount) }
+  func beginJob() { Self.countUp(jobCount) }
 
-    /// A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
-    private static func countUp(_ count: borrowing Atomic<Int>) {
-      count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
-    }
+  /// A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
+  private static func countUp(_ count: borrowing Atomic<Int>) {
+    count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
   }
 
-  /// The flags that a drain and `schedule` check for each event, with one relaxed load.
-  struct Mode: ~Copyable, Sendable {
-    struct Options: OptionSet {
-      let rawValue: UInt8
-      static let discarding = Self(rawValue: 1)
-      static let instrumented = Self(rawValue: 2)
-      static let suspended = Self(rawValue: 4)
-    }
+  /// What a drain and `schedule` check for each event, with one relaxed load.
+  struct Mode: OptionSet {
+    let rawValue: UInt8
+    static let discarding = Self(rawValue: 1)
+    static let instrumented = Self(rawValue: 2)
+    static let suspended = Self(rawValue: 4)
 
-    private let options = Atomic<UInt8>(0)
-
-    /// Whether events are neither discarded nor instrumented.
-    var isPlain: Bool { current.isDisjoint(with: [.discarding, .instrumented]) }
-    var isDiscarding: Bool { current.contains(.discarding) }
-    var isSuspended: Bool { current.contains(.suspended) }
-
-    private var current: Options { Options(rawValue: options.load(ordering: .relaxed)) }
-
-    func insert(_ option: Options) { options.bitwiseOr(option.rawValue, ordering: .relaxed) }
-    func remove(_ option: Options) { options.bitwiseAnd(~option.rawValue, ordering: .relaxed) }
+    var isPlain: Bool { isDisjoint(with: [.discarding, .instrumented]) }
   }
+
+  var mode: Mode { Mode(rawValue: modes.load(ordering: .relaxed)) }
+
+  func enter(_ mode: Mode) { modes.bitwiseOr(mode.rawValue, ordering: .relaxed) }
+  func leave(_ mode: Mode) { modes.bitwiseAnd(~mode.rawValue, ordering: .relaxed) }
 }

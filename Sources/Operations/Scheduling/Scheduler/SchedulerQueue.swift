@@ -1,13 +1,10 @@
 import Foundation
 
-/// The serial queue of a scheduler, in which operations keep their place among the events.
-///
-/// Every method that adds an operation seals the mailbox's open segment. The drain of earlier events precedes the
-/// operation, and the drain of later events follows it.
+/// The serial queue of a scheduler. Every method that adds an operation seals the mailbox's open segment, so the drain
+/// of earlier events precedes the operation, and the drain of later events follows it.
 final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue
-  /// Weak, because the scheduler holds the queue.
   weak var scheduler: SerialScheduler?
 
   init(_ core: SchedulerCore, _ qualityOfService: QualityOfService) {
@@ -32,12 +29,10 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     }
   }
 
-  /// Adds the drain of a segment, without sealing the segment.
+  /// Does not seal the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
-  /// Runs `body` on the scheduler without adding an operation.
-  ///
-  /// The operation that `body` belongs to occupies the queue's only slot, so no other code runs on the scheduler.
+  /// Runs `body` without adding an operation. The operation that `body` belongs to occupies the queue's only slot.
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
     dispatchQueue.async { [self] in
       guard let scheduler else { return body() }
@@ -49,8 +44,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   override func addOperation(_ block: @escaping @Sendable () -> Void) { addOperation(BlockOperation(block: block)) }
 
-  /// Adds the block as an ordinary operation, because every operation is a barrier in a serial queue. Foundation's
-  /// implementation can deadlock on Linux.
+  /// Every operation is a barrier in a serial queue, and Foundation's implementation can deadlock on Linux.
   override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) { addOperation(barrier) }
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
@@ -74,13 +68,12 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     super.waitUntilAllOperationsAreFinished()
   }
 
-  /// Whether the queue is suspended. A running drain checks the flag between events.
   override var isSuspended: Bool {
     get { super.isSuspended }
     set {
       // The flag and the queue must agree even if two threads set them.
       core.exclusively {
-        if newValue { core.mode.insert(.suspended) } else { core.mode.remove(.suspended) }
+        if newValue { core.enter(.suspended) } else { core.leave(.suspended) }
         super.isSuspended = newValue
       }
     }

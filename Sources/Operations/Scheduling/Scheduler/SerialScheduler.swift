@@ -50,7 +50,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// The scheduler on which the current code runs, or nil.
   public static var current: SerialScheduler? {
     if let running = running.current { return running }
-    if MainQueue.isCurrent { return .main }
+    if DispatchQueue.isMainCurrent { return .main }
     return (OperationQueue.current as? SchedulerQueue)?.scheduler
   }
 
@@ -70,7 +70,6 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///   schedule events on another scheduler, and must not take a lock that other code holds while it schedules events.
   public let queue: OperationQueue
   let core: SchedulerCore
-  let isMain: Bool
   private let initialQualityOfService: QualityOfService
 
   /// Creates a scheduler.
@@ -90,7 +89,6 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     core = SchedulerCore(name, capacity, clock)
     let queue = SchedulerQueue(core, qualityOfService)
     self.queue = queue
-    isMain = false
     initialQualityOfService = qualityOfService
     queue.scheduler = self
   }
@@ -99,15 +97,16 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     name = "main"
     core = SchedulerCore(name, nil, ContinuousClock())
     self.queue = queue
-    isMain = true
     initialQualityOfService = queue.qualityOfService
   }
+
+  var isMain: Bool { queue === OperationQueue.main }
 
   /// Whether the current code runs on this scheduler: in an event, in a job, or in an operation on the queue's thread.
   public var isCurrent: Bool { Self.running.isCurrent(self) ?? isCurrentQueue }
 
-  /// Whether the current code is an operation that was added to the queue. Such an operation does not set ``running``.
-  private var isCurrentQueue: Bool { isMain ? MainQueue.isCurrent : OperationQueue.current === queue }
+  /// An operation that was added to the queue does not set ``running``.
+  private var isCurrentQueue: Bool { isMain ? DispatchQueue.isMainCurrent : OperationQueue.current === queue }
 
   /// The quality of service of the thread that runs the events.
   ///
@@ -117,10 +116,8 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     set { queue.qualityOfService = newValue }
   }
 
-  /// The quality of service to set on each drain, or nil if it is still the initial one.
-  ///
-  /// The underlying dispatch queue has the initial quality of service, and Foundation ignores that of the operation
-  /// queue.
+  /// The quality of service to set on each drain, or nil if it is still that of the underlying dispatch queue.
+  /// Foundation ignores that of the operation queue.
   var changedQualityOfService: QualityOfService? {
     let current = qualityOfService
     return current == initialQualityOfService ? nil : current
@@ -128,7 +125,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
 
   /// Whether the scheduler is suspended. A suspended scheduler accepts events but runs none.
   ///
-  /// An event that is running finishes. Jobs of actors on the scheduler wait, too, and so do the callers of these
+  /// An event that is running finishes. Jobs of actors on the scheduler also wait, and so do the callers of these
   /// actors.
   ///
   /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
@@ -142,6 +139,55 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
         )
       }
       queue.isSuspended = newValue
+    }
+  }
+}
+
+extension SerialScheduler {
+  /// What happens to accepted events when a scheduler is shut down.
+  public enum ShutdownMode: Sendable {
+    /// The events run.
+    case drain
+    /// The events are dropped. Callers that wait for a dropped event receive ``OperationError/Code/shutDown``.
+    case discard
+  }
+
+  /// Whether the scheduler has been shut down and refuses events.
+  public var isShutDown: Bool { core.mailbox.withLock { $0.isShutDown } }
+
+  /// Shuts the scheduler down, so that it refuses all further events.
+  ///
+  /// After a shutdown `schedule` returns false, and `run`, `send` and `wait` throw ``OperationError/Code/shutDown``.
+  /// Delayed events that are not due are dropped. The mode decides whether accepted events still run. An event that is
+  /// running finishes.
+  ///
+  /// Jobs of actors and tasks run even after a shutdown, because their callers would otherwise never resume.
+  ///
+  /// The method returns immediately. Await ``drained()`` to wait for the accepted events. Before a shutdown, read all
+  /// values that you need from the scheduler's objects.
+  ///
+  /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
+  public func shutDown(_ mode: ShutdownMode = .drain) {
+    if isMain {
+      misuse(
+        "The main scheduler cannot be shut down, because the whole program depends on it. Shut down a scheduler of "
+          + "your own."
+      )
+    }
+    if mode == .discard { core.enter(.discarding) }
+    let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
+    for body in refused { body(OperationError.shutDown(name)) }
+    withExtendedLifetime(released) {}
+    updateTimer()
+  }
+
+  /// Suspends until all events and jobs accepted so far have run.
+  ///
+  /// The method does not wait for delayed events that are not due. It works even after a shutdown, and blocks no
+  /// thread.
+  public func drained() async {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }
     }
   }
 }

@@ -60,9 +60,7 @@ struct BackoffTests {
     queue.addOperation(group)
     await journal.reaches(4)
     #expect(operation.isExecuting)
-    for _ in 0..<(kind == .retry ? 1 : 2) {
-      await clock.advance(by: .seconds(1), sleepers: 1)
-    }
+    await clock.run(until: group)
     try await group.completed()
     #expect(journal.entries == ["1", "other 0", "other 1", "other 2", "2"])
   }
@@ -149,10 +147,7 @@ struct BackoffTests {
     operation.clock = clock
     operation.timeout = .milliseconds(1500)
     queue.addOperation(operation)
-    for attempts in 1...2 {
-      await journal.reaches(attempts)
-      await clock.advance(by: .seconds(1), sleepers: 2)
-    }
+    await clock.run(until: operation)
     let error = await #expect(throws: OperationError.self) { try await operation.completed() }
     #expect(error?.code == .timedOut && journal.count == 2)
     await poll { clock.sleepers == 0 }

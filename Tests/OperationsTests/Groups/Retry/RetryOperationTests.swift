@@ -24,7 +24,8 @@ struct RetryOperationTests {
     let retry = RetryOperation(attempts: 1000) { attempt($0, succeedingAt: success) }
     #expect(try await queue.run(retry) == success)
     #expect(journal.entries == (1...success).map { "attempt \($0)" } && retry.isSuccessful)
-    #expect(retry.attemptErrors as? [TestError] == (1..<success).map { TestError("\($0)") })
+    #expect(retry.failedAttempts == success - 1)
+    #expect(retry.attemptErrors as? [TestError] == (1..<success).suffix(16).map { TestError("\($0)") })
   }
 
   @Test func attemptsCountsAllTriesAndTheLastErrorIsTheError() async {
@@ -32,6 +33,14 @@ struct RetryOperationTests {
     await #expect(throws: TestError("3")) { try await queue.run(retry) }
     #expect(journal.count == 3 && retry.errors.count == 1 && !retry.isCancelled)
     #expect(retry.attemptErrors as? [TestError] == ["1", "2", "3"].map(TestError.init))
+  }
+
+  @Test(arguments: [(4, 3), (2, 2)])
+  func retryUnlessSeesTheValue(attempts: Int, value: Int) async throws {
+    let isAcceptable = { @Sendable (value: Int) in value >= 3 }
+    let retry = RetryOperation(attempts: attempts, retryUnless: isAcceptable) { attempt($0, succeedingAt: 2) }
+    #expect(try await queue.run(retry) == value)
+    #expect(retry.failedAttempts == 1 && journal.count == value && retry.isSuccessful)
   }
 
   @Test func retryIfSeesTheErrorAndTheAttempt() async {
@@ -121,9 +130,7 @@ struct RetryOperationTests {
     box.write(retry)
     retry.clock = clock
     queue.addOperation(retry)
-    for _ in 0..<2 {
-      await clock.advance(by: .seconds(1), sleepers: 1)
-    }
+    await clock.run(until: retry)
     #expect(try await retry.value == 3)
   }
 
@@ -132,7 +139,7 @@ struct RetryOperationTests {
   @Test func makingTheAttemptMayFail() async {
     let retry = RetryOperation<Int>(attempts: 10_000) { throw TestError("\($0)") }
     await #expect(throws: TestError("10000")) { try await queue.run(retry) }
-    #expect(retry.attemptErrors.count == 10_000)
+    #expect(retry.failedAttempts == 10_000 && retry.attemptErrors.count == 16)
   }
 
   @Test func anAttemptBringsAlongWhatItWaitsFor() async throws {

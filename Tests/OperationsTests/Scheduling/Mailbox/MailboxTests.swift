@@ -14,11 +14,11 @@ import Testing
   private func kinds() -> [String] {
     var kinds: [String] = []
     while let entry = batch.next() {
-      switch entry.work {
+      switch entry {
       case .event: kinds.append("event")
       case .ticket(let ticket): kinds.append(ticket.isWaiting ? "ticket" : "gone")
       case .mark: kinds.append("mark")
-      case .job, .none: Issue.record("unexpected entry")
+      case .job, .takenOut: Issue.record("unexpected entry")
       }
     }
     return kinds
@@ -63,9 +63,9 @@ import Testing
   @Test func newerEventUnderAKey_takesOverTheRoomThoughAnotherIsSuspended() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.open(segment)
-    let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), isBounded: true) }
+    let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), capacity: .counted) }
     #expect(accept(tickets[0]).0 == .accepted)
-    #expect(accept(EventTicket(origin, isBounded: true, maySuspend: true)).0 == .suspended)
+    #expect(accept(EventTicket(origin, capacity: .suspending())).0 == .suspended)
     #expect(accept(tickets[1]) == (.accepted, dropped: 1))
     #expect(tickets[1].isWaiting)
     #expect(!mailbox.canAcceptSuspended)
@@ -96,14 +96,14 @@ import Testing
   @Test func suspendedEventsAreAcceptedInOrderAndNotOvertaken() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.open(segment)
-    let tickets = (0..<4).map { _ in EventTicket(origin, isBounded: true, maySuspend: true) }
+    let tickets = (0..<4).map { _ in EventTicket(origin, capacity: .suspending()) }
     #expect(tickets.map { accept($0).0 } == [.accepted, .suspended, .suspended, .suspended])
-    #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
+    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
     #expect(!mailbox.canAcceptSuspended)
     #expect(mailbox.withdraw(tickets[1]) != nil)
     #expect(mailbox.claim(tickets[0]) != nil)
     #expect(mailbox.canAcceptSuspended)
-    #expect(accept(EventTicket(origin, isBounded: true)).0 == .full)
+    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
     _ = mailbox.acceptSuspended()
     #expect(tickets.map(\.isWaiting) == [false, false, true, false])
     #expect(mailbox.claim(tickets[2]) != nil)
@@ -115,10 +115,10 @@ import Testing
     let live = LiveCount()
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.open(segment)
-    #expect(accept(EventTicket(origin, isBounded: true)).0 == .accepted)
+    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .accepted)
     for _ in 0..<10_000 {
       let token = LiveCount.Token(live)
-      let ticket = EventTicket(origin, isBounded: true, maySuspend: true, onAccept: { _ = token })
+      let ticket = EventTicket(origin, capacity: .suspending(onAccept: { _ = token }))
       #expect(accept(ticket).0 == .suspended)
       #expect(mailbox.withdraw(ticket) != nil)
     }
@@ -127,9 +127,9 @@ import Testing
 
   @Test func timerThatWasCancelledTooLateChangesNothing() {
     var delays = DelayedEvents()
-    delays.add(EventTicket(origin), at: .seconds(10))
+    _ = delays.add(EventTicket(origin), at: .seconds(10))
     let first = delays.alarmChange()?.new
-    delays.add(EventTicket(origin), at: .seconds(5))
+    _ = delays.add(EventTicket(origin), at: .seconds(5))
     let second = delays.alarmChange()?.new
     #expect(first?.deadline == .seconds(10) && second?.deadline == .seconds(5))
     let early = delays.popAll(dueAt: .seconds(10), by: first?.timer ?? ClockTimer())
@@ -144,7 +144,7 @@ import Testing
     mailbox = Mailbox(EventCapacity(2, whenFull: .dropOldest))
     mailbox.open(segment)
     for _ in 0..<1000 {
-      let tickets = (0..<3).map { _ in EventTicket(origin, isBounded: true) }
+      let tickets = (0..<3).map { _ in EventTicket(origin, capacity: .counted) }
       for ticket in tickets { _ = accept(ticket) }
       #expect(tickets.map(\.isWaiting) == [false, true, true])
       _ = mailbox.claim(tickets[1])

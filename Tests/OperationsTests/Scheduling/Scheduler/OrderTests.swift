@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Events, jobs and operations share one line. Coalesced events are in it once for each key.
+/// Events, jobs and operations share one wait queue. Coalesced events are in it once for each key.
 @Suite(.timeLimit(.minutes(5)))
 struct OrderTests {
   private let scheduler = SerialScheduler(name: "line")

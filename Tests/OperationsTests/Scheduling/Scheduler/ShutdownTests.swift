@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// The end of a scheduler: nothing lives longer than it is needed, and nothing shorter.
+/// The end of a scheduler. Every object lives exactly as long as it is needed.
 @Suite(.timeLimit(.minutes(5)))
 struct ShutdownTests {
   private let scheduler = SerialScheduler(name: "ending")

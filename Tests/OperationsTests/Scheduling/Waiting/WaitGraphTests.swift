@@ -220,7 +220,7 @@ import Testing
     #expect(wait(c, a).decision == "refuse: \(WaitGraph.threadLimit)" && graph.waits(of: c).isEmpty)
     #expect(wait(nil, a).decision == "post", "the thread belongs to no scheduler")
     #expect(wait(a, waiters[0], after: waits[0].link).decision == "hand over")
-    // This blocked A, too, so there is room again when two waits have ended.
+    // A was also blocked, so there is room again when two waits have ended.
     for wait in waits[1...2] { _ = graph.end(wait.link) }
     #expect(wait(c, b).decision == "post")
   }

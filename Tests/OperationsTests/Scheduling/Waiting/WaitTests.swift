@@ -134,7 +134,7 @@ struct WaitTests {
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  /// Runs in its own process, because the waits of other tests would be refused, too.
+  /// Runs in its own process, because the waits of other tests would also be refused.
   @Test func aWaitThatMightFindNoThreadIsRefused() async {
     await #expect(processExitsWith: .success) {
       let (target, late) = (SerialScheduler(name: "target"), SerialScheduler(name: "late"))

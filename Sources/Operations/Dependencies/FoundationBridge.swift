@@ -1,0 +1,106 @@
+import Foundation
+
+/// What Foundation knows of an operation's readiness, as a value.
+///
+/// Foundation gets a single dependency, the *gate*, which opens when no dependency is unfinished. Only a check of
+/// readiness makes it. On Linux, Foundation's own dependencies cost quadratic time in a queue, and point to released
+/// memory.
+///
+/// Foundation checks `isReady` and records the answer in two steps, on any thread. It may therefore record an outdated
+/// answer, and never run the operation. A *nudge* makes it check again.
+struct FoundationBridge {
+  /// The answers that Foundation may have recorded, or may still record.
+  enum Record {
+    case unread
+    case ready
+    /// As ``waiting``, but a nudge is due that corrects the record.
+    case corrected
+    /// That the operation must wait. A nudge does not end this state, because an answer may be recorded after it.
+    case waiting
+    /// As ``waiting``, and the caller that reports the last gate open must nudge Foundation.
+    case outdated
+  }
+
+  enum Readiness {
+    /// Nothing is waited for, so Foundation decides.
+    case leftToFoundation
+    /// As ``leftToFoundation``, but the caller must nudge Foundation, which may have recorded the opposite.
+    case overlooked
+    case waiting
+    /// The caller must add this new gate to Foundation.
+    case waitingBehindNew(gate: Operation)
+  }
+
+  private(set) var gate: Operation?
+  /// Gates that callers are opening and have not reported open.
+  private(set) var openingGates: Int32 = 0
+  private(set) var record = Record.unread
+
+  var isOpening: Bool { openingGates > 0 }
+
+  /// Returns a new gate, unless there is one. The operation must wait, and the caller must add the gate to Foundation.
+  mutating func makeGate() -> Operation? {
+    if gate != nil { return nil }
+    let new = Operation()
+    gate = new
+    if record != .outdated { record = .waiting }
+    return new
+  }
+
+  /// As ``makeGate()``, if Foundation may have recorded that the operation is ready.
+  mutating func makeGateIfRead() -> Operation? { record == .unread ? nil : makeGate() }
+
+  /// Returns the gate, which the caller must open and report open.
+  mutating func takeGate() -> Operation? {
+    if gate != nil { openingGates += 1 }
+    return gate.take()
+  }
+
+  /// Returns whether the caller must nudge Foundation.
+  mutating func gateDidOpen(isWaiting: Bool) -> Bool {
+    openingGates -= 1
+    // Foundation may record the answers of several opening threads in any order.
+    if isOpening { record = .outdated }
+    guard record == .outdated, !isWaiting, !isOpening else { return false }
+    record = .waiting
+    return true
+  }
+
+  /// Answers a check by Foundation or any other caller: part of opening the gate on this thread, or of a nudge, which
+  /// may be answered before an older answer is recorded.
+  mutating func check(
+    isWaiting: Bool,
+    isOpener: @autoclosure () -> Bool,
+    isNudge: @autoclosure () -> Bool
+  ) -> Readiness {
+    if isWaiting { return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting }
+    switch record {
+    case .unread: record = .ready
+    case .ready, .corrected: break
+    case .waiting, .outdated:
+      if isOpener() { break }
+      if isOpening {
+        record = .outdated
+      } else if !isNudge() {
+        record = .corrected
+        return .overlooked
+      }
+    }
+    return .leftToFoundation
+  }
+
+  /// Returns whether the caller must nudge Foundation, after an event in which it checks readiness. If the gate opens
+  /// between the check and the record, Foundation corrects the record later, but does not run the operation. Otherwise
+  /// the opening of a gate notifies it.
+  mutating func recheck(isWaiting: Bool, isCancelled: Bool) -> Bool {
+    switch record {
+    case .unread, .ready: return false
+    case .corrected, .waiting, .outdated:
+      if isCancelled { return true }
+      if isOpening, !isWaiting { record = .outdated }
+      return !isWaiting && !isOpening
+    }
+  }
+
+  mutating func close() { gate = nil }
+}

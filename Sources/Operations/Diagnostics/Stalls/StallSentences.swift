@@ -1,0 +1,159 @@
+import Foundation
+
+extension StallFindings {
+  private static let namesAtMost = 8
+
+  /// The entries of all operations that have not finished, roots first.
+  var entries: [StallReport.Entry] {
+    let ends = nodes.compactMap { node in if case .operation(let operation) = node.subject { operation } else { nil } }
+    let ended = Set(ends.map(ObjectIdentifier.init))
+    let shown = nodes.indices.filter { node in
+      switch nodes[node].subject {
+      case .operation(let operation): !operation.isFinished
+      // The start represents a group whose finish is not part of the report.
+      case .start(let group): !group.isFinished && !ended.contains(ObjectIdentifier(group))
+      case .slots, .key: false
+      }
+    }
+    let entries = shown.map { (entry: entry(for: $0), depth: self[$0].depth) }
+    let order = entries.indices.sorted { left, right in
+      func key(_ index: Int) -> (Int, Int, Int) { (entries[index].entry.isRoot ? 0 : 1, entries[index].depth, index) }
+      return key(left) < key(right)
+    }
+    return order.map { entries[$0].entry }
+  }
+
+  private func entry(for node: Int) -> StallReport.Entry {
+    let representative = representative(for: node)
+    let finding = self[representative]
+    let (own, bottom) = (nodes[node].operation, nodes[finding.root].operation)
+    return StallReport.Entry(
+      operation: own?.displayName ?? "",
+      place: (nodes[representative].place ?? nodes[node].place)?.name,
+      cause: finding.cause,
+      waitsFor: namesWaitedFor(by: representative),
+      root: bottom === own ? nil : bottom?.displayName,
+      elapsed: nodes[node].elapsed,
+      description: "\(name(representative)) \(predicate(representative))."
+    )
+  }
+
+  private func namesWaitedFor(by node: Int) -> [String] {
+    var seen = Set(nodes[node].operation.map { [ObjectIdentifier($0)] } ?? [])
+    return nodes[node].waits.flatMap { wait -> [String] in
+      let next = nodes[wait.node]
+      let operations = next.operation.map { [$0] }
+      let waited = operations ?? next.waits.prefix(Self.namesAtMost).compactMap { nodes[$0.node].operation }
+      return waited.filter { seen.insert(ObjectIdentifier($0)).inserted }.map(\.displayName)
+    }
+  }
+
+  private func name(_ node: Int) -> String {
+    switch nodes[node].subject {
+    case .operation(let operation), .start(let operation): operation.shownName
+    case .slots: "a slot"
+    case .key(let obstacle): "the key \(obstacle.queue.key.quoted)"
+    }
+  }
+
+  // MARK: Sentences
+
+  /// Says what a node waits for directly and, in a second clause, what is at the root.
+  private func predicate(_ node: Int) -> String {
+    let finding = self[node]
+    if finding.cycle != nil { return "\(cycle(from: node)), in a cycle" }
+    guard let wait = finding.wait else { return nodes[node].ownPredicate }
+    let next = nodes[wait.node]
+    var (awaited, isOnlyOne, text) = (wait.node, otherCount(node) < 1, "")
+    if next.operation != nil {
+      text = phrase(wait, of: node)
+    } else {
+      // The node waits for slots or for a key.
+      let beyond = self[wait.node]
+      guard let user = beyond.wait?.node else { return next.ownPredicate }
+      // A cancelled operation waits for nothing else: its queue must start it so that it finishes.
+      let isEnding = nodes[node].stamp.isCancelled && wait.kind == .slot
+      text = (isEnding ? "was cancelled, and only " : "") + phrase(wait, forUseBy: users(next))
+      if finding.cause == .saturated { return text }
+      isOnlyOne = isOnlyOne && next.waits.count == 1 && wait.kind != .slot
+      awaited = user
+    }
+    text += otherNames(of: node, except: wait)
+    awaited = representative(for: awaited)
+    let root = self[awaited].explainer
+    if root != awaited { return "\(text); at the root, \(name(root)) \(predicate(root))" }
+    return "\(text)\(isOnlyOne ? ", which" : "; \(name(root))") \(predicate(root))"
+  }
+
+  /// Excludes the wait in the sentence about the node, and a group's wait for its own start, which is the first.
+  private func otherCount(_ node: Int) -> Int {
+    nodes[node].waits.count - (nodes[node].waits.first?.kind == .ownStart ? 2 : 1)
+  }
+
+  private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
+    let waits = nodes[node].waits.lazy.filter { $0.node != wait.node && $0.kind != .ownStart }
+    var names = Array(waits.prefix(Self.namesAtMost).map { name($0.node) })
+    let rest = otherCount(node) - names.count
+    if rest > 0 { names.append(rest.others) }
+    guard let last = names.popLast() else { return "" }
+    return names.map { ", \($0)" }.joined() + " and \(last)"
+  }
+
+  private func phrase(_ wait: StallNode.Wait, of node: Int) -> String {
+    let other = name(wait.node)
+    return switch wait.kind {
+    case .member where nodes[node].operation is GroupOperation: "waits for its member \(other)"
+    case .member: "waits for \(other) inside it"
+    case .groupStart: "cannot begin before its group \(other)"
+    case .dependency, .ownStart, .slot, .key, .user: "waits for \(other)"
+    }
+  }
+
+  private func phrase(_ wait: StallNode.Wait, forUseBy users: String) -> String {
+    let resource = nodes[wait.node]
+    switch wait.kind {
+    case .key(let limit) where resource.waits.first?.kind == .user(isHolder: true):
+      return "waits for \(name(wait.node))\(limit == 1 || limit == .max ? "" : " (limit \(limit))"), held by \(users)"
+    case .key: return "waits for \(name(wait.node)) behind \(users)"
+    default:
+      let (count, place) = (resource.waits.count, resource.place?.description ?? "its queue")
+      return "waits for \(count == 1 ? "the slot" : "one of the \(count) slots") of \(place), taken by \(users)"
+    }
+  }
+
+  private func users(_ resource: StallNode) -> String {
+    let names = resource.waits.prefix(Self.namesAtMost).map { wait in
+      var time = ""
+      if case .slots = resource.subject, let elapsed = nodes[wait.node].elapsed {
+        time = " for \(elapsed.reading)"
+      }
+      return name(wait.node) + time
+    }
+    let rest = resource.waits.count - names.count
+    return names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
+  }
+
+  private func cycle(from start: Int) -> String {
+    guard let (index, position) = self[start].cycle else { return "" }
+    let cycle = cycles[index]
+    var steps: [String] = []
+    var resource: StallNode.Wait?
+    for step in cycle.indices {
+      let node = cycle[(position + step) % cycle.count]
+      let next = cycle[(position + step + 1) % cycle.count]
+      guard let wait = self[node].wait else { continue }
+      if nodes[next].operation == nil {
+        resource = wait
+      } else if let wait = resource {
+        steps.append(phrase(wait, forUseBy: name(next)))
+        resource = nil
+      } else if wait.kind != .ownStart {
+        steps.append(phrase(wait, of: node))
+      }
+      if steps.count == Self.namesAtMost, step + 2 < cycle.count {
+        return steps.joined(separator: ", which ") + ", and so on, back to \(name(start))"
+      }
+    }
+    return steps.joined(separator: ", which ")
+  }
+}

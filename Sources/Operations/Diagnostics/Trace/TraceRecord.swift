@@ -1,0 +1,132 @@
+import Foundation
+
+extension OperationTracer {
+  /// The recorded lifecycle of one operation. Times are measured from the creation of the tracer.
+  public struct Record: Sendable, Hashable, Identifiable {
+    /// The index in ``OperationTracer/records``.
+    public let id: Int
+    /// The name of the operation when tracing began, or of its type if it had no name.
+    public let name: String
+    /// Whether other operations run inside this one.
+    public internal(set) var isGroup: Bool
+    /// The index of the record of the enclosing operation, or nil if there is none.
+    public internal(set) var group: Int?
+    /// The indices of the traced dependencies.
+    public internal(set) var dependencies: [Int] = []
+    /// The time when tracing began. For a member of a traced group, this is the time when the member was added.
+    public let created: Duration
+    /// The time when a method of this package added the operation to a queue, or nil if that was before tracing began.
+    public internal(set) var enqueued: Duration?
+    /// The time when the operation began to wait for its keys, or nil if it did not wait for keys.
+    public internal(set) var requestedKeys: Duration?
+    /// The time when all dependencies had finished and all keys were granted.
+    ///
+    /// For a plain Foundation operation, the time is recorded only if the operation was ready when tracing began.
+    public internal(set) var ready: Duration?
+    /// The time when execution started, or nil if the operation never executed.
+    public internal(set) var started: Duration?
+    /// The time when `execute()` returned, or nil if the operation finished before.
+    public internal(set) var executeReturned: Duration?
+    /// The time when the operation finished. For an asynchronous Foundation operation, this is the time when its group
+    /// was notified.
+    public internal(set) var finished: Duration?
+    /// The time when the operation was cancelled, or when tracing began if that was later. Always nil for a plain
+    /// Foundation operation.
+    public internal(set) var cancelled: Duration?
+    /// The latest state.
+    public internal(set) var state = OperationGraph.Node.State.pending
+    /// The description of the first error.
+    public internal(set) var error: String?
+    /// A number for the thread on which execution started. 0 is the main thread.
+    public internal(set) var thread: Int?
+    /// The name of the queue on which execution started. Nil for an operation that runs inside another one.
+    public internal(set) var queue: String?
+
+    /// Records the state at the moment tracing begins. An event that has been recorded already takes precedence.
+    mutating func recordInitialState(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
+      if isReady { ready = ready ?? now }
+      if isExecuting { started = started ?? now }
+      if isCancelled { cancelled = cancelled ?? now }
+      if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
+    }
+
+    /// The execution time, or nil if the operation never executed or has not finished.
+    public var duration: Duration? { finished.flatMap { end in started.map { end - $0 } } }
+  }
+}
+
+extension OperationGraph {
+  init(_ records: [OperationTracer.Record]) { self.init(records.map { Node($0) }) }
+}
+
+extension OperationGraph.Node {
+  fileprivate init(_ record: OperationTracer.Record) {
+    self.init(id: record.id, name: record.name, state: record.state, isGroup: record.isGroup)
+    (group, dependencies, duration) = (record.group, record.dependencies, record.duration)
+  }
+}
+
+final class OperationFollower: OperationTrace, @unchecked Sendable {
+  let tracer: OperationTracer
+  let index: Int
+
+  init(_ tracer: OperationTracer, _ index: Int) {
+    self.tracer = tracer
+    self.index = index
+  }
+
+  private func note<Result>(_ change: (inout OperationTracer.Record, _ now: Duration) -> Result) -> Result {
+    let now = tracer.now
+    return tracer.log.withLock { change(&$0[index], now) }
+  }
+
+  override func handle(_ event: Event) {
+    switch event {
+    case .enqueued: note { record, now in record.enqueued = now }
+    case .waitsForPermit: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
+    case .ready: note { record, now in if record.started == nil { record.ready = now } }
+    case .started: noteStart()
+    case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }
+    case .cancelled: note { record, now in (record.cancelled, record.state) = (now, .cancelled) }
+    case .ended(let operation): noteEnd(of: operation)
+    case .gained(let members): tracer.trace(members, inside: index)
+    }
+  }
+
+  private func noteStart() {
+    let (thread, isMain, now) = (ObjectIdentifier(Thread.current), DispatchQueue.isMainCurrent, tracer.now)
+    let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
+    let (name, hasEnded) = tracer.log.withLock { log in
+      let end = log[index].finished
+      (log[index].started, log[index].thread) = (min(now, end ?? now), log.number(of: thread, isMain: isMain))
+      if log[index].group == nil { log[index].queue = queue }
+      if end == nil { log[index].state = .executing }
+      return (log[index].name, end != nil)
+    }
+    // Another thread may have finished the operation at the moment of its start.
+    if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
+  }
+
+  /// Records the finish in this tracer, but not in the other tracers of the operation.
+  func noteEnd(of operation: Operation) {
+    // The operation is about to release its dependencies.
+    tracer.noteDependencies(of: operation)
+    let own = operation as? AsyncOperation
+    let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })
+    let hasStarted = note { record, now in
+      record.finished = now
+      record.error = error
+      record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
+      return record.started != nil
+    }
+    if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
+  }
+
+  override func trace(of member: Operation) -> OperationTrace? {
+    let others = super.trace(of: member)
+    guard let index = tracer.index(of: member) else { return others }
+    let follower = OperationFollower(tracer, index)
+    follower.next = others
+    return follower
+  }
+}

@@ -1,0 +1,141 @@
+extension OperationTracer {
+  /// Returns a drawing of the recorded operations for a terminal, with a line for each operation.
+  ///
+  /// A group is a bracket with its members below. The other marks show how an operation spent its time:
+  ///
+  /// - `:` The operation waited for its keys.
+  /// - `·` The operation was ready and waited for a slot.
+  /// - `█` The operation executed.
+  /// - `×` The operation was cancelled without executing.
+  ///
+  /// Lines have no trailing spaces.
+  ///
+  /// ```
+  ///             0 s                           62 ms
+  /// Import      ├──────────────────────────────────┤  62 ms
+  ///   Download  ████████████████                      29 ms
+  ///   Parse                     █████████████         24 ms
+  ///   Store                                  ███████  12 ms, failed
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - width: The largest number of columns in a line. A value below 40 counts as 40, and a value above 10,000 as
+  ///     10,000. Long names are shortened to leave room for the bars.
+  ///   - lines: The largest number of operations to draw. If there are more, the timeline shows the operations that
+  ///     took longest, and a last line gives the number of omitted operations.
+  public func timeline(width: Int = 80, lines: Int = 100) -> String {
+    TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
+  }
+}
+
+private struct TraceTimeline {
+  private static let longestName = 28
+  private static let shortestBar = 10
+
+  private let records: [OperationTracer.Record]
+  private let now: Duration
+  private let start: Duration
+  private let end: Duration
+  private let longestName: Int
+  private let nameWidth: Int
+  private let barWidth: Int
+  /// The operations to draw, with their nesting depths.
+  private let shown: [(id: Int, depth: Int)]
+
+  init(_ records: [OperationTracer.Record], _ now: Duration, width: Int, lines: Int) {
+    self.records = records
+    self.now = now
+    start = records.compactMap { $0.started ?? $0.cancelled }.min() ?? .zero
+    end = records.compactMap { $0.started == nil ? $0.cancelled : $0.finished ?? now }.max() ?? start
+    shown = TraceTimeline.longest(lines, of: TraceTimeline.order(records), records)
+    let rest = width - 4 - (shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0)
+    let longestName = min(TraceTimeline.longestName, max(1, rest - TraceTimeline.shortestBar))
+    self.longestName = longestName
+    nameWidth =
+      shown.map { TraceTimeline.name(records[$0.id], $0.depth, fitting: longestName).columns }.max() ?? 0
+    barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
+  }
+
+  /// Members are below their group. On each level, they are in the order of the records.
+  private static func order(_ records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
+    var members = [[Int]](repeating: [], count: records.count)
+    for record in records { if let group = record.group { members[group].append(record.id) } }
+    var result: [(id: Int, depth: Int)] = []
+    var toDo = records.reversed().filter { $0.group == nil }.map { (id: $0.id, depth: 0) }
+    while let next = toDo.popLast() {
+      result.append(next)
+      toDo += members[next.id].reversed().map { ($0, next.depth + 1) }
+    }
+    return result
+  }
+
+  /// A finished group took at least as long as its members, so it is included with them. An unfinished operation counts
+  /// as zero.
+  private static func longest(
+    _ count: Int,
+    of order: [(id: Int, depth: Int)],
+    _ records: [OperationTracer.Record]
+  ) -> [(id: Int, depth: Int)] {
+    if order.count <= count { return order }
+    let durations = order.map { records[$0.id].duration ?? .zero }
+    let longest = order.indices.sorted { (durations[$1], $0) < (durations[$0], $1) }
+    return longest.prefix(count).sorted().map { order[$0] }
+  }
+
+  private static func name(_ record: OperationTracer.Record, _ depth: Int, fitting columns: Int) -> String {
+    let indentation = String(repeating: "  ", count: min(depth, columns / 4))
+    return indentation + record.name.inOneLine.shortened(to: columns - indentation.count)
+  }
+
+  private static func remark(_ record: OperationTracer.Record) -> String {
+    let duration = record.duration?.reading
+    switch record.state {
+    case .finished: return duration ?? ""
+    case .failed, .cancelled:
+      let executing = record.started != nil && record.finished == nil ? "executing" : nil
+      return [duration ?? executing, record.state.rawValue].compactMap(\.self).joined(separator: ", ")
+    case .executing, .pending: return record.state.rawValue
+    }
+  }
+
+  var text: String {
+    if records.isEmpty { return "Nothing has been recorded.\n" }
+    let total = (end - start).reading
+    let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
+    var text = "".padded(to: nameWidth) + "  " + scale + "\n"
+    for (id, depth) in shown {
+      let record = records[id]
+      let name = Self.name(record, depth, fitting: longestName)
+      var line = name.padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth) + "  " + Self.remark(record)
+      while line.last == " " { line.removeLast() }
+      text += line + "\n"
+    }
+    let rest = records.count - shown.count
+    return rest > 0 ? text + "… and \(rest) more.\n" : text
+  }
+
+  private func bar(_ record: OperationTracer.Record) -> String {
+    guard let started = record.started else {
+      return record.cancelled.map { String(repeating: " ", count: column($0)) + "×" } ?? ""
+    }
+    let from = column(started)
+    // A bar is at least one character long.
+    let to = max(column(record.finished ?? now, isEnd: true), from)
+    if record.isGroup {
+      let length = to - from + 1
+      if length == 1 { return String(repeating: " ", count: from) + "│" }
+      return String(repeating: " ", count: from) + "├" + String(repeating: "─", count: length - 2) + "┤"
+    }
+    let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
+    let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)
+    return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
+      + String(repeating: "·", count: from - ready)
+      + String(repeating: "█", count: to - from + 1)
+  }
+
+  private func column(_ time: Duration, isEnd: Bool = false) -> Int {
+    guard end > start else { return 0 }
+    let position = (time - start) / (end - start) * Double(barWidth)
+    return min(max(Int(isEnd ? position.rounded(.up) - 1 : position), 0), barWidth - 1)
+  }
+}

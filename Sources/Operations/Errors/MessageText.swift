@@ -1,0 +1,54 @@
+import Foundation
+
+extension Operation {
+  /// The name or, for an operation without one, the name of its type: “Upload”, and “task operation” for a type of the
+  /// package.
+  var displayName: String {
+    if let name, !name.isEmpty { return name }
+    let type = type(of: self)
+    let typeName = String(describing: type).prefix { $0 != "<" }
+    guard String(reflecting: type).hasPrefix("Operations.") else { return String(typeName) }
+    return typeName.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }
+  }
+
+  var quotedName: String { "“\(displayName)”" }
+}
+
+extension Collection where Element: Operation {
+  var quotedNames: String {
+    let names = prefix(8).map(\.quotedName).joined(separator: ", ")
+    return count > 8 ? names + " and \((count - 8).others)" : names
+  }
+}
+
+extension Int {
+  /// The number of others that a message does not name, such as “1 other”.
+  var others: String { self == 1 ? "1 other" : "\(self) others" }
+}
+
+extension Duration {
+  /// The exact duration, such as “10 seconds”, “0.5 seconds” or “1 second”.
+  package var text: String {
+    self == .seconds(1) ? "1 second" : description.replacingOccurrences(of: ".0 seconds", with: " seconds")
+  }
+
+  /// The measured duration, rounded, with at most three digits and a unit: 12 µs, 3.4 ms, 2.5 s, 14 min.
+  var reading: String {
+    // `components` would trap if the seconds exceeded an `Int64`.
+    let seconds = self / .seconds(1)
+    switch abs(seconds) {
+    case ..<0.000_000_5: return "0 s"
+    case ..<0.000_999_5: return "\(Int((seconds * 1e6).rounded())) µs"
+    case ..<0.999_5: return Self.reading(seconds * 1e3, "ms")
+    case ..<119.5: return Self.reading(seconds, "s")
+    case ..<7_170: return "\(Int((seconds / 60).rounded())) min"
+    default: return "\(Int64((seconds / 3600).rounded())) h"
+    }
+  }
+
+  private static func reading(_ value: Double, _ unit: String) -> String {
+    if abs(value) >= 99.5 { return "\(Int(value.rounded())) \(unit)" }
+    let tenths = Int((value * 10).rounded())
+    return tenths.isMultiple(of: 10) ? "\(tenths / 10) \(unit)" : "\(tenths / 10).\(abs(tenths % 10)) \(unit)"
+  }
+}

@@ -1,0 +1,189 @@
+public import Foundation
+
+extension OperationQueue {
+  /// Runs one operation, such as the refresh of a token, for all callers that request it while it is in flight.
+  ///
+  /// ```swift
+  /// let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
+  /// ```
+  ///
+  /// The first caller makes the operation, which runs in this queue and holds the key exclusively. See
+  /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive the outcome of the same
+  /// operation. When it has finished or been cancelled, the next caller starts a new operation. A holder of the key
+  /// must not call this method.
+  ///
+  /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for
+  /// the other callers. If the last caller is cancelled, it cancels the operation and returns when the operation has
+  /// finished.
+  ///
+  /// - Parameters:
+  ///   - key: The key that the callers share. One key must always produce values of one type.
+  ///   - domain: The domain of the key.
+  ///   - make: Makes a new operation that is in no queue or group. Called by the first caller.
+  /// - Throws: The errors of ``AsyncOperation/completed()``.
+  public func run<T: Sendable>(
+    sharing key: ExclusivityKey,
+    in domain: ExclusivityDomain = .shared,
+    _ make: @escaping @Sendable () -> ResultOperation<T>
+  ) async throws -> T {
+    try await runShared(under: key, in: domain) { AnyOutputOperation(make()) }
+  }
+
+  /// Runs an operation of any kind, including a group, for all callers that request it while it is in flight.
+  ///
+  /// - Throws: The errors of ``AsyncOperation/completed()``.
+  @_disfavoredOverload
+  public func run(
+    sharing key: ExclusivityKey,
+    in domain: ExclusivityDomain = .shared,
+    _ make: @escaping @Sendable () -> AsyncOperation
+  ) async throws {
+    try await runShared(under: key, in: domain) { AnyOutputOperation(anyOperation: make()) }
+  }
+
+  private func runShared<T: Sendable>(
+    under key: ExclusivityKey,
+    in domain: ExclusivityDomain,
+    _ make: @Sendable () -> AnyOutputOperation<T>
+  ) async throws -> T {
+    try Task.checkCancellation()
+    let (run, caller, isNew): (SharedRun<T>, Int, Bool) = domain.enterRun(sharing: key)
+    return try await withTaskCancellationHandler {
+      if isNew { start(run, make(), under: key, in: domain) }
+      return try await run.wait(caller)
+    } onCancel: {
+      run.cancel(caller)
+    }
+  }
+
+  private func start<T: Sendable>(
+    _ run: SharedRun<T>,
+    _ work: AnyOutputOperation<T>,
+    under key: ExclusivityKey,
+    in domain: ExclusivityDomain
+  ) {
+    let (operation, output) = (work.operation, work.output)
+    if !run.begin(operation) { operation.cancel() }
+    operation.whenFinished { [unowned operation] in
+      domain.endRun(run, sharing: key)
+      run.end(with: Result { try output(operation) })
+    }
+    addOperation(operation.exclusive(key, in: domain))
+  }
+}
+
+extension ExclusivityDomain {
+  /// Adds a caller to the run under this key, or to a new run if there is none.
+  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int, isNew: Bool) {
+    while true {
+      let current = sharedRuns.withLock { $0[key] }
+      if let current {
+        guard let run = current as? SharedRun<T> else {
+          misuse(
+            "The key \(key.quoted) is shared by runs of another type: \(current), which cannot lead to a value of type "
+              + "\(T.self). Use another key."
+          )
+        }
+        if let caller = run.enter() { return (run, caller, false) }
+      }
+      let new = SharedRun<T>()
+      guard let caller = new.enter() else { continue }
+      let isNew = sharedRuns.withLock { runs in
+        if runs[key] !== current { return false }
+        runs[key] = new
+        return true
+      }
+      if isNew { return (new, caller, true) }
+    }
+  }
+
+  fileprivate func endRun(_ run: AnyObject, sharing key: ExclusivityKey) {
+    sharedRuns.withLock { runs in
+      if runs[key] === run { runs[key] = nil }
+      runs.giveBackRoom()
+    }
+  }
+}
+
+/// One operation and the callers that wait for its outcome.
+final class SharedRun<Output: Sendable>: Sendable {
+  typealias Continuation = CheckedContinuation<Output, any Error>
+
+  enum Phase {
+    /// The first caller has entered and makes the operation.
+    case starting
+    case running(AsyncOperation)
+    /// All callers have been cancelled. The last one waits for the end of the operation.
+    case abandoned
+    case ended(Result<Output, any Error>)
+  }
+
+  struct State {
+    var phase = Phase.starting
+    /// The callers. One that does not wait yet has no continuation.
+    var callers: [Int: Continuation?] = [:]
+    var nextCaller = 0
+  }
+
+  let state = Locked(State())
+
+  /// Adds a caller, and returns its number. Nil means that the run is about to end, so the caller must start another.
+  func enter() -> Int? {
+    if case .running(let operation) = state.withLock({ $0.phase }), operation.isFinished || operation.isCancelled {
+      return nil
+    }
+    return state.withLock { state in
+      switch state.phase {
+      case .abandoned, .ended: return nil
+      case .starting, .running: break
+      }
+      defer { state.nextCaller += 1 }
+      state.callers[state.nextCaller] = .some(nil)
+      return state.nextCaller
+    }
+  }
+
+  /// Each caller must call this method once.
+  func wait(_ caller: Int) async throws -> Output {
+    try await withCheckedThrowingContinuation { continuation in
+      let result = state.withLock { state -> Result<Output, any Error>? in
+        if case .ended(let result) = state.phase { return result }
+        guard state.callers[caller] != nil else { return .failure(CancellationError()) }
+        state.callers[caller] = continuation
+        return nil
+      }
+      if let result { continuation.resume(with: result) }
+    }
+  }
+
+  /// Removes a caller whose task was cancelled. If the caller is the last one, it stays and cancels the operation.
+  func cancel(_ caller: Int) {
+    let (continuation, operation) = state.withLock { state -> (Continuation?, AsyncOperation?) in
+      if state.callers[caller] == nil { return (nil, nil) }
+      if state.callers.count > 1 { return (state.callers.removeValue(forKey: caller) ?? nil, nil) }
+      defer { state.phase = .abandoned }
+      if case .running(let operation) = state.phase { return (nil, operation) }
+      return (nil, nil)
+    }
+    continuation?.resume(throwing: CancellationError())
+    operation?.cancel()
+  }
+
+  /// Sets the operation of the run, and returns whether a caller still waits.
+  func begin(_ operation: AsyncOperation) -> Bool {
+    state.withLock { state in
+      guard case .starting = state.phase else { return false }
+      state.phase = .running(operation)
+      return true
+    }
+  }
+
+  func end(with result: Result<Output, any Error>) {
+    let (callers, phase) = state.withLock { state in
+      defer { (state.phase, state.callers) = (.ended(result), [:]) }
+      return (state.callers.values, state.phase)
+    }
+    for continuation in callers { continuation?.resume(with: result) }
+    withExtendedLifetime(phase) {}
+  }
+}

@@ -1,0 +1,151 @@
+import Foundation
+
+enum CycleSearch {
+  case none
+  /// There may be a cycle that has not been searched for.
+  case suspected
+  /// As ``suspected``, and a delayed search is pending.
+  case scheduled
+}
+
+extension GroupSchedule {
+  mutating func suspectCycle() { if cycleSearch == .none { cycleSearch = .suspected } }
+
+  /// - Returns: Whether the caller must search. Cancelled members do not wait, so a draining group has no cycle.
+  mutating func beginCycleSearch(evenIfRunning: Bool = false) -> Bool {
+    guard cycleSearch != .none, !isDraining, evenIfRunning || hasNothingToRun else { return false }
+    cycleSearch = .none
+    return true
+  }
+
+  /// Whether no event of a member begins the search.
+  var needsScheduledSearch: Bool { cycleSearch == .suspected && hasNothingToRun }
+
+  /// - Returns: Whether the caller must call ``beginScheduledSearch()`` after a delay.
+  mutating func scheduleCycleSearch() -> Bool {
+    guard needsScheduledSearch else { return false }
+    cycleSearch = .scheduled
+    return true
+  }
+
+  mutating func beginScheduledSearch() -> Bool {
+    if cycleSearch == .scheduled { cycleSearch = .suspected }
+    return beginCycleSearch()
+  }
+}
+
+extension GroupEngine {
+  private static let namedOperations = 16
+  private static let searchSteps = 64
+  /// The delay before a group in which no member runs searches all of its members.
+  private static let searchDelay = DispatchTimeInterval.milliseconds(20)
+  /// A queue that gets a thread at once, even if other work blocks all existing threads.
+  private static let searchQueue = DispatchQueue(label: "Operations.cycles")
+
+  /// The waits are read again if an apparent cycle has changed meanwhile.
+  private static let attempts = 3
+
+  /// Searches the whole group for cycles, and cancels the members that cannot run because of one.
+  func searchForCycle() {
+    guard let group = state.withLock({ $0.schedule.life.group }), !isInOrder else { return }
+    for _ in 0..<GroupEngine.attempts {
+      let snapshot = WaitSnapshot(of: [group])
+      let order = snapshot.order
+      if order.stuck.isEmpty { return }
+      let enclosing = snapshot.enclosing
+      let blocked = snapshot.blocked(in: order) { isConcern(of: group, $0, enclosing) }
+      if blocked.isEmpty { return }
+      if blocked.allSatisfy(\.node.isCurrent) { return cancel(blocked, enclosing, in: group) }
+    }
+    state.withLock { $0.schedule.suspectCycle() }
+  }
+
+  /// Whether every member depends only on earlier members, as in most groups, which rules out a cycle.
+  private var isInOrder: Bool {
+    state.withLock { $0.members.operations }.allSatisfy { member in
+      guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
+      if member is GroupOperation { return false }
+      let (index, dependencies) = own.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
+      return dependencies.allSatisfy { dependency in
+        guard case .own(let operation) = dependency else { return false }
+        return operation.core.withLock { $0.supervisor === self && $0.memberIndex < index }
+      }
+    }
+  }
+
+  /// Whether the operations include members of this group, or are in no group. Other groups detect their own cycles.
+  private func isConcern(
+    of group: GroupOperation,
+    _ operations: [Operation],
+    _ enclosing: [ObjectIdentifier: Operation]
+  ) -> Bool {
+    var others = 0
+    for operation in operations {
+      let outer = enclosing[ObjectIdentifier(operation)]
+      if operation === group || outer === group { return true }
+      let supervisor = (operation as? AsyncOperation)?.core.withLock { $0.supervisor }
+      if supervisor === self { return true }
+      if outer != nil || supervisor != nil || PlainMemberGate.holds(operation) { others += 1 }
+    }
+    return others == 0
+  }
+
+  /// Cancels the operations in `blocked` that are inside this group. Cancelling a nested group covers its members.
+  private func cancel(
+    _ blocked: [WaitSnapshot.Blocked],
+    _ enclosing: [ObjectIdentifier: Operation],
+    in group: GroupOperation
+  ) {
+    let ids = Set(blocked.compactMap { $0.node.operation.map { ObjectIdentifier($0) } })
+    var cancelled: Set<ObjectIdentifier> = []
+    var own: [(operation: AsyncOperation, error: OperationError)] = []
+    var plain: [Operation] = []
+    for (node, cycle) in blocked {
+      guard let operation = node.operation, operation !== group else { continue }
+      var outer = enclosing[ObjectIdentifier(operation)]
+      while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
+        outer = enclosing[ObjectIdentifier(next)]
+      }
+      guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
+      let message = "Dependency cycle in \(group.quotedName): \(GroupEngine.names(of: cycle))."
+      let error = OperationError(.dependencyCycle, message)
+      if let operation = operation as? AsyncOperation {
+        own.append((operation, error))
+      } else {
+        let outer = (enclosing[ObjectIdentifier(operation)] as? AsyncOperation)?.groupInside
+        (outer as? GroupOperation)?.engine.state.withLock { $0.plainMembers.note(error, of: operation) }
+        plain.append(operation)
+      }
+    }
+    AsyncOperation.cancel(own, plain: plain)
+  }
+
+  private static func names(of cycle: [Operation]) -> String {
+    let names = cycle.prefix(namedOperations).map(\.displayName)
+    let others = cycle.count - names.count
+    return (names + (others > 0 ? ["… \(others) more …"] : []) + names.prefix(1)).joined(separator: " → ")
+  }
+
+  /// Searches for a cycle through a member. A long search is postponed until no member runs.
+  func searchForCycle(from operation: AsyncOperation) {
+    if let snapshot = WaitSnapshot(of: operation, limit: GroupEngine.searchSteps) {
+      if !snapshot.order.stuck.isEmpty { searchForCycle() }
+    } else {
+      state.withLock { $0.schedule.suspectCycle() }
+      searchForSuspectedCycleSoon()
+    }
+  }
+
+  func searchForSuspectedCycle(evenIfRunning: Bool = false) {
+    if state.withLock({ $0.schedule.beginCycleSearch(evenIfRunning: evenIfRunning) }) { searchForCycle() }
+  }
+
+  /// Members may gain dependencies one by one. One delayed search covers all that are added meanwhile.
+  func searchForSuspectedCycleSoon() {
+    guard state.withLock({ $0.schedule.scheduleCycleSearch() }) else { return }
+    GroupEngine.searchQueue.asyncAfter(deadline: .now() + GroupEngine.searchDelay) { [weak self] in
+      guard let self else { return }
+      if state.withLock({ $0.schedule.beginScheduledSearch() }) { searchForCycle() }
+    }
+  }
+}

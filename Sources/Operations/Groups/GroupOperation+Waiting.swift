@@ -1,0 +1,68 @@
+public import Foundation
+
+extension GroupOperation {
+  /// Waits until fewer than `count` members are unfinished, without blocking a thread.
+  ///
+  /// This is backpressure for a task that adds members faster than they finish:
+  ///
+  /// ```swift
+  /// for url in urls {
+  ///   await downloads.waitForRoom(below: 100)
+  ///   downloads.addOperation(Download(url))
+  /// }
+  /// ```
+  ///
+  /// Returns immediately if the group has finished, or if the current task is cancelled. Unfinished members include
+  /// members that wait for dependencies, all members of a group that has not started, and a member that waits for room
+  /// in its own group.
+  ///
+  /// All waiting tasks resume when there is room. If n tasks then add a member each, the number of members can exceed
+  /// `count` by n - 1. A wait costs O(1), and so does the end of a member, however many tasks wait.
+  ///
+  /// - Precondition: `count` is at least 1.
+  public final func waitForRoom(below count: Int) async {
+    if count < 1 {
+      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Wait for room below 1 or more.")
+    }
+    _ = await engine.waitForRoom(below: count, in: self, for: .watching)
+  }
+
+  /// Waits until there are fewer than `count` unfinished members, and adds a member, in one step.
+  ///
+  /// However many tasks call this method, the number of members never exceeds `count` because of it. The tasks proceed
+  /// in the order of their calls. If the group finishes meanwhile, see ``addOperation(_:)``. If the task is cancelled,
+  /// the operation is cancelled, added without waiting, and finishes without executing.
+  ///
+  /// ```swift
+  /// for page in pages { await downloads.addOperation(Load(page), whenBelow: 100) }
+  /// ```
+  ///
+  /// - Precondition: `count` is at least 1, and the operation can be added.
+  public final func addOperation(_ operation: Operation, whenBelow count: Int) async {
+    if count < 1 {
+      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Add an operation below 1 or more.")
+    }
+    let hasRoom = await engine.waitForRoom(below: count, in: self, for: .adding)
+    if Task.isCancelled { operation.cancel() }
+    engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
+  }
+
+  /// Waits until the group has finished and none of its members executes, without holding a thread.
+  ///
+  /// A group finishes before its executing members if it times out, or if it is cancelled and
+  /// ``AsyncOperation/finishesWhenCancelled`` is true. Wait for the members before you delete what they use. A nested
+  /// group that finishes early has executing members of its own: wait for it as well. The wait also ends when the
+  /// waiting task is cancelled.
+  public final func drained() async {
+    await finished()
+    if isFinished { await waitUnlessCancelled { engine.whenDrained($0) } }
+  }
+
+  /// Cancels the members that have not started. Executing members continue.
+  ///
+  /// Together with ``staysOpen``, this shuts a server down gracefully: see <doc:CancellationAndTimeouts>.
+  ///
+  /// - Returns: The number of members that this call cancelled.
+  @discardableResult
+  public final func cancelWaitingOperations() -> Int { operations.count(where: engine.cancelUnlessStarted) }
+}

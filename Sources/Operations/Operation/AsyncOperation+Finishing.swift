@@ -1,0 +1,195 @@
+public import Foundation
+
+extension AsyncOperation {
+  // MARK: Finishing
+
+  /// Finishes the operation, if it is in `phase`, and returns whether the finish counts. Then `store` stores the value
+  /// of the operation, under its lock.
+  @discardableResult
+  final func finish(
+    reporting report: FailureReport?,
+    onlyWhile phase: OperationLifecycle.Phase? = nil,
+    storing store: () -> Void = {}
+  ) -> Bool {
+    let (interruption, trace) = core.withLock { core -> (OperationLifecycle.Interruption?, OperationTrace?) in
+      if let phase, phase != core.lifecycle.phase { return (nil, nil) }
+      let interruption = core.lifecycle.finish(report)
+      if interruption != nil { store() }
+      return (interruption, core.trace)
+    }
+    switch interruption {
+    case nil: return false
+    case .start: break
+    case .evaluation: finishUnexecuted()
+    case .execution: end(afterExecution: true, trace)
+    }
+    return true
+  }
+
+  /// Ends an operation that is executing or skipped, without recording an outcome.
+  final func finishNow() {
+    let (isAfterExecution, trace) = core.withLock { ($0.lifecycle.end(), $0.trace) }
+    if let isAfterExecution { end(afterExecution: isAfterExecution, trace) }
+  }
+
+  /// Carries out the end. Called once, after the operation's own `start()` has begun.
+  private func end(afterExecution isAfterExecution: Bool, _ trace: OperationTrace?) {
+    trace?.send(.ended(self))
+    // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready only
+    // after Foundation's own `cancel()`, which another thread may not have called yet. It considers the operation
+    // waiting again if a third thread added the gate before that call.
+    if !isAfterExecution, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
+    prepareToFinish()
+    // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
+    // waiters.
+    super.start()
+    Trampoline.isolate { didFinish() }
+    typealias Rest = ([OperationObserver], StartPermit?, OperationStarter?, OperationCore.End?)
+    let (observers, permit, starter, end) = core.withLock { core -> Rest in
+      core.lifecycle.complete()
+      let permit = core.extras?.permit
+      if core.observers.isEmpty, permit == nil { return ([], nil, nil, core.settle()) }
+      defer { core.observers = [] }
+      return (core.observers, permit, core.lifecycle.hasFailed ? core.starter : nil, nil)
+    }
+    if !isAfterExecution { releaseWork() }
+    if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
+    func settle() {
+      // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
+      permit?.operationIsOver()
+      notifyOfEnd(end ?? core.withLock { $0.settle() })
+    }
+    if permit != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
+  }
+
+  private func notifyOfEnd(_ end: OperationCore.End) {
+    end.extras?.progress?.end()
+    let membership = end.membership
+    if let clock = membership?.starter?.clock { core.withLock { $0.keep(clock) } }
+    // A group that cancels its other members after a failure must do so before the dependents of the failed member can
+    // start.
+    let isFailureFirst = end.lifecycle.hasFailed && membership?.starter?.isNotifiedOfFailuresFirst == true
+    if end.lifecycle.hasFailed || end.lifecycle.isCancelled,
+      let supervisor = membership?.starter?.supervisorOfCancelledDependents
+    {
+      for dependent in end.dependents.lazy.compactMap({ $0?.operation }) {
+        if dependent.core.withLock({ $0.supervisor === supervisor }) { dependent.cancel(nil, unlessStarted: true) }
+      }
+    }
+    if isFailureFirst { notify(membership, of: end) }
+    for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
+    for waiter in end.waiters { waiter() }
+    if !isFailureFirst { notify(membership, of: end) }
+    AsyncOperation.release(end.extras)
+    for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
+  }
+
+  private func notify(_ membership: OperationCore.Membership?, of end: OperationCore.End) {
+    guard let membership, let starter = membership.starter else { return }
+    let holdsSlot = end.extras?.holdsSlot ?? true
+    starter.memberDidFinish(self, index: membership.index, failed: end.lifecycle.hasFailed, holdsSlot: holdsSlot)
+  }
+
+  /// Calls `waiter` after the observers, or at once if the operation has settled.
+  final func whenFinished(_ waiter: @escaping @Sendable () -> Void) {
+    let isSettled = core.withLock { core in
+      if !core.isSettled { core.waiters.append(waiter) }
+      return core.isSettled
+    }
+    if isSettled { waiter() }
+  }
+
+  // MARK: Releasing
+
+  /// Releases dependencies without recursing down a chain. The caller must hold no other reference to them.
+  static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
+    var operations: [AnyObject] = []
+    while let slot = dependencies.popLast() {
+      guard let dependency = slot else { continue }
+      if case .foreign(let operation, let relay) = dependency { relay.stop(waitingFor: [operation]) }
+      operations.append(dependency.operation)
+    }
+    Trampoline.release(consume operations)
+  }
+
+  /// Stops the timers, the task and the inner operation, and releases the producers of hand-overs without recursion.
+  static func release(_ extras: consuming OperationExtras?) {
+    guard let former = extras.take() else { return }
+    former.deadline?.cancel()
+    former.pause?.timer?.cancel()
+    former.task?.cancel()
+    var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
+    // An inner operation is still running if this operation timed out or another caller finished it.
+    if let inner = former.exchange(\.inner, nil) {
+      Trampoline.run {
+        inner.cancel()
+        inner.finishNow()
+      }
+      operations.append(inner)
+    }
+    _ = consume former
+    Trampoline.release(consume operations)
+  }
+
+  // MARK: The outcome
+
+  /// Waits until the operation has finished, and throws the error with which it ended. The method `finished()` also
+  /// waits, and never throws. Cancelling the waiting task does not end this wait.
+  ///
+  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, an
+  ///   ``AggregateError`` for a group or for several errors, the error itself for a single error, or
+  ///   `CancellationError` if the operation was cancelled and has no error.
+  public final func completed() async throws {
+    await ended()
+    if let error = outcomeError { throw error }
+  }
+
+  var outcomeError: (any Error)? {
+    let lifecycle = core.withLock { $0.lifecycle }
+    if lifecycle.failures.isEmpty {
+      return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
+    }
+    let failures = failures(of: lifecycle)
+    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !isGroupOperation
+    if isOneError || lifecycle.decision == .timeout { return failures[0].error }
+    let name = displayName
+    return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)
+  }
+
+  final var ownFailures: [OperationFailure] { failures(of: core.withLock { $0.lifecycle }) }
+
+  /// After a timeout, one failure whose causes are the others.
+  private func failures(of lifecycle: OperationLifecycle) -> [OperationFailure] {
+    let failures = lifecycle.failures
+    guard lifecycle.decision == .timeout, failures.count > 1, let timeout = failures[0].error as? OperationError else {
+      return failures
+    }
+    let name = displayName
+    let causes = failures.dropFirst().map { $0.path.isEmpty ? $0.error : $0.below(name) }
+    let error = OperationError(timeout.code, timeout.message, underlyingErrors: causes)
+    return [OperationFailure(path: [], error: error)]
+  }
+}
+
+extension Operation {
+  /// Waits until the operation has finished or the waiting task is cancelled, and never throws. To throw the error of an
+  /// ``AsyncOperation``, call ``AsyncOperation/completed()``.
+  ///
+  /// The method holds no thread, and does not start the operation. Before it returns, the observers of an
+  /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
+  /// check `isFinished` in a task that can be cancelled.
+  public func finished() async { await waitUnlessCancelled { whenEnded($0) } }
+
+  /// Waits until the operation has finished, even if the task is cancelled.
+  func ended() async { await withCheckedContinuation { continuation in whenEnded { continuation.resume() } } }
+
+  private func whenEnded(_ body: @escaping @Sendable () -> Void) {
+    if let operation = self as? AsyncOperation {
+      operation.whenFinished(body)
+    } else if isFinished {
+      body()
+    } else {
+      FinishRelay(body).wait(for: [self])
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import Foundation
+
+extension AsyncOperation {
+  // MARK: Starting
+
+  /// Starts or resumes a member that was given a slot, and returns whether it uses the slot. Otherwise it waits for a
+  /// new dependency, or was ended.
+  func startAsMember(by starter: OperationStarter?) -> Bool {
+    switch core.withLock({ $0.start(by: starter) }) {
+    case .notReady, .isGone: return false
+    case let action:
+      carryOut(action)
+      return true
+    }
+  }
+
+  /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
+  /// the count is now zero, and the caller must start it again.
+  func startUnready() -> Bool {
+    let permit = core.withLock { $0.ledger.isPermitPending ? $0.extras?.permit : nil }
+    let unfinished = dependencies.filter { !$0.isFinished }
+    if unfinished.isEmpty, permit == nil {
+      // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
+      // for them with `waitUntilFinished` can get here first.
+      let gate = core.withLock { core in
+        core.ledger.endCounting()
+        return core.bridge.takeGate()
+      }
+      if let gate { open(gate) }
+      return false
+    }
+    // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does
+    // this method.
+    guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
+      if unfinished.isEmpty, let permit {
+        misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
+      }
+      misuse(
+        "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
+          + "have finished, or start it after them."
+      )
+    }
+    carryOut(core.withLock { $0.start() })
+    return true
+  }
+
+  func carryOut(_ action: OperationCore.StartAction) {
+    switch action {
+    case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
+    case .prepare(let permit, let supervisor): prepare(permit, in: supervisor)
+    case .resume(let pause): pause.resume()
+    case .skip: finishUnexecuted()
+    case .ignore, .notReady, .awaitGate, .isGone: break
+    case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
+    case .isMember:
+      misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
+    }
+  }
+
+  // MARK: Preparing
+
+  private func prepare(_ permit: StartPermit?, in supervisor: OperationSupervisor?) {
+    guard let permit, !permit.acquire(from: supervisor) else { return prepareInputs() }
+    if supervisor != nil { return awaitPermitAgain() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
+    let place = keepPlace()
+    noteWaitForPermit()
+    permit.whenGranted { [weak self] in
+      guard let self else { return }
+      place.run { self.resume { self.prepareInputs() } }
+    }
+  }
+
+  private func prepareInputs() {
+    let (action, inputs) = core.withLock { core in
+      if let extras = core.extras, extras.hasInputs {
+        return (OperationCore.StartAction?.none, (extras.conditions, extras.handOvers.entries, extras.spentTimeout))
+      }
+      return (core.execute(), ([], [], nil))
+    }
+    if let action { return carryOut(action) }
+    let (conditions, handOvers, timeout) = inputs
+    if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
+    let missing = handOvers.compactMap { $0.missingInput }
+    if !missing.isEmpty { cancel(with: OperationError.inputUnavailable(to: self, missing)) }
+    if conditions.isEmpty { return handOver() }
+    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
+    evaluate(conditions)
+  }
+
+  private func evaluate(_ conditions: [OperationCondition]) {
+    let place = keepPlace()
+    adopt(
+      // Detached, because a task that starts the operation by hand may have task-local values.
+      Task.detached(priority: Self.currentPriority) { [self] in
+        for condition in conditions {
+          core.withLock { $0.makeExtras().condition = condition.name }
+          do { try await condition.evaluate(self) } catch {
+            let failure = condition.failure(of: self, because: error)
+            finish(reporting: FailureReport([failure]), onlyWhile: .evaluating)
+            return
+          }
+          // Another thread has ended the operation meanwhile.
+          if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
+        }
+        place.run { self.resume { self.handOver() } }
+      },
+      while: .evaluating
+    )
+  }
+
+  /// The priority for a task that this thread creates and that inherits none.
+  static var currentPriority: TaskPriority {
+    let priority = Task.currentPriority
+    return priority.rawValue == 0 ? .medium : priority
+  }
+
+  private func resume(_ body: () -> Void) {
+    if core.withLock({ $0.lifecycle.resume() }) { body() }
+  }
+
+  private func handOver() {
+    let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
+    for case let handOver? in handOvers {
+      // An earlier hand-over may have ended the operation.
+      if core.withLock({ !$0.lifecycle.mayExecute }) { break }
+      handOver.transfer(handOver.producer, self)
+    }
+    // The ledger still holds the producers, so this does not release the last reference to them.
+    _ = consume handOvers
+    carryOut(core.withLock { $0.execute() })
+  }
+
+  /// The first call must be on the thread that started the operation. The place is kept until the end, because
+  /// `OperationQueue.current` may be nil when the operation continues.
+  @discardableResult
+  final func keepPlace() -> ExecutionPlace {
+    if let place = core.withLock({ $0.extras?.place }) { return place }
+    let place = ExecutionPlace.current(quality: qualityOfService)
+    core.withLock { core in
+      if !core.lifecycle.phase.isOver { core.makeExtras().place = place }
+    }
+    return place
+  }
+
+  // MARK: Executing
+
+  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationTrace?) {
+    trace?.send(.started)
+    if !observers.isEmpty, !notifyOfStart(observers) {
+      releaseWork()
+      return finishUnexecuted()
+    }
+    // An observer may have set another timeout.
+    if hasTimeout, !startsDeadlineItself, !startDeadline() { return releaseWork() }
+    execute()
+    trace?.send(.executionReturned)
+  }
+
+  /// Returns whether the operation may execute. An observer may have cancelled or finished it.
+  private func notifyOfStart(_ observers: [OperationObserver]) -> Bool {
+    let wasFinishRequested = isFinishRequested
+    var mayExecute: Bool { core.withLock { $0.lifecycle.canContinue } && isFinishRequested == wasFinishRequested }
+    Trampoline.isolate { for observer in observers where mayExecute { observer.didStart?(self) } }
+    return mayExecute
+  }
+
+  /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.
+  func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
+    let superfluous = core.withLock { core -> Task<Void, Never>? in
+      guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return task }
+      return core.makeExtras().exchange(\.task, task)
+    }
+    superfluous?.cancel()
+  }
+}

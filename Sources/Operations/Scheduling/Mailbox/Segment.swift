@@ -1,0 +1,52 @@
+extension Mailbox {
+  /// The entries that run between two operations of the scheduler's queue. The mailbox's lock guards all access.
+  final class Segment: @unchecked Sendable {
+    /// The entries after the segment was sealed. The mailbox stores those of the open segment.
+    var sealed: [Entry] = []
+  }
+
+  enum Entry {
+    case event(@Sendable () -> Void, EventOrigin)
+    case ticket(EventTicket)
+    case job(UnownedJob)
+    /// Runs when all earlier entries have run.
+    case mark(@Sendable () -> Void)
+    case takenOut
+
+    /// Whether the entry must run even if the scheduler discards its events. The task of a job would never resume.
+    var mustRun: Bool {
+      switch self {
+      case .job, .mark: true
+      case .event, .ticket, .takenOut: false
+      }
+    }
+  }
+
+  /// Entries that a drain has taken out of the mailbox, to run them without holding the lock.
+  struct Batch {
+    /// The largest capacity that is kept after a burst of events.
+    private static let keptCapacity = 4096
+
+    private var entries: [Entry] = []
+    private var position = 0
+
+    var isEmpty: Bool { position == entries.count }
+
+    /// Removes and returns the next entry, without keeping a reference to it.
+    mutating func next() -> Entry? {
+      guard position < entries.count else { return nil }
+      var entry = Entry.takenOut
+      swap(&entry, &entries[position])
+      position += 1
+      return entry
+    }
+
+    mutating func clear() {
+      entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
+      position = 0
+    }
+
+    /// Takes the entries of `others`, and gives it the storage of this batch in return.
+    mutating func exchange(with others: inout [Entry]) { swap(&entries, &others) }
+  }
+}

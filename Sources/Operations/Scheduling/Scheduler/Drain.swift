@@ -1,0 +1,115 @@
+import Foundation
+
+/// Runs the entries of a mailbox segment. A drain keeps its scheduler alive until they have run.
+final class DrainOperation: Operation, @unchecked Sendable {
+  private let scheduler: SerialScheduler
+  private let segment: Mailbox.Segment
+  private var batch: Mailbox.Batch
+
+  init(_ scheduler: SerialScheduler, _ segment: Mailbox.Segment, _ batch: Mailbox.Batch) {
+    self.scheduler = scheduler
+    self.segment = segment
+    self.batch = batch
+    super.init()
+  }
+
+  override var name: String? {
+    get { "events of \(scheduler.name)" }
+    set {}
+  }
+
+  /// Does nothing, because accepted events must run even if all operations of the queue are cancelled.
+  override func cancel() {}
+
+  override func main() { scheduler.drain(segment, takeBatch()) }
+
+  /// Moves the batch out of the operation, because a second reference would keep finished events alive.
+  private func takeBatch() -> Mailbox.Batch {
+    var taken = Mailbox.Batch()
+    swap(&taken, &batch)
+    return taken
+  }
+}
+
+extension SerialScheduler {
+  func enqueue(_ segment: Mailbox.Segment) { add(DrainOperation(self, segment, Mailbox.Batch())) }
+
+  private func add(_ drain: DrainOperation) {
+    if let changedQualityOfService { drain.qualityOfService = changedQualityOfService }
+    if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
+  }
+
+  /// Runs entries for a few milliseconds, and enqueues another drain for the remaining ones. The batch contains entries
+  /// that an earlier drain did not run.
+  func drain(_ segment: Mailbox.Segment, _ batch: consuming Mailbox.Batch) {
+    let isEmpty = Self.running.withValue(self) { runSlice(of: segment, &batch) }
+    if isEmpty { return }
+    let rest = DrainOperation(self, segment, batch)
+    // The remaining entries must precede the operation that sealed the segment. The main scheduler seals no segments,
+    // so other operations can run in between.
+    if !isMain { rest.queuePriority = .veryHigh }
+    add(rest)
+  }
+
+  /// Returns whether the segment is empty. It is closed in that case.
+  private func runSlice(of segment: Mailbox.Segment, _ batch: inout Mailbox.Batch) -> Bool {
+    // Reading the clock costs a third of an event. The main thread has other work, such as drawing.
+    let (stride, length) = isMain ? (1, 4_000_000) : (32, 10_000_000)
+    let end = DispatchTime.now().uptimeNanoseconds + UInt64(length)
+    var events = 0
+    while true {
+      if batch.isEmpty {
+        batch.clear()
+        if !core.mailbox.withLock({ $0.refill(&batch, from: segment) }) { return true }
+      }
+      if core.mode.contains(.suspended) { return false }
+      if events % stride == 0, DispatchTime.now().uptimeNanoseconds >= end { return false }
+      guard let entry = batch.next() else { continue }
+      withAutoreleasePool { run(entry) }
+      events += 1
+    }
+  }
+
+  @inline(__always)
+  private func run(_ entry: Mailbox.Entry) {
+    guard case .event(let event, _) = entry, core.mode.isPlain else { return runSlowly(entry) }
+    count(event)
+  }
+
+  @inline(never)
+  private func runSlowly(_ entry: Mailbox.Entry) {
+    switch entry {
+    case .event(let event, let origin):
+      if core.mode.contains(.discarding) { return core.mailbox.withLock { $0.noteDropped(1) } }
+      runInstrumented(origin) { count(event) }
+    case .job(let job):
+      core.beginJob()
+      if core.mode.isPlain { run(job) } else { runInstrumented(nil) { run(job) } }
+    case .ticket(let ticket): run(ticket)
+    case .mark(let body): body()
+    case .takenOut: break
+    }
+  }
+
+  @inline(__always)
+  private func count(_ event: () -> Void) {
+    core.beginEvent()
+    event()
+    core.endEvent()
+  }
+
+  private func run(_ job: UnownedJob) {
+    unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+  }
+
+  private func run(_ ticket: EventTicket) {
+    let (body, hasRoom) = core.mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
+    if hasRoom { acceptSuspended() }
+    guard let body else { return }
+    let event = { if let link = ticket.link { link.run(body) } else { body(nil) } }
+    if core.mode.isPlain { count(event) } else { runInstrumented(ticket.origin) { count(event) } }
+  }
+
+  /// Runs an event on the current thread of this scheduler, which is blocked in a wait.
+  func serve(_ ticket: EventTicket) { Self.running.withValue(self) { withAutoreleasePool { run(ticket) } } }
+}

@@ -1,0 +1,114 @@
+extension SerialScheduler {
+  /// Schedules an event to run after a delay.
+  ///
+  /// The event runs after all events that were scheduled before its delay was over. Events that are due at the same
+  /// time run in the order in which they were scheduled. A delay of zero or less is over immediately.
+  ///
+  /// The scheduler stays alive until the event has run. A shutdown drops the event, and a scheduler that has been shut
+  /// down drops it immediately. ``SchedulerStatistics/eventsDropped`` counts both.
+  ///
+  /// - Returns: A handle that cancels the event. You can discard it.
+  @discardableResult
+  public func schedule(
+    after delay: Duration,
+    _ event: @escaping @Sendable () -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> ScheduledEvent {
+    let ticket = EventTicket(EventOrigin(file: file, line: line))
+    if delay <= .zero {
+      let isAccepted = accept(ticket, event)
+      if !isAccepted { core.mailbox.withLock { $0.countDropped() } }
+    } else {
+      let deadline = core.time.now.adding(delay)
+      core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
+      updateTimer()
+    }
+    return ScheduledEvent(ticket, self)
+  }
+
+  /// Schedules an event to run on the main actor after a delay. The event can access the actor's state.
+  ///
+  /// - Returns: A handle that cancels the event. You can discard it.
+  @discardableResult
+  public static func scheduleOnMain(
+    after delay: Duration,
+    _ event: @escaping @MainActor @Sendable () -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> ScheduledEvent {
+    main.schedule(after: delay, { MainActor.assumeIsolated(event) }, file: file, line: line)
+  }
+
+  func cancel(_ ticket: EventTicket) {
+    withdraw(ticket)
+    updateTimer()
+  }
+
+  func updateTimer() {
+    guard let change = core.mailbox.withLock({ $0.delays.alarmChange() }) else { return }
+    change.outdated?.cancel()
+    guard let (deadline, timer) = change.new else { return }
+    timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { self.postDue(by: timer) }
+  }
+
+  /// Accepts all due events under one lock, so that no other timer accepts later events in between.
+  private func postDue(by timer: ClockTimer) {
+    let now = core.time.now
+    core.post(enqueue: enqueue) { $0.acceptDue(at: now, by: timer) }
+    updateTimer()
+  }
+}
+
+/// An event that was scheduled for a later time and can be cancelled until it begins.
+public final class ScheduledEvent: Sendable {
+  private let ticket: EventTicket
+  /// The scheduler, or nil if it is the main one. Leak checkers would report a weak reference to that. The reference
+  /// never changes, but `weak let` requires Swift 6.3 (SE-0481).
+  private nonisolated(unsafe) weak var other: SerialScheduler?
+  private let main: SerialScheduler?
+
+  init(_ ticket: EventTicket, _ scheduler: SerialScheduler) {
+    self.ticket = ticket
+    main = scheduler.isMain ? scheduler : nil
+    unsafe other = scheduler.isMain ? nil : scheduler
+  }
+
+  /// Cancels the event if it has not begun, and releases its closure.
+  ///
+  /// If the caller is on the scheduler and the event has not begun, the event never runs.
+  public func cancel() { unsafe (main ?? other)?.cancel(ticket) }
+}
+
+/// The delayed events of a scheduler, and the timer for the earliest of them.
+struct DelayedEvents {
+  typealias Alarm = (deadline: Duration, timer: ClockTimer)
+
+  private var events = DeadlineQueue<Duration, EventTicket>()
+  private var alarm: Alarm?
+
+  mutating func add(_ ticket: EventTicket, at deadline: Duration) -> DeadlineQueue<Duration, EventTicket>.Place {
+    let place = events.place(at: deadline)
+    events.add(ticket, at: place)
+    return place
+  }
+
+  mutating func remove(_ place: DeadlineQueue<Duration, EventTicket>.Place) -> EventTicket? { events.remove(place) }
+
+  mutating func removeAll() -> [EventTicket] { events.removeAll() }
+
+  /// Removes the due events after the timer has fired. A timer that was cancelled too late removes nothing.
+  mutating func popAll(dueAt time: Duration, by timer: ClockTimer) -> [EventTicket] {
+    guard alarm?.timer === timer else { return [] }
+    alarm = nil
+    return events.popAll(dueAt: time)
+  }
+
+  /// Returns the timer to cancel and the timer to start, or nil if the current timer is right.
+  mutating func alarmChange() -> (outdated: ClockTimer?, new: Alarm?)? {
+    if events.earliest == alarm?.deadline { return nil }
+    let outdated = alarm?.timer
+    alarm = events.earliest.map { ($0, ClockTimer()) }
+    return (outdated, alarm)
+  }
+}

@@ -1,0 +1,176 @@
+import Foundation
+
+/// A call of ``SerialScheduler/wait(timeout:_:file:line:)``, which blocks its thread. The mutable state belongs to the
+/// ``WaitGraph``.
+final class WaitLink: @unchecked Sendable {
+  /// The innermost wait whose body the current thread is running.
+  private static let innermost = ThreadLocal<WaitLink>()
+
+  let waiter: SerialScheduler?
+  let target: SerialScheduler
+  /// The wait in whose body this one was called.
+  let previous: WaitLink?
+
+  /// Whether the wait continues. A wait ends when its body has run or its timeout has expired.
+  var isOpen = true
+  /// The wait whose thread runs the body, or nil if the body goes to the mailbox.
+  var server: WaitLink?
+  /// The events that were handed over to the blocked thread. Nil in a job of an actor, because no other code may run
+  /// until the job suspends.
+  var inbox: ArrayDeque<EventTicket>?
+
+  private let signal = DispatchSemaphore(value: 0)
+
+  init(from waiter: SerialScheduler?, to target: SerialScheduler, after previous: WaitLink?, canServe: Bool) {
+    self.waiter = waiter
+    self.target = target
+    self.previous = previous
+    inbox = canServe ? ArrayDeque() : nil
+  }
+
+  convenience init(to target: SerialScheduler) {
+    let isJob = unsafe withUnsafeCurrentTask { task in unsafe task != nil }
+    self.init(from: .current, to: target, after: Self.innermost.current, canServe: !isJob)
+  }
+
+  func wake() { signal.signal() }
+
+  /// Blocks the thread until ``wake()`` is called. Returns false if the deadline passes first.
+  func sleep(until deadline: DispatchTime) -> Bool { signal.wait(timeout: deadline) == .success }
+
+  func run(_ body: EventTicket.Body) { Self.innermost.withValue(self) { body(nil) } }
+}
+
+extension SerialScheduler {
+  /// Runs `body` on the scheduler and blocks the thread until `body` has run.
+  ///
+  /// Use this method in code that cannot be asynchronous. Everywhere else, `await` ``run(_:file:line:)``. On the
+  /// scheduler itself, `body` runs immediately.
+  ///
+  /// No ``EventCapacity`` applies to this method. A producer whose event is refused can call `wait` instead, which
+  /// blocks until the earlier events have run.
+  ///
+  /// ## Deadlocks
+  ///
+  /// Two schedulers can wait for each other. If an event of A waits for a body on B, that body can wait for a body on
+  /// A. The blocked thread of A runs the second body, so both waits end. Other events of A run after the event that
+  /// waits, because they would otherwise change A's objects in the middle of that event.
+  ///
+  /// A wait that could never end throws ``OperationError/Code/waitCycle``, whose message names the schedulers. If
+  /// unrelated events on A and B wait for each other's schedulers, the later wait throws, whatever the timeouts. If a
+  /// job of an actor waits for a body that waits for the actor's scheduler, the second wait also throws, because no
+  /// other code may run in the middle of a job.
+  ///
+  /// ## Threads
+  ///
+  /// A blocked scheduler keeps its thread, and the system limits the number of threads (on Linux to 255 for each
+  /// quality of service). While 200 schedulers are blocked, another scheduler can wait only for a body that a blocked
+  /// thread runs. Its other waits throw ``OperationError/Code/overflow``, because their bodies might never get a
+  /// thread. Blocked threads that belong to no scheduler are not counted.
+  ///
+  /// - Parameters:
+  ///   - timeout: The longest time to wait for `body` to finish, or nil to wait without a limit. If `body` has not
+  ///     begun before the timeout, it does not run.
+  ///   - body: The closure to run on the scheduler.
+  ///   - file: The location that a watchdog reports.
+  ///   - line: The location that a watchdog reports.
+  /// - Throws: The error of `body`, ``OperationError/Code/timedOut``, ``OperationError/Code/shutDown``,
+  ///   ``OperationError/Code/overflow`` if too many schedulers are blocked, or ``OperationError/Code/waitCycle`` if
+  ///   the wait could never end.
+  @available(*, noasync, message: "It would block a thread that tasks run on: await run(_:) instead.")
+  public func wait<T: Sendable>(
+    timeout: Duration? = nil,
+    _ body: @escaping @Sendable () throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) throws -> T {
+    if isCurrent { return try body() }
+    let link = WaitLink(to: self)
+    let ticket = EventTicket(EventOrigin(file: file, line: line), link: link)
+    let outcome = Locked<Result<T, any Error>?>(nil)
+    try begin(link, ticket) { refusal in
+      let result = EventTicket.outcome(refusal, body)
+      outcome.withLock { $0 = result }
+      WaitGraph.shared.withLock { $0.finish(link) }
+      link.wake()
+    }
+    block(link, timeout)
+    if let result = outcome.withLock({ $0 }) { return try result.get() }
+    let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
+    // The body may have finished after the timeout expired.
+    if let result = outcome.withLock({ $0 }) { return try result.get() }
+    throw OperationError.waitTimedOut(name, after: timeout ?? .zero, hasBegun: hasBegun)
+  }
+
+  private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
+    let decision = WaitGraph.shared.withLock { $0.begin(link) }
+    switch decision {
+    case .post, .handOver: break
+    case .cycle(let cycle): throw OperationError.waitCycle(cycle)
+    case .refuse(let count): throw OperationError.tooManyWaits(from: link.waiter?.name, for: name, count)
+    }
+    let isHandedOver = if case .handOver = decision { true } else { false }
+    guard accept(ticket, handedOver: isHandedOver, body) == .accepted else {
+      end(link)
+      throw OperationError.shutDown(name)
+    }
+    if isHandedOver { deliver(ticket) }
+  }
+
+  private func deliver(_ ticket: EventTicket) {
+    guard let link = ticket.link else { return }
+    switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
+    case .handOver(let server): server.wake()
+    case .post, .refuse: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
+    case .cycle(let cycle):
+      core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(cycle))
+    }
+  }
+
+  /// Blocks the thread until the wait ends or the timeout expires. Meanwhile the thread runs the events that are handed
+  /// over to it.
+  private func block(_ link: WaitLink, _ timeout: Duration?) {
+    let deadline = timeout.map(DispatchTime.after) ?? .distantFuture
+    // Each wake-up follows either one event that was handed over or the end of the wait.
+    while link.sleep(until: deadline), let ticket = WaitGraph.shared.withLock({ $0.nextEvent(for: link) }) {
+      link.waiter?.serve(ticket)
+    }
+    end(link)
+  }
+
+  private func end(_ link: WaitLink) {
+    for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(ticket) }
+  }
+}
+
+extension OperationError {
+  /// Each scheduler of the cycle waits for the next, and the first is also the last.
+  fileprivate static func waitCycle(_ cycle: [SerialScheduler]) -> OperationError {
+    let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
+    return OperationError(
+      .waitCycle,
+      "Deadlock of schedulers that wait for each other: \(names). Await run(_:) instead."
+    )
+  }
+
+  fileprivate static func tooManyWaits(from waiter: String?, for target: String, _ count: Int) -> OperationError {
+    OperationError(
+      .overflow,
+      "The scheduler “\(waiter ?? "")” cannot wait for “\(target)” because \(count) schedulers already block in `wait` and no "
+        + "thread may be left. Await `run` instead."
+    )
+  }
+
+  fileprivate static func waitTimedOut(_ name: String, after timeout: Duration, hasBegun: Bool) -> OperationError {
+    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
+    return OperationError(.timedOut, "Waiting for the scheduler “\(name)” took longer than \(timeout.text). \(state)")
+  }
+}
+
+extension DispatchTime {
+  fileprivate static func after(_ duration: Duration) -> DispatchTime {
+    let seconds = duration / .seconds(1)
+    // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.
+    return seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
+  }
+}

@@ -1,0 +1,184 @@
+import Testing
+
+/// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
+struct HouseRuleTests {
+  private static let mostTypes = 240
+  private static let mostStoredBooleans = 32
+  private static let mostExtensionFiles = 20
+  private static let mostInternalDocumentationLines = 1_000
+  private static let mostLines = 15_150
+  private static let mostLinesOfAFile = 350
+
+  @Test func theSourcesStayWithinTheirLimits() throws {
+    var folders: [String: SourceCounts] = [:]
+    var all = SourceCounts()
+    for file in try Repository.files(in: "Sources", ending: "swift") {
+      let folder = file.path.split(separator: "/").dropFirst().dropLast().prefix(2).joined(separator: "/")
+      let counts = SourceCounts(of: file)
+      folders[folder, default: SourceCounts()].add(counts)
+      all.add(counts)
+    }
+    print(SourceCounts.header)
+    for (folder, counts) in folders.sorted(by: { $0.key < $1.key }) { print(counts.row(folder)) }
+    print(all.row("all"))
+    #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
+    #expect(all.types <= Self.mostTypes)
+    #expect(all.storedBooleans <= Self.mostStoredBooleans)
+    #expect(all.extensionFiles <= Self.mostExtensionFiles)
+    #expect(all.internalDocumentationLines <= Self.mostInternalDocumentationLines)
+    #expect(all.lines <= Self.mostLines)
+    #expect(all.longestFile <= Self.mostLinesOfAFile)
+  }
+
+  @Test func everyKindIsCounted() {
+    let source = SourceText(
+      path: "Sources/Operations/A+B.swift",
+      text: """
+        /// Public.
+        public enum A {
+          /// Public.
+          case a
+          /// Internal.
+          /// Internal.
+          @inline(__always)
+          private static let b = true
+          let c: Bool
+          var d: Bool { c }
+          var e: Bool {
+            let f = false
+            return f
+          }
+          private(set) var g: Bool? = nil
+          var h = Locked(false)
+          /// Internal.
+          final class D {
+            func i(
+              j: Int
+            ) {
+              var k = true
+            }
+          }
+        }
+
+        """
+    )
+    let counts = SourceCounts(of: source)
+    #expect(counts.types == 2 && counts.storedBooleans == 4 && counts.internalDocumentationLines == 3)
+    #expect(counts.lines == 25 && counts.longestFile == 25 && counts.extensionFiles == 1)
+  }
+}
+
+/// What the files of a folder have of each kind.
+private struct SourceCounts {
+  private(set) var types = 0
+  private(set) var storedBooleans = 0
+  /// Files with a name like `X+Y.swift`.
+  private(set) var extensionFiles = 0
+  /// Lines of the comments above declarations that are not public.
+  private(set) var internalDocumentationLines = 0
+  private(set) var lines = 0
+  private(set) var longestFile = 0
+
+  init() {}
+
+  init(of file: SourceText) {
+    lines = file.lines.last?.isEmpty == true ? file.lines.count - 1 : file.lines.count
+    longestFile = lines
+    extensionFiles = file.path.contains("+") ? 1 : 0
+    // The declarations and statements around a line, outermost first. The formatter sees to the indentation.
+    var enclosing: [Declaration] = []
+    var documentationLines = 0
+    for line in file.lines {
+      let declaration = Declaration(line)
+      if declaration.text.isEmpty || declaration.text.hasPrefix("#") { continue }
+      if declaration.text.hasPrefix("///") {
+        documentationLines += 1
+        continue
+      }
+      if declaration.isAttribute || declaration.text == "{" { continue }
+      while let last = enclosing.last, last.indentation >= declaration.indentation { enclosing.removeLast() }
+      let outer = enclosing.last
+      if !declaration.isPublic(in: outer) { internalDocumentationLines += documentationLines }
+      documentationLines = 0
+      if declaration.isType { types += 1 }
+      if declaration.isStoredBoolean, outer?.isType == true || outer?.isExtension == true { storedBooleans += 1 }
+      enclosing.append(declaration)
+    }
+  }
+
+  mutating func add(_ other: Self) {
+    types += other.types
+    storedBooleans += other.storedBooleans
+    extensionFiles += other.extensionFiles
+    internalDocumentationLines += other.internalDocumentationLines
+    lines += other.lines
+    longestFile = max(longestFile, other.longestFile)
+  }
+
+  static let header = row("", ["types", "Booleans", "X+Y", "internal docs", "lines", "longest file"])
+
+  func row(_ name: String) -> String {
+    let counts = [types, storedBooleans, extensionFiles, internalDocumentationLines, lines, longestFile]
+    return Self.row(name, counts.map(String.init))
+  }
+
+  private static func row(_ name: String, _ columns: [String]) -> String {
+    func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 1)) }
+    return columns.reduce(name + spaces(28 - name.count)) { $0 + spaces(14 - $1.count) + $1 }
+  }
+}
+
+/// A line that may declare something.
+private struct Declaration {
+  private static let keywords: Set<Substring> = [
+    "struct", "class", "enum", "actor", "protocol", "extension", "let", "var", "func", "case", "typealias", "subscript",
+  ]
+  private static let modifiers: Set<Substring> = [
+    "public", "open", "package", "internal", "fileprivate", "private", "public(set)", "package(set)", "internal(set)",
+    "fileprivate(set)", "private(set)", "final", "static", "indirect", "nonisolated", "nonisolated(unsafe)", "unsafe",
+    "weak", "lazy", "override", "mutating", "required", "convenience",
+  ]
+
+  let indentation: Int
+  let text: Substring
+  private let isMarkedPublic: Bool
+  /// The words that follow the modifiers, first the keyword.
+  private let words: [Substring]
+
+  init(_ line: Substring) {
+    indentation = line.prefix { $0 == " " }.count
+    text = line.dropFirst(indentation)
+    let words = text.split(separator: " ")
+    let modifiers = words.prefix { $0.hasPrefix("@") || Self.modifiers.contains($0) }
+    isMarkedPublic = modifiers.contains("public") || modifiers.contains("open")
+    self.words = Array(words.dropFirst(modifiers.count))
+  }
+
+  private var keyword: Substring { words.first ?? "" }
+
+  /// Whether the line has an attribute of the declaration that follows, and nothing else.
+  var isAttribute: Bool { text.hasPrefix("@") && !Self.keywords.contains(keyword) && !keyword.hasPrefix("init") }
+  var isExtension: Bool { keyword == "extension" }
+
+  var isType: Bool {
+    ["struct", "class", "enum", "actor", "protocol"].contains(keyword)
+      && words.dropFirst().first?.first?.isUppercase == true
+  }
+
+  var isStoredBoolean: Bool {
+    guard ["let", "var"].contains(keyword), words.count > 2 else { return false }
+    if words[2] == "=" {
+      return words.count > 3
+        && ["true", "false", "Locked(true)", "Locked(false)", "Atomic(true)", "Atomic(false)"].contains(words[3])
+    }
+    // A brace begins a getter, except that of an observer.
+    let isComputed = words.count > 3 && words[3] == "{" && !words.contains("didSet")
+    return words[1].hasSuffix(":") && ["Bool", "Bool?"].contains(words[2]) && !isComputed
+  }
+
+  func isPublic(in outer: Declaration?) -> Bool {
+    if isMarkedPublic { return true }
+    guard let outer, outer.isMarkedPublic else { return false }
+    return outer.keyword == "protocol" || (outer.keyword == "enum" && keyword == "case")
+  }
+}

@@ -1,0 +1,154 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Adding a member as soon as there is room.
+@Suite(.timeLimit(.minutes(5)))
+struct BoundedAddingTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  /// Adds operations in the order of their calls. Each call is waiting when this returns.
+  private func add(_ operations: [Operation], to group: GroupOperation, whenBelow count: Int) -> [Task<Void, any Error>]
+  {
+    operations.map { operation in immediately { await group.addOperation(operation, whenBelow: count) } }
+  }
+
+  private func begun(_ held: HeldOperation, staysOpen: Bool = false) async -> GroupOperation {
+    let group = GroupOperation([held]).named("g")
+    group.staysOpen = staysOpen
+    await queue.add(group, until: held.begun)
+    return group
+  }
+
+  @Test(arguments: [1, 5])
+  func manyTasksNeverExceedTheBound(bound: Int) async {
+    let (group, most) = (GroupOperation(), Locked(0))
+    group.staysOpen = true
+    await queue.begin(group)
+    await withTaskGroup { tasks in
+      for _ in 0..<50 {
+        tasks.addTask { [journal] in
+          for _ in 0..<20 {
+            let member = AsyncBlockOperation { operation in
+              journal.write("")
+              DispatchQueue.global().async { operation.finish() }
+            }
+            await group.addOperation(member, whenBelow: bound)
+            let count = group.operations.count
+            most.withLock { $0 = max($0, count) }
+          }
+        }
+      }
+    }
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.count == 1_000 && most.withLock { $0 <= bound })
+  }
+
+  @Test func tasksProceedInTheOrderOfTheirCalls() async throws {
+    let held = HeldOperation()
+    let group = await begun(held, staysOpen: true)
+    let adding = add((0..<20).map { note("\($0)") }, to: group, whenBelow: 1)
+    #expect(group.operations == [held])
+    held.gate.open()
+    for task in adding { try await task.value }
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries == (0..<20).map(String.init))
+  }
+
+  @Test func eachTaskHasItsOwnBound() async throws {
+    let held = HeldOperation()
+    let group = await begun(held, staysOpen: true)
+    let (low, high) = (add([note("low")], to: group, whenBelow: 1), note("high"))
+    await group.addOperation(high, whenBelow: 2)
+    await high.finished()
+    #expect(journal.entries == ["high"])
+    held.gate.open()
+    for task in low { try await task.value }
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries == ["high", "low"])
+  }
+
+  @Test(arguments: [true, false])
+  func aCancelledTask_addsACancelledOperationAtOnce(hasRoom: Bool) async throws {
+    let (held, member, next) = (HeldOperation(), note("member"), note("next"))
+    let group = await begun(held)
+    let begin = Gate()
+    let adding = immediately {
+      if hasRoom { await withCheckedContinuation { continuation in begin.whenOpen { continuation.resume() } } }
+      await group.addOperation(member, whenBelow: hasRoom ? 10 : 1)
+    }
+    let others = add([next], to: group, whenBelow: 1)
+    adding.cancel()
+    begin.open()
+    try await adding.value
+    await member.finished()
+    #expect(member.isCancelled && member.errors.isEmpty && held.isExecuting)
+    group.staysOpen = true
+    held.gate.open()
+    for task in others { try await task.value }
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries == ["next"])
+  }
+
+  @Test func aGroupThatTimesOutMeanwhile_finishesTheOperations() async throws {
+    let (held, clock) = (HeldOperation(), ManualClock())
+    let group = GroupOperation([held])
+    (group.clock, group.timeout) = (clock, .seconds(1))
+    await queue.add(group, until: held.begun)
+    let members = (0..<5).map { note("\($0)") }
+    let adding = add(members, to: group, whenBelow: 1)
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    for task in adding { try await task.value }
+    for member in members { await member.finished() }
+    #expect(members.allSatisfy { $0.isCancelled && $0.errors.isEmpty } && journal.entries.isEmpty && held.isExecuting)
+    // There is no room, but the group has finished.
+    let late = note("late")
+    await group.addOperation(late, whenBelow: 1)
+    #expect(late.isFinished && held.isExecuting)
+    held.gate.open()
+  }
+
+  @Test func aGroupThatFinishesMeanwhile_losesNoOperation() async throws {
+    for _ in 0..<500 {
+      let held = HeldOperation()
+      let group = await begun(held)
+      let members = (0..<5).map { _ in AsyncOperation() }
+      let adding = add(members, to: group, whenBelow: 1)
+      held.gate.open()
+      for task in adding { try await task.value }
+      for member in members {
+        await member.finished()
+        #expect(member.isSuccessful || member.errors.contains { OperationError.Code.shutDown ~= $0 })
+      }
+      await group.finished()
+    }
+  }
+
+  @Test func aFinishedGroup_finishesTheOperationAtOnce() async {
+    let (group, late) = (GroupOperation([AsyncOperation()]), note("late"))
+    await queue.run(settling: [group])
+    await group.addOperation(late, whenBelow: 1)
+    #expect(late.isFinished && late.errors.contains { OperationError.Code.shutDown ~= $0 } && journal.entries.isEmpty)
+  }
+
+  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+  @Test func boundBelowOneTraps() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      await GroupOperation().named("feed").addOperation(AsyncOperation(), whenBelow: 0)
+    }
+    expectSentence(
+      "“feed” cannot have fewer than 0 unfinished members",
+      "Add an operation below 1 or more",
+      in: result
+    )
+  }
+  #endif
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct CancelDependentsTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  private func failing(_ name: String) -> NoteOperation {
+    NoteOperation(name, journal, failing: TestError("error of \(name)"))
+  }
+
+  private func group(_ members: [Operation]) -> GroupOperation {
+    let group = GroupOperation(members)
+    group.errorPolicy = .cancelDependents
+    return group
+  }
+
+  @Test(arguments: [true, false])
+  func dependentsOfAMember_areCancelledAtOnce(byFailure: Bool) async {
+    let (first, held, other) = (HeldOperation(), HeldOperation(), note("other"))
+    let (direct, indirect, outside) = (note("direct"), note("indirect"), note("outside"))
+    first ==> direct ==> indirect ==> outside
+    held ==> [direct, other]
+    let group = group([indirect, direct, first, held, other])
+    queue.addOperations([group, outside])
+    await first.begun.opened()
+    await held.begun.opened()
+    if byFailure {
+      first.finish(with: TestError("failed"))
+    } else {
+      first.cancel()
+      first.finish()
+    }
+    for operation in [direct, indirect, outside] { await operation.finished() }
+    #expect(held.isExecuting && journal.entries == ["outside"])
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["outside", "other"] && [direct, indirect].allSatisfy { $0.isCancelled })
+    #expect([direct, indirect, outside, other].allSatisfy { $0.errors.isEmpty })
+    #expect(!other.isCancelled && !outside.isCancelled && !held.isCancelled && !group.isCancelled)
+    #expect(group.errors as? [TestError] == (byFailure ? [TestError("failed")] : []))
+  }
+
+  @Test func aMemberThatIsCancelledWhileItWaits_cancelsItsDependents() async {
+    let (held, waiting, direct, indirect) = (HeldOperation(), note("waiting"), note("direct"), note("indirect"))
+    held ==> waiting ==> direct ==> indirect
+    let group = group([held, waiting, direct, indirect, note("other")])
+    await queue.add(group, until: held.begun)
+    waiting.cancel()
+    for operation in [waiting, direct, indirect] { await operation.finished() }
+    #expect(held.isExecuting && direct.isCancelled && indirect.isCancelled)
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["other"] && group.errors.isEmpty)
+  }
+
+  @Test func allOthersRun() async {
+    var (members, expected): ([Operation], Set<String>) = ([], [])
+    for index in 0..<300 {
+      let (first, next) = (index % 3 == 0 ? failing("\(index)") : note("\(index)"), note("next \(index)"))
+      members += [next, first]
+      first ==> next
+      expected.insert("\(index)")
+      if index % 3 != 0 { expected.insert("next \(index)") }
+    }
+    let group = group(members)
+    await queue.run(settling: [group])
+    #expect(Set(journal.entries) == expected && journal.count == expected.count && group.errors.count == 100)
+  }
+
+  @Test func aChainOfTenThousandIsCancelled() async throws {
+    let operations = [failing("first")] + (1..<10_000).map { note("\($0)") }
+    let group = group(chain(operations))
+    try await onSmallStack { [queue] in queue.addOperation(group) }
+    await group.finished()
+    #expect(journal.entries == ["first"] && operations.dropFirst().allSatisfy { $0.isCancelled && $0.isFinished })
+    #expect(group.errors.count == 1)
+  }
+
+  @Test func nestedGroups_failAndAreCancelledAsWholes() async {
+    let (inner, dependent) = (GroupOperation([failing("inner")]), GroupOperation([note("never")]))
+    let (last, sibling) = (note("last"), note("sibling"))
+    inner ==> dependent ==> last
+    let group = group([inner, dependent, last, sibling])
+    await queue.run(settling: [group])
+    #expect(Set(journal.entries) == ["inner", "sibling"] && dependent.isCancelled && last.isCancelled)
+    #expect(group.errors.count == 1)
+  }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// Waiting until no member executes, and cancelling the members that have not started.
+@Suite(.timeLimit(.minutes(5)))
+struct DrainingTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  /// Starts to wait for the members, and reports whether the member had finished when the wait ended.
+  private func drain(_ group: GroupOperation, _ member: Operation) -> Task<Bool, any Error> {
+    immediately {
+      await group.drained()
+      return member.isFinished
+    }
+  }
+
+  /// Runs a group that finishes before its member.
+  private func finishEarly(_ group: GroupOperation, _ held: HeldOperation, byTimeout: Bool) async {
+    let clock = ManualClock()
+    if byTimeout { (group.clock, group.timeout) = (clock, .seconds(1)) } else { group.finishesWhenCancelled = true }
+    await queue.add(group, until: held.begun)
+    if byTimeout { await clock.advance(by: .seconds(1), sleepers: 1) } else { group.cancel() }
+    #expect(group.isFinished && !held.isFinished)
+  }
+
+  // MARK: Drained
+
+  @Test(arguments: [true, false])
+  func aGroupThatFinishedEarly_isDrainedAfterItsLastMember(byTimeout: Bool) async throws {
+    let held = [HeldOperation(), HeldOperation()]
+    let group = GroupOperation(held + [note("never")])
+    group.maxConcurrentOperationCount = 2
+    let before = drain(group, held[1])
+    await finishEarly(group, held[0], byTimeout: byTimeout)
+    let after = drain(group, held[1])
+    held[0].gate.open()
+    await held[0].finished()
+    held[1].gate.open()
+    let finished = try await (before.value, after.value)
+    #expect(finished == (true, true) && journal.entries.isEmpty)
+    await group.drained()
+  }
+
+  @Test func aGroupThatEndsNormally_isDrained() async throws {
+    let held = HeldOperation()
+    let group = GroupOperation([held])
+    let wait = drain(group, held)
+    await queue.add(group, until: held.begun)
+    held.gate.open()
+    #expect(try await wait.value && group.isFinished)
+    await group.drained()
+  }
+
+  @Test(arguments: [true, false])
+  func cancelledBeforeItsStart_isDrained(isEmpty: Bool) async throws {
+    let member = note("member")
+    let group = GroupOperation(isEmpty ? [] : [member, GroupOperation([note("inner")])])
+    group.cancel()
+    let wait = drain(group, group)
+    queue.addOperation(group)
+    #expect(try await wait.value && journal.entries.isEmpty && (isEmpty || member.isFinished))
+  }
+
+  @Test func aCancelledTask_doesNotWait() async throws {
+    let (held, idle) = (HeldOperation(), GroupOperation())
+    let group = GroupOperation([held])
+    await finishEarly(group, held, byTimeout: true)
+    for waiting in [group, idle] {
+      let wait = drain(waiting, held)
+      wait.cancel()
+      #expect(try await !wait.value)
+    }
+    held.gate.open()
+  }
+
+  @Test(arguments: [true, false])
+  func theWaitHoldsAGroupThatHasNoOtherReference(byTimeout: Bool) async throws {
+    let (held, only) = (HeldOperation(), Locked<GroupOperation?>(nil))
+    let wait: Task<Bool, any Error>
+    do {
+      let group = GroupOperation([held])
+      await finishEarly(group, held, byTimeout: byTimeout)
+      only.withLock { $0 = group }
+    }
+    wait = immediately {
+      await only.withLock { $0.take() }?.drained()
+      return held.isFinished
+    }
+    held.gate.open()
+    #expect(try await wait.value)
+  }
+
+  // MARK: Cancelling what waits
+
+  @Test func whatWaitsIsCancelled_whatExecutesContinues() async {
+    let (held, notes) = (HeldOperation(), ["a", "b", "dependent", "cancelled"].map { note($0) })
+    let plains = ["ready", "dependent"].map { plain($0, journal) }
+    held ==> [notes[2], plains[1]]
+    let group = GroupOperation([held] + notes + plains + [GroupOperation([note("inner")])])
+    (group.maxConcurrentOperationCount, group.staysOpen) = (1, true)
+    await queue.add(group, until: held.begun)
+    notes[3].cancel()
+    #expect(group.cancelWaitingOperations() == 6)
+    #expect(group.cancelWaitingOperations() == 0)
+    for operation in notes + [plains[1]] { await operation.finished() }
+    #expect(held.isExecuting && !held.isCancelled)
+    held.gate.open()
+    await group.waitForRoom(below: 1)
+    #expect(group.isExecuting && plains[0].isFinished)
+    let next = note("next")
+    group.addOperation(next)
+    await next.finished()
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries == ["next"] && held.isSuccessful && group.isSuccessful)
+  }
+
+  @Test func closedGroup_finishesAfterWhatExecutes() async {
+    let held = HeldOperation()
+    let group = GroupOperation([held, note("a"), plain("b", journal)])
+    (group.maxConcurrentOperationCount, group.staysOpen) = (1, true)
+    await queue.add(group, until: held.begun)
+    group.staysOpen = false
+    #expect(group.cancelWaitingOperations() == 2)
+    #expect(!group.isFinished)
+    await group.finished(opening: held.gate)
+    #expect(journal.entries.isEmpty && held.isSuccessful)
+  }
+
+  @Test func membersOfAGroupThatHasNotStarted_areAllCancelled() async {
+    let group = GroupOperation([note("a"), plain("b", journal), GroupOperation([note("inner")])])
+    #expect(group.cancelWaitingOperations() == 3)
+    await queue.run(settling: [group])
+    #expect(journal.entries.isEmpty && group.isSuccessful)
+  }
+
+  @Test func queue_cancelsWhatHasNotStarted() async {
+    queue.maxConcurrentOperationCount = 1
+    let held = await queue.holding()
+    let (waiting, other, cancelled) = (note("a"), plain("b", journal), note("c"))
+    held ==> cancelled
+    queue.addOperations([waiting, other, cancelled])
+    cancelled.cancel()
+    #expect(queue.cancelWaitingOperations() == 2)
+    #expect(queue.cancelWaitingOperations() == 0)
+    #expect(waiting.isCancelled && other.isCancelled && held.isExecuting && !held.isCancelled)
+    held.gate.open()
+    await queue.finished()
+    #expect(journal.entries.isEmpty && held.isSuccessful)
+  }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct FinishesWhenCancelledTests {
+  enum Kind: CaseIterable, Sendable {
+    case block, task, result, retry, group
+
+    /// Returns an operation whose work does not end before the gate is open, even if it is cancelled.
+    func make(_ begun: Gate, _ end: Gate) -> AsyncOperation {
+      let block = AsyncBlockOperation { operation in
+        begun.open()
+        end.whenOpen { operation.finish(with: TestError("late")) }
+      }
+      let task = TaskOperation {
+        begun.open()
+        await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
+        throw TestError("late")
+      }
+      let result = ResultOperation {
+        begun.open()
+        end.pass()
+        throw TestError("late")
+      }
+      return switch self {
+      case .block: block
+      case .task: task
+      case .result: result
+      case .retry: RetryOperation(attempts: 3) { _ in task }
+      case .group: GroupOperation([block])
+      }
+    }
+  }
+
+  /// Writes its hooks, and what Foundation reported meanwhile.
+  private final class Written: AsyncOperation, @unchecked Sendable {
+    let (begun, journal) = (Gate(), Journal<String>())
+
+    override func execute() { begun.open() }
+    override func didCancel() { journal.write(isFinished ? "finished too early" : "didCancel") }
+    override func didFinish() { journal.write(isFinished ? "didFinish" : "not finished") }
+  }
+
+  private let journal = Journal<String>()
+
+  @Test(arguments: Kind.allCases, [nil, TestError("reason")])
+  func cancel_finishesItAndFreesItsSlot(_ kind: Kind, reason: TestError?) async {
+    let (begun, end, queue) = (Gate(), Gate(), OperationQueue.limited(to: 1))
+    let (operation, next) = (kind.make(begun, end), NoteOperation("next", journal))
+    operation.finishesWhenCancelled = true
+    let run = immediately { try await queue.run(operation) }
+    await begun.opened()
+    queue.addOperation(next)
+    if let reason { operation.cancel(with: reason) } else { operation.cancel() }
+    #expect(operation.isFinished && operation.isCancelled)
+    await next.finished()
+    let error = await #expect(throws: (any Error).self) { try await run.value }
+    if let reason {
+      #expect((error as? AggregateError)?.primary.error as? TestError ?? error as? TestError == reason)
+    } else {
+      #expect(error is CancellationError)
+    }
+    end.open()
+    operation.finish(with: TestError("later"))
+    #expect(operation.errors as? [TestError] == (reason.map { [$0] } ?? []))
+  }
+
+  @Test func itFinishesAfterDidCancelAndOnce() async {
+    let operation = Written()
+    operation.finishesWhenCancelled = true
+    await OperationQueue().add(operation, until: operation.begun)
+    operation.cancel()
+    operation.cancel()
+    operation.finish()
+    await operation.finished()
+    #expect(operation.journal.entries == ["didCancel", "didFinish"])
+  }
+
+  @Test func byDefault_cancelDoesNotFinishIt() async {
+    let held = HeldOperation()
+    await OperationQueue().add(held, until: held.begun)
+    held.cancel()
+    #expect(!held.finishesWhenCancelled && held.isExecuting && !held.isFinished)
+    await held.finished(opening: held.gate)
+  }
+
+  @Test func asAMember_itFreesItsSlotAndItsLateErrorIsIgnored() async {
+    let (held, next) = (HeldOperation(), NoteOperation("next", journal))
+    held.finishesWhenCancelled = true
+    let group = GroupOperation([held, next])
+    group.maxConcurrentOperationCount = 1
+    await OperationQueue().add(group, until: held.begun)
+    held.cancel()
+    await group.finished()
+    held.finish(with: TestError("late"))
+    #expect(journal.entries == ["next"] && group.errors.isEmpty)
+  }
+
+  @Test func cancelledBeforeItsStart_itFinishesWhenItIsStarted() async {
+    let operation = NoteOperation("operation", journal)
+    operation.finishesWhenCancelled = true
+    operation.cancel()
+    #expect(!operation.isFinished)
+    await OperationQueue().run(settling: [operation])
+    #expect(journal.entries.isEmpty)
+  }
+
+  /// The token of the work is released after its late call of `finish`.
+  @Test(arguments: [nil, TestError("late")])
+  func theLateResultOfATaskAndOfAnAttempt_isIgnored(error: TestError?) async {
+    let (live, end) = (LiveCount(), Gate())
+    @Sendable func late(_ begun: Gate) -> TaskOperation<Int> {
+      let token = LiveCount.Token(live)
+      return TaskOperation {
+        begun.open()
+        await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
+        return try withExtendedLifetime(token) { if let error { throw error } else { 1 } }
+      }
+    }
+    let begun = [Gate(), Gate()]
+    let retry = RetryOperation(attempts: 3) { [journal] attempt in
+      journal.write("attempt \(attempt)")
+      return late(begun[1])
+    }
+    let operations: [ResultOperation<Int>] = [late(begun[0]), retry]
+    for operation in operations { operation.finishesWhenCancelled = true }
+    OperationQueue().addOperations(operations)
+    for gate in begun { await gate.opened() }
+    for operation in operations { operation.cancel() }
+    end.open()
+    await live.none()
+    for operation in operations {
+      #expect(throws: CancellationError.self) { _ = try operation.result?.get() }
+      #expect(operation.errors.isEmpty && operation.result != nil)
+    }
+    #expect(journal.entries == ["attempt 1"] && retry.attemptErrors.isEmpty)
+  }
+}
