@@ -53,20 +53,10 @@ struct QueueService: Service {
   func run() async throws {
     await withTaskCancellationHandler {
       try? await gracefulShutdown()
-      await queue.finished()
+      await Task { await queue.finished() }.value  // a task of its own is not cancelled with this one
     } onCancel: {
       queue.cancelAllOperations()
     }
-  }
-}
-
-struct SchedulerService: Service {
-  let scheduler: SerialScheduler
-
-  func run() async throws {
-    try? await gracefulShutdown()
-    scheduler.shutDown(Task.isCancelled ? .discard : .drain)
-    await scheduler.drained()
   }
 }
 
@@ -77,7 +67,7 @@ final class ProgressModel {
 
   func follow(_ group: GroupOperation) async {
     for await fraction in group.progressUpdates { self.fraction = fraction }
-    isFinished = true
+    isFinished = group.isFinished
   }
 }
 
@@ -121,14 +111,6 @@ struct BridgesSnippets {
     }
     try await service.value
     #expect(operation.isFinished && operation.isSuccessful == !isCancelled)
-  }
-
-  @Test func aSchedulerRunsWhatItHasAccepted() async throws {
-    let (scheduler, shutdown, events) = (SerialScheduler(name: "service"), Gate(), Journal<Int>())
-    for event in 0..<100 { scheduler.schedule { events.write(event) } }
-    shutdown.open()
-    try await Lifecycle.$shutdown.withValue(shutdown) { try await SchedulerService(scheduler: scheduler).run() }
-    #expect(events.count == 100 && !scheduler.schedule {})
   }
 
   @Test @MainActor func aModelFollowsAGroup() async {

@@ -3,20 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
-  [SIGINT, SIGTERM].map { number in
-    signal(number, SIG_IGN)  // otherwise the signal ends the process at once
-    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-    source.setEventHandler {
-      operation.cancel()
-      operation.timeout = .milliseconds(700)  // finishes the operation even if its work does not stop
-    }
-    source.activate()
-    return source
-  }
-}
-
-/// The pages ConditionsAndTime and CancellationAndTimeouts.
+/// The page ConditionsAndTime.
 @Suite(.timeLimit(.minutes(5)))
 struct ConditionsAndTime: Printing {
   private actor Session {
@@ -28,8 +15,6 @@ struct ConditionsAndTime: Printing {
     case signedOut
     var description: String { "signed out" }
   }
-
-  private struct Server: Sendable { func ask(_ completion: @escaping @Sendable () -> Void) {} }
 
   /// Fails at the first request, and never answers the second.
   private final class Download: AsyncOperation, @unchecked Sendable {
@@ -81,14 +66,6 @@ struct ConditionsAndTime: Printing {
     let upload = AsyncOperation()
     upload.addCondition(.any(onWiFi, .all(onCellular, mayUseCellular)))
     try await queue.run(upload)
-  }
-
-  @Test func aTimeout() async {
-    let server = Server()
-    let answer = AsyncBlockOperation { operation in server.ask { operation.finish() } }.named("answer")
-    answer.timeout = .milliseconds(20)
-    do { try await queue.run(answer) } catch { print(error) }
-    #expect(printed.entries == ["“answer” was cancelled because it took longer than 0.02 seconds."])
   }
 
   @Test func aDelay() async {
@@ -147,7 +124,31 @@ struct ConditionsAndTime: Printing {
     let allowedPage = robots.flatMap { rules in
       RetryOperation(attempts: 3) { _ in Fetch(url, obeying: rules) }
     }
-    #expect(try await queue.run(graphEndingIn: allowedPage) == "text of /home")
+    #expect(try await queue.run(allowedPage) == "text of /home")
+  }
+
+  private final class LoadOrder: ResultOperation<(id: Int, isComplete: Bool)>, @unchecked Sendable {
+    init(_ id: Journal<Int>) {
+      super.init {
+        id.write(7)
+        return (7, id.count == 3)
+      }
+    }
+  }
+
+  @Test func aRetryUntilAValueIsAcceptable() async throws {
+    let (id, clock) = (Journal<Int>(), ManualClock())
+    // swift-format-ignore: OnlyOneTrailingClosureArgument
+    let order = RetryOperation(attempts: 10, backoff: .constant(.seconds(1)), retryUnless: { $0.isComplete }) { _ in
+      LoadOrder(id)
+    }
+    order.clock = clock
+    queue.addOperation(order)
+    for _ in 0..<2 {
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(1))
+    }
+    #expect(try await order.value.isComplete && id.count == 3)
   }
 
   private struct Order: Sendable {
@@ -180,87 +181,8 @@ struct ConditionsAndTime: Printing {
     let clock = ManualClock()
     importer.clock = clock
     queue.addOperation(importer)
-    await clock.waitForSleepers(1)  // a sleeper has begun to wait
-    clock.advance(by: .seconds(30))  // and here it has come: what was due has been done
+    await clock.waitForSleepers(1)  // the timer of the timeout has started
+    clock.advance(by: .seconds(30))  // returns when the importer has timed out
     #expect(importer.isFinished)
   }
-
-  // MARK: Cancellation and timeouts
-
-  private struct DiskFull: Error, CustomStringConvertible { let description = "the disk is full" }
-
-  private func stop(_ error: any Error) async throws {
-    let crawl = GroupOperation().named("Crawl")
-    let page = AsyncBlockOperation { [weak crawl] page in
-      crawl?.cancel()
-      page.finish(with: error)
-    }
-    crawl.addOperation(page.named("page"))
-    do {
-      try await queue.run(crawl)
-    } catch is CancellationError {
-      print("stopped")
-    } catch let error as AggregateError {
-      print(error.isCancelled ? "stopped, after" : "finished, with", error)
-    }
-  }
-
-  @Test func aCrawlThatIsStopped() async throws {
-    try await stop(CancellationError())
-    try await stop(DiskFull())
-    #expect(printed.entries == ["stopped", "stopped, after Crawl › page: the disk is full"])
-  }
-
-  @Test func aTimeoutOfAGroup() async throws {
-    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
-    batch.timeout = .milliseconds(10)
-
-    let clock = ManualClock()
-    batch.clock = clock
-    let hanging = try #require(batch.operations[0] as? AsyncOperation)
-    hanging.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .milliseconds(10)) }))
-
-    do {
-      try await queue.run(batch)
-    } catch OperationError.Code.timedOut {
-      print(batch.errors[0])
-    }
-    let text = "“Batch” was cancelled because it took longer than 0.01 seconds. Still executing: “hanging”."
-    #expect(printed.entries == [text])
-  }
-}
-
-/// Apart from the other snippets, whose `print` writes into a journal.
-@Suite(.timeLimit(.minutes(5)))
-struct CancellationSignals {
-  #if os(macOS) || os(Linux)
-  /// In a process of its own: a signal is for all of it.
-  @Test func aSignalCancels() async throws {
-    await #expect(processExitsWith: .success) {
-      // A signal that comes before the source is active is ignored, so it is sent repeatedly.
-      signal(SIGTERM, SIG_IGN)
-      Task {
-        while true {
-          kill(getpid(), SIGTERM)
-          try await Task.sleep(for: .milliseconds(20))
-        }
-      }
-
-      let crawl = makeCrawl()
-      let sources = cancelWhenAskedToStop(crawl)
-      do {
-        try await OperationQueue().run(crawl)
-      } catch is CancellationError {
-        print("stopped")
-      }
-      withExtendedLifetime(sources) {}
-
-      exit(crawl.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
-    }
-  }
-  #endif
-}
-
-private func makeCrawl() -> AsyncOperation {
-  GroupOperation("Crawl") { TestingOperationsSnippets.Download() }
 }

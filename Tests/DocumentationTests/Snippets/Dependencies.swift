@@ -49,17 +49,9 @@ struct Dependencies: Printing {
     let (download, parse, store) = (operation("download"), operation("parse"), operation("store"))
     download ==> parse ==> store
     queue.addOperations([store, parse, download])  // or
-    queue.addGraph(endingIn: store)  // store, and all that it waits for, or
-    try await queue.run(graphEndingIn: store)  // the same, awaited
+    queue.addGraph(endingIn: store)  // store, and all that it waits for
+    try await store.completed()
     #expect(download.isSuccessful && parse.isSuccessful && store.isSuccessful)
-  }
-
-  @Test func afterAFailure() async throws {
-    let failing = ResultOperation<Void> { throw NoNetwork() }
-    let next = ResultOperation { print("next") }
-    failing ==> next
-    try await queue.run(graphEndingIn: next)
-    #expect(printed.entries == ["next"])
   }
 
   @Test func aCondition() async {
@@ -67,45 +59,13 @@ struct Dependencies: Printing {
     let upload = ResultOperation { print("upload") }.named("upload")
     load ==> upload
     upload.addCondition(.noFailedDependencies)
-    do { try await queue.run(graphEndingIn: upload) } catch { print(error) }
+    do { try await queue.run(upload) } catch { print(error) }
     #expect(
       printed.entries == [
         "“upload” did not run because its condition “no failed dependencies” was not met: “load” failed. "
           + "Cause: no network"
       ]
     )
-  }
-
-  @Test func acrossQueues() async {
-    let (screen, disk) = (OperationQueue(), OperationQueue())
-    let read = ResultOperation { print("read, in the background") }
-    let show = ResultOperation { print("show, in another queue") }
-    read ==> show
-    screen.addOperation(show)
-    disk.addOperation(read)
-    await show.finished()
-    #expect(printed.entries == ["read, in the background", "show, in another queue"])
-  }
-
-  @Test func plainOperations() async {
-    let block = BlockOperation { print("a block") }
-    let after = ResultOperation { print("after the block") }
-    let end = BlockOperation { print("the end") }
-    block ==> after ==> end
-    queue.addOperations([end, after, block])
-    await end.finished()
-    #expect(printed.entries == ["a block", "after the block", "the end"])
-  }
-
-  @Test func removing() async {
-    let never = AsyncOperation()
-    let waiting = ResultOperation { print("not waiting any more") }
-    never ==> waiting
-    queue.addOperation(waiting)
-    waiting.removeDependency(never)
-    await waiting.finished()
-    print(waiting.dependencies.count)
-    #expect(printed.entries == ["not waiting any more", "0"])
   }
 
   @Test func aCycleInAGroup() async {
@@ -116,32 +76,5 @@ struct Dependencies: Printing {
     await group.finished()
     for error in a.errors { print(error) }
     #expect(printed.entries == ["Dependency cycle in “Import”: a → c → b → a."])
-  }
-
-  @Test func aCycleInAQueue() async {
-    let (d, e) = (AsyncOperation().named("d"), AsyncOperation().named("e"))
-    d ==> e ==> d
-    queue.addOperations([d, e])
-    print(queue.stallReport())
-    d.removeDependency(e)
-    await queue.finished()
-    let report = """
-      2 operations have not finished, in the queue or where it waits:
-      “d” waits for “e”, which waits for “d”, in a cycle.
-      “e” waits for “d”, which waits for “e”, in a cycle.
-      """
-    #expect(printed.entries == [report])
-  }
-
-  @Test func priorities() async throws {
-    let (low, normal, high) = (
-      ResultOperation { print("low") }, ResultOperation { print("normal") }, ResultOperation { print("high") }
-    )
-    low.queuePriority = .low
-    high.queuePriority = .high
-    let lane = GroupOperation([low, normal, high])
-    lane.maxConcurrentOperationCount = 1
-    try await queue.run(lane)
-    #expect(printed.entries == ["high", "normal", "low"])
   }
 }

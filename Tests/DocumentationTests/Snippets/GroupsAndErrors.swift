@@ -19,29 +19,12 @@ struct GroupsAndErrors: Printing {
     let (store, cleanUp) = (operation("store"), operation("cleanUp"))
     let pages = ["home", "news"]
     let importer = GroupOperation("Import") {
-      download ==> parse ==> store  // takes in all three
+      download ==> parse ==> store  // adds all three
       for page in pages { Load(page) }
       if cleansUp { store ==> cleanUp }
     }
     try await queue.run(importer)
     #expect(store.isSuccessful && cleanUp.isFinished == cleansUp)
-    let (before, first, second) = (operation("before"), operation("first"), operation("second"))
-    before ==> first
-    let exactlyThese = GroupOperation([first, second])
-    #expect(exactlyThese.operations == [first, second])
-  }
-
-  @Test func aMemberAddsMembers() async throws {
-    let crawl = GroupOperation().named("Crawl")
-    crawl.addOperation(
-      ResultOperation { [weak crawl] in
-        print("index")
-        crawl?.addOperations(["page 1", "page 2"].map { page in ResultOperation { print(page) } })
-      }
-    )
-    crawl.maxConcurrentOperationCount = 1
-    try await queue.run(crawl)
-    #expect(printed.entries == ["index", "page 1", "page 2"])
   }
 
   @Test func aGroupAsAQueue() async {
@@ -58,10 +41,7 @@ struct GroupsAndErrors: Printing {
       downloads.addOperation(Download(url))
     }
 
-    for page in pages {
-      await downloads.waitForRoom(below: 100)
-      downloads.addOperation(Load(page))
-    }
+    for page in pages { await downloads.addOperation(Load(page), whenBelow: 100) }
     downloads.staysOpen = false
     await downloads.finished()
     #expect(downloads.isSuccessful)
@@ -90,66 +70,32 @@ struct GroupsAndErrors: Printing {
       try await queue.run(nightly)
     } catch let error as AggregateError {
       print(error)
-      print(error.primary.path, error.errors(of: NoSuchPage.self).count)
     }
     #expect(
       printed.entries.joined(separator: "\n") == """
         2 failures:
         - Nightly › Import › missing: there is no page “missing”
         - Nightly › gone: there is no page “gone”
-        ["Nightly", "Import", "missing"] 2
         """
     )
   }
 
-  @Test func cancellingOnFailure() async {
-    let allOrNothing = GroupOperation("Deploy") { Load("missing") ==> Load("home") }
-    allOrNothing.errorPolicy = .cancelOnFailure
-    do { try await queue.run(allOrNothing) } catch { print(error) }
-    #expect(printed.entries == ["Deploy › missing: there is no page “missing”"])
-    #expect(!allOrNothing.isCancelled)
-  }
-
-  @Test func thePrimaryFailure() async throws {
-    let page = Load("missing")
-    let count = page.map { $0.count }.named("count")
-    let counting = GroupOperation("Counting") { count }
-    do {
-      try await queue.run(counting)
-    } catch let error as AggregateError {
-      for failure in error.failures { print(failure) }
-      print("primary:", error.primary)
-    }
-    #expect(
-      printed.entries == [
-        "Counting › missing: there is no page “missing”",
-        "Counting › count: “count” has no input from “missing”, which failed: there is no page “missing”",
-        "primary: Counting › missing: there is no page “missing”",
-      ]
-    )
-    let error = AggregateError(counting.failures)
-    let causes = error.failures.filter { !(OperationError.Code.inputUnavailable ~= $0.error) }
-    #expect(causes.map(\.path) == [["Counting", "missing"]])
-  }
-
   @Test func catchingACode() async throws {
-    let slow = AsyncBlockOperation { _ in }.named("slow")  // never calls finish
-    slow.timeout = .milliseconds(10)
-    do {
-      try await queue.run(slow)
-    } catch OperationError.Code.timedOut {
-      print("too slow")
-    }
-
     func retryLater() { print("later") }
     let operation = AsyncBlockOperation { _ in }
     operation.timeout = .milliseconds(1)
+    let clock = ManualClock()
+    operation.clock = clock
+    Task {
+      await clock.waitForSleepers(1)
+      clock.advance(by: .milliseconds(1))
+    }
     do {
       try await queue.run(operation)
     } catch OperationError.Code.timedOut {
       retryLater()
     }
-    #expect(printed.entries == ["too slow", "later"])
+    #expect(printed.entries == ["later"])
   }
 
   final class Sync: GroupOperation, @unchecked Sendable {
@@ -170,12 +116,23 @@ struct GroupsAndErrors: Printing {
     #expect(printed.entries == ["missing: 2"])
   }
 
-  final class Crawl: GroupOperation, @unchecked Sendable {
-    private var found: Set<String>
+  final class Count: GroupOperation, @unchecked Sendable {
+    let count: TransformOperation<String, Int>
 
-    init(from start: String) {
-      found = [start]
-      super.init("Crawl") { Load(start) }
+    init(_ page: String) {
+      let load = Load(page)
+      count = load.map { $0.count }
+      super.init([load, count])
+      name = "Count"
+    }
+  }
+
+  private final class CountInABuilder: GroupOperation, @unchecked Sendable {
+    let count: TransformOperation<String, Int>
+
+    init(_ page: String) {
+      count = Load(page).map { $0.count }
+      super.init("Count") { [count] in count }
     }
   }
 
@@ -186,46 +143,12 @@ struct GroupsAndErrors: Printing {
   }
 
   @Test func subclasses() async throws {
-    let crawl = Crawl(from: "home")
-    #expect(crawl.name == "Crawl" && crawl.operations.map(\.name) == ["home"])
-    try await queue.run(crawl)
-
-    let home = Load("home")
-    let importer = Import("Import") { home }
-    importer.maxConcurrentOperationCount = 4
-    importer.isSuspended = true  // starts no more members
-    importer.isSuspended = false
-    try await queue.run(importer)
+    let (count, second, home) = (Count("home"), CountInABuilder("home"), Load("home"))
+    #expect(count.name == "Count" && count.operations.count == 2 && second.operations.count == 2)
+    try await queue.run(count)
+    try await queue.run(second)
+    try await queue.run(Import("Import") { home })
     #expect(home.isSuccessful)
-  }
-
-  @Test func cancelling() async {
-    let (begun, end) = (Gate(), Gate())
-    let working = AsyncBlockOperation { operation in
-      begun.open()
-      end.whenOpen { operation.finish() }
-    }.named("working")
-    let waiting = ResultOperation { print("never") }.named("waiting")
-    let job = GroupOperation("Job") { working ==> waiting }
-    for operation in [waiting, working, job] {
-      operation.addObserver(
-        OperationObserver(
-          didCancel: { print($0.name ?? "", "is cancelled") },
-          didFinish: { print($0.name ?? "", "has finished") }
-        )
-      )
-    }
-    queue.addOperation(job)
-    await begun.opened()
-    job.cancel()
-    await waiting.finished()
-    end.open()
-    await job.finished()
-    #expect(
-      printed.entries == [
-        "Job is cancelled", "working is cancelled", "waiting is cancelled",
-        "waiting has finished", "working has finished", "Job has finished",
-      ]
-    )
+    #expect(try await count.count.value == "text of home".count)
   }
 }

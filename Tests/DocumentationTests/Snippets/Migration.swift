@@ -5,9 +5,6 @@ import Testing
 
 private struct NotReadyYet: Error {}
 
-private enum CaptureDevice { static func requestAccess() async -> Bool { false } }
-private enum PermissionError: Error { case denied }
-
 actor LoginSession {
   private(set) var isSignedIn = false
   private(set) var logins = 0
@@ -21,14 +18,6 @@ actor LoginSession {
 
 /// A new one for each, which the key joins: one that lives as long as the process would look like a leak.
 private var loginQueue: OperationQueue { OperationQueue() }
-
-extension OperationCondition {
-  static var mayUseCamera: Self {
-    Self(name: "may use the camera") { _ in
-      guard await CaptureDevice.requestAccess() else { throw PermissionError.denied }
-    }
-  }
-}
 
 extension OperationCondition {
   static func isSignedIn(_ session: LoginSession) -> Self {
@@ -79,6 +68,58 @@ struct MigrationSnippets {
     override func didCancel() { client.stop(file) }
   }
 
+  class BaseOperation: AsyncOperation, @unchecked Sendable {
+    override init() {
+      super.init()
+      finishesWhenCancelled = true
+    }
+  }
+
+  private final class ListingQueue: OperationQueue, @unchecked Sendable {
+    let added = Journal<String>()
+
+    override func addOperation(_ operation: Operation) {
+      added.write(operation.name ?? "")
+      super.addOperation(operation)
+    }
+  }
+
+  @Test func anOverrideIsCalledForOneOperationAndNotForSeveral() async throws {
+    let queue = ListingQueue()
+    try await queue.run(operation("run"))
+    queue.addOperation(operation("add"))
+    queue.addOperations([operation("list")])
+    let (first, last) = (operation("first"), operation("last"))
+    first ==> last
+    try await queue.run(last)
+    await queue.finished()
+    #expect(queue.added.entries == ["run", "add"])
+  }
+
+  @Test func aGroupInsteadOfASerialQueue() async {
+    let order = Journal<Int>()
+    let edits = GroupOperation().named("Edits")
+    edits.maxConcurrentOperationCount = 1
+    edits.staysOpen = true
+    queue.addOperation(edits)
+    for number in 0..<100 {
+      let edit = ResultOperation { order.write(2 * number) }
+      edit.addObserver(OperationObserver(didFinish: { _ in order.write(2 * number + 1) }))
+      edits.addOperation(edit)
+    }
+    edits.staysOpen = false
+    await edits.finished()
+    #expect(order.entries == Array(0..<200))
+  }
+
+  @Test func aBaseClassWhoseCancellationFinishes() async {
+    final class Endless: BaseOperation, @unchecked Sendable { override func execute() { cancel() } }
+    let operation = Endless()
+    queue.addOperation(operation)
+    await operation.finished()
+    #expect(operation.isCancelled && operation.errors.isEmpty)
+  }
+
   @Test func aSubclassFinishesWhenItsClientDoes() async throws {
     let client = Client()
     let (upload, cancelled) = (Upload(File(), by: client), Upload(File(), by: client))
@@ -105,6 +146,9 @@ struct MigrationSnippets {
     let load = GroupOperation("Load") { DownloadOperation(to: file) ==> ParseOperation(from: file) }
     load.addCondition(.isReachable(server))
     load.timeout = .seconds(30)
+
+    load.clock = ManualClock()
+
     load.addObserver(OperationObserver(didFinish: { operation in show(operation.errors) }))
     queue.addOperation(load)
     await load.finished()
@@ -123,7 +167,7 @@ struct MigrationSnippets {
     let download = TaskOperation { try await session.data(from: url).0 }
     let parse = download.map { data in try JSONDecoder().decode(Page.self, from: data) }
     parse.onFinish { result in log(result) }
-    let page = try await queue.run(graphEndingIn: parse)
+    let page = try await queue.run(parse)
     #expect(page == Page(title: "Hello") && logged.entries == [true])
   }
 
@@ -137,15 +181,6 @@ struct MigrationSnippets {
     try await queue.run(importer)
     let words = try await sum.value
     #expect(words == 6)
-  }
-
-  // MARK: What is not here
-
-  @Test func aPermission() async {
-    let scan = AsyncOperation()
-    scan.addCondition(.mayUseCamera)
-    await #expect(throws: OperationError(.conditionFailed, "")) { try await queue.run(scan) }
-    #expect((scan.errors.first as? OperationError)?.underlyingErrors.first is PermissionError)
   }
 
   @Test func oneLoginForAllWhoNeedIt() async throws {
@@ -191,6 +226,9 @@ struct MigrationSnippets {
     let load = TaskOperation { try await fetch(url) }
     load.timeout = .seconds(60)
     load.queuePriority = .high
+
+    load.clock = ManualClock()
+
     let page = try await queue.run(load)
     await queue.finished()
     #expect(page == "text of home")
@@ -221,57 +259,6 @@ struct MigrationSnippets {
     #expect(try await status.value == 2)
   }
 
-  final class PageOperation: AsyncOperation, @unchecked Sendable {
-    let next: Int?
-
-    init(_ number: Int) { next = number < 5 ? number + 1 : nil }
-  }
-
-  final class AllPages: GroupOperation, @unchecked Sendable {
-    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
-      if let page = member as? PageOperation, let next = page.next { addOperation(PageOperation(next)) }
-      return errors
-    }
-  }
-
-  @Test func pageAfterPage() async throws {
-    let (tracer, pages) = (OperationTracer(), AllPages([PageOperation(1)]))
-    tracer.trace(pages)
-    try await queue.run(pages)
-    #expect(tracer.summary.operations == 5)
-  }
-
-  final class NetworkActivity: Schedulable, @unchecked Sendable {
-    let scheduler = SerialScheduler.main
-    @Confined private var running: Set<ObjectIdentifier> = []
-    private let show: @MainActor @Sendable (Bool) -> Void
-
-    init(_ show: @escaping @MainActor @Sendable (Bool) -> Void) { self.show = show }
-
-    var observer: OperationObserver {
-      OperationObserver(
-        didStart: { [self] operation in change(ObjectIdentifier(operation), isRunning: true) },
-        didFinish: { [self] operation in change(ObjectIdentifier(operation), isRunning: false) }
-      )
-    }
-
-    private func change(_ operation: ObjectIdentifier, isRunning: Bool) {
-      schedule { activity in
-        if isRunning { activity.running.insert(operation) } else { activity.running.remove(operation) }
-        MainActor.assumeIsolated { activity.show(!activity.running.isEmpty) }
-      }
-    }
-  }
-
-  @Test func anIndicatorOfNetworkActivity() async throws {
-    let (shown, download) = (Journal<Bool>(), AsyncOperation())
-    let activity = NetworkActivity { shown.write($0) }
-    download.addObserver(activity.observer)
-    try await queue.run(download)
-    await shown.reaches(2)
-    #expect(shown.entries == [true, false])
-  }
-
   // MARK: Foundation on Linux
 
   @Test func theVerbIsPickedByTheDeclaration() async {
@@ -285,30 +272,6 @@ struct MigrationSnippets {
     queue.addOperations([first, second])  // the package's, whatever these are declared as
     await queue.finished()
     #expect(tracer.records.map(\.name) == ["download", "first", "second"])
-  }
-
-  private struct Asked: Sendable {
-    func ask(_ completion: @escaping @Sendable (Result<Int, any Error>) -> Void) {
-      completion(.success(42))
-    }
-  }
-
-  @Test func waitingWithoutAThread() async throws {
-    let client = Asked()
-    let answer = TaskOperation {
-      try await withCheckedThrowingContinuation { continuation in
-        client.ask { result in continuation.resume(with: result) }
-      }
-    }
-    #expect(try await queue.run(answer) == 42)
-  }
-
-  @Test func blockingInAQueueOfItsOwn() async throws {
-    let file = URL(filePath: #filePath)
-    let files = OperationQueue()
-    files.maxConcurrentOperationCount = 4
-    let text = try await files.run(ResultOperation { try String(contentsOf: file, encoding: .utf8) })
-    #expect(text.hasPrefix("import Foundation"))
   }
 
   @Test func anOperationInsteadOfABarrier() async {

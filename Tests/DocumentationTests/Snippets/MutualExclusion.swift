@@ -77,7 +77,6 @@ private enum Dialogs {
       presenter().present(controller, animated: true)
     }
 
-    // Replaced by another one: this one goes, and then that one comes.
     override func didCancel() {
       Task { @MainActor in
         guard let controller else { return finish() }
@@ -86,7 +85,7 @@ private enum Dialogs {
     }
 
     @MainActor private func end() {
-      controller = nil  // or the two would keep each other
+      controller = nil  // break the retain cycle
       finish()
     }
   }
@@ -99,7 +98,7 @@ private enum Dialogs {
   }
 }
 
-/// The page MutualExclusion, the comments in Sources/Operations/Exclusivity and the section of the README.
+/// The page MutualExclusion and the comments in Sources/Operations/Exclusivity.
 ///
 /// The tests use the keys of the process one after another, because pages give `"alert"` different meanings.
 @Suite(.serialized, .timeLimit(.minutes(5)))
@@ -125,14 +124,16 @@ struct MutualExclusionSnippets: Printing {
   @Test func comments() async {
     let (scan, download, call) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
     let url = "https://a.example"
+    let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
     queue.addOperation(scan.exclusive(.camera))
     queue.addOperation(download.exclusive("download \(url)"))
     queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
+    queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
 
     queue.addOperation(alert.exclusive("alert"))
     queue.addOperation(transfer.exclusive("account 1", "account 2"))
 
-    queue.addOperation(read.shared("database"))  // beside other reads
+    queue.addOperation(read.shared("database"))  // alongside other reads
     queue.addOperation(write.exclusive("database"))  // alone
 
     for url in urls { queue.addOperation(Download(url).limited("host \(url.host()!)", to: 4)) }
@@ -142,35 +143,21 @@ struct MutualExclusionSnippets: Printing {
     #expect([scan, download, migration, alert, transfer, read, write, call].allSatisfy { $0.isSuccessful })
   }
 
-  @Test func readMe() async throws {
-    let (newest, page, session) = (AsyncOperation(), AsyncOperation(), 1)
-    queue.addOperation(alert.exclusive("alert"))  // never two at once, in any queue or group
-    queue.addOperation(transfer.exclusive("account 1", "account 2"))  // all keys together, so no deadlock
-    queue.addOperation(newest.exclusive("alert", policy: .replace))  // cancels the holders and waiters before it
-    queue.addOperation(page.limited("host", to: 4).throttled("api", to: 10, per: .seconds(1)))
-    queue.addOperation(read.shared("database"))  // beside other reads, never beside an exclusive write
-
-    let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }  // one for all callers
-    await queue.finished()
-    #expect(token == 2 && [transfer, newest, page, read].allSatisfy { $0.isSuccessful })
-  }
-
   @Test func keys() async throws {
     let (login, sync, member) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
     let (first, second) = (AsyncOperation(), AsyncOperation())
+    let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
     let (group, block, from, to, session) = (GroupOperation(), BlockOperation {}, 1, 2, 1)
 
     queue.addOperation(alert.exclusive(.alert))
     queue.addOperation(transfer.exclusive("account \(from)", "account \(to)"))
     try await queue.run(migration.exclusive(ExclusivityKey(Database.self)))
+    queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
+
     group.addOperation(member.exclusive(.alert))
-
-    let update = GroupOperation("Update") { login.exclusive("session") ==> sync }
-
-    queue.addOperations([group, update])
+    queue.addOperations([group, GroupOperation("Update") { login.exclusive("session") ==> sync }])
     queue.addOperation(read.shared("database"))
     queue.addOperation(write.exclusive("database"))
-
     queue.addOperation(GroupOperation([block]).exclusive("database"))
 
     let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
@@ -187,10 +174,8 @@ struct MutualExclusionSnippets: Printing {
   @Test func keysInGroups() async throws {
     let (upload, download, crawl) = (AsyncOperation(), AsyncOperation(), GroupOperation())
     for url in urls {
-      let page = Fetch(url)
-        .limited("host \(url.host() ?? "")", to: 4)
-        .throttled("requests", to: 10, per: .seconds(1))
-      crawl.addOperation(page)
+      let host = ExclusivityKey("host \(url.host() ?? "")")
+      crawl.addOperation(Fetch(url).limited(host, to: 4).throttled(host, to: 10, per: .seconds(1)))
     }
 
     let sync = GroupOperation().named("Sync")
@@ -220,6 +205,61 @@ struct MutualExclusionSnippets: Printing {
     #expect(sync.errors.map { "\($0)" } == ["“third” did not run because “first” has the key “sync”."])
     first.gate.open()
     await queue.finished()
+  }
+
+  private final class Save: ResultOperation<Void>, @unchecked Sendable {
+    static let saved = Journal<Int>()
+    init(_ version: Int) { super.init { Save.saved.write(version) } }
+  }
+
+  @Test func theLatestVersionIsSaved() async {
+    let (held, other, versions, clock) = (Held(), Held(), 1...10, ManualClock())
+    queue.addOperation(held.exclusive("save"))
+    await held.begun.opened()
+    for version in versions { queue.addOperation(Save(version).exclusive("save", policy: .latest)) }
+    held.gate.open()
+    await queue.finished()
+    #expect(Save.saved.entries == [10])
+
+    queue.addOperation(other.exclusive("save"))
+    await other.begun.opened()
+    for version in 11...20 {
+      let saving = GroupOperation("Save") { Save(version) ==> DelayOperation(.milliseconds(300)) }
+      queue.addOperation(saving.exclusive("save", policy: .latest))
+      saving.clock = clock
+      other.gate.open()
+      if version == 11 { await clock.waitForSleepers() }
+    }
+    #expect(Save.saved.entries == [10, 11])
+    for _ in 1...2 {
+      await clock.waitForSleepers()
+      clock.advance(by: .milliseconds(300))
+    }
+    await queue.finished()
+    #expect(Save.saved.entries == [10, 11, 20])
+  }
+
+  final class Editor: Schedulable, @unchecked Sendable {
+    let scheduler: SerialScheduler
+    @Confined private var pendingSave: ScheduledEvent?
+
+    init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
+
+    let saves = Journal<Void>()
+    private func save() { saves.write(()) }
+
+    func textDidChange() {
+      pendingSave?.cancel()
+      pendingSave = schedule(after: .milliseconds(300)) { editor in editor.save() }
+    }
+  }
+
+  @Test func anEditorSavesOnceAfterAllChanges() async throws {
+    let clock = ManualClock()
+    let editor = Editor(on: SerialScheduler(name: "editor", clock: clock))
+    for _ in 1...10 { try await editor.run { $0.textDidChange() } }
+    await clock.advance(by: .milliseconds(300), draining: editor.scheduler)
+    #expect(editor.saves.count == 1)
   }
 
   @Test @MainActor func oneOfManyDialogsIsShown_untilItIsReplaced() async throws {

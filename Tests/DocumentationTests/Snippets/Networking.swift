@@ -19,7 +19,6 @@ struct NetworkingSnippets: Printing {
   struct BadStatus: Error {
     let code: Int
 
-    /// Whether another attempt may succeed.
     static func isTemporary(_ error: any Error, attempt: Int) -> Bool {
       switch error {
       case let error as BadStatus: error.code == 429 || error.code >= 500
@@ -48,12 +47,6 @@ struct NetworkingSnippets: Printing {
     let host = ExclusivityKey("host \(url.host() ?? "")")
     request.limited(host, to: 4, in: domain).throttled("requests", to: 10, per: .seconds(1), in: domain)
     return request
-  }
-
-  func decide(_ error: any Error, attempt: Int) -> RetryDecision {
-    if let busy = error as? ServerBusy { return .retry(after: busy.retryAfter) }
-    guard BadStatus.isTemporary(error, attempt: attempt) else { return .stop }
-    return .retry  // after the delay of the backoff
   }
 
   func waitUntilCancelled() async throws {
@@ -97,22 +90,6 @@ struct NetworkingSnippets: Printing {
     #expect(printed.entries == ["The server did not answer in time."] && loaded.count == 0)
   }
 
-  @Test func aCancelledRequest() async throws {
-    let page = TaskOperation {
-      try await waitUntilCancelled()
-      return Data()
-    }
-    let loading = Task { try await queue.run(page) }
-    loading.cancel()
-    do {
-      show(try await loading.value)
-    } catch is CancellationError {
-      print("cancelled")
-    }
-    #expect(printed.entries == ["cancelled"] && loaded.count == 0)
-    #expect(page.isCancelled && page.isFinished)
-  }
-
   @Test func whatIsTemporary() {
     let temporary: [any Error] = [
       BadStatus(code: 429), BadStatus(code: 503), OperationError(.timedOut, ""), URLError(.networkConnectionLost),
@@ -120,25 +97,6 @@ struct NetworkingSnippets: Printing {
     let permanent: [any Error] = [BadStatus(code: 404), URLError(.badURL), CancellationError()]
     #expect(temporary.allSatisfy { BadStatus.isTemporary($0, attempt: 1) })
     #expect(!permanent.contains { BadStatus.isTemporary($0, attempt: 1) })
-  }
-
-  @Test func aBusyServer() async throws {
-    let attempts = Journal<Int>()
-    let errors: [any Error] = [ServerBusy(retryAfter: .zero), BadStatus(code: 503), BadStatus(code: 404)]
-    let page = RetryOperation(attempts: 4, retryIf: decide) { attempt in
-      ResultOperation<Data> {
-        attempts.write(attempt)
-        throw errors[attempt - 1]
-      }
-    }
-    await #expect(throws: BadStatus.self) { try await queue.run(page) }
-    #expect(attempts.entries == [1, 2, 3])
-  }
-
-  @Test func bothLimits() async throws {
-    let (request, domain, host) = (ResultOperation { 1 }, ExclusivityDomain(), ExclusivityKey("host a.example"))
-    request.limited(host, to: 4, in: domain).throttled(host, to: 10, per: .seconds(1), in: domain)
-    #expect(try await queue.run(request) == 1)
   }
 
   @Test func aToken() async throws {
@@ -164,7 +122,6 @@ struct NetworkingSnippets: Printing {
     let pages = urls.map { makePage($0, from: client, in: domain) }
     let downloads = GroupOperation(pages).named("Downloads")
     downloads.maxConcurrentOperationCount = 20
-    downloads.errorPolicy = .collect  // the default
 
     downloads.clock = clock
 

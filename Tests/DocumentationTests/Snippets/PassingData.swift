@@ -46,13 +46,13 @@ struct PassingData: Printing {
     let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
     let store = Store(database)  // an InputOperation of your own, below
     download.pass(to: parse).pass(to: store)
-    try await queue.run(graphEndingIn: store)
+    try await queue.run(store)
 
     do {
       let (download, store) = (ResultOperation { Data(#"{"title": "news"}"#.utf8) }, Store(database))
       let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
       download.pass(to: parse).pass(to: store)
-      try await queue.run(graphEndingIn: store)
+      try await queue.run(store)
     }
     #expect(database.pages.entries == [Page(title: "home"), Page(title: "news")])
   }
@@ -69,7 +69,7 @@ struct PassingData: Printing {
     let sum = Sum()
     left.pass(to: sum) { sum, value in sum.left = value }
     right.pass(to: sum) { sum, value in sum.right = value }
-    print(try await queue.run(graphEndingIn: sum))
+    print(try await queue.run(sum))
     #expect(printed.entries == ["3"])
   }
 
@@ -77,13 +77,16 @@ struct PassingData: Printing {
     let (user, settings, news) = (Load("user"), Load("settings"), Load("news"))
     let greeting = zip(user, settings, news).map { user, settings, news in "\(user), \(settings), \(news)" }
     let pages = collect(["home", "news"].map { name in Load(name) })
-    let texts = try await queue.run(graphEndingIn: pages)
+    let texts = try await queue.run(pages)
     #expect(texts == ["text of home", "text of news"])
-    #expect(try await queue.run(graphEndingIn: greeting) == "text of user, text of settings, text of news")
+    #expect(try await queue.run(greeting) == "text of user, text of settings, text of news")
 
     let index = ResultOperation { ["home", "news"] }
     let firstPage = index.flatMap { names in Load(names[0]) }
-    print(try await queue.run(graphEndingIn: firstPage))
+    print(try await queue.run(firstPage))
+
+    let allPages = index.flatMap { names in GroupOperation(names.map { name in Load(name) }) }
+    try await queue.run(allPages)
     #expect(printed.entries == ["text of home"])
   }
 
@@ -114,7 +117,7 @@ struct PassingData: Printing {
     let lines = load.map { text in text.split(separator: "\n") }.named("lines")
     let count = lines.map { lines in lines.count }.named("count")
     do {
-      print(try await queue.run(graphEndingIn: count))
+      print(try await queue.run(count))
     } catch OperationError.Code.inputUnavailable {
       print(count.errors[0])
     }
@@ -126,10 +129,10 @@ struct PassingData: Printing {
   @Test func optionalInputs() async throws {
     let (cache, page) = (Load("missing"), Show())
     cache.pass(to: page, input: .optional) { page, cached in page.cached = cached }
-    try await queue.run(graphEndingIn: page)
+    try await queue.run(page)
     #expect(page.cached == "nothing" && page.isSuccessful)
     let available = collect(["home", "missing", "news"].map { name in Load(name) }, input: .optional)
-    print(try await queue.run(graphEndingIn: available).count)
+    print(try await queue.run(available).count)
     #expect(printed.entries == ["2"])
   }
 

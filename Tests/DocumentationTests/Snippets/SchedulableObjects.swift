@@ -3,12 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-@globalActor
-actor DiskActor: ScheduledActor {
-  static let shared = DiskActor()
-  nonisolated let scheduler = SerialScheduler(name: "disk")
-}
-
 struct Settings: Sendable { let language = "en" }
 
 final class Assembly: Schedulable, @unchecked Sendable {
@@ -47,18 +41,6 @@ final class Library: Schedulable, @unchecked Sendable {
   func firstTitle() -> String? { titles.first }
 }
 
-extension Assembly {
-  func builtOrNewLibrary() async throws -> Library {
-    if let library = try await run({ assembly in assembly.builtLibrary }) { return library }
-    let library = try await disk.run { [self] in try Library(in: self) }
-    return try await run { assembly in
-      if let earlier = assembly.builtLibrary { return earlier }  // another task has been faster
-      assembly.builtLibrary = library
-      return library
-    }
-  }
-}
-
 /// The page SchedulableObjects.
 @Suite(.timeLimit(.minutes(5)))
 struct SchedulableObjectsSnippets {
@@ -81,6 +63,10 @@ struct SchedulableObjectsSnippets {
     init(on scheduler: SerialScheduler) {
       self.scheduler = scheduler
       index = Index(on: scheduler)
+    }
+
+    nonisolated func cameraDidTake(_ photo: Photo) {
+      scheduler.schedule { self.assumeIsolated { library in library.add(photo) } }
     }
 
     func add(_ photo: Photo) {
@@ -124,9 +110,8 @@ struct SchedulableObjectsSnippets {
     }
   }
 
-  /// With an observer of the page Effects.
   @Test @MainActor func events() async throws {
-    let (log, line, file, view, upload) = (Log(), "line", "file", Screen(), AsyncOperation())
+    let (log, line, file, view) = (Log(), "line", "file", Screen())
     @Sendable func measure(_ file: String) throws -> Int { file.count }
     @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
 
@@ -135,30 +120,20 @@ struct SchedulableObjectsSnippets {
     disk.schedule { log.append(line) }  // an event: later, in order, on “disk”
     let size = try await disk.run { try measure(file) }  // with an answer, for asynchronous code
     disk.schedule({ try load(file) }, deliverOn: .main, { result in view.show(result) })  // the answer as an event
-    SerialScheduler.scheduleOnMain { view.refresh() }  // may touch what is the main actor's
+    SerialScheduler.scheduleOnMain { view.refresh() }  // may use main-actor state
 
-    upload.addObserver(
-      OperationObserver(didFinish: { operation in
-        let errors = operation.errors
-        SerialScheduler.scheduleOnMain { view.show(errors) }
-      })
-    )
-    try await OperationQueue().run(upload)
-
-    await view.shown.reaches(3)
+    await view.shown.reaches(2)
     #expect(size == 4 && log.lines.entries == ["line"])
-    #expect(Set(view.shown.entries) == ["content of file", "refreshed", "0 errors"])
+    #expect(Set(view.shown.entries) == ["content of file", "refreshed"])
   }
 
   @Test func actors() async {
     let library = Library(on: SerialScheduler(name: "library"))
     await library.add(Photo(name: "a"))
-    #expect(Index.names.entries == ["a"])
-    #expect(await Self.nameOfCurrent() == "disk")
+    for number in 1...1_000 { library.cameraDidTake(Photo(name: "\(number)")) }
+    await library.scheduler.drained()
+    #expect(Index.names.entries == ["a"] + (1...1_000).map(String.init))
   }
-
-  @DiskActor
-  private static func nameOfCurrent() -> String? { SerialScheduler.current?.name }
 
   @Test func anObjectOfAnothersMaking() async throws {
     let (disk, date) = (SerialScheduler(name: "disk"), Date(timeIntervalSince1970: 0))
@@ -167,26 +142,11 @@ struct SchedulableObjectsSnippets {
     #expect(text.isEmpty)
   }
 
-  @Test func waiting() throws {
-    let printer = Printer()
-    func countOfJobs() throws -> Int { try printer.wait { printer in printer.count } }
-    printer.schedule { printer in printer.add(Job()) }
-    #expect(try countOfJobs() == 1)
-  }
-
   @Test func aServiceOnAnotherSchedulerAsksBackWhileItIsCreated() async throws {
     let assembly = Assembly()
     let built = try await assembly.run { assembly in [try assembly.library(), try assembly.library()] }
     #expect(built[0] === built[1] && built[0].scheduler === assembly.disk)
     #expect(try await built[0].run { library in library.firstTitle() } == "Index (en)")
-  }
-
-  @Test func theAsynchronousWayBuildsOneToo() async throws {
-    let assembly = Assembly()
-    let tasks = (0..<8).map { _ in Task { try await assembly.builtOrNewLibrary() } }
-    let built = try await tasks[0].value
-    for task in tasks { #expect(try await task.value === built) }
-    #expect(try await assembly.run { assembly in try assembly.library() } === built)
   }
 
   @Test func capacity() async throws {
@@ -206,15 +166,6 @@ struct SchedulableObjectsSnippets {
     }
     await view.scheduler.drained()
     #expect(view.shown.entries == [3])
-  }
-
-  @Test func virtualTime() async throws {
-    let clock = ManualClock()
-    let scheduler = SerialScheduler(name: "under test", clock: clock)
-    let poller = Poller(on: scheduler)  // schedules itself every minute
-    await clock.advance(by: .seconds(600), draining: scheduler)
-    #expect(try await poller.run { $0.count } == 10)
-    scheduler.shutDown()
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)

@@ -89,7 +89,11 @@ struct SourceComments: Printing {
     let operation = Subclasses.Storing().named("page 3")
     let progress = operation.progress
     operation.addObserver(OperationObserver(didFinish: { print($0.name ?? "?", "is done") }))
+    let screen = await Screen.shared
+    operation.addObserver(.onMain(didFinish: { screen.show($0.errors) }))
     try await queue.run(operation)
+    await screen.shown.reaches(2)
+    #expect(screen.shown.entries.contains("0 errors"))
     #expect(progress.totalUnitCount == 3 && progress.isFinished)
     #expect(printed.entries == ["page 3 is done"])
   }
@@ -116,11 +120,11 @@ struct SourceComments: Printing {
 
     let (loadUser, loadPosts) = (ResultOperation { "user" }, TaskOperation { ["post"] })
     let loadFriends = ResultOperation { 3 }
-    let (user, posts, friends) = try await queue.run(graphEndingIn: zip(loadUser, loadPosts, loadFriends))
+    let (user, posts, friends) = try await queue.run(zip(loadUser, loadPosts, loadFriends))
     #expect(user == "user" && posts == ["post"] && friends == 3)
 
     let download = ResultOperation { "to be or not to be" }
-    let words = try await queue.run(graphEndingIn: download.map { $0.split(separator: " ").count })
+    let words = try await queue.run(download.map { $0.split(separator: " ").count })
     #expect(words == 6)
 
     do {
@@ -139,7 +143,7 @@ struct SourceComments: Printing {
 
   @Test func retries() async throws {
     let index = ResultOperation { try Index(of: url) }
-    let firstPage = try await queue.run(graphEndingIn: index.flatMap { Download($0.pages[0]) })
+    let firstPage = try await queue.run(index.flatMap { Download($0.pages[0]) })
     #expect(firstPage == "text of first")
     let page = RetryOperation(attempts: 5, backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10))) { _ in
       Download(url)
@@ -179,7 +183,7 @@ struct SourceComments: Printing {
     func fetch(_ page: String) -> Operation { Load(page) }
     let pages = ["home", "news"]
     let importer = GroupOperation("Import") {
-      download ==> parse ==> store  // takes in all three
+      download ==> parse ==> store  // adds all three
       for page in pages { fetch(page) }
       if cleansUp { store ==> CleanUp() }
     }

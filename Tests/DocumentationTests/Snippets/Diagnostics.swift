@@ -3,9 +3,9 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The page SeeingWhatHappens, and the comments in Sources/Operations/Diagnostics.
+/// The page Diagnostics, and the comments in Sources/Operations/Diagnostics.
 @Suite(.timeLimit(.minutes(5)))
-struct SeeingWhatHappensSnippets: Printing {
+struct DiagnosticsSnippets: Printing {
   private struct Unreadable: Error {}
 
   private let queue = OperationQueue()
@@ -44,7 +44,7 @@ struct SeeingWhatHappensSnippets: Printing {
 
     let estimated = graph.withDurations { $0.name.hasPrefix("Download") ? .seconds(2) : .milliseconds(50) }
     if let path = estimated.criticalPath { print(path.names, path.duration) }
-    let page = try Repository.file("Sources/Operations/Operations.docc/SeeingWhatHappens.md").lines
+    let page = try Repository.file("Sources/Operations/Operations.docc/Diagnostics.md").lines
     #expect(page.joined(separator: "\n").contains(graph.mermaid().trimmingCharacters(in: .newlines)))
     #expect(try textOfFile().hasPrefix("digraph"))
     #expect(printed.entries == [graph.mermaid(), #"["Download", "Parse", "Store"] 2.1 seconds"#])
@@ -52,7 +52,7 @@ struct SeeingWhatHappensSnippets: Printing {
 
   @Test func aTrace() async throws {
     let tracer = OperationTracer()
-    tracer.trace(importer)  // a group: all that ever runs in it, too
+    tracer.trace(importer)  // a group, its members, and members added later
     try await queue.run(importer)
 
     try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev or chrome://tracing
@@ -87,7 +87,7 @@ struct SeeingWhatHappensSnippets: Printing {
     if let cycle = graph.cycle { print("waits for itself:", cycle) }
 
     let tracer = OperationTracer()
-    tracer.trace(importer)  // a group: its members, too, and those that are added later
+    tracer.trace(importer)  // a group, its members, and members added later
     try await queue.run(importer)
     try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev, or chrome://tracing
     print(tracer.timeline())  // the same in a terminal

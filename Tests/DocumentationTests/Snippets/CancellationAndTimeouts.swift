@@ -1,0 +1,173 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
+  [SIGINT, SIGTERM].map { number in
+    signal(number, SIG_IGN)  // otherwise the signal ends the process at once
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    source.setEventHandler {
+      operation.cancel()
+      operation.timeout = .milliseconds(700)  // finishes the operation even if its work does not stop
+    }
+    source.activate()
+    return source
+  }
+}
+
+/// The page CancellationAndTimeouts.
+@Suite(.timeLimit(.minutes(5)))
+struct CancellationAndTimeouts: Printing {
+  private let queue = OperationQueue()
+  let printed = Journal<String>()
+
+  @Test func aTimeoutOfAGroup() async throws {
+    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
+    batch.timeout = .milliseconds(10)
+
+    let clock = ManualClock()
+    batch.clock = clock
+    let hanging = try #require(batch.operations[0] as? AsyncOperation)
+    hanging.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .milliseconds(10)) }))
+
+    do {
+      try await queue.run(batch)
+    } catch OperationError.Code.timedOut {
+      print(batch.errors[0])
+    }
+    let text = "“Batch” was cancelled because it took longer than 0.01 seconds. Still executing: “hanging”."
+    #expect(printed.entries == [text])
+  }
+
+  @Test func aGroupThatIsDrained() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let file = Held()
+    let upload = GroupOperation("Upload") { file }
+    queue.addOperation(upload)
+    await file.begun.opened()
+    upload.addObserver(OperationObserver(didFinish: { _ in file.gate.open() }))
+
+    upload.finishesWhenCancelled = true
+    upload.cancel()  // `upload` has finished, but its members may still read the files
+    await upload.drained()
+    try FileManager.default.removeItem(at: folder)
+
+    #expect(file.isFinished)
+  }
+
+  @Test func aGracefulShutdown() async {
+    let requests = GroupOperation().named("Requests")
+    let (executing, waiting, late) = (Held(), operation("waiting"), operation("late"))
+    requests.staysOpen = true
+    requests.maxConcurrentOperationCount = 1
+    requests.addOperations([executing, waiting])
+    queue.addOperation(requests)
+    await executing.begun.opened()
+    waiting.addObserver(OperationObserver(didFinish: { _ in executing.gate.open() }))
+
+    requests.staysOpen = false
+    requests.cancelWaitingOperations()
+    await requests.drained()
+
+    requests.addOperation(late)
+    #expect(executing.isSuccessful && waiting.isCancelled && waiting.errors.isEmpty)
+    let message = "“late” did not run because “Requests” had finished. Add it to a new group."
+    #expect(late.errors.map { "\($0)" } == [message])
+  }
+
+  @Test func aTimeoutOfAGroupIncludesTheWaitOfItsMembersForKeys() async {
+    let (holder, clock, domain) = (Held(), ManualClock(), ExclusivityDomain())
+    queue.addOperation(holder.exclusive("key", in: domain))
+    await holder.begun.opened()
+    let member = operation("member").exclusive("key", in: domain)
+    let group = GroupOperation("Group") { member }
+    group.clock = clock
+    group.timeout = .seconds(10)
+    queue.addOperation(group)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(10))
+    #expect(group.isFinished && OperationError.Code.timedOut ~= group.errors[0])
+    await member.finished()
+    #expect(member.isCancelled && holder.isExecuting)
+    holder.gate.open()
+  }
+
+  @Test func aGracefulShutdownOfAQueue() async {
+    let (executing, waiting) = (Held(), operation("waiting"))
+    queue.maxConcurrentOperationCount = 1
+    queue.addOperations([executing, waiting])
+    await executing.begun.opened()
+    waiting.addObserver(OperationObserver(didCancel: { _ in executing.gate.open() }))
+
+    queue.cancelWaitingOperations()
+    await queue.finished()
+
+    #expect(executing.isSuccessful && waiting.isCancelled)
+  }
+}
+
+/// Apart from the other snippets, whose `print` writes into a journal.
+@Suite(.timeLimit(.minutes(5)))
+struct CancellationSignals {
+  #if os(macOS) || os(Linux)
+  /// In a process of its own: a signal is for all of it.
+  @Test func aSignalCancels() async throws {
+    await #expect(processExitsWith: .success) {
+      // A signal that comes before the source is active is ignored, so it is sent repeatedly.
+      signal(SIGTERM, SIG_IGN)
+      Task {
+        while true {
+          kill(getpid(), SIGTERM)
+          try await Task.sleep(for: .milliseconds(20))
+        }
+      }
+
+      let crawl = makeCrawl()
+      let sources = cancelWhenAskedToStop(crawl)
+      do {
+        try await OperationQueue().run(crawl)
+      } catch is CancellationError {
+        print("stopped")
+      }
+      withExtendedLifetime(sources) {}
+
+      exit(crawl.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
+    }
+  }
+
+  @Test func aSignalShutsDown() async throws {
+    await #expect(processExitsWith: .success) {
+      let (requests, executing, waiting) = (GroupOperation().named("Requests"), Held(), AsyncOperation())
+      waiting.addObserver(OperationObserver(didFinish: { _ in executing.gate.open() }))
+      requests.clock = ManualClock()
+      requests.staysOpen = true
+      requests.maxConcurrentOperationCount = 1
+      requests.addOperations([executing, waiting])
+      executing.addObserver(OperationObserver(didStart: { _ in kill(getpid(), SIGTERM) }))
+
+      signal(SIGTERM, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
+      source.setEventHandler {
+        requests.staysOpen = false
+        requests.cancelWaitingOperations()
+        requests.timeout = .seconds(10)  // then the executing requests are cancelled
+      }
+      await withCheckedContinuation { continuation in
+        source.setRegistrationHandler { continuation.resume() }
+        source.activate()
+      }
+      try await OperationQueue().run(requests)
+      withExtendedLifetime(source) {}
+      exit(executing.isSuccessful && waiting.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
+    }
+  }
+  #endif
+}
+
+private func makeCrawl() -> AsyncOperation {
+  let crawl = GroupOperation("Crawl") { TestingOperationsSnippets.Download() }
+  crawl.clock = ManualClock()
+  return crawl
+}
