@@ -135,15 +135,8 @@ public final class ManualClock: Clock, Sendable {
   ///   - grace: The only real time in the test. It passes in ten parts, each of which is an operation in a queue, and is
   ///     therefore longer on a busy machine.
   public func run(until operation: Operation, grace: Duration = .milliseconds(20)) async {
-    async let _ = runUntilCancelled(grace: grace)
+    async let _ = run(until: { operation.isFinished }, grace: grace)
     await operation.finished()
-  }
-
-  private func runUntilCancelled(grace: Duration) async {
-    while !Task.isCancelled {
-      await waitForSleepers()
-      if let deadline = await nextDeadline(after: grace) { move(to: deadline) }
-    }
   }
 
   /// Moves the clock from deadline to deadline until a condition is true or the task is cancelled.

@@ -322,9 +322,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     withExtendedLifetime(group) { engine.endProgress() }
   }
 
-  final override func takeMembersToCancel() -> [Operation] { engine.takeMembersToCancel() }
-
-  final override func membersWereCancelled() { engine.membersWereCancelled() }
+  final override var engineOfMembers: OperationSupervisor? { engine }
 
   /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {

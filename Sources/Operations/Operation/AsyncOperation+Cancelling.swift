@@ -12,16 +12,19 @@ extension AsyncOperation {
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }
   }
 
-  /// Cancels the operation, unless it is executing and `unlessStarted` is set, and everything inside it. Returns whether
-  /// the call had an effect.
+  /// Cancels the operation, unless it is executing and `unlessStarted` is set, and everything inside it. If a supervisor is
+  /// given, only its member is cancelled. Returns whether the call had an effect.
   @discardableResult
   final func cancel(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    unlessStarted: Bool = false
+    unlessStarted: Bool = false,
+    in supervisor: OperationSupervisor? = nil
   ) -> Bool {
-    guard let cancellation = beginCancelling(reason, as: decision, unlessStarted: unlessStarted) else { return false }
-    cancellation.reachMembers()
+    guard let begun = beginCancelling(reason, as: decision, unlessStarted: unlessStarted, in: supervisor) else {
+      return false
+    }
+    begun.reachMembers()
     return true
   }
 
@@ -49,7 +52,8 @@ extension AsyncOperation {
           continue
         }
         if let own = next as? AsyncOperation {
-          if let inside = own.beginCancelling(nil) { path.append(inside) }
+          let supervisor = path[last].operation.engineOfMembers
+          if let inside = own.beginCancelling(nil, in: supervisor) { path.append(inside) }
         } else {
           next.cancelAsMember()
         }
@@ -61,10 +65,12 @@ extension AsyncOperation {
   private func beginCancelling(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    unlessStarted: Bool = false
+    unlessStarted: Bool = false,
+    in supervisor: OperationSupervisor? = nil
   ) -> Cancellation? {
     let (interruption, observers, membership, permit, task, inner, trace) = core.withLock { core in
-      let interruption = core.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
+      let isElsewhere = supervisor != nil && core.supervisor !== supervisor
+      let interruption = isElsewhere ? nil : core.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
       let membership = interruption == nil ? nil : core.takeCancelledMember()
       let extras = core.extras
       return (interruption, core.observers, membership, extras?.permit, extras?.task, extras?.inner, core.trace)
@@ -76,14 +82,14 @@ extension AsyncOperation {
     return Cancellation(
       operation: self,
       interruption: interruption,
-      members: (inner.map { [$0] } ?? takeMembersToCancel())[...],
+      members: (inner.map { [$0] } ?? engineOfMembers?.takeMembersToCancel() ?? [])[...],
       task: task,
       membership: membership
     )
   }
 
   private func end(_ cancellation: Cancellation) {
-    membersWereCancelled()
+    engineOfMembers?.membersWereCancelled()
     cancellation.task?.cancel()
     if cancellation.interruption == .execution { Trampoline.isolate { didCancel() } }
     super.cancel()

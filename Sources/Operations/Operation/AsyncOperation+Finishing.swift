@@ -73,7 +73,7 @@ extension AsyncOperation {
       let supervisor = membership?.starter?.supervisorOfCancelledDependents
     {
       for dependent in end.dependents.lazy.compactMap({ $0?.operation }) {
-        if dependent.core.withLock({ $0.supervisor === supervisor }) { dependent.cancel(nil, unlessStarted: true) }
+        dependent.cancel(nil, unlessStarted: true, in: supervisor)
       }
     }
     if isFailureFirst { notify(membership, of: end) }

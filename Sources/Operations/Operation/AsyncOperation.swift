@@ -229,10 +229,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// `run` throws it.
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
-  /// Returns the members to cancel, on the first call only. Only a group has members.
-  func takeMembersToCancel() -> [Operation] { [] }
-
-  func membersWereCancelled() {}
+  /// The engine of a group, which supervises the members.
+  var engineOfMembers: OperationSupervisor? { nil }
 
   /// Whether operations of this type start the timer of their timeout themselves, as a group does.
   var startsDeadlineItself: Bool { false }

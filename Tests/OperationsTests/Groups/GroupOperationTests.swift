@@ -116,6 +116,37 @@ struct GroupOperationTests {
     await held.finished(opening: held.gate)
   }
 
+  /// Calls a closure in the middle of an addition to a group, which reads `isReady`.
+  private final class ReadinessProbe: Operation, @unchecked Sendable {
+    let isRead = Locked({})
+    override var isReady: Bool {
+      isRead.withLock { $0 }()
+      return super.isReady
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
+    let (held, probe, last) = (HeldOperation(), ReadinessProbe(), note("last"))
+    let (group, other) = (GroupOperation(), GroupOperation([held]))
+    let taken = isPlain ? BlockOperation {} : note("taken")
+    await queue.add(other, until: held.begun)
+    probe ==> taken ==> last
+    probe.isRead.withLock {
+      $0 = {
+        guard group.operations.contains(taken), !other.operations.contains(taken) else { return }
+        other.addOperation(taken)
+        group.cancel()
+      }
+    }
+    group.addGraph(endingIn: last)
+    probe.isRead.withLock { $0 = {} }
+    #expect(other.operations.contains(taken) && !taken.isCancelled && last.isCancelled && probe.isCancelled)
+    await queue.run(settling: [group])
+    await other.finished(opening: held.gate)
+    #expect(taken.isFinished && !taken.isCancelled && last.isFinished)
+  }
+
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   @Test func aMemberOfAnotherGroupNamedInTheBuilder_traps() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

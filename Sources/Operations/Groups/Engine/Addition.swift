@@ -21,7 +21,6 @@ struct Addition {
   let all: [Operation]
   let range: Range<Int>
   let firstIndex: Int
-  let isDraining: Bool
   var ready = ReadyList()
   /// The operations that had been cancelled before.
   var cancelled: [Operation] = []
@@ -45,17 +44,17 @@ extension GroupEngine.State {
     return Addition(
       all: all,
       range: range,
-      firstIndex: members.append(all[range]),
-      isDraining: schedule.isDraining
+      firstIndex: members.append(all[range])
     )
   }
 
   /// - Parameter awaited: The operations of this and the earlier batches that have dependents.
-  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and the addition of the next batch, if any.
+  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, whether it must cancel the members, and the
+  ///   addition of the next batch, if any.
   mutating func commit(
     _ addition: Addition,
     awaited: [AsyncOperation]
-  ) -> (action: GroupEngine.Action, offers: Bool, next: Addition?) {
+  ) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool, next: Addition?) {
     let end = addition.range.upperBound
     let next = end < addition.all.count ? begin(addition.all, from: end) : nil
     let count = members.count
@@ -76,7 +75,7 @@ extension GroupEngine.State {
     {
       action.outcome = .searchForCycleThrough(awaited)
     }
-    return (action, offers, next)
+    return (action, offers, schedule.isDraining, next)
   }
 }
 
@@ -107,9 +106,10 @@ extension GroupEngine {
       }
       claim(&current, &awaited, skipping, in: group)
       // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
-      // members to be cancelled.
-      if isCancelled || current.isDraining { cancelMembers(of: current) }
-      let (action, offers, next) = state.withLock { $0.commit(current, awaited: awaited) }
+      // members to be cancelled. The thread that cancels them skips those that were not claimed.
+      if isCancelled { cancelMembers(of: current) }
+      let (action, offers, isDraining, next) = state.withLock { $0.commit(current, awaited: awaited) }
+      if isDraining { cancelMembers(of: current) }
       if offers { offer(current.all[current.range], ready: current.ready.takeAll()) }
       carryOut(action)
       addition = next

@@ -36,6 +36,12 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       return Action(runner: runner, outcome: schedule.endIfDone().map { .end($0) } ?? .proceed)
     }
 
+    /// - Returns: The members, if there was no such request. A plain one may still be refused.
+    mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [Operation] {
+      guard schedule.request(request) else { return [] }
+      return members.operations.filter { $0 is AsyncOperation || plainMembers[$0] != nil }
+    }
+
     /// Has no effect if the member has finished.
     mutating func weigh(_ part: MemberPart) {
       if members.contains(part.index) { progress.weigh(part) }
@@ -151,25 +157,26 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   // MARK: Cancelling
 
   func cancelMembers() {
-    for member in takeMembersToCancel() { member.cancelAsMember() }
+    for member in takeMembersToCancel() { cancel(member) }
     membersWereCancelled()
   }
 
-  /// - Returns: The members, on the first call only. Members that are added later are cancelled when they are added.
-  func takeMembersToCancel() -> [Operation] {
-    state.withLock { $0.schedule.request(.cancel) ? $0.members.operations : [] }
-  }
+  /// Members that are added later are cancelled when they are added.
+  override func takeMembersToCancel() -> [Operation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
 
-  func membersWereCancelled() { change { _ in } }
+  override func membersWereCancelled() { change { _ in } }
 
   func stopStarting() {
-    let members = state.withLock { $0.schedule.request(.drain) ? $0.members.operations : [] }
-    for member in members { cancelUnlessStarted(member) }
+    for member in state.withLock({ $0.takeMembers(toEnd: .drain) }) { cancelUnlessStarted(member) }
+  }
+
+  func cancel(_ member: Operation) {
+    if let own = member as? AsyncOperation { own.cancel(nil, in: self) } else { member.cancelAsMember() }
   }
 
   @discardableResult
   func cancelUnlessStarted(_ member: Operation) -> Bool {
-    if let own = member as? AsyncOperation { return own.cancel(nil, unlessStarted: true) }
+    if let own = member as? AsyncOperation { return own.cancel(nil, unlessStarted: true, in: self) }
     if member.isExecuting { return false }
     let isWaiting = !member.isFinished && !member.isCancelled
     member.cancelAsMember()

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The engine of a group. All calls are made without a lock held, on the thread where the event occurred. A class, so
 /// that an uncounted reference takes one word: see ``OperationCore/supervisor``.
 class OperationSupervisor: OperationStarter, @unchecked Sendable {
@@ -13,6 +15,11 @@ class OperationSupervisor: OperationStarter, @unchecked Sendable {
   func memberPriorityWasRaised(_ member: AsyncOperation) {}
 
   var supervisedGroup: AsyncOperation? { nil }
+
+  /// Returns the members to cancel, on the first call only. Some may still be refused, because they are elsewhere.
+  func takeMembersToCancel() -> [Operation] { [] }
+
+  func membersWereCancelled() {}
 
   func memberGainedDependency(_ member: AsyncOperation) {}
 
