@@ -75,8 +75,9 @@ struct ThreadingTests {
     let (operation, clock) = (ObservedOperation(), ManualClock())
     operation.clock = clock
     operation.timeout = .seconds(1)
+    // The timer starts before `execute()`, so a sleeper says too little.
     queue.addOperation(operation)
-    await clock.waitForSleepers()
+    await operation.begun.opened()
     let thread = await onThread { clock.advance(by: .seconds(1)) }
     #expect(operation.isFinished)
     let names = ["observer: didCancel", "didCancel", "didFinish", "observer: didFinish", "onFinish"]

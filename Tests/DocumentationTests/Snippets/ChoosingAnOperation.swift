@@ -80,13 +80,13 @@ struct ChoosingAnOperation: Printing {
     jobs.clock = clock
     let (done, firstEnds) = (Journal<String>(), Gate())
     await submit(
-      Job(name: "first", account: 1) {
+      Job(name: "first", account: 11) {
         await firstEnds.opened()
         done.write("first")
       }
     )
-    await submit(Job(name: "second", account: 1) { done.write("second") })
-    await submit(Job(name: "third", account: 2) { throw NoSuchPage(page: "third") })
+    await submit(Job(name: "second", account: 11) { done.write("second") })
+    await submit(Job(name: "third", account: 12) { throw NoSuchPage(page: "third") })
     await Self.logged.reaches(1)
     firstEnds.open()
     jobs.staysOpen = false

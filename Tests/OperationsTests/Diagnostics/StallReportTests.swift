@@ -139,6 +139,7 @@ struct StallReportTests {
     let (held, login) = (HeldOperation().named("held"), ResultOperation { "token" }.named("login"))
     held ==> login
     queue.addGraph(endingIn: login)
+    await held.begun.opened()
     let page = ResultOperation { 1 }.flatMap { _ in login }.named("page")
     queue.addGraph(endingIn: page)
     await poll { (try? page.stallReport().entry("page").root) == "held" }

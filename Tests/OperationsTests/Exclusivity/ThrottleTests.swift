@@ -108,10 +108,13 @@ struct ThrottleTests {
       return note.throttled("api", to: 1, per: .milliseconds(50), in: domain)
     }
     await queue.run(settling: [operations[0]])
+    // If the window passes early, the second is permitted, but does not start.
+    queue.isSuspended = true
     queue.addOperation(operations[1])
     if isManual { await clock.waitForSleepers(1) }
     let late = AsyncOperation()
     late ==> operations[1]
+    queue.isSuspended = false
     await queue.run(settling: [late])
     if isManual { await clock.advance(by: .milliseconds(50), sleepers: 1) }
     await operations[1].finished()

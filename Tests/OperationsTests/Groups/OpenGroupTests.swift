@@ -30,7 +30,7 @@ struct OpenGroupTests {
     let group = GroupOperation(operations).named("feed")
     group.staysOpen = true
     group.isSuspended = suspended
-    await execute(group)
+    await queue.begin(group)
     return group
   }
 
@@ -43,11 +43,6 @@ struct OpenGroupTests {
   private func run(_ member: Operation, in group: GroupOperation) async {
     group.addOperation(member)
     await group.waitForRoom(below: 1)
-  }
-
-  private func execute(_ group: GroupOperation) async {
-    queue.addOperation(group)
-    await poll { !group.engine.state.withLock({ $0.schedule.life.isGathering }) }
   }
 
   // MARK: The end
@@ -121,7 +116,7 @@ struct OpenGroupTests {
   @Test func itsTimeBeginsAtTheStartAndClosesIt() async {
     let (group, clock, late) = (GroupOperation(), ManualClock(), note("late"))
     (group.staysOpen, group.clock, group.timeout) = (true, clock, .seconds(10))
-    await execute(group)
+    await queue.begin(group)
     await clock.advance(by: .seconds(9), sleepers: 1)
     await run(note("member"), in: group)
     #expect(group.isExecuting)
@@ -180,7 +175,8 @@ struct OpenGroupTests {
     let group = GroupOperation([stuck])
     (group.clock, group.timeout) = (clock, .seconds(1))
     let waiting = immediately { await group.waitForRoom(below: 1) }
-    queue.addOperation(group)
+    // The time of the group begins just before its first member.
+    await queue.add(group, until: stuck.begun)
     await clock.advance(by: .seconds(1), sleepers: 1)
     try? await waiting.value
     #expect(group.isFinished && !stuck.isFinished)

@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
@@ -161,7 +162,7 @@ struct TimeoutTests {
     let group = timed(GroupOperation(held + [failing, stubborn, waiting]).named("Import"), .seconds(5))
     await begin(group, stubborn.begun)
     for operation in held { await operation.begun.opened() }
-    await poll { !group.failures.isEmpty }
+    await poll { group.engine.state.withLock { $0.members.count == 10 && $0.schedule.waitingResults == nil } }
     clock.advance(by: .seconds(5))
     let error = await #expect(throws: OperationError.self) { try await group.completed() }
     #expect(

@@ -186,6 +186,8 @@ struct RunTests {
     await held.begun.opened()
     held.gate.open()
     await waiting.value
+    // Foundation takes an operation out of its queue before the observers are notified.
+    await held.finished()
     #expect(journal.entries == ["held"])
     await OperationQueue().finished()
   }

@@ -26,9 +26,10 @@ final class HeldOperation: AsyncOperation, @unchecked Sendable {
   let (gate, begun) = (Gate(), Gate())
 
   override func execute() {
-    begun.open()
     // Weakly, because the gate of an operation that has timed out may never be opened.
     gate.whenOpen { [weak self] in self?.finish() }
+    // Last, so that whoever has waited for this finishes the operation by opening the gate.
+    begun.open()
   }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
-import Operations
 import OperationsTestSupport
+
+@testable import Operations
 
 extension OperationQueue {
   /// A queue that runs this many operations at once.
@@ -52,10 +53,9 @@ extension OperationQueue {
     await gate.opened()
   }
 
-  /// Adds a group, and returns when it has started.
+  /// Adds a group, and returns when it has started its members, which is after its observers have been notified.
   func begin(_ group: GroupOperation) async {
-    let began = Gate()
-    group.addObserver(OperationObserver(didStart: { _ in began.open() }))
-    await add(group, until: began)
+    addOperation(group)
+    await poll { !group.engine.state.withLock { $0.schedule.life.isGathering } }
   }
 }

@@ -59,7 +59,8 @@ struct TaskOperationTests {
     let (begun, end, isCancelled) = (Gate(), Gate(), Journal<Bool>())
     let operation = TaskOperation {
       begun.open()
-      await end.opened()
+      // Unlike `opened()`, this wait does not end with the cancellation.
+      await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
       isCancelled.write(Task.isCancelled)
     }
     await queue.add(operation, until: begun)
