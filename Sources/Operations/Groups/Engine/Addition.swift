@@ -41,11 +41,7 @@ extension GroupEngine.State {
     let range = Addition.range(from: start, of: all)
     schedule.beginAdding(range.count)
     progress.add(range.count)
-    return Addition(
-      all: all,
-      range: range,
-      firstIndex: members.append(all[range])
-    )
+    return Addition(all: all, range: range, firstIndex: members.append(all[range]))
   }
 
   /// - Parameter awaited: The operations of this and the earlier batches that have dependents.

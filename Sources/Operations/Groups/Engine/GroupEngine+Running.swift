@@ -96,7 +96,7 @@ extension GroupEngine {
           }
         }
         // The thread that cancels all members may not have reached this one.
-        if isDraining { cancelUnlessStarted(member) }
+        if isDraining { cancel(member, unlessStarted: true) }
         let quality = member.qualityOfService
         if quality == .default {
           runner.run(member) { start(member, by: runner) }

@@ -167,17 +167,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func membersWereCancelled() { change { _ in } }
 
   func stopStarting() {
-    for member in state.withLock({ $0.takeMembers(toEnd: .drain) }) { cancelUnlessStarted(member) }
+    for member in state.withLock({ $0.takeMembers(toEnd: .drain) }) { cancel(member, unlessStarted: true) }
   }
 
-  func cancel(_ member: Operation) {
-    if let own = member as? AsyncOperation { own.cancel(nil, in: self) } else { member.cancelAsMember() }
-  }
-
+  /// - Returns: Whether a waiting member was cancelled, if `unlessStarted` is true.
   @discardableResult
-  func cancelUnlessStarted(_ member: Operation) -> Bool {
-    if let own = member as? AsyncOperation { return own.cancel(nil, unlessStarted: true, in: self) }
-    if member.isExecuting { return false }
+  func cancel(_ member: Operation, unlessStarted: Bool = false) -> Bool {
+    if let own = member as? AsyncOperation { return own.cancel(nil, unlessStarted: unlessStarted, in: self) }
+    if unlessStarted, member.isExecuting { return false }
     let isWaiting = !member.isFinished && !member.isCancelled
     member.cancelAsMember()
     return isWaiting
