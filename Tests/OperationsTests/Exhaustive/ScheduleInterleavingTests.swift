@@ -484,7 +484,7 @@ enum ScheduleStep: InterleavedStep {
   }
 
   private func endIfDone(_ world: inout World) {
-    guard world.schedule.endIfDone() != nil else { return }
+    guard case .end = world.schedule.endIfDone() else { return }
     world.deeds.ends += 1
     world.promise(!world.deeds.isOpen, "the group ends while it is open")
     world.promise(world.deeds.coming == 0, "the group ends while members come")

@@ -46,6 +46,34 @@ struct DrainingTests {
     await group.drained()
   }
 
+  /// Runs a closure that says whether the operation executes, in the middle of its addition to a group.
+  private final class BusyProbe: Operation, @unchecked Sendable {
+    let isRead = Locked({ false })
+    override var isExecuting: Bool { isRead.withLock { $0 }() }
+  }
+
+  @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
+    let held = HeldOperation()
+    weak var released: GroupOperation?
+    do {
+      let (group, probe) = (GroupOperation([held]), BusyProbe())
+      released = group
+      group.finishesWhenCancelled = true
+      await queue.add(group, until: held.begun)
+      probe.isRead.withLock {
+        $0 = { [unowned group, unowned probe] in
+          if group.operations.contains(probe) { group.cancel() }
+          return group.isFinished
+        }
+      }
+      group.addGraph(endingIn: probe)
+      #expect(group.isFinished && !probe.isCancelled)
+    }
+    await poll { released == nil }
+    #expect(!held.isFinished)
+    await held.finished(opening: held.gate)
+  }
+
   @Test func aGroupThatEndsNormally_isDrained() async throws {
     let held = HeldOperation()
     let group = GroupOperation([held])

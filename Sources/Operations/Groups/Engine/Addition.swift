@@ -66,7 +66,7 @@ extension GroupEngine.State {
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
     // A group that started before the last commit may have searched without these members.
-    if next == nil, schedule.life.isRunning, !schedule.isDraining,
+    if next == nil, case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
       !awaited.isEmpty || schedule.needsScheduledSearch
     {
       action.outcome = .searchForCycleThrough(awaited)

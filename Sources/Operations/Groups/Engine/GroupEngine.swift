@@ -32,8 +32,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
 
     mutating func nextAction() -> Action {
-      let runner = schedule.requestRunner()
-      return Action(runner: runner, outcome: schedule.endIfDone().map { .end($0) } ?? .proceed)
+      Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone())
     }
 
     /// - Returns: The members, if there was no such request. A plain one may still be refused.

@@ -184,16 +184,18 @@ struct GroupSchedule {
   }
 
   mutating func nextOutcome() -> Outcome {
-    if let life = endIfDone() { return .end(life) }
-    if let group = orphanIfOnlyExecuting() { return .release(group) }
-    return beginCycleSearch() ? .searchForCycle : .proceed
+    let outcome = endIfDone()
+    if case .proceed = outcome, beginCycleSearch() { return .searchForCycle }
+    return outcome
   }
 
-  /// - Returns: The life that has ended, because no members remain and the group is not open.
-  mutating func endIfDone() -> Life? {
-    guard life.isRunning, unfinished == 0, waitingResults == nil, !isOpen else { return nil }
+  /// Ends the life of a group without members that is not open, or the engine's hold on an abandoned one.
+  mutating func endIfDone() -> Outcome {
+    guard life.isRunning, unfinished == 0, waitingResults == nil, !isOpen else {
+      return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
+    }
     defer { life = .ended }
-    return life
+    return .end(life)
   }
 
   // MARK: Adding members
