@@ -286,8 +286,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
       switch errorPolicy {
       case .collect, .cancelDependents: break
-      case .stopOnFailure: engine.stopStarting()
-      case .cancelOnFailure: engine.cancelMembers()
+      case .stopOnFailure: engine.drain(by: .drain)
+      case .cancelOnFailure: engine.drain(by: .cancel)
       }
     }
   }

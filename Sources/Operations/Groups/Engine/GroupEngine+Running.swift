@@ -11,7 +11,7 @@ extension GroupEngine {
     let queue = GroupQueue(of: group)
     guard let needsPermits = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
-    if draining { cancelMembers() }
+    if draining { drain(by: .cancel) }
     searchForSuspectedCycle(evenIfRunning: true)
     let plain = beginPlainMembers()
     if needsPermits {

@@ -155,8 +155,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   // MARK: Cancelling
 
-  func cancelMembers() {
-    for member in takeMembersToCancel() { cancel(member) }
+  /// Cancels the members, or only those that have not started.
+  func drain(by request: GroupSchedule.EndRequest) {
+    let members = state.withLock { $0.takeMembers(toEnd: request) }
+    for member in members { cancel(member, unlessStarted: request < .cancel) }
     membersWereCancelled()
   }
 
@@ -164,10 +166,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func takeMembersToCancel() -> [Operation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
 
   override func membersWereCancelled() { change { _ in } }
-
-  func stopStarting() {
-    for member in state.withLock({ $0.takeMembers(toEnd: .drain) }) { cancel(member, unlessStarted: true) }
-  }
 
   /// - Returns: Whether a waiting member was cancelled, if `unlessStarted` is true.
   @discardableResult
