@@ -182,10 +182,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
         cancel()
         return finish()
       }
-      attemptState.withLock { state in
+      // The oldest error is released without the lock.
+      _ = attemptState.withLock { state in
         state.failedAttempts += 1
-        if state.latestErrors.count == 16 { state.latestErrors.removeFirst() }
         state.latestErrors.append(error)
+        return state.latestErrors.count > 16 ? state.latestErrors.removeFirst() : nil
       }
     }
     guard number < attempts, !isCancelled, let plan = attemptState.withLock({ $0.plan }) else {

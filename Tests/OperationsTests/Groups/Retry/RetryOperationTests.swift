@@ -111,19 +111,27 @@ struct RetryOperationTests {
     #expect(retry.attemptErrors.isEmpty)
   }
 
-  @Test func anErrorThatAsksTheRetryWhenItGoes() async throws {
-    // The errors of the previous attempt are released without a lock held.
-    final class Curious: Error, @unchecked Sendable {
-      weak var retry: AsyncOperation?
-      deinit { _ = retry?.isCancelled }
-    }
+  /// An error that would deadlock if it were released with a lock held.
+  private final class Curious: Error, @unchecked Sendable {
+    private weak let retry: RetryOperation<Int>?
+
+    init(_ retry: RetryOperation<Int>) { self.retry = retry }
+
+    deinit { _ = retry.map { ($0.isCancelled, $0.failedAttempts) } }
+  }
+
+  @Test func anErrorThatAsksTheRetryWhenItIsForgotten() async {
+    let box = Journal<RetryOperation<Int>>()
+    let retry = RetryOperation<Int>(attempts: 20) { _ in throw Curious(box.entries[0]) }
+    box.write(retry)
+    await #expect(throws: Curious.self) { try await queue.run(retry) }
+    #expect(retry.failedAttempts == 20 && retry.attemptErrors.count == 16)
+  }
+
+  @Test func anErrorThatAsksTheRetryWhenItsAttemptGoes() async throws {
     let box = Journal<RetryOperation<Int>>()
     let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { number in
-      let cache = ResultOperation<Int> {
-        let error = Curious()
-        error.retry = box.entries[0]
-        throw error
-      }
+      let cache = ResultOperation<Int> { throw Curious(box.entries[0]) }
       let page = ResultOperation<Int> { if number < 3 { throw TestError("again") } else { number } }
       return cache.pass(to: page, input: .optional) { _, _ in }
     }
