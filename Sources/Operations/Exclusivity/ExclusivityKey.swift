@@ -45,6 +45,15 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
 
   public init(stringLiteral name: String) { self.init(name) }
 
+  /// Values that are equal make equal keys, whatever their descriptions.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.type == right.type && left.value == right.value && (left.value != nil || left.name == right.name)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    if let value { hasher.combine(value) } else { hasher.combine(name) }
+  }
+
   /// The name of the key or of its type, or the description of its value.
   public var description: String { name }
 

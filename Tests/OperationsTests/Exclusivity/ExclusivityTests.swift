@@ -33,6 +33,17 @@ struct ExclusivityTests {
     #expect("\(type)" == "Journal<Int>" && type != "Journal<Int>")
   }
 
+  @Test func equalValuesAreOneKey_whateverTheirDescriptions() {
+    struct Document: Hashable {
+      let id: Int
+      let title: String
+      static func == (left: Self, right: Self) -> Bool { left.id == right.id }
+      func hash(into hasher: inout Hasher) { hasher.combine(id) }
+    }
+    let keys = ["draft", "letter"].map { ExclusivityKey(Document(id: 1, title: $0)) }
+    #expect(Set(keys).count == 1 && keys[0] != ExclusivityKey(Document(id: 2, title: "draft")))
+  }
+
   @Test func severalKeysAreGrantedTogetherAndThoseOfDomainsAreDifferent() async {
     let other = ExclusivityDomain()
     let holder = await holder(of: "a")
