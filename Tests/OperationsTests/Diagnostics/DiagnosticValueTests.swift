@@ -7,8 +7,9 @@ struct DiagnosticValueTests {
   @Test(arguments: [[1, 2], [2, 1]]) func ofTwoExecutingDependencies_theOneThatExecutesLongerCounts(order: [Int]) {
     func node(waitingFor others: [Int], elapsed: Duration? = nil) -> StallNode {
       let waits = others.map { StallNode.Wait(node: $0, kind: .dependency) }
-      let reason: StallNode.Reason? = waits.isEmpty ? .executing : nil
-      return StallNode(subject: .operation(AsyncOperation()), waits: waits, reason: reason, elapsed: elapsed)
+      let operation = AsyncOperation()
+      let reason = StallNode.Reason.executing(operation, for: elapsed, isCancelled: false)
+      return StallNode(subject: .operation(operation), waits: waits, reason: reason, elapsed: elapsed)
     }
     let nodes = [
       node(waitingFor: order), node(waitingFor: [], elapsed: .seconds(1)), node(waitingFor: [], elapsed: .seconds(2)),

@@ -13,9 +13,7 @@ struct StallFindings {
     let explainer: Int
     /// The last node in the chain of waits.
     let root: Int
-    /// The number of operations between this node and the explainer.
-    var distance = 0
-    /// The number of waits between this node and the root.
+    /// The number of operations between this node and the root.
     let depth: Int
     /// The position in a cycle that the node is part of.
     var cycle: (index: Int, position: Int)?
@@ -31,7 +29,7 @@ struct StallFindings {
     let order = WaitOrder(
       nodes.map { $0.waits.map(\.node) },
       needed: { nodes[$0].needed },
-      rank: { (nodes[$0].reason ?? .ending).cause.rank }
+      rank: { nodes[$0].reason.rank }
     )
     cycles = order.cycles
     for node in order.order { findings[node] = finding(of: node) }
@@ -46,8 +44,7 @@ struct StallFindings {
           wait: nodes[node].waits.first { $0.node == next },
           explainer: isResource ? next : node,
           root: isResource ? next : node,
-          distance: isResource ? 1 : 0,
-          depth: 0,
+          depth: isResource ? 1 : 0,
           cycle: (index, position)
         )
       }
@@ -80,10 +77,8 @@ struct StallFindings {
 
   private func finding(of node: Int) -> Finding {
     if let wait = decisiveWait(of: node) { return finding(of: node, through: wait) }
-    let (cause, rank) = (nodes[node].reason ?? .ending).cause
-    let depth = if case .operation = nodes[node].subject { 0 } else { -1 }
-    let elapsed = nodes[node].elapsed ?? .zero
-    return Finding(cause: cause, rank: rank, elapsed: elapsed, explainer: node, root: node, depth: depth)
+    let (reason, elapsed) = (nodes[node].reason, nodes[node].elapsed ?? .zero)
+    return Finding(cause: reason.cause, rank: reason.rank, elapsed: elapsed, explainer: node, root: node, depth: 0)
   }
 
   /// Returns the wait with the most severe cause. Nodes receive their findings in order of rank, and a node that needs
@@ -92,7 +87,7 @@ struct StallFindings {
   private func decisiveWait(of node: Int) -> StallNode.Wait? {
     nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
-      return (left.rank, left.elapsed, right.distance) < (right.rank, right.elapsed, left.distance)
+      return (left.rank, left.elapsed, right.depth) < (right.rank, right.elapsed, left.depth)
     }
   }
 
@@ -108,8 +103,7 @@ struct StallFindings {
       explainer: own == nil ? next.explainer : node,
       // Slots and keys are no operations, so the operation that waits for them is the root.
       root: nodes[next.root].operation == nil ? node : next.root,
-      distance: own == nil ? next.distance + (isStep ? 1 : 0) : 0,
-      depth: next.depth + 1
+      depth: next.depth + (isStep ? 1 : 0)
     )
   }
 
@@ -127,21 +121,4 @@ struct StallFindings {
 
 extension StallReport.Cause {
   fileprivate var isProgress: Bool { [.executing, .condition, .backingOff, .transitioning].contains(self) }
-}
-
-extension StallNode.Reason {
-  fileprivate var cause: (StallReport.Cause, rank: Int) {
-    switch self {
-    case .notEnqueued(isCertain: true): (.notEnqueued, 9)
-    case .suspended, .hasNoSlots, .waitsForMembers(isSuspended: true): (.suspended, 8)
-    case .notReady: (.notReady, 7)
-    case .notEnqueued(isCertain: false): (.notEnqueued, 6)
-    case .condition: (.condition, 3)
-    case .executing, .waitsForMembers(isSuspended: false): (.executing, 3)
-    case .backingOff: (.backingOff, 2)
-    case .throttled: (.exclusivity, 2)
-    case .starting: (.transitioning, 1)
-    case .ending: (.transitioning, 0)
-    }
-  }
 }

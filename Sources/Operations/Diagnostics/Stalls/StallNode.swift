@@ -12,26 +12,23 @@ struct StallNode {
   typealias Wait = WaitSnapshot.Wait
 
   /// The reason why a node that waits for no other node has not finished.
-  enum Reason {
-    /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
-    case notEnqueued(isCertain: Bool)
-    case suspended(StallPlace)
-    case hasNoSlots(StallPlace)
-    case waitsForMembers(isSuspended: Bool)
-    case notReady
-    case condition(String)
-    case executing
-    case backingOff(before: String, remaining: Duration)
-    case throttled(ExclusivityKey)
-    case starting(StallPlace?)
-    case ending
+  struct Reason {
+    let cause: StallReport.Cause
+    /// How unlikely the cause is to end by itself.
+    let rank: Int
+    /// The rest of a sentence that begins with the name of the operation.
+    let predicate: String
+
+    private init(_ cause: StallReport.Cause, rank: Int, _ predicate: String) {
+      (self.cause, self.rank, self.predicate) = (cause, rank, predicate)
+    }
   }
 
   let subject: Subject
   var waits: [Wait] = []
   /// The number of waits that must end, or nil if all of them must.
   var needed: Int?
-  var reason: Reason?
+  var reason = Reason.ending
   var place: StallPlace?
   /// The time that the operation has spent in its current phase, or nil if it has not started.
   var elapsed: Duration?
@@ -45,54 +42,81 @@ struct StallNode {
   }
 }
 
-extension StallNode {
+extension StallNode.Reason {
   /// The execution time after which the report suggests a missing call of `finish()`.
   private static let longExecution = Duration.seconds(1)
   /// Below this time, the clock is too coarse.
   private static let shortExecution = Duration.milliseconds(10)
 
-  var ownPredicate: String {
-    let own = operation as? AsyncOperation
-    let isPlain = operation != nil && own == nil
-    switch reason ?? .ending {
-    case .notEnqueued(isCertain: true): return "was never added to a queue or a group"
-    case .notEnqueued where isPlain:
-      return
-        "is a plain Foundation operation in none of the searched queues: unless it was added to "
-        + "another one, it never starts"
-    case .notEnqueued:
-      return
-        "was added to no queue or group by the package's methods: unless it was added by Foundation's, it never "
-        + "starts"
-    case .suspended(let place): return "cannot start because \(place.description) is suspended"
-    case .hasNoSlots(let place): return "cannot start because maxConcurrentOperationCount of \(place.description) is 0"
-    case .waitsForMembers(let isSuspended):
-      return "\(isSuspended ? "is suspended" : "stays open"), and waits for members"
-    case .notReady where isPlain:
-      return
-        "is not ready, though all it depends on has finished: its isReady is overridden, or a barrier block is before it"
-    case .notReady: return "is not ready, though all it depends on has finished: perhaps a barrier block is before it"
-    case .condition(let name):
-      return "has not started because its condition “\(name.inOneLine)” is being evaluated"
-        + (elapsed.map { ", for \($0.reading) so far" } ?? "")
-    case .executing: return (stamp.isCancelled ? "was cancelled, but " : "") + executing(own)
-    case .throttled(let key): return "waits for its turn under the throttled key \(key.quoted)"
-    case .backingOff(let next, let remaining):
-      return "waits for \(next), which begins \(remaining > .zero ? "in \(remaining.reading)" : "now")"
-    case .starting(.queue(.main)?): return "is about to start, as soon as the main thread gets to it"
-    case .starting(let place?): return "is about to start, as soon as there is a thread for \(place.description)"
-    case .starting(nil): return "is about to start"
-    case .ending: return "is about to finish"
-    }
+  /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
+  static func notEnqueued(_ operation: Operation, isCertain: Bool) -> Self {
+    if isCertain { return Self(.notEnqueued, rank: 9, "was never added to a queue or a group") }
+    let isPlain = !(operation is AsyncOperation)
+    let guess =
+      isPlain
+      ? "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
+      : "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
+    return Self(.notEnqueued, rank: 6, guess + " never starts")
   }
 
-  private func executing(_ own: AsyncOperation?) -> String {
-    guard let elapsed else { return "is executing (Foundation does not record since when)" }
-    if elapsed < Self.shortExecution { return "has just begun to execute" }
-    let mayHaveForgotten = elapsed >= Self.longExecution && own?.finishesByItself == false
-    let guess = mayHaveForgotten ? ": perhaps it never calls finish()" : ""
-    return "has been executing for \(elapsed.reading), and has not finished" + guess
+  static func suspended(_ place: StallPlace) -> Self {
+    Self(.suspended, rank: 8, "cannot start because \(place.description) is suspended")
   }
+
+  static func hasNoSlots(_ place: StallPlace) -> Self {
+    Self(.suspended, rank: 8, "cannot start because maxConcurrentOperationCount of \(place.description) is 0")
+  }
+
+  static func waitsForMembers(isSuspended: Bool) -> Self {
+    isSuspended
+      ? Self(.suspended, rank: 8, "is suspended, and waits for members")
+      : Self(.executing, rank: 3, "stays open, and waits for members")
+  }
+
+  static func notReady(_ operation: Operation) -> Self {
+    // `isReady` is final in an `AsyncOperation`.
+    let guess =
+      operation is AsyncOperation
+      ? "perhaps a barrier block is before it" : "its isReady is overridden, or a barrier block is before it"
+    return Self(.notReady, rank: 7, "is not ready, though all it depends on has finished: \(guess)")
+  }
+
+  static func condition(_ name: String, for elapsed: Duration?) -> Self {
+    let time = elapsed.map { ", for \($0.reading) so far" } ?? ""
+    let predicate = "has not started because its condition “\(name.inOneLine)” is being evaluated"
+    return Self(.condition, rank: 3, predicate + time)
+  }
+
+  /// A plain Foundation operation has no time.
+  static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
+    var predicate = "is executing (Foundation does not record since when)"
+    if let elapsed {
+      let isShort = elapsed < shortExecution
+      predicate =
+        isShort ? "has just begun to execute" : "has been executing for \(elapsed.reading), and has not finished"
+      let mayHaveForgotten = (operation as? AsyncOperation)?.finishesByItself == false
+      if elapsed >= longExecution, mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
+    }
+    return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
+  }
+
+  static func backingOff(before next: String, remaining: Duration) -> Self {
+    let time = remaining > .zero ? "in \(remaining.reading)" : "now"
+    return Self(.backingOff, rank: 2, "waits for \(next), which begins \(time)")
+  }
+
+  static func throttled(by key: ExclusivityKey) -> Self {
+    Self(.exclusivity, rank: 2, "waits for its turn under the throttled key \(key.quoted)")
+  }
+
+  static func starting(in place: StallPlace) -> Self {
+    let isMain = place.id == ObjectIdentifier(OperationQueue.main)
+    let thread = isMain ? "the main thread gets to it" : "there is a thread for \(place.description)"
+    return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
+  }
+
+  static let starting = Self(.transitioning, rank: 1, "is about to start")
+  static let ending = Self(.transitioning, rank: 0, "is about to finish")
 }
 
 /// The queue or the group that provides the slots of an operation.
@@ -124,33 +148,12 @@ enum StallPlace {
     }
   }
 
-  var isSuspended: Bool {
+  /// The limit is negative if any number of operations can execute at once.
+  var slots: (isSuspended: Bool, limit: Int, operations: [Operation]) {
     switch self {
-    case .queue(let queue): queue.isSuspended
-    case .group(let group): group.isSuspended && !group.isDraining
-    }
-  }
-
-  /// The number of operations that can execute at once, or nil if there is no limit.
-  var limit: Int? {
-    switch self {
-    case .queue(let queue): queue.maxConcurrentOperationCount < 0 ? nil : queue.maxConcurrentOperationCount
-    case .group(let group):
-      group.maxConcurrentOperationCount < 0 || group.isDraining ? nil : group.maxConcurrentOperationCount
-    }
-  }
-
-  /// The operations that use a slot. Foundation does not expose those that a queue has taken but not started.
-  var executing: [Operation] {
-    let operations =
-      switch self {
-      case .queue(let queue): queue.operations
-      case .group(let group): group.operations
-      }
-    return operations.filter { operation in
-      if operation.isFinished { return false }
-      guard let own = operation as? AsyncOperation else { return operation.isExecuting }
-      return own.core.withLock { $0.lifecycle.phase != .pending && $0.holdsSlot }
+    case .queue(let queue): (queue.isSuspended, queue.maxConcurrentOperationCount, queue.operations)
+    case .group(let group) where group.isDraining: (false, -1, [])
+    case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.operations)
     }
   }
 }

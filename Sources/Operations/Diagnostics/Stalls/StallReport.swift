@@ -56,54 +56,41 @@ extension StallReport {
     ///
     /// The time comes from the system's clock and is exact to a few milliseconds. It is nil for an operation that has
     /// not started, and for a plain Foundation operation.
-    public let elapsed: Duration?
+    public var elapsed: Duration? { time?.duration }
+    let time: Seconds?
     /// A sentence that explains why the operation has not finished.
     public let description: String
 
+    private enum CodingKeys: String, CodingKey {
+      case operation, place, cause, waitsFor, root, description
+      case time = "elapsed"
+    }
+
     var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
-}
 
-/// The elapsed time is encoded in seconds.
-extension StallReport.Entry {
-  /// The longest time that can be decoded, because it fits into an `Int64` in nanoseconds.
-  private static let mostSeconds = 1e9
+  /// A time that was measured in whole nanoseconds and is encoded in seconds.
+  struct Seconds: Sendable, Hashable, Codable {
+    /// The longest time that can be decoded, because it fits into an `Int64` in nanoseconds.
+    private static let longest = 1e9
 
-  private enum CodingKeys: CodingKey {
-    case operation, place, cause, waitsFor, root, elapsed, description
-  }
+    let duration: Duration
 
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    let seconds = try container.decodeIfPresent(Double.self, forKey: .elapsed)
-    if let seconds, !(seconds.magnitude <= Self.mostSeconds) {
-      throw DecodingError.dataCorruptedError(
-        forKey: .elapsed,
-        in: container,
-        debugDescription: "\(seconds) s is too long."
-      )
+    init(_ duration: Duration) { self.duration = duration }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      let seconds = try container.decode(Double.self)
+      guard seconds.magnitude <= Self.longest else {
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) s is too long.")
+      }
+      duration = .nanoseconds(Int64((seconds * 1e9).rounded()))
     }
-    self.init(
-      operation: try container.decode(String.self, forKey: .operation),
-      place: try container.decodeIfPresent(String.self, forKey: .place),
-      cause: try container.decode(StallReport.Cause.self, forKey: .cause),
-      waitsFor: try container.decode([String].self, forKey: .waitsFor),
-      root: try container.decodeIfPresent(String.self, forKey: .root),
-      // The time was measured in whole nanoseconds.
-      elapsed: seconds.map { Duration.nanoseconds(Int64(($0 * 1e9).rounded())) },
-      description: try container.decode(String.self, forKey: .description)
-    )
-  }
 
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(operation, forKey: .operation)
-    try container.encodeIfPresent(place, forKey: .place)
-    try container.encode(cause, forKey: .cause)
-    try container.encode(waitsFor, forKey: .waitsFor)
-    try container.encodeIfPresent(root, forKey: .root)
-    try container.encodeIfPresent(elapsed.map { $0 / .seconds(1) }, forKey: .elapsed)
-    try container.encode(description, forKey: .description)
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(duration / .seconds(1))
+    }
   }
 }
 
@@ -198,11 +185,9 @@ extension StallReport {
       findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
     }
     // If cycles have changed even after the last attempt, their operations are reported as about to start.
-    while true {
-      let moved = findings.movedCycles
-      if moved.isEmpty { break }
+    while !findings.movedCycles.isEmpty {
       var nodes = findings.nodes
-      for node in moved.joined() { (nodes[node].waits, nodes[node].reason) = ([], .starting(nil)) }
+      for node in findings.movedCycles.joined() { (nodes[node].waits, nodes[node].reason) = ([], .starting) }
       findings = StallFindings(nodes)
     }
     self.init(subject: subject, entries: findings.entries)

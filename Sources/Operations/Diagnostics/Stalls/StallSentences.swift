@@ -33,7 +33,7 @@ extension StallFindings {
       cause: finding.cause,
       waitsFor: namesWaitedFor(by: representative),
       root: bottom === own ? nil : bottom?.displayName,
-      elapsed: nodes[node].elapsed,
+      time: nodes[node].elapsed.map { StallReport.Seconds($0) },
       description: "\(name(representative)) \(predicate(representative))."
     )
   }
@@ -61,16 +61,17 @@ extension StallFindings {
   /// Says what a node waits for directly and, in a second clause, what is at the root.
   private func predicate(_ node: Int) -> String {
     let finding = self[node]
-    if finding.cycle != nil { return "\(cycle(from: node)), in a cycle" }
-    guard let wait = finding.wait else { return nodes[node].ownPredicate }
+    if let (index, position) = finding.cycle { return sentence(of: cycles[index], from: position) + ", in a cycle" }
+    guard let wait = finding.wait else { return nodes[node].reason.predicate }
     let next = nodes[wait.node]
-    var (awaited, isOnlyOne, text) = (wait.node, otherCount(node) < 1, "")
+    // A group's wait for its own start is no part of the sentence.
+    let others = nodes[node].waits.filter { $0.node != wait.node && $0.kind != .ownStart }
+    var (awaited, isOnlyOne, text) = (wait.node, others.isEmpty, "")
     if next.operation != nil {
       text = phrase(wait, of: node)
     } else {
       // The node waits for slots or for a key.
-      let beyond = self[wait.node]
-      guard let user = beyond.wait?.node else { return next.ownPredicate }
+      guard let user = self[wait.node].wait?.node else { return next.reason.predicate }
       // A cancelled operation waits for nothing else: its queue must start it so that it finishes.
       let isEnding = nodes[node].stamp.isCancelled && wait.kind == .slot
       text = (isEnding ? "was cancelled, and only " : "") + phrase(wait, forUseBy: users(next))
@@ -78,25 +79,13 @@ extension StallFindings {
       isOnlyOne = isOnlyOne && next.waits.count == 1 && wait.kind != .slot
       awaited = user
     }
-    text += otherNames(of: node, except: wait)
+    var names = others.prefix(Self.namesAtMost).map { name($0.node) }
+    if others.count > names.count { names.append((others.count - names.count).others) }
+    if let last = names.popLast() { text += names.map { ", \($0)" }.joined() + " and \(last)" }
     awaited = representative(for: awaited)
     let root = self[awaited].explainer
     if root != awaited { return "\(text); at the root, \(name(root)) \(predicate(root))" }
     return "\(text)\(isOnlyOne ? ", which" : "; \(name(root))") \(predicate(root))"
-  }
-
-  /// Excludes the wait in the sentence about the node, and a group's wait for its own start, which is the first.
-  private func otherCount(_ node: Int) -> Int {
-    nodes[node].waits.count - (nodes[node].waits.first?.kind == .ownStart ? 2 : 1)
-  }
-
-  private func otherNames(of node: Int, except wait: StallNode.Wait) -> String {
-    let waits = nodes[node].waits.lazy.filter { $0.node != wait.node && $0.kind != .ownStart }
-    var names = Array(waits.prefix(Self.namesAtMost).map { name($0.node) })
-    let rest = otherCount(node) - names.count
-    if rest > 0 { names.append(rest.others) }
-    guard let last = names.popLast() else { return "" }
-    return names.map { ", \($0)" }.joined() + " and \(last)"
   }
 
   private func phrase(_ wait: StallNode.Wait, of node: Int) -> String {
@@ -133,9 +122,7 @@ extension StallFindings {
     return names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
   }
 
-  private func cycle(from start: Int) -> String {
-    guard let (index, position) = self[start].cycle else { return "" }
-    let cycle = cycles[index]
+  private func sentence(of cycle: [Int], from position: Int) -> String {
     var steps: [String] = []
     var resource: StallNode.Wait?
     for step in cycle.indices {
@@ -151,7 +138,7 @@ extension StallFindings {
         steps.append(phrase(wait, of: node))
       }
       if steps.count == Self.namesAtMost, step + 2 < cycle.count {
-        return steps.joined(separator: ", which ") + ", and so on, back to \(name(start))"
+        return steps.joined(separator: ", which ") + ", and so on, back to \(name(cycle[position]))"
       }
     }
     return steps.joined(separator: ", which ")

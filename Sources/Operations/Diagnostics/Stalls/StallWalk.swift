@@ -12,7 +12,7 @@ struct StallWalk {
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var queues: [ObjectIdentifier: OperationQueue] = [:]
   /// The operations whose place is unknown. A later part of the walk may still find the place.
-  private var unplaced: [(node: Int, operation: Operation, isCertain: Bool)] = []
+  private var unplaced: [(node: Int, operation: Operation)] = []
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
     for queue in queues + [.main] { look(into: queue) }
@@ -21,17 +21,13 @@ struct StallWalk {
       visitAll()
       let unplaced = unplaced
       self.unplaced = []
-      for (node, operation, isCertain) in unplaced {
-        let place = places[ObjectIdentifier(operation)]?.place
-        nodes[node].place = place
-        if case .group(let group)? = place, group.state == .pending {
-          wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
-        } else if nodes[node].waits.isEmpty, nodes[node].reason == nil {
-          if let place {
-            wait(node, in: place, operation)
-          } else {
-            nodes[node].reason = .notEnqueued(isCertain: isCertain)
-          }
+      for (node, operation) in unplaced {
+        if let (_, place) = places[ObjectIdentifier(operation)] {
+          wait(node, in: place, operation)
+        } else if nodes[node].waits.isEmpty {
+          let own = operation as? AsyncOperation
+          let isCertain = own?.core.withLock { $0.bridge.record == .unread && !$0.lifecycle.isCancelled } ?? false
+          nodes[node].reason = .notEnqueued(operation, isCertain: isCertain)
         }
       }
     } while nodes.count < snapshot.nodes.count
@@ -96,67 +92,55 @@ struct StallWalk {
 
   private mutating func visit(_ node: Int) {
     switch nodes[node].subject {
-    case .operation(let operation as AsyncOperation), .start(let operation as AsyncOperation): visit(node, operation)
-    case .operation(let operation), .start(let operation): visit(node, plain: operation)
+    case .operation(let operation), .start(let operation): visit(node, operation)
     case .slots(let place): visit(node, place)
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
         wait(node, for: snapshot.index(of: user.operation), .user(isHolder: user.isHolder))
       }
       // The key has been released meanwhile.
-      if nodes[node].waits.isEmpty { nodes[node].reason = .starting(nil) }
+      if nodes[node].waits.isEmpty { nodes[node].reason = .starting }
     }
   }
 
-  private mutating func visit(_ node: Int, _ operation: AsyncOperation) {
-    let (time, pause, isPauseOver, condition, place) = operation.core.withLock { core in
-      let pause = core.extras?.pause
-      return (core.startTime, pause, pause.map { $0.timer == nil }, core.extras?.condition, core.stallPlace)
+  private mutating func visit(_ node: Int, _ operation: Operation) {
+    nodes[node].place = operation.stallPlace ?? places[ObjectIdentifier(operation)]?.place
+    let stamp = nodes[node].stamp
+    guard let own = operation as? AsyncOperation else {
+      switch stamp.phase {
+      case .pending: waitForSlot(node, operation)
+      case .executing: nodes[node].reason = .executing(operation, for: nil, isCancelled: stamp.isCancelled)
+      default: nodes[node].reason = .ending
+      }
+      return
     }
-    if operation.runsOthersInside { notePlaces(in: operation) }
-    let phase = nodes[node].stamp.phase
-    nodes[node].elapsed = phase == .pending ? nil : time.elapsed
-    nodes[node].place = place() ?? places[ObjectIdentifier(operation)]?.place
-    // The reasons of an operation that waits for its own start are those of the start.
-    if nodes[node].waits.contains(where: { $0.kind == .ownStart }) { return }
-    switch phase {
-    case .pending: waitToStart(node, operation)
-    case .preparing: nodes[node].reason = .starting(nil)
+    let (time, pause, isBackingOff, condition) = own.core.withLock { core in
+      let pause = core.extras?.pause
+      return (core.startTime, pause, pause?.timer != nil, core.extras?.condition)
+    }
+    if own.runsOthersInside { notePlaces(in: own) }
+    let elapsed = stamp.phase == .pending ? nil : time.elapsed
+    nodes[node].elapsed = elapsed
+    if !nodes[node].waits.isEmpty { return }
+    switch stamp.phase {
+    case .pending:
+      // A cancelled operation waits only for a slot, in which it finishes.
+      if stamp.isCancelled || !waitForKeys(node, own) { waitForSlot(node, own) }
+    case .preparing: nodes[node].reason = .starting
     case .evaluating:
       // The operation has a slot, and waits for its keys again or for a condition.
-      if !waitForKeys(node, operation) {
-        nodes[node].reason = condition.map { .condition($0) } ?? .starting(nil)
-      }
+      if !waitForKeys(node, own) { nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting }
     case .executing:
-      if !nodes[node].waits.isEmpty { return }
-      if let pause, let isPauseOver {
-        if isPauseOver {
-          waitForSlot(node, operation)
-        } else {
-          nodes[node].reason = .backingOff(before: pause.next, remaining: pause.remaining())
-        }
-      } else if let group = operation as? GroupOperation {
+      if let pause {
+        if !isBackingOff { return waitForSlot(node, own) }
+        nodes[node].reason = .backingOff(before: pause.next, remaining: pause.remaining())
+      } else if let group = own as? GroupOperation {
         nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else {
-        nodes[node].reason = .executing
+        nodes[node].reason = .executing(own, for: elapsed, isCancelled: stamp.isCancelled)
       }
     case .skipped, .ending, .finished: nodes[node].reason = .ending
     }
-  }
-
-  private mutating func visit(_ node: Int, plain operation: Operation) {
-    nodes[node].place = places[ObjectIdentifier(operation)]?.place
-    switch nodes[node].stamp.phase {
-    case .finished: nodes[node].reason = .ending
-    case .executing: nodes[node].reason = .executing
-    default: waitForSlot(node, operation)
-    }
-  }
-
-  private mutating func waitToStart(_ node: Int, _ operation: AsyncOperation) {
-    if !nodes[node].waits.isEmpty { return }
-    // A cancelled operation waits only for a slot, in which it finishes.
-    if nodes[node].stamp.isCancelled || !waitForKeys(node, operation) { waitForSlot(node, operation) }
   }
 
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
@@ -173,39 +157,36 @@ struct StallWalk {
     }
     if !nodes[node].waits.isEmpty { return true }
     guard let key = request.throttledKey else { return false }
-    nodes[node].reason = .throttled(key)
+    nodes[node].reason = .throttled(by: key)
     return true
   }
 
   private mutating func waitForSlot(_ node: Int, _ operation: Operation) {
-    guard let own = operation as? AsyncOperation else {
-      return unplaced.append((node, operation, isCertain: false))
-    }
-    let (place, hasCheckedReadiness) = own.core.withLock {
-      ($0.stallPlace, $0.bridge.record != .unread || $0.lifecycle.isCancelled)
-    }
-    if let place = place() {
-      wait(node, in: place, own)
-    } else if own.isFree {
-      unplaced.append((node, own, isCertain: !hasCheckedReadiness))
+    if let place = nodes[node].place {
+      wait(node, in: place, operation)
+    } else if (operation as? AsyncOperation)?.isFree ?? true {
+      unplaced.append((node, operation))
     } else {
       // The group of the operation has been released, or the operation has just started.
-      nodes[node].reason = .starting(nil)
+      nodes[node].reason = .starting
     }
   }
 
   private mutating func wait(_ node: Int, in place: StallPlace, _ operation: Operation) {
     nodes[node].place = place
+    if case .group(let group) = place, group.state == .pending {
+      return wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
+    }
+    // A plain operation may wait for its dependencies.
+    if !nodes[node].waits.isEmpty { return }
+    let own = operation as? AsyncOperation
     switch place {
-    case .group(let group) where group.state == .pending:
-      wait(node, for: snapshot.index(of: group, isStart: true), .groupStart)
     // A plain member uses no slot before it is ready.
-    case .group where !(operation is AsyncOperation) && !operation.isReady:
-      nodes[node].reason = PlainMemberGate.isHolding(operation) ? .starting(nil) : .notReady
+    case .group where own == nil && !operation.isReady:
+      nodes[node].reason = PlainMemberGate.isHolding(operation) ? .starting : .notReady(operation)
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue(let queue):
       look(into: queue)
-      let own = operation as? AsyncOperation
       // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
       // readiness, so that the readiness reflects any earlier notification.
       let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
@@ -213,37 +194,44 @@ struct StallWalk {
       if isReady || isNotificationPending {
         wait(node, for: slots(of: place), .slot)
       } else {
-        nodes[node].reason = .notReady
+        nodes[node].reason = .notReady(operation)
       }
     }
   }
 
   private mutating func visit(_ node: Int, _ place: StallPlace) {
     nodes[node].place = place
-    if place.isSuspended {
+    let (isSuspended, limit, operations) = place.slots
+    if isSuspended {
       nodes[node].reason = .suspended(place)
-    } else if place.limit == 0 {
+    } else if limit == 0 {
       nodes[node].reason = .hasNoSlots(place)
     } else {
-      let executing = place.limit == nil ? [] : place.executing
-      if executing.count < place.limit ?? .max {
-        nodes[node].reason = .starting(place)
+      let users = limit < 0 ? [] : operations.filter(\.usesSlot)
+      if limit < 0 || users.count < limit {
+        nodes[node].reason = .starting(in: place)
       } else {
         // If the limit has been lowered, more operations than the limit may be executing.
-        nodes[node].needed = executing.count - (place.limit ?? .max) + 1
-        for operation in executing { wait(node, for: snapshot.index(of: operation), .user(isHolder: true)) }
+        nodes[node].needed = users.count - limit + 1
+        for user in users { wait(node, for: snapshot.index(of: user), .user(isHolder: true)) }
       }
     }
   }
 }
 
-extension OperationCore {
-  /// Returns the place of the operation, if known. The caller must call it after releasing the lock.
-  fileprivate var stallPlace: () -> StallPlace? {
-    let (supervisor, queue) = (supervisor, queue)
-    return {
-      if let group = supervisor?.supervisedGroup as? GroupOperation { return .group(group) }
-      return queue.map { .queue($0) }
-    }
+extension Operation {
+  /// The place of an `AsyncOperation` that the package's methods have added to it.
+  fileprivate var stallPlace: StallPlace? {
+    guard let own = self as? AsyncOperation else { return nil }
+    let (supervisor, queue) = own.core.withLock { ($0.supervisor, $0.queue) }
+    if let group = supervisor?.supervisedGroup as? GroupOperation { return .group(group) }
+    return queue.map { .queue($0) }
+  }
+
+  /// Foundation does not expose the operations that a queue has taken but not started.
+  fileprivate var usesSlot: Bool {
+    if isFinished { return false }
+    guard let own = self as? AsyncOperation else { return isExecuting }
+    return own.core.withLock { $0.lifecycle.phase != .pending && $0.holdsSlot }
   }
 }
