@@ -5,13 +5,6 @@
 struct GraphDrawing {
   static let cycleColor = "#dc2626"
 
-  enum Step {
-    case open(Int)
-    case node(Int)
-    case close(Int)
-    case standIn(Int)
-  }
-
   struct Arrow {
     let from: Int
     let to: Int
@@ -19,60 +12,88 @@ struct GraphDrawing {
     let standIn: Int?
   }
 
-  /// The boxes and nodes, nested. On each level, they are in the order of the graph's nodes.
-  private(set) var steps: [Step] = []
+  /// The nodes of the graph in the order in which they are drawn.
+  private let outline: [(id: Int, depth: Int)]
+  private(set) var standIns: Set<Int> = []
   private(set) var arrows: [Arrow] = []
-  private(set) var cycle: [Int] = []
+  /// The indices of the arrows of the cycle.
+  private(set) var cycle: Set<Int> = []
   /// For each box, the first and the last node inside it that is not a box. For any other node, the node itself.
   private(set) var firstInside: [Int]
   private(set) var lastInside: [Int]
-  private let isBox: [Bool]
+  /// The number of nodes in each box, including the box. 1 for a node that is not a box.
+  private var sizes: [Int]
 
   init(_ graph: OperationGraph) {
     let nodes = graph.nodes
-    var members = [[Int]](repeating: [], count: nodes.count)
-    for node in nodes { if let group = node.group { members[group].append(node.id) } }
-    isBox = members.map { !$0.isEmpty }
+    outline = GraphDrawing.outline(of: nodes.map(\.group))
     firstInside = Array(nodes.indices)
     lastInside = firstInside
-
-    // The positions at which a depth-first tour enters and leaves each node.
-    var (entered, left) = (firstInside, firstInside)
-    var tour: [Int] = []
-    var toDo: [Step] = nodes.reversed().filter { $0.group == nil }.map { .open($0.id) }
-    while let step = toDo.popLast() {
-      guard case .open(let node) = step else {
-        if case .close(let node) = step { left[node] = tour.count }
-        steps.append(step)
-        continue
-      }
-      entered[node] = tour.count
-      tour.append(node)
-      left[node] = tour.count
-      steps.append(isBox[node] ? step : .node(node))
-      if isBox[node] { toDo += [.close(node)] + members[node].reversed().map { .open($0) } }
-    }
-    for node in tour.reversed() where isBox[node] {
-      firstInside[node] = firstInside[members[node][0]]
-      lastInside[node] = lastInside[members[node][members[node].count - 1]]
+    sizes = nodes.map { _ in 1 }
+    var positions = nodes.map { _ in -1 }
+    for (position, (id, _)) in outline.enumerated().reversed() {
+      positions[id] = position
+      guard let group = nodes[id].group else { continue }
+      if sizes[group] == 1 { lastInside[group] = lastInside[id] }
+      firstInside[group] = firstInside[id]
+      sizes[group] += sizes[id]
     }
 
-    func isInside(_ node: Int, _ box: Int) -> Bool { entered[box] < entered[node] && entered[node] < left[box] }
+    func isInside(_ node: Int, _ box: Int) -> Bool {
+      positions[box] < positions[node] && positions[node] < positions[box] + sizes[box]
+    }
     let waiting = graph.points.cycle ?? []
     let cycleWaits = Set(waiting.indices.map { [waiting[$0], waiting[($0 + 1) % waiting.count]] })
-    var standIns: Set<Int> = []
     for node in nodes {
       for dependency in node.dependencies {
         let standIn = isInside(node.id, dependency) ? dependency : isInside(dependency, node.id) ? node.id : nil
         if let standIn { standIns.insert(standIn) }
-        if cycleWaits.contains([node.id, dependency]) { cycle.append(arrows.count) }
+        if cycleWaits.contains([node.id, dependency]) { cycle.insert(arrows.count) }
         arrows.append(Arrow(from: dependency, to: node.id, standIn: standIn))
       }
     }
-    steps += standIns.sorted().map { .standIn($0) }
   }
 
-  func isBox(_ node: Int) -> Bool { isBox[node] }
+  /// Returns the nodes of a graph as an indented list, without recursion: the members of each group are below it. On
+  /// each level, they are in the order of the graph.
+  static func outline(of groups: [Int?]) -> [(id: Int, depth: Int)] {
+    var members = [[Int]](repeating: [], count: groups.count)
+    for (id, group) in groups.enumerated() { if let group { members[group].append(id) } }
+    var outline: [(id: Int, depth: Int)] = []
+    var toDo = groups.indices.reversed().filter { groups[$0] == nil }.map { (id: $0, depth: 0) }
+    while let next = toDo.popLast() {
+      outline.append(next)
+      toDo += members[next.id].reversed().map { ($0, next.depth + 1) }
+    }
+    return outline
+  }
+
+  func isBox(_ node: Int) -> Bool { sizes[node] > 1 }
+
+  /// Returns the lines of all boxes and nodes, indented by their depth.
+  func lines(
+    box: (Int) -> (begin: String, content: String),
+    end: String,
+    node: (Int) -> String
+  ) -> String {
+    var text = ""
+    func add(_ line: String, _ depth: Int) {
+      // The limit keeps the text of deeply nested groups short.
+      text += String(repeating: "  ", count: min(depth + 1, 16)) + line + "\n"
+    }
+    for (position, (id, depth)) in outline.enumerated() {
+      if isBox(id) {
+        let (begin, content) = box(id)
+        add(begin, depth)
+        add(content, depth + 1)
+      } else {
+        add(node(id), depth)
+      }
+      let nextDepth = position + 1 < outline.count ? outline[position + 1].depth : 0
+      for boxDepth in stride(from: depth - 1, through: nextDepth, by: -1) { add(end, boxDepth) }
+    }
+    return text
+  }
 }
 
 extension OperationGraph.Node.State {
@@ -96,23 +117,15 @@ extension OperationGraph {
   /// are escaped. Mermaid draws up to 500 arrows and 50,000 characters by default. For a larger graph use ``dot()``.
   public func mermaid() -> String {
     let drawing = GraphDrawing(self)
-    var text = "flowchart LR\n"
-    var depth = 1
-    func line(_ line: String) { text += Self.indentation(depth) + line + "\n" }
-    for step in drawing.steps {
-      switch step {
-      case .open(let node):
-        line("subgraph n\(node)[\"\(mermaidLabel(of: node))\"]")
-        depth += 1
-        // Mermaid draws a group without arrows from top to bottom by default.
-        line("direction LR")
-      case .node(let node): line("n\(node)[\"\(mermaidLabel(of: node))\"]:::\(nodes[node].state)")
-      case .close:
-        depth -= 1
-        line("end")
-      case .standIn(let node): line("s\(node)([\"\(mermaidLabel(of: node))\"]):::\(nodes[node].state)")
-      }
-    }
+    let lines = drawing.lines(
+      // Mermaid draws a group without arrows from top to bottom by default.
+      box: { ("subgraph n\($0)[\"\(mermaidLabel(of: $0))\"]", "direction LR") },
+      end: "end",
+      node: { "n\($0)[\"\(mermaidLabel(of: $0))\"]:::\(nodes[$0].state)" }
+    )
+    var text = "flowchart LR\n" + lines
+    func line(_ line: String) { text += "  \(line)\n" }
+    for node in drawing.standIns.sorted() { line("s\(node)([\"\(mermaidLabel(of: node))\"]):::\(nodes[node].state)") }
     for arrow in drawing.arrows {
       func name(_ node: Int) -> String { node == arrow.standIn ? "s\(node)" : "n\(node)" }
       line("\(name(arrow.from)) --> \(name(arrow.to))")
@@ -123,14 +136,11 @@ extension OperationGraph {
     }
     for node in nodes where drawing.isBox(node.id) { line("class n\(node.id) \(node.state)") }
     if !drawing.cycle.isEmpty {
-      let cycle = drawing.cycle.map(String.init).joined(separator: ",")
+      let cycle = drawing.cycle.sorted().map(String.init).joined(separator: ",")
       line("linkStyle \(cycle) stroke:\(GraphDrawing.cycleColor),stroke-width:3px")
     }
     return text
   }
-
-  /// The limit keeps the text of deeply nested groups short.
-  private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(depth, 16)) }
 
   private func mermaidLabel(of node: Int) -> String {
     // Mermaid hides the second line of a group's title behind the members.
@@ -170,25 +180,17 @@ extension OperationGraph {
         graph [style="rounded,filled", fontname="Helvetica"]
 
       """
-    var depth = 1
-    func line(_ line: String) { text += Self.indentation(depth) + line + "\n" }
-    for step in drawing.steps {
-      switch step {
-      case .open(let node):
-        line("subgraph cluster_\(node) {")
-        depth += 1
-        line("label=\(dotLabel(of: node)); \(colors(of: node, separator: "; "))")
-      case .node(let node): line("n\(node) [label=\(dotLabel(of: node)), \(colors(of: node, separator: ", "))]")
-      case .close:
-        depth -= 1
-        line("}")
-      case .standIn(let node):
-        line("s\(node) [label=\(dotLabel(of: node)), shape=ellipse, \(colors(of: node, separator: ", "))]")
-      }
+    text += drawing.lines(
+      box: { ("subgraph cluster_\($0) {", "label=\(dotLabel(of: $0)); \(colors(of: $0, separator: "; "))") },
+      end: "}",
+      node: { "n\($0) [label=\(dotLabel(of: $0)), \(colors(of: $0, separator: ", "))]" }
+    )
+    func line(_ line: String) { text += "  \(line)\n" }
+    for node in drawing.standIns.sorted() {
+      line("s\(node) [label=\(dotLabel(of: node)), shape=ellipse, \(colors(of: node, separator: ", "))]")
     }
-    let cycle = Set(drawing.cycle)
     for (index, arrow) in drawing.arrows.enumerated() {
-      var attributes = cycle.contains(index) ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
+      var attributes = drawing.cycle.contains(index) ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
       // In DOT, an arrow joins two nodes. An attribute clips the arrow at the border of a box.
       func end(_ node: Int, inside: [Int], _ cut: String) -> String {
         if node == arrow.standIn { return "s\(node)" }

@@ -187,21 +187,18 @@ extension OperationGraph {
   public var criticalPath: CriticalPath? {
     guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
     var lengths = [Duration](repeating: .zero, count: points.waits.count)
-    var previous = [Int?](repeating: nil, count: points.waits.count)
+    func last(of points: some Sequence<Int>) -> Int? { points.max { lengths[$0] < lengths[$1] } }
     for point in points.order.order {
-      let before = points.waits[point].max { lengths[$0] < lengths[$1] }
-      previous[point] = before
-      lengths[point] = (before.map { lengths[$0] } ?? .zero).adding(ownDuration(ofPoint: point))
+      let before = last(of: points.waits[point]).map { lengths[$0] } ?? .zero
+      lengths[point] = before.adding(ownDuration(ofPoint: point))
     }
-    guard var last = lengths.indices.max(by: { lengths[$0] < lengths[$1] }) else { return nil }
-    let duration = lengths[last]
     var names: [String] = []
-    while true {
-      if ownDuration(ofPoint: last) > .zero { names.append(nodes[points.nodes[last]].name) }
-      guard let before = previous[last] else { break }
-      last = before
+    var next = last(of: lengths.indices)
+    while let point = next {
+      if ownDuration(ofPoint: point) > .zero { names.append(nodes[points.nodes[point]].name) }
+      next = last(of: points.waits[point])
     }
-    return CriticalPath(names: names.reversed(), duration: duration)
+    return CriticalPath(names: names.reversed(), duration: lengths.max() ?? .zero)
   }
 
   private func ownDuration(ofPoint point: Int) -> Duration {
@@ -219,20 +216,10 @@ extension OperationGraph.Node {
 
 extension OperationGraph.Node.State {
   init(of operation: Operation) {
-    if let own = operation as? AsyncOperation {
-      let lifecycle = own.core.withLock { $0.lifecycle }
-      self.init(state: own.state, isCancelled: lifecycle.isCancelled, hasFailed: !lifecycle.failures.isEmpty)
-    } else {
-      let isFinished = operation.isFinished
-      let state = isFinished ? AsyncOperation.State.finished : operation.isExecuting ? .executing : .pending
-      self.init(state: state, isCancelled: operation.isCancelled, hasFailed: false)
-    }
-  }
-
-  private init(state: AsyncOperation.State, isCancelled: Bool, hasFailed: Bool) {
-    switch state {
-    case .finished where hasFailed: self = .failed
-    case _ where isCancelled: self = .cancelled
+    let own = operation as? AsyncOperation
+    switch own?.state ?? (operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending) {
+    case .finished where own?.core.withLock({ $0.lifecycle.hasFailed }) == true: self = .failed
+    case _ where operation.isCancelled: self = .cancelled
     case .finished: self = .finished
     case .executing: self = .executing
     case .pending: self = .pending

@@ -88,59 +88,46 @@ public final class OperationTracer: Sendable {
     while done < toFollow.count {
       let (operation, group) = toFollow[done]
       done += 1
-      guard let own = operation as? AsyncOperation else {
-        follow(plain: operation, inside: group)
-        continue
-      }
-      guard let index = follow(own, inside: group) else { continue }
+      guard let index = follow(operation, inside: group), let own = operation as? AsyncOperation else { continue }
       // The group reports the members that are added later.
       for member in own.shownMembers { toFollow.append((member, index)) }
     }
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
-  /// Returns the index of the new record, or nil if the operation is already traced.
-  private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
-    let (name, hasMembers) = (operation.displayName, operation.runsOthersInside)
-    return once(operation, inside: group) {
-      let now = now
-      let index = log.withLock { $0.add(name, hasMembers: hasMembers, inside: group, now) }
-      let follower = OperationFollower(self, index)
-      let (phase, isReady, isCancelled) = operation.core.withLock { core in
-        follower.next = core.makeExtras().exchange(\.trace, follower)
-        return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
-      }
-      let isExecuting = phase == .executing
-      log.withLock {
-        $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
-      }
-      if phase.isOver { follower.noteEnd(of: operation) }
-      return index
+  /// Returns the index of the new record, or nil if the operation is already traced or another thread is starting to
+  /// trace it.
+  private func follow(_ operation: Operation, inside group: Int?) -> Int? {
+    let id = ObjectIdentifier(operation)
+    guard log.withLock({ $0.beginning.insert(id).inserted }) else { return nil }
+    defer { log.withLock { _ = $0.beginning.remove(id) } }
+    if let index = index(of: operation) {
+      // The operation was traced before it was added to this group.
+      log.withLock { $0[index].group = $0[index].group ?? group }
+      return nil
     }
-  }
-
-  private func follow(plain operation: Operation, inside group: Int?) {
-    let (name, isReady) = (operation.displayName, operation.unfinishedDependencies.isEmpty)
-    let isExecuting = operation.isExecuting
-    _ = once(operation, inside: group) {
-      let now = now
-      return log.withLock { log in
-        let index = log.add(name, hasMembers: false, inside: group, now)
+    let (own, name) = (operation as? AsyncOperation, operation.displayName)
+    let (now, isGroup) = (now, own?.runsOthersInside ?? false)
+    let index = log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) }
+    guard let own else {
+      let (isReady, isExecuting) = (operation.unfinishedDependencies.isEmpty, operation.isExecuting)
+      log.withLock { log in
         log[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
         log.note(plain: operation, index)
-        return index
       }
+      return index
     }
-  }
-
-  /// Calls `body` unless the operation is already traced or another thread is starting to trace it.
-  private func once(_ operation: Operation, inside group: Int?, _ body: () -> Int) -> Int? {
-    guard log.withLock({ $0.begin(operation) }) else { return nil }
-    defer { log.withLock { $0.hasBegun(operation) } }
-    guard let index = index(of: operation) else { return body() }
-    // The operation was traced before it was added to this group.
-    if let group { log.withLock { $0.put(index, inside: group) } }
-    return nil
+    let follower = OperationFollower(self, index)
+    let (phase, isReady, isCancelled) = own.core.withLock { core in
+      follower.next = core.makeExtras().exchange(\.trace, follower)
+      return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
+    }
+    let isExecuting = phase == .executing
+    log.withLock {
+      $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
+    }
+    if phase.isOver { follower.noteEnd(of: own) }
+    return index
   }
 
   func index(of operation: Operation) -> Int? {
@@ -179,7 +166,7 @@ struct TraceLog {
   /// Plain Foundation operations cannot store their index themselves.
   private var plain: [ObjectIdentifier: Plain] = [:]
   /// The operations to which a thread is attaching the tracer.
-  private var beginning: Set<ObjectIdentifier> = []
+  var beginning: Set<ObjectIdentifier> = []
   private var threads: [ObjectIdentifier: Int] = [:]
 
   subscript(index: Int) -> OperationTracer.Record {
@@ -187,19 +174,10 @@ struct TraceLog {
     _modify { yield &records[index] }
   }
 
-  /// Claims an operation until ``hasBegun(_:)``. Returns false if another thread has claimed it.
-  mutating func begin(_ operation: Operation) -> Bool { beginning.insert(ObjectIdentifier(operation)).inserted }
-
-  mutating func hasBegun(_ operation: Operation) { beginning.remove(ObjectIdentifier(operation)) }
-
-  mutating func add(_ name: String, hasMembers: Bool, inside group: Int?, _ now: Duration) -> Int {
+  mutating func add(_ name: String, isGroup: Bool, inside group: Int?, _ now: Duration) -> Int {
     let index = records.count
-    records.append(OperationTracer.Record(id: index, name: name, isGroup: hasMembers, group: group, created: now))
+    records.append(OperationTracer.Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
     return index
-  }
-
-  mutating func put(_ index: Int, inside group: Int) {
-    if records[index].group == nil { records[index].group = group }
   }
 
   mutating func note(plain operation: Operation, _ index: Int) {

@@ -4,10 +4,12 @@
 /// on a row that is free for its whole execution. An operation with members is on the row of the enclosing one, unless
 /// another one is drawn there at the time.
 struct TraceRows {
-  enum Row: Hashable {
-    case members(Int)
-    case worker(Int)
-    case asynchronous(Int)
+  struct Row: Hashable {
+    /// In the order of the drawing.
+    enum Kind: Int { case members, worker, asynchronous }
+
+    let kind: Kind
+    let number: Int
   }
 
   let rows: [Row]
@@ -16,9 +18,13 @@ struct TraceRows {
 
   init(_ records: [OperationTracer.Record], _ intervals: TraceIntervals) {
     var places: [Int: Row] = [:]
-    var workers: Set<Int> = []
-    var (memberRows, freeMemberRows): ([Row], [Row]) = ([], [])
-    var (asynchronousRows, freeAsynchronousRows): ([Row], [Row]) = ([], [])
+    var counts: [Row.Kind: Int] = [:]
+    var free: [Row.Kind: [Row]] = [:]
+    func freeRow(_ kind: Row.Kind) -> Row {
+      if let row = free[kind]?.popLast() { return row }
+      defer { counts[kind, default: 0] += 1 }
+      return Row(kind: kind, number: counts[kind, default: 0])
+    }
     // The finish times of the executions in progress on each thread, innermost last.
     var onThreads: [Int: [Duration]] = [:]
     // The operation that is currently drawn inside each one.
@@ -26,44 +32,30 @@ struct TraceRows {
     for event in intervals.events {
       guard let interval = intervals[event.id] else { continue }
       let record = records[event.id]
-      let outer = record.group.flatMap { intervals[$0] == nil ? nil : $0 }
       if !event.isStart {
-        if let outer, insides[outer] == record.id {
+        if let outer = record.group, insides[outer] == record.id {
           insides[outer] = nil
-        } else {
-          switch places[record.id] {
-          case .members(let number)?: freeMemberRows.append(.members(number))
-          case .asynchronous(let number)?: freeAsynchronousRows.append(.asynchronous(number))
-          case .worker?, nil: break
-          }
+        } else if let row = places[record.id], row.kind != .worker {
+          free[row.kind, default: []].append(row)
         }
       } else if record.isGroup {
-        if let outer, insides[outer] == nil, let around = intervals[outer], interval.upperBound <= around.upperBound,
-          let row = places[outer]
+        if let outer = record.group, insides[outer] == nil, let around = intervals[outer],
+          interval.upperBound <= around.upperBound, let row = places[outer]
         {
           insides[outer] = record.id
           places[record.id] = row
         } else {
-          if freeMemberRows.isEmpty {
-            freeMemberRows.append(.members(memberRows.count))
-            memberRows += freeMemberRows
-          }
-          places[record.id] = freeMemberRows.removeLast()
+          places[record.id] = freeRow(.members)
         }
       } else if let worker = record.thread, record.executeReturned == nil,
         Self.fits(interval, into: &onThreads[worker, default: []])
       {
-        workers.insert(worker)
-        places[record.id] = .worker(worker)
+        places[record.id] = Row(kind: .worker, number: worker)
       } else {
-        if freeAsynchronousRows.isEmpty {
-          freeAsynchronousRows.append(.asynchronous(asynchronousRows.count))
-          asynchronousRows += freeAsynchronousRows
-        }
-        places[record.id] = freeAsynchronousRows.removeLast()
+        places[record.id] = freeRow(.asynchronous)
       }
     }
-    let rows = memberRows + workers.sorted().map(Row.worker) + asynchronousRows
+    let rows = Set(places.values).sorted { ($0.kind.rawValue, $0.number) < ($1.kind.rawValue, $1.number) }
     let indices = Dictionary(uniqueKeysWithValues: zip(rows, rows.indices))
     self.rows = rows
     rowOf = places.compactMapValues { indices[$0] }
@@ -80,13 +72,10 @@ struct TraceRows {
 
 extension TraceRows.Row {
   var name: String {
-    switch self {
-    case .members(0): "groups"
-    case .members(let number): "groups (\(number + 1))"
-    case .worker(0): "main thread"
-    case .worker(let worker): "worker \(worker)"
-    case .asynchronous(0): "asynchronous"
-    case .asynchronous(let number): "asynchronous (\(number + 1))"
+    switch kind {
+    case .members: number == 0 ? "groups" : "groups (\(number + 1))"
+    case .worker: number == 0 ? "main thread" : "worker \(number)"
+    case .asynchronous: number == 0 ? "asynchronous" : "asynchronous (\(number + 1))"
     }
   }
 }

@@ -50,7 +50,7 @@ extension OperationTracer {
       elapsed: end - start,
       busy: intervals.values.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) },
       peak: intervals.peak,
-      longestWait: waits.filter { $0.duration > .zero }.max { $0.duration < $1.duration },
+      longestWait: waits.max { $0.duration < $1.duration },
       criticalPath: OperationGraph(records).criticalPath
     )
   }
@@ -63,8 +63,9 @@ extension OperationTracer.Record {
     return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
   }
 
-  fileprivate func wait(in records: [Self]) -> Duration? {
-    guard let started, let ready = wasReady(in: records) else { return nil }
-    return max(.zero, started - ready)
+  /// Returns the time for which the operation waited only for a slot, or nil if it did not wait.
+  func wait(in records: [Self]) -> Duration? {
+    guard let started, let ready = wasReady(in: records), started > ready else { return nil }
+    return started - ready
   }
 }

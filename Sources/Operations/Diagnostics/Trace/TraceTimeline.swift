@@ -36,50 +36,33 @@ private struct TraceTimeline {
   private let now: Duration
   private let start: Duration
   private let end: Duration
-  private let longestName: Int
   private let nameWidth: Int
   private let barWidth: Int
-  /// The operations to draw, with their nesting depths.
-  private let shown: [(id: Int, depth: Int)]
+  private let lines: [(record: OperationTracer.Record, name: String, remark: String)]
 
-  init(_ records: [OperationTracer.Record], _ now: Duration, width: Int, lines: Int) {
+  init(_ records: [OperationTracer.Record], _ now: Duration, width: Int, lines count: Int) {
     self.records = records
     self.now = now
     start = records.compactMap { $0.started ?? $0.cancelled }.min() ?? .zero
     end = records.compactMap { $0.started == nil ? $0.cancelled : $0.finished ?? now }.max() ?? start
-    shown = TraceTimeline.longest(lines, of: TraceTimeline.order(records), records)
-    let rest = width - 4 - (shown.map { TraceTimeline.remark(records[$0.id]).count }.max() ?? 0)
-    let longestName = min(TraceTimeline.longestName, max(1, rest - TraceTimeline.shortestBar))
-    self.longestName = longestName
-    nameWidth =
-      shown.map { TraceTimeline.name(records[$0.id], $0.depth, fitting: longestName).columns }.max() ?? 0
+    let shown = TraceTimeline.longest(count, of: records)
+    let remarks = shown.map { TraceTimeline.remark(records[$0.id]) }
+    let rest = width - 4 - (remarks.map(\.count).max() ?? 0)
+    let nameLimit = min(TraceTimeline.longestName, max(1, rest - TraceTimeline.shortestBar))
+    let names = shown.map { TraceTimeline.name(records[$0.id], $0.depth, fitting: nameLimit) }
+    nameWidth = names.map(\.columns).max() ?? 0
     barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
+    lines = shown.indices.map { (records[shown[$0].id], names[$0], remarks[$0]) }
   }
 
-  /// Members are below their group. On each level, they are in the order of the records.
-  private static func order(_ records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
-    var members = [[Int]](repeating: [], count: records.count)
-    for record in records { if let group = record.group { members[group].append(record.id) } }
-    var result: [(id: Int, depth: Int)] = []
-    var toDo = records.reversed().filter { $0.group == nil }.map { (id: $0.id, depth: 0) }
-    while let next = toDo.popLast() {
-      result.append(next)
-      toDo += members[next.id].reversed().map { ($0, next.depth + 1) }
-    }
-    return result
-  }
-
-  /// A finished group took at least as long as its members, so it is included with them. An unfinished operation counts
-  /// as zero.
-  private static func longest(
-    _ count: Int,
-    of order: [(id: Int, depth: Int)],
-    _ records: [OperationTracer.Record]
-  ) -> [(id: Int, depth: Int)] {
-    if order.count <= count { return order }
-    let durations = order.map { records[$0.id].duration ?? .zero }
-    let longest = order.indices.sorted { (durations[$1], $0) < (durations[$0], $1) }
-    return longest.prefix(count).sorted().map { order[$0] }
+  /// Returns the operations that took longest, with members below their group. A finished group took at least as long
+  /// as its members, so it is included with them. An unfinished operation counts as zero.
+  private static func longest(_ count: Int, of records: [OperationTracer.Record]) -> [(id: Int, depth: Int)] {
+    let outline = GraphDrawing.outline(of: records.map(\.group))
+    if outline.count <= count { return outline }
+    let durations = outline.map { records[$0.id].duration ?? .zero }
+    let longest = outline.indices.sorted { (durations[$1], $0) < (durations[$0], $1) }
+    return longest.prefix(count).sorted().map { outline[$0] }
   }
 
   private static func name(_ record: OperationTracer.Record, _ depth: Int, fitting columns: Int) -> String {
@@ -103,14 +86,12 @@ private struct TraceTimeline {
     let total = (end - start).reading
     let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
     var text = "".padded(to: nameWidth) + "  " + scale + "\n"
-    for (id, depth) in shown {
-      let record = records[id]
-      let name = Self.name(record, depth, fitting: longestName)
-      var line = name.padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth) + "  " + Self.remark(record)
+    for (record, name, remark) in lines {
+      var line = name.padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth) + "  " + remark
       while line.last == " " { line.removeLast() }
       text += line + "\n"
     }
-    let rest = records.count - shown.count
+    let rest = records.count - lines.count
     return rest > 0 ? text + "… and \(rest) more.\n" : text
   }
 
