@@ -147,10 +147,10 @@ extension WaitSnapshot {
   var enclosing: [ObjectIdentifier: Operation] {
     var enclosing: [ObjectIdentifier: Operation] = [:]
     for node in nodes {
-      for wait in node.waits {
-        guard case .member = wait.kind, let member = nodes[wait.node].operation else { continue }
+      for wait in node.waits where wait.kind == .member {
+        guard let id = nodes[wait.node].operation.map({ ObjectIdentifier($0) }) else { continue }
         // The members of a private group are also those of the operation around it, which comes later.
-        if enclosing[ObjectIdentifier(member)] == nil { enclosing[ObjectIdentifier(member)] = node.operation }
+        enclosing[id] = enclosing[id] ?? node.operation
       }
     }
     return enclosing
@@ -166,20 +166,17 @@ extension WaitSnapshot {
         let cycle = set.cycle.compactMap { nodes[$0].operation }.withoutRepeats { ObjectIdentifier($0) }
         for node in set.items { cycles[node] = cycle }
       } else {
-        for node in set.items { cycles[node] = nodes[node].waits.lazy.compactMap { cycle(behind: $0, cycles) }.first }
+        // Cancelling a member does not cancel its group, so that only dependencies lead to cycles.
+        for node in set.items {
+          let dependency = nodes[node].waits.first { wait in
+            (wait.kind == .dependency || wait.kind == .ownStart) && cycles[wait.node] != nil
+          }
+          cycles[node] = dependency.flatMap { cycles[$0.node] }
+        }
       }
       for node in set.items { if let cycle = cycles[node] { blocked.append((nodes[node], cycle)) } }
     }
     return blocked
-  }
-
-  /// Returns the cycle that a wait leads to. Cancelling a member does not cancel its group, so that only dependencies
-  /// lead to cycles.
-  private func cycle(behind wait: Wait, _ cycles: [Int: [Operation]]) -> [Operation]? {
-    switch wait.kind {
-    case .dependency, .ownStart: cycles[wait.node]
-    case .member, .groupStart, .slot, .key, .user: nil
-    }
   }
 }
 

@@ -14,11 +14,16 @@ extension Operation {
   var quotedName: String { "“\(displayName)”" }
 }
 
-extension Collection where Element: Operation {
-  var quotedNames: String {
-    let names = prefix(8).map(\.quotedName).joined(separator: ", ")
-    return count > 8 ? names + " and \((count - 8).others)" : names
+extension Collection {
+  /// The first elements as text, such as “a, b and 2 others”.
+  func listed(_ text: (Element) -> String) -> String {
+    let texts = prefix(8).map(text).joined(separator: ", ")
+    return count > 8 ? texts + " and \((count - 8).others)" : texts
   }
+}
+
+extension Collection where Element: Operation {
+  var quotedNames: String { listed(\.quotedName) }
 }
 
 extension Int {

@@ -111,15 +111,13 @@ extension StallFindings {
   }
 
   private func users(_ resource: StallNode) -> String {
-    let names = resource.waits.prefix(Self.namesAtMost).map { wait in
+    resource.waits.listed { wait in
       var time = ""
       if case .slots = resource.subject, let elapsed = nodes[wait.node].elapsed {
         time = " for \(elapsed.reading)"
       }
       return name(wait.node) + time
     }
-    let rest = resource.waits.count - names.count
-    return names.joined(separator: ", ") + (rest > 0 ? " and \(rest.others)" : "")
   }
 
   private func sentence(of cycle: [Int], from position: Int) -> String {

@@ -10,12 +10,12 @@ struct StallWalk {
   private var resources: [Int: StallNode.Subject] = [:]
   /// The places of operations that do not store theirs. A released operation's address could be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
-  private var queues: [ObjectIdentifier: OperationQueue] = [:]
+  private var searched: [ObjectIdentifier: StallPlace] = [:]
   /// The operations whose place is unknown. A later part of the walk may still find the place.
   private var unplaced: [(node: Int, operation: Operation)] = []
 
   init(from roots: [Operation], lookingInto queues: [OperationQueue]) {
-    for queue in queues + [.main] { look(into: queue) }
+    for queue in queues + [.main] { look(into: .queue(queue)) }
     for operation in roots { _ = snapshot.index(of: operation) }
     repeat {
       visitAll()
@@ -48,27 +48,16 @@ struct StallWalk {
     }
   }
 
-  private mutating func look(into queue: OperationQueue) {
-    guard queues.updateValue(queue, forKey: ObjectIdentifier(queue)) == nil else { return }
-    let operations = queue.operations
-    for operation in operations { places[ObjectIdentifier(operation)] = (operation, .queue(queue)) }
-    // Records the places of plain Foundation operations in groups, at any depth.
-    var toDo = operations
-    while let operation = toDo.popLast() {
-      guard let own = operation as? AsyncOperation, own.runsOthersInside else { continue }
-      toDo += notePlaces(in: own)
+  /// Records the places of the operations in a queue or a group, and in the groups among them, at any depth.
+  private mutating func look(into place: StallPlace) {
+    var toDo = [place]
+    while let place = toDo.popLast() {
+      guard searched.updateValue(place, forKey: place.id) == nil else { continue }
+      for operation in place.slots.operations {
+        places[ObjectIdentifier(operation)] = (operation, place)
+        if let group = operation.stallGroup { toDo.append(.group(group)) }
+      }
     }
-  }
-
-  /// Records the places of plain Foundation operations in an operation, and returns its members.
-  @discardableResult
-  private mutating func notePlaces(in operation: AsyncOperation) -> [Operation] {
-    guard let group = operation.groupInside as? GroupOperation else { return [] }
-    let members = group.members
-    for member in members where !(member is AsyncOperation) {
-      places[ObjectIdentifier(member)] = (member, .group(group))
-    }
-    return members
   }
 
   private mutating func wait(_ node: Int, for other: Int, _ kind: StallNode.Wait.Kind) {
@@ -118,7 +107,7 @@ struct StallWalk {
       let pause = core.extras?.pause
       return (core.startTime, pause, pause?.timer != nil, core.extras?.condition)
     }
-    if own.runsOthersInside { notePlaces(in: own) }
+    if let group = own.stallGroup { look(into: .group(group)) }
     let elapsed = stamp.phase == .pending ? nil : time.elapsed
     nodes[node].elapsed = elapsed
     if !nodes[node].waits.isEmpty { return }
@@ -185,8 +174,8 @@ struct StallWalk {
     case .group where own == nil && !operation.isReady:
       nodes[node].reason = PlainMemberGate.isHolding(operation) ? .starting : .notReady(operation)
     case .group: wait(node, for: slots(of: place), .slot)
-    case .queue(let queue):
-      look(into: queue)
+    case .queue:
+      look(into: place)
       // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
       // readiness, so that the readiness reflects any earlier notification.
       let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
@@ -227,6 +216,9 @@ extension Operation {
     if let group = supervisor?.supervisedGroup as? GroupOperation { return .group(group) }
     return queue.map { .queue($0) }
   }
+
+  /// The group whose members run inside the operation.
+  fileprivate var stallGroup: GroupOperation? { (self as? AsyncOperation)?.groupInside as? GroupOperation }
 
   /// Foundation does not expose the operations that a queue has taken but not started.
   fileprivate var usesSlot: Bool {
