@@ -82,22 +82,21 @@ extension OperationGraph {
 /// The points in time of a graph and their order: the finish of every node, which has the index of the node, and then
 /// the start of every node with members. Members wait for that start.
 struct GraphPoints {
-  let order: WaitOrder
-  let cycle: [Int]?
+  private(set) var nodes: [Int]
   /// The start of each node. A node without members starts and finishes at the same point.
-  let starts: [Int]
-  let nodes: [Int]
-  let waits: [[Int]]
+  private(set) var starts: [Int]
+  private(set) var waits: [[Int]]
+  let order: WaitOrder
 
   init(_ graph: [OperationGraph.Node]) {
-    var nodes = Array(graph.indices)
-    var starts = nodes
+    nodes = Array(graph.indices)
+    starts = nodes
     for node in graph {
       guard let group = node.group, starts[group] == group else { continue }
       starts[group] = nodes.count
       nodes.append(group)
     }
-    var waits = [[Int]](repeating: [], count: nodes.count)
+    waits = [[Int]](repeating: [], count: nodes.count)
     for node in graph {
       let (start, finish) = (starts[node.id], node.id)
       waits[start] += node.dependencies
@@ -108,10 +107,10 @@ struct GraphPoints {
         waits[group].append(finish)
       }
     }
-    let order = WaitOrder(waits)
-    cycle = order.cycles.first?.map { nodes[$0] }.withoutRepeats { $0 }
-    (self.order, self.starts, self.nodes, self.waits) = (order, starts, nodes, waits)
+    order = WaitOrder(waits)
   }
+
+  var cycle: [Int]? { order.cycles.first?.map { nodes[$0] }.withoutRepeats { $0 } }
 }
 
 /// The longest chain of dependencies in a graph, measured by duration.
