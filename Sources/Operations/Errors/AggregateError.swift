@@ -27,23 +27,20 @@ public struct AggregateError: Error {
   public var primary: OperationFailure {
     // Lazy, because describing an error is expensive.
     lazy var signatures = Set(failures.map { ErrorSignature($0.error) })
-    return failures.first { failure in !Self.isConsequence(failure.error) { signatures.contains(ErrorSignature($0)) } }
-      ?? failures[0]
+    let primary = failures.first { failure in
+      switch failure.error {
+      case OperationError.Code.inputUnavailable: false
+      case let error as OperationError where error.code == .conditionFailed:
+        !error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
+          && !error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }
+      default: true
+      }
+    }
+    return primary ?? failures[0]
   }
 
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
-
-  private static func isConsequence(_ error: any Error, of isFailure: (any Error) -> Bool) -> Bool {
-    guard let error = error as? OperationError else { return false }
-    switch error.code {
-    case .inputUnavailable: return true
-    case .conditionFailed:
-      return error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-        || error.rootCauses.errors.contains(where: isFailure)
-    default: return false
-    }
-  }
 }
 
 extension AggregateError: LocalizedError, CustomStringConvertible {
