@@ -14,7 +14,6 @@ struct GraphDrawing {
 
   /// The nodes of the graph in the order in which they are drawn.
   private let outline: [(id: Int, depth: Int)]
-  private(set) var standIns: Set<Int> = []
   private(set) var arrows: [Arrow] = []
   /// The indices of the arrows of the cycle.
   private(set) var cycle: Set<Int> = []
@@ -47,7 +46,6 @@ struct GraphDrawing {
     for node in nodes {
       for dependency in node.dependencies {
         let standIn = isInside(node.id, dependency) ? dependency : isInside(dependency, node.id) ? node.id : nil
-        if let standIn { standIns.insert(standIn) }
         if cycleWaits.contains([node.id, dependency]) { cycle.insert(arrows.count) }
         arrows.append(Arrow(from: dependency, to: node.id, standIn: standIn))
       }
@@ -69,6 +67,8 @@ struct GraphDrawing {
   }
 
   func isBox(_ node: Int) -> Bool { sizes[node] > 1 }
+
+  var standIns: [Int] { Set(arrows.compactMap(\.standIn)).sorted() }
 
   /// Returns the lines of all boxes and nodes, indented by their depth.
   func lines(
@@ -125,7 +125,7 @@ extension OperationGraph {
     )
     var text = "flowchart LR\n" + lines
     func line(_ line: String) { text += "  \(line)\n" }
-    for node in drawing.standIns.sorted() { line("s\(node)([\"\(mermaidLabel(of: node))\"]):::\(nodes[node].state)") }
+    for node in drawing.standIns { line("s\(node)([\"\(mermaidLabel(of: node))\"]):::\(nodes[node].state)") }
     for arrow in drawing.arrows {
       func name(_ node: Int) -> String { node == arrow.standIn ? "s\(node)" : "n\(node)" }
       line("\(name(arrow.from)) --> \(name(arrow.to))")
@@ -186,7 +186,7 @@ extension OperationGraph {
       node: { "n\($0) [label=\(dotLabel(of: $0)), \(colors(of: $0, separator: ", "))]" }
     )
     func line(_ line: String) { text += "  \(line)\n" }
-    for node in drawing.standIns.sorted() {
+    for node in drawing.standIns {
       line("s\(node) [label=\(dotLabel(of: node)), shape=ellipse, \(colors(of: node, separator: ", "))]")
     }
     for (index, arrow) in drawing.arrows.enumerated() {

@@ -143,7 +143,9 @@ extension OperationGraph {
       guard let operation = node.operation else { return 0 }
       if let id = indices[ObjectIdentifier(operation)] { return id }
       indices[ObjectIdentifier(operation)] = nodes.count
-      nodes.append(Node(nodes.count, operation))
+      let isGroup = (operation as? AsyncOperation)?.runsOthersInside ?? false
+      let state = Node.State(of: operation)
+      nodes.append(Node(id: nodes.count, name: operation.displayName, state: state, isGroup: isGroup))
       return nodes.count - 1
     }
     for (id, node) in zip(ids, snapshot.nodes) {
@@ -206,15 +208,8 @@ extension OperationGraph {
   }
 }
 
-extension OperationGraph.Node {
-  fileprivate init(_ id: Int, _ operation: Operation) {
-    let hasMembers = (operation as? AsyncOperation)?.runsOthersInside ?? false
-    self.init(id: id, name: operation.displayName, state: State(of: operation), isGroup: hasMembers)
-  }
-}
-
 extension OperationGraph.Node.State {
-  init(of operation: Operation) {
+  fileprivate init(of operation: Operation) {
     let own = operation as? AsyncOperation
     switch own?.state ?? (operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending) {
     case .finished where own?.core.withLock({ $0.lifecycle.hasFailed }) == true: self = .failed

@@ -26,25 +26,22 @@ struct StallFindings {
   init(_ nodes: [StallNode]) {
     self.nodes = nodes
     findings = Array(repeating: nil, count: nodes.count)
-    let order = WaitOrder(
-      nodes.map { $0.waits.map(\.node) },
-      needed: { nodes[$0].needed },
-      rank: { nodes[$0].reason.rank }
-    )
+    let waits = nodes.map { $0.waits.map(\.node) }
+    let order = WaitOrder(waits, needed: { nodes[$0].needed }, rank: { nodes[$0].reason.rank })
     cycles = order.cycles
     for node in order.order { findings[node] = finding(of: node) }
     for (index, cycle) in cycles.enumerated() {
       for (position, node) in cycle.enumerated() {
         let next = cycle[(position + 1) % cycle.count]
         // An operation that uses a slot or a key represents it.
-        let isResource = nodes[node].operation == nil
+        let user = nodes[node].operation == nil ? next : node
         findings[node] = Finding(
           cause: .cycle,
           rank: 10,
           wait: nodes[node].waits.first { $0.node == next },
-          explainer: isResource ? next : node,
-          root: isResource ? next : node,
-          depth: isResource ? 1 : 0,
+          explainer: user,
+          root: user,
+          depth: user == node ? 0 : 1,
           cycle: (index, position)
         )
       }

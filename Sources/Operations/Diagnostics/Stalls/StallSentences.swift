@@ -5,22 +5,14 @@ extension StallFindings {
 
   /// The entries of all operations that have not finished, roots first.
   var entries: [StallReport.Entry] {
-    let ends = nodes.compactMap { node in if case .operation(let operation) = node.subject { operation } else { nil } }
-    let ended = Set(ends.map(ObjectIdentifier.init))
-    let shown = nodes.indices.filter { node in
-      switch nodes[node].subject {
-      case .operation(let operation): !operation.isFinished
+    var shown: [ObjectIdentifier: Int] = [:]
+    for (index, node) in nodes.enumerated() {
+      guard let operation = node.operation, !operation.isFinished else { continue }
       // The start represents a group whose finish is not part of the report.
-      case .start(let group): !group.isFinished && !ended.contains(ObjectIdentifier(group))
-      case .slots, .key: false
-      }
+      if case .start = node.subject, shown[ObjectIdentifier(operation)] != nil { continue }
+      shown[ObjectIdentifier(operation)] = index
     }
-    let entries = shown.map { (entry: entry(for: $0), depth: self[$0].depth) }
-    let order = entries.indices.sorted { left, right in
-      func key(_ index: Int) -> (Int, Int, Int) { (entries[index].entry.isRoot ? 0 : 1, entries[index].depth, index) }
-      return key(left) < key(right)
-    }
-    return order.map { entries[$0].entry }
+    return shown.values.sorted { (self[$0].depth, $0) < (self[$1].depth, $1) }.map { entry(for: $0) }
   }
 
   private func entry(for node: Int) -> StallReport.Entry {

@@ -61,7 +61,7 @@ private struct ChromeTrace: Encodable {
     // Perfetto orders rows by number, except that the row with the number of the process comes first.
     let firstRow = 2
     let neverExecutedRow = firstRow + rows.rows.count
-    func tid(of record: Int) -> Int { rows.rowOf[record].map { firstRow + $0 } ?? neverExecutedRow }
+    func row(of record: Int) -> Int { rows.rowOf[record].map { firstRow + $0 } ?? neverExecutedRow }
     var events = [Event(name: "process_name", ph: "M", tid: 0, args: Arguments(name: "Operations"))]
     let hasNeverExecuted = records.contains { $0.cancelled != nil && $0.started == nil }
     for (index, name) in (rows.rows.map(\.name) + (hasNeverExecuted ? ["never executed"] : [])).enumerated() {
@@ -69,34 +69,29 @@ private struct ChromeTrace: Encodable {
       events.append(Event(name: "thread_name", ph: "M", tid: tid, args: Arguments(name: name)))
       events.append(Event(name: "thread_sort_index", ph: "M", tid: tid, args: Arguments(sortIndex: index)))
     }
+    var arrows = 0
     for record in records {
-      let tid = tid(of: record.id)
-      if let interval = intervals[record.id] {
-        let (name, category) = (record.name.forPerfetto, record.isGroup ? "group" : "operation")
-        let start = interval.lowerBound.microseconds
-        let length = (interval.upperBound - interval.lowerBound).microseconds
-        let args = Arguments(record, in: records)
-        events.append(Event(name: name, cat: category, ph: "X", ts: start, dur: length, tid: tid, args: args))
-      }
+      let tid = row(of: record.id)
       if let cancelled = record.cancelled {
         let (name, time) = ("\(record.name) cancelled", cancelled.microseconds)
         events.append(Event(name: name, cat: "cancellation", ph: "i", ts: time, tid: tid, s: "t"))
       }
-    }
-    var arrows = 0
-    for record in records {
-      guard let to = intervals[record.id] else { continue }
+      guard let interval = intervals[record.id] else { continue }
+      let (name, category) = (record.name.forPerfetto, record.isGroup ? "group" : "operation")
+      let start = interval.lowerBound.microseconds
+      let length = (interval.upperBound - interval.lowerBound).microseconds
+      let args = Arguments(record, in: records)
+      events.append(Event(name: name, cat: category, ph: "X", ts: start, dur: length, tid: tid, args: args))
       for dependency in record.dependencies {
         guard let from = intervals[dependency] else { continue }
         // An arrow must start inside the first interval, end inside the second one, and not lead backwards. The finish
         // of a plain Foundation operation is recorded late, so it may follow the start of a dependent.
-        let departure = min(from.upperBound - .nanoseconds(1), to.lowerBound)
+        let departure = min(from.upperBound - .nanoseconds(1), interval.lowerBound)
         if departure < from.lowerBound { continue }
         arrows += 1
-        let name = "dependency"
-        let (leaves, arrives) = (departure.microseconds, to.lowerBound.microseconds)
-        events.append(Event(name: name, cat: name, ph: "s", ts: leaves, tid: tid(of: dependency), id: arrows))
-        events.append(Event(name: name, cat: name, ph: "f", ts: arrives, tid: tid(of: record.id), id: arrows, bp: "e"))
+        let (kind, leaves, origin) = ("dependency", departure.microseconds, row(of: dependency))
+        events.append(Event(name: kind, cat: kind, ph: "s", ts: leaves, tid: origin, id: arrows))
+        events.append(Event(name: kind, cat: kind, ph: "f", ts: start, tid: tid, id: arrows, bp: "e"))
       }
     }
     traceEvents = events
