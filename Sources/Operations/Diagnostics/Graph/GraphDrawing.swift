@@ -5,16 +5,10 @@
 struct GraphDrawing {
   static let cycleColor = "#dc2626"
 
-  struct Arrow {
-    let from: Int
-    let to: Int
-    /// The box, among `from` and `to`, that its stand-in replaces.
-    let standIn: Int?
-  }
-
   /// The nodes of the graph in the order in which they are drawn.
   private let outline: [(id: Int, depth: Int)]
-  private(set) var arrows: [Arrow] = []
+  /// A stand-in replaces a box, which is one of the ends of the arrow.
+  private(set) var arrows: [(from: Int, to: Int, standIn: Int?)] = []
   /// The indices of the arrows of the cycle.
   private(set) var cycle: Set<Int> = []
   /// For each box, the first and the last node inside it that is not a box. For any other node, the node itself.
@@ -47,7 +41,7 @@ struct GraphDrawing {
       for dependency in node.dependencies {
         let standIn = isInside(node.id, dependency) ? dependency : isInside(dependency, node.id) ? node.id : nil
         if cycleWaits.contains([node.id, dependency]) { cycle.insert(arrows.count) }
-        arrows.append(Arrow(from: dependency, to: node.id, standIn: standIn))
+        arrows.append((from: dependency, to: node.id, standIn: standIn))
       }
     }
   }
@@ -71,11 +65,7 @@ struct GraphDrawing {
   var standIns: [Int] { Set(arrows.compactMap(\.standIn)).sorted() }
 
   /// Returns the lines of all boxes and nodes, indented by their depth.
-  func lines(
-    box: (Int) -> (begin: String, content: String),
-    end: String,
-    node: (Int) -> String
-  ) -> String {
+  func lines(box: (Int) -> (begin: String, content: String), end: String, node: (Int) -> String) -> String {
     var text = ""
     func add(_ line: String, _ depth: Int) {
       // The limit keeps the text of deeply nested groups short.
@@ -117,13 +107,13 @@ extension OperationGraph {
   /// are escaped. Mermaid draws up to 500 arrows and 50,000 characters by default. For a larger graph use ``dot()``.
   public func mermaid() -> String {
     let drawing = GraphDrawing(self)
-    let lines = drawing.lines(
+    var text = "flowchart LR\n"
+    text += drawing.lines(
       // Mermaid draws a group without arrows from top to bottom by default.
       box: { ("subgraph n\($0)[\"\(mermaidLabel(of: $0))\"]", "direction LR") },
       end: "end",
       node: { "n\($0)[\"\(mermaidLabel(of: $0))\"]:::\(nodes[$0].state)" }
     )
-    var text = "flowchart LR\n" + lines
     func line(_ line: String) { text += "  \(line)\n" }
     for node in drawing.standIns { line("s\(node)([\"\(mermaidLabel(of: node))\"]):::\(nodes[node].state)") }
     for arrow in drawing.arrows {
