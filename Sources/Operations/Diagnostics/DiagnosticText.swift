@@ -24,13 +24,12 @@ extension String {
   }
 
   private func prefix(fitting columns: Int) -> String {
-    var (text, taken) = ("", 0)
-    for character in self {
+    var taken = 0
+    let fitting = prefix { character in
       taken += character.columns
-      if taken > columns { break }
-      text.append(character)
+      return taken <= columns
     }
-    return text
+    return String(fitting)
   }
 }
 

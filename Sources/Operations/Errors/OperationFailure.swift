@@ -30,10 +30,7 @@ public struct OperationFailure: Error {
     }
     if errors.isEmpty { return [] }
     // In reverse, so that `popLast()` returns the first of equal failures.
-    var places: [ErrorSignature: [Int]] = [:]
-    for (index, failure) in failures.enumerated().reversed() {
-      places[ErrorSignature(failure.error), default: []].append(index)
-    }
+    var places = Dictionary(grouping: failures.indices.reversed()) { ErrorSignature(failures[$0].error) }
     var next = 0
     return errors.map { error in
       let signature = ErrorSignature(error)

@@ -22,7 +22,7 @@ public struct StallReport: Sendable, Hashable, Codable {
   public let entries: [Entry]
 
   /// The entries of the operations that wait for no other operation or are part of a cycle.
-  public var roots: [Entry] { entries.filter(\.isRoot) }
+  public var roots: [Entry] { entries.filter { $0.waitsFor.isEmpty || ($0.cause == .cycle && $0.root == nil) } }
 }
 
 extension StallReport: CustomStringConvertible {
@@ -65,8 +65,6 @@ extension StallReport {
       case operation, place, cause, waitsFor, root, description
       case time = "elapsed"
     }
-
-    var isRoot: Bool { waitsFor.isEmpty || (cause == .cycle && root == nil) }
   }
 
   /// A time that was measured in whole nanoseconds and is encoded in seconds.

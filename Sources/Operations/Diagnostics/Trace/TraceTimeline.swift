@@ -84,7 +84,7 @@ private struct TraceTimeline {
   var text: String {
     if records.isEmpty { return "Nothing has been recorded.\n" }
     let total = (end - start).reading
-    let scale = "0 s" + String(repeating: " ", count: max(1, barWidth - 3 - total.count)) + total
+    let scale = "0 s ".padded(to: barWidth - total.count) + total
     var text = "".padded(to: nameWidth) + "  " + scale + "\n"
     for (record, name, remark) in lines {
       var line = name.padded(to: nameWidth) + "  " + bar(record).padded(to: barWidth) + "  " + remark
@@ -101,17 +101,15 @@ private struct TraceTimeline {
     }
     let from = column(started)
     // A bar is at least one character long.
-    let to = max(column(record.finished ?? now, isEnd: true), from)
+    let length = max(column(record.finished ?? now, isEnd: true), from) - from + 1
     if record.isGroup {
-      let length = to - from + 1
-      if length == 1 { return String(repeating: " ", count: from) + "│" }
-      return String(repeating: " ", count: from) + "├" + String(repeating: "─", count: length - 2) + "┤"
+      let bracket = length == 1 ? "│" : "├" + String(repeating: "─", count: length - 2) + "┤"
+      return String(repeating: " ", count: from) + bracket
     }
     let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
     let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)
     return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
-      + String(repeating: "·", count: from - ready)
-      + String(repeating: "█", count: to - from + 1)
+      + String(repeating: "·", count: from - ready) + String(repeating: "█", count: length)
   }
 
   private func column(_ time: Duration, isEnd: Bool = false) -> Int {
