@@ -103,17 +103,17 @@ struct WaitSnapshot {
       waitForDependencies(node, operation.dependencies.filter { !($0 is PlainMemberGate) }, stamp)
       return nodes[node].waits.count <= limit
     }
-    let hasInside = own.runsOthersInside && !isStart(node)
+    let inside = own.runsOthersInside && !isStart(node) ? own.inside : nil
     if limit < .max {
-      let memberCount = hasInside ? own.groupInside?.memberCount ?? 0 : 0
-      if own.core.withLock({ $0.ledger.dependencies.count }) + memberCount > limit { return false }
+      let dependencyCount = own.core.withLock { $0.ledger.dependencies.count }
+      if dependencyCount + (inside?.memberCount ?? 0) > limit { return false }
     }
     let (stamp, dependencies, supervisor) = own.core.withLock {
       (Stamp($0), $0.ledger.dependencies.entries, $0.supervisor)
     }
     nodes[node].stamp = stamp
     let isEnding = scope == .unfinished && stamp.phase.isOver
-    let members = hasInside && !isEnding ? own.shownMembers.filter { scope == .everything || !$0.isFinished } : []
+    let members = isEnding ? [] : inside?.members.filter { scope == .everything || !$0.isFinished } ?? []
     if !members.isEmpty, scope == .everything || stamp.isWaiting {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
     } else {
@@ -123,9 +123,7 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
-    if hasInside, let inner = own.waitInside {
-      waitForDependencies(node, inner.dependencies, Stamp(of: inner))
-    }
+    if let inside, !inside.isGroupOperation { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
     return true
   }
 
@@ -208,14 +206,8 @@ extension AsyncOperation {
   /// An operation may run others in a private group, whose members replace that group.
   var shownMembers: [Operation] { groupInside?.members ?? [] }
 
-  var groupInside: AsyncOperation? {
-    isGroupOperation ? self : privateOperation.flatMap { $0.isGroupOperation ? $0 : nil }
-  }
+  var groupInside: AsyncOperation? { inside.flatMap { $0.isGroupOperation ? $0 : nil } }
 
-  /// The private operation by which this operation waits for an operation elsewhere.
-  fileprivate var waitInside: AsyncOperation? {
-    isGroupOperation ? nil : privateOperation.flatMap { $0.isGroupOperation ? nil : $0 }
-  }
-
-  private var privateOperation: AsyncOperation? { members.first as? AsyncOperation }
+  /// The group that runs the members, or the private operation by which this operation waits for one elsewhere.
+  fileprivate var inside: AsyncOperation? { isGroupOperation ? self : members.first as? AsyncOperation }
 }
