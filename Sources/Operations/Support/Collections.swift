@@ -40,11 +40,6 @@ struct ArrayDeque<Element> {
     return element
   }
 
-  mutating func popLast() -> Element? {
-    guard head < elements.count else { return nil }
-    return elements.removeLast()
-  }
-
   /// Also removes the elements in front of the returned one.
   mutating func popFirst(where predicate: (Element) -> Bool) -> Element? {
     while let element = popFirst() { if predicate(element) { return element } }
@@ -53,7 +48,7 @@ struct ArrayDeque<Element> {
 
   /// Also removes the elements behind the returned one.
   mutating func popLast(where predicate: (Element) -> Bool) -> Element? {
-    while let element = popLast() { if predicate(element) { return element } }
+    while !isEmpty { if let element = elements.removeLast(), predicate(element) { return element } }
     return nil
   }
 

@@ -34,6 +34,12 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     siftUp()
   }
 
+  package mutating func add(_ element: Element, at deadline: Deadline) -> Place {
+    let place = place(at: deadline)
+    add(element, at: place)
+    return place
+  }
+
   package mutating func remove(_ place: Place) -> Element? {
     guard let element = elements.removeValue(forKey: place.number) else { return nil }
     elements.giveBackRoom()
@@ -60,7 +66,11 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   // MARK: The heap
 
   private mutating func dropVacantPlaces() {
-    while let first = heap.first, elements[first.number] == nil { removeFirstPlace() }
+    while let first = heap.first, elements[first.number] == nil {
+      heap.swapAt(0, heap.count - 1)
+      heap.removeLast()
+      siftDown()
+    }
     // Rebuilding costs a few steps for each element that was removed since the last time. It also returns the memory of
     // a burst, because an array never shrinks by itself.
     if heap.capacity < 64 || (heap.count <= elements.count * 2 + 64 && heap.capacity <= elements.count * 8) { return }
@@ -70,13 +80,6 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     // A sorted array is a heap.
     rest.sort()
     heap = rest
-  }
-
-  private mutating func removeFirstPlace() {
-    let last = heap.removeLast()
-    if heap.isEmpty { return }
-    heap[0] = last
-    siftDown()
   }
 
   private mutating func siftUp() {

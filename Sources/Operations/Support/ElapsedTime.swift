@@ -16,19 +16,16 @@ struct ElapsedTime: Sendable {
 }
 
 extension Duration {
-  private static let longest = Duration(attoseconds: .max)
-  private static let shortest = Duration(attoseconds: .min)
-
   /// The longest or shortest duration replaces a sum that overflows.
   package func adding(_ other: Duration) -> Duration {
     let (sum, isOverflow) = attoseconds.addingReportingOverflow(other.attoseconds)
-    if isOverflow { return other < .zero ? Self.shortest : Self.longest }
+    if isOverflow { return Duration(attoseconds: other < .zero ? .min : .max) }
     return Duration(attoseconds: sum)
   }
 
   package func subtracting(_ other: Duration) -> Duration {
     let (difference, isOverflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
-    if isOverflow { return other < .zero ? Self.longest : Self.shortest }
+    if isOverflow { return Duration(attoseconds: other < .zero ? .max : .min) }
     return Duration(attoseconds: difference)
   }
 }

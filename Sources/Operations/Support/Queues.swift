@@ -12,8 +12,6 @@ extension DispatchQueue {
   /// `Thread.isMainThread` is false there after `dispatchMain()`, which an asynchronous `main` calls on Linux. The mark
   /// is not visible in a block that the main thread runs for another queue by `sync`.
   static var isMainCurrent: Bool { getSpecific(key: mainMark) == true || Thread.isMainThread }
-
-  static func global(quality: QualityOfService) -> DispatchQueue { .global(qos: quality.dispatchQoS.qosClass) }
 }
 
 extension QualityOfService {

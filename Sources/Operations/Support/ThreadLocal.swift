@@ -28,17 +28,10 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     return unsafe pointer == Unmanaged.passUnretained(object).toOpaque()
   }
 
-  func withValue<Result>(_ object: Object, _ body: () throws -> Result) rethrows -> Result {
+  func withValue<Result>(_ object: Object?, _ body: () throws -> Result) rethrows -> Result {
     let previous = unsafe pthread_getspecific(key)
-    unsafe pthread_setspecific(key, Unmanaged.passUnretained(object).toOpaque())
+    unsafe pthread_setspecific(key, object.map { unsafe Unmanaged.passUnretained($0).toOpaque() })
     defer { unsafe pthread_setspecific(key, previous) }
     return try withExtendedLifetime(object) { try body() }
-  }
-
-  func withoutValue<Result>(_ body: () throws -> Result) rethrows -> Result {
-    guard let previous = unsafe pthread_getspecific(key) else { return try body() }
-    pthread_setspecific(key, nil)
-    defer { unsafe pthread_setspecific(key, previous) }
-    return try body()
   }
 }

@@ -44,17 +44,14 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
   func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let deadline = clock.now.advanced(by: delay)
     let (place, isNext) = state.withLock { state in
-      let place = state.timers.place(at: deadline)
-      state.timers.add(fire, at: place)
+      let place = state.timers.add(fire, at: deadline)
       let isNext = state.armedTime.map { deadline < $0 } ?? true
       if isNext { state.armedTime = deadline }
       return (place, isNext)
     }
     if isNext { queue.async { self.setAlarms() } }
-    return {
-      let fire = self.state.withLock { $0.timers.remove(place) }
-      withExtendedLifetime(fire) {}
-    }
+    // The closure is released after the lock.
+    return { _ = self.state.withLock { $0.timers.remove(place) } }
   }
 
   private func wake() {
@@ -70,11 +67,8 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
 
   /// Runs on the queue, so that the last call sets the alarms to the newest time.
   private func setAlarms() {
-    guard let time = state.withLock({ $0.armedTime }) else {
-      uptime.schedule(deadline: .distantFuture)
-      wall?.schedule(wallDeadline: .distantFuture)
-      return
-    }
+    // An alarm that is left set has no effect when it fires.
+    guard let time = state.withLock({ $0.armedTime }) else { return }
     let delay = min(max(clock.now.duration(to: time), .zero), Self.longestSleep)
     let (seconds, attoseconds) = delay.components
     // In two parts, because an `Int` on Apple Watch can have 32 bits.

@@ -20,7 +20,9 @@ enum Trampoline {
   }
 
   /// Calls code of the user, which may wait for work that it requests. That work must not be postponed.
-  static func isolate<Result>(_ body: () throws -> Result) rethrows -> Result { try current.withoutValue(body) }
+  static func isolate<Result>(_ body: () throws -> Result) rethrows -> Result {
+    current.current == nil ? try body() : try current.withValue(nil, body)
+  }
 
   /// The caller must hold no other references to `objects`.
   static func release(_ objects: consuming [AnyObject]) {

@@ -128,7 +128,7 @@ enum ExecutionPlace: Sendable {
     switch self {
     case .queue(let queue): queue.continueOperation(body)
     case .underlying(let queue): queue.async(execute: body)
-    case .anyThread(let quality): DispatchQueue.global(quality: quality).async(execute: body)
+    case .anyThread(let quality): DispatchQueue.global(qos: quality.dispatchQoS.qosClass).async(execute: body)
     }
   }
 
