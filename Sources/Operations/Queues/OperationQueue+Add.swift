@@ -72,9 +72,8 @@ extension OperationQueue {
   /// package also cannot detect that Foundation's own methods added an `AsyncOperation` to another queue: use this
   /// package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
-    let enqueued = Set(operations.map { ObjectIdentifier($0) })
-    let dependencies = claimDependencies(of: last, except: enqueued)
-    let isNew = !enqueued.contains(ObjectIdentifier(last)) && last.claimIfFree(for: self)
+    let dependencies = claimDependencies(of: last)
+    let isNew = last.isFree && !operations.contains(where: { $0 === last }) && last.claimIfFree(for: self)
     addClaimed(dependencies + (isNew ? [last] : []))
   }
 
@@ -88,14 +87,13 @@ extension OperationQueue {
   }
 
   /// Claims the free operations that an operation depends on directly or indirectly.
-  private func claimDependencies(of last: AsyncOperation, except enqueued: Set<ObjectIdentifier>? = nil) -> [Operation]
-  {
+  private func claimDependencies(of last: AsyncOperation) -> [Operation] {
     // Cancelled operations do not wait, but other operations may wait for their dependencies.
     let snapshot = WaitSnapshot(of: [last], scope: .everything)
     let free = snapshot.nodes.indices.reversed().filter { !snapshot.isStart($0) }
       .compactMap { snapshot.nodes[$0].operation as? AsyncOperation }.filter { $0 !== last && $0.isFree }
     if free.isEmpty { return [] }
-    let enqueued = enqueued ?? Set(operations.map { ObjectIdentifier($0) })
+    let enqueued = Set(operations.map { ObjectIdentifier($0) })
     // Another thread may have just added an operation that two graphs share.
     return free.filter { !enqueued.contains(ObjectIdentifier($0)) && $0.claimIfFree(for: self) }
   }
