@@ -15,38 +15,38 @@ import Operations
 /// await operation.finished()
 /// ```
 public final class Gate: Sendable {
-  private struct State {
-    var isOpen = false
-    var waiters: [@Sendable () -> Void] = []
-  }
-
-  private let state = Locked(State())
+  /// The closures to call when the gate is opened, or nil if it is open.
+  private let waiters = Locked<[@Sendable () -> Void]?>([])
 
   /// Creates a closed gate.
   public init() {}
 
   /// Whether the gate has been opened.
-  public var isOpen: Bool { state.withLock { $0.isOpen } }
+  public var isOpen: Bool { waiters.withLock { $0 == nil } }
 
   /// Opens the gate for all current and future waiters. Opening it again has no effect.
   public func open() {
-    let waiters = state.withLock { state in
-      state.isOpen = true
-      defer { state.waiters = [] }
-      return state.waiters
-    }
-    for waiter in waiters { waiter() }
+    for waiter in waiters.withLock({ $0.take() }) ?? [] { waiter() }
   }
 
   /// Calls `body` when the gate is open: at once, or on the thread that opens it.
   public func whenOpen(_ body: @escaping @Sendable () -> Void) {
-    let isOpen = state.withLock { state in
-      if !state.isOpen { state.waiters.append(body) }
-      return state.isOpen
+    let isOpen = waiters.withLock { waiters in
+      waiters?.append(body)
+      return waiters == nil
     }
     if isOpen { body() }
   }
 
   /// Waits until the gate is open or the waiting task is cancelled, without holding a thread.
   public func opened() async { await waitUnlessCancelled { whenOpen($0) } }
+}
+
+extension [Int: Gate] {
+  /// Returns the gate that will be opened when a number has been reached.
+  mutating func gate(at number: Int) -> Gate {
+    let gate = self[number] ?? Gate()
+    self[number] = gate
+    return gate
+  }
 }

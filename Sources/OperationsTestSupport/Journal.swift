@@ -12,8 +12,8 @@ import Operations
 public final class Journal<Entry: Sendable>: Sendable {
   private struct State {
     var entries: [Entry] = []
-    /// The closures to call when there are that many entries.
-    var waiters: [Int: [@Sendable () -> Void]] = [:]
+    /// The gates to open when there are that many entries.
+    var gates: [Int: Gate] = [:]
   }
 
   private let state = Locked(State())
@@ -29,21 +29,16 @@ public final class Journal<Entry: Sendable>: Sendable {
 
   /// Adds an entry. Resumes, on this thread, the tasks that wait for this number of entries.
   public func write(_ entry: Entry) {
-    let due = state.withLock { state in
+    let gate = state.withLock { state in
       state.entries.append(entry)
-      return state.waiters.removeValue(forKey: state.entries.count) ?? []
+      return state.gates.removeValue(forKey: state.entries.count)
     }
-    for waiter in due { waiter() }
+    gate?.open()
   }
 
   /// Waits until there are at least `count` entries or the waiting task is cancelled, without holding a thread.
   public func reaches(_ count: Int) async {
-    await waitUnlessCancelled { resume in
-      let isReached = state.withLock { state in
-        if state.entries.count < count { state.waiters[count, default: []].append(resume) }
-        return state.entries.count >= count
-      }
-      if isReached { resume() }
-    }
+    let gate = state.withLock { $0.entries.count < count ? $0.gates.gate(at: count) : nil }
+    await gate?.opened()
   }
 }

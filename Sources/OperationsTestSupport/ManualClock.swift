@@ -50,8 +50,8 @@ public final class ManualClock: Clock, Sendable {
     /// The time to which the clock is being moved.
     var goal = Instant()
     var sleepers = Sleepers()
-    /// The closures to call when there are that many sleepers.
-    var watchers: [Int: [@Sendable () -> Void]] = [:]
+    /// The gates to open when there are that many sleepers.
+    var gates: [Int: Gate] = [:]
 
     /// Removes the next sleeper that is due at `time`, and moves the clock to its deadline, or to `time` if there is
     /// none.
@@ -171,13 +171,8 @@ public final class ManualClock: Clock, Sendable {
 
   /// Waits until there are at least `count` sleepers or the waiting task is cancelled, without holding a thread.
   public func waitForSleepers(_ count: Int = 1) async {
-    await waitUnlessCancelled { resume in
-      let isReached = state.withLock { state in
-        if state.sleepers.count < count { state.watchers[count, default: []].append(resume) }
-        return state.sleepers.count >= count
-      }
-      if isReached { resume() }
-    }
+    let gate = state.withLock { $0.sleepers.count < count ? $0.gates.gate(at: count) : nil }
+    await gate?.opened()
   }
 
   /// Sleeps until the clock has been moved to `deadline`.
@@ -197,14 +192,14 @@ public final class ManualClock: Clock, Sendable {
   }
 
   private func add(_ sleeper: Sleeper, at place: Sleepers.Place) {
-    let (isDue, watchers) = state.withLock { state -> (Bool, [@Sendable () -> Void]) in
-      if place.deadline <= state.now { return (true, []) }
+    let (isDue, gate) = state.withLock { state -> (Bool, Gate?) in
+      if place.deadline <= state.now { return (true, nil) }
       state.sleepers.add(sleeper, at: place)
-      // The number of sleepers grows by one, so it reaches each number of a watcher.
-      return (false, state.watchers.removeValue(forKey: state.sleepers.count) ?? [])
+      // The number of sleepers grows by one, so it reaches the number of each gate.
+      return (false, state.gates.removeValue(forKey: state.sleepers.count))
     }
     if isDue { sleeper.wake(false) }
-    for watcher in watchers { watcher() }
+    gate?.open()
   }
 
   private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?.wake(true) }
