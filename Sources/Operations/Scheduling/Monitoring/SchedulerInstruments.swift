@@ -39,11 +39,15 @@ struct SchedulerInstruments {
     if let longest { self.longest?.run = max(longest.run ?? .zero, now - run.began) }
   }
 
-  mutating func timerDidFire(_ timer: ClockTimer, at now: Duration) -> (overdue: [EventOrigin?], next: Alarm?) {
-    guard timer === self.timer, let watchdog else { return ([], nil) }
+  /// Returns the watchdog with the events to report to it, or nil if the timer has no effect.
+  mutating func timerDidFire(
+    _ timer: ClockTimer,
+    at now: Duration
+  ) -> (watchdog: SchedulerWatchdog, overdue: [EventOrigin?], next: Alarm?)? {
+    guard timer === self.timer, let watchdog else { return nil }
     let overdue = running.dropFirst(reportedCount).prefix { now - $0.began >= watchdog.limit }
     reportedCount += overdue.count
-    return (overdue.map(\.origin), setTimer(at: now))
+    return (watchdog, overdue.map(\.origin), setTimer(at: now))
   }
 
   private mutating func setTimer(at now: Duration) -> Alarm? {
@@ -75,25 +79,18 @@ extension SerialScheduler {
   }
 
   func recordingWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let start = core.time.now
-    return { [core] in
-      core.recordWait(since: start)
-      event()
-    }
+    let body = recordingWait(of: EventTicket.body(of: event))
+    return { body(nil) }
   }
 
   func recordingWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
     let start = core.time.now
     return { [core] refusal in
-      if refusal == nil { core.recordWait(since: start) }
+      if refusal == nil {
+        let wait = core.time.now - start
+        core.instruments.withLock { $0.recordWait(wait) }
+      }
       body(refusal)
     }
-  }
-}
-
-extension SchedulerCore {
-  fileprivate func recordWait(since start: Duration) {
-    let wait = time.now - start
-    instruments.withLock { $0.recordWait(wait) }
   }
 }

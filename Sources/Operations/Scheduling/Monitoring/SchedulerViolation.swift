@@ -9,13 +9,6 @@ public struct SchedulerViolation: Sendable, CustomStringConvertible {
   /// The location of the check or of the property's declaration, or nil for a scheduled object.
   public let origin: EventOrigin?
 
-  init(_ subject: String, of scheduler: SerialScheduler, _ origin: EventOrigin?) {
-    self.subject = subject
-    self.scheduler = scheduler.name
-    currentScheduler = SerialScheduler.current?.name
-    self.origin = origin
-  }
-
   public var description: String {
     "\(subject) belongs to the scheduler “\(scheduler)” but was used \(Self.place(currentScheduler)). Schedule an event on "
       + "“\(scheduler)” instead."
@@ -65,14 +58,18 @@ extension SerialScheduler {
   ) {
     if isCurrent { return }
     let message = message()
-    report(
-      SchedulerViolation(message.isEmpty ? "This code" : message, of: self, EventOrigin(file: file, line: line)),
-      file: file,
-      line: line
-    )
+    let origin = EventOrigin(file: file, line: line)
+    reportViolation(message.isEmpty ? "This code" : message, origin, file: file, line: line)
   }
 
-  func report(_ violation: SchedulerViolation, file: StaticString = #fileID, line: UInt = #line) {
+  func reportViolation(
+    _ subject: String,
+    _ origin: EventOrigin?,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
+    let current = Self.current?.name
+    let violation = SchedulerViolation(subject: subject, scheduler: name, currentScheduler: current, origin: origin)
     guard let handler = Self.violationHandler else { misuse(violation.description, file: file, line: line) }
     handler(violation)
   }

@@ -61,14 +61,10 @@ extension SerialScheduler {
 
   private func watchdogTimerDidFire(_ timer: ClockTimer) {
     let now = core.time.now
-    let (overdue, next, watchdog) = core.instruments.withLock { instruments in
-      let (overdue, next) = instruments.timerDidFire(timer, at: now)
-      return (overdue, next, instruments.watchdog)
-    }
-    if let watchdog {
-      for origin in overdue {
-        watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
-      }
+    let firing = core.instruments.withLock { $0.timerDidFire(timer, at: now) }
+    guard let (watchdog, overdue, next) = firing else { return }
+    for origin in overdue {
+      watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))
     }
     startWatchdogTimer(next)
   }

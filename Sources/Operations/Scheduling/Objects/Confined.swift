@@ -104,7 +104,7 @@ final class ConfinedStorage<Value> {
     // With a handler the program continues, and reading the other properties here could crash it.
     let name = SerialScheduler.violationHandler == nil ? name(in: owner).map { "“\($0)” of " } ?? "" : ""
     let type = String(describing: type(of: owner))
-    owner.scheduler.report(SchedulerViolation("\(name)“\(type)” (\(origin))", of: owner.scheduler, origin))
+    owner.scheduler.reportViolation("\(name)“\(type)” (\(origin))", origin)
   }
 
   /// Returns the property's name, found by reflection, because the key path is never created.

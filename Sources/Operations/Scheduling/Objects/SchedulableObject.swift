@@ -21,9 +21,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
 
   /// The object. An access from outside the scheduler traps, even in release builds.
   public var object: Object {
-    if !scheduler.isCurrent {
-      scheduler.report(SchedulerViolation("An object of type “\(Object.self)”", of: scheduler, nil))
-    }
+    if !scheduler.isCurrent { scheduler.reportViolation("An object of type “\(Object.self)”", nil) }
     return content
   }
 
