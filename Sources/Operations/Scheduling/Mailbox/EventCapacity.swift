@@ -103,10 +103,8 @@ struct EventRoom {
   }
 
   mutating func removeAllSuspended() -> [EventTicket] {
-    var removed: [EventTicket] = []
-    while let ticket = suspended.popFirst(where: { !$0.isGone }) { removed.append(ticket) }
-    suspendedCount = 0
-    return removed
+    defer { (suspended, suspendedCount) = (ArrayDeque(), 0) }
+    return suspended.all.filter { !$0.isGone }
   }
 
   /// Removes the tickets that are gone once they are the majority, in amortized constant time for each ticket.

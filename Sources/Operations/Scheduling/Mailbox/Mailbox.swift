@@ -31,7 +31,7 @@ struct Mailbox {
   /// The number of accepted events, excluding those that were withdrawn or dropped.
   private(set) var eventsAccepted = 0
   private(set) var jobsAccepted = 0
-  private(set) var eventsDropped = 0
+  var eventsDropped = 0
   private(set) var eventsCoalesced = 0
 
   init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
@@ -83,13 +83,9 @@ struct Mailbox {
     return true
   }
 
-  /// Adds a job. Returns false if a segment must be opened first.
-  @inline(__always)
-  mutating func post(_ job: UnownedJob) -> Bool {
-    guard hasOpenSegment else { return false }
+  mutating func post(_ job: UnownedJob) {
     jobsAccepted += 1
     entries.append(.job(job))
-    return true
   }
 
   mutating func mark(_ body: @escaping @Sendable () -> Void) { entries.append(.mark(body)) }
@@ -162,9 +158,10 @@ struct Mailbox {
   mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
     if isShutDown {
       ticket.stage = .gone
-      return countDropped()
+      eventsDropped += 1
+      return
     }
-    ticket.stage = .delayed(delays.add(ticket, at: deadline), body)
+    ticket.stage = .delayed(delays.events.add(ticket, at: deadline), body)
   }
 
   mutating func acceptDue(at time: Duration, by timer: ClockTimer) {
@@ -186,15 +183,11 @@ struct Mailbox {
       eventsAccepted -= 1
       noteWithdrawn()
       return remove(ticket)
-    case .delayed(let place, _):
-      _ = delays.remove(place)
-      return ticket.leave()
-    case .suspended:
-      let body = ticket.leave()
-      room?.removeSuspended()
-      return body
-    case .new, .gone: return ticket.leave()
+    case .delayed(let place, _): _ = delays.events.remove(place)
+    case .suspended: room?.removeSuspended()
+    case .new, .gone: break
     }
+    return ticket.leave()
   }
 
   private mutating func remove(_ ticket: EventTicket) -> EventTicket.Body? {
@@ -219,8 +212,6 @@ struct Mailbox {
 
   // MARK: Shutting down
 
-  mutating func countDropped() { eventsDropped += 1 }
-
   mutating func noteDropped(_ count: Int) {
     eventsAccepted -= count
     eventsDropped += count
@@ -230,7 +221,7 @@ struct Mailbox {
   /// Returns the bodies to call with a refusal, and the entries to release.
   mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
     isShutDown = true
-    let pending = delays.removeAll() + (room?.removeAllSuspended() ?? [])
+    let pending = delays.events.removeAll() + (room?.removeAllSuspended() ?? [])
     eventsDropped += pending.count
     var refused = pending.compactMap { $0.leave() }
     if !discarding { return (refused, []) }

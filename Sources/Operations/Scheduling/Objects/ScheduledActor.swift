@@ -29,8 +29,7 @@ extension SerialScheduler {
   /// Jobs run in order with the events, even after a shutdown. They do not count toward the capacity.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    let isPosted = core.mailbox.withLock { $0.post(job) }
-    if !isPosted { core.post(always: true, enqueue: enqueue) { _ = $0.post(job) } }
+    withOpenSegment(evenIfShutDown: true) { $0.post(job) }
   }
 
   /// Returns a reference to the scheduler for an actor's `unownedExecutor` (SE-0392).

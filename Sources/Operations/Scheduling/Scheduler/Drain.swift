@@ -21,18 +21,34 @@ final class DrainOperation: Operation, @unchecked Sendable {
   /// Does nothing, because accepted events must run even if all operations of the queue are cancelled.
   override func cancel() {}
 
-  override func main() { scheduler.drain(segment, takeBatch()) }
-
-  /// Moves the batch out of the operation, because a second reference would keep finished events alive.
-  private func takeBatch() -> Mailbox.Batch {
+  override func main() {
+    // Moves the batch out of the operation, because a second reference would keep finished events alive.
     var taken = Mailbox.Batch()
     swap(&taken, &batch)
-    return taken
+    scheduler.drain(segment, consume taken)
   }
 }
 
 extension SerialScheduler {
-  func enqueue(_ segment: Mailbox.Segment) { add(DrainOperation(self, segment, Mailbox.Batch())) }
+  /// Changes the mailbox. If there is no open segment, opens one and enqueues its drain. After a shutdown, a segment is
+  /// opened only on request, because refused events need none.
+  func withOpenSegment<Result>(evenIfShutDown: Bool = false, _ change: (inout Mailbox) -> Result) -> Result {
+    func isReady(_ mailbox: borrowing Mailbox) -> Bool {
+      mailbox.hasOpenSegment || (!evenIfShutDown && mailbox.isShutDown)
+    }
+    let result = core.mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
+    if let result { return result }
+    return core.exclusively {
+      let segment = Mailbox.Segment()
+      let (result, isNew) = core.mailbox.withLock { mailbox in
+        let isNew = !isReady(mailbox)
+        if isNew { mailbox.open(segment) }
+        return (change(&mailbox), isNew)
+      }
+      if isNew { add(DrainOperation(self, segment, Mailbox.Batch())) }
+      return result
+    }
+  }
 
   private func add(_ drain: DrainOperation) {
     if let changedQualityOfService { drain.qualityOfService = changedQualityOfService }

@@ -7,7 +7,7 @@ extension SerialScheduler {
   // Not inlined, because inlining would cost the fast path registers.
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    core.post(enqueue: enqueue) { $0.post(event, origin) == true }
+    withOpenSegment { $0.post(event, origin) == true }
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
@@ -24,16 +24,15 @@ extension SerialScheduler {
     let (acceptance, dropped) =
       handedOver
       ? core.mailbox.withLock { $0.accept(ticket, body, handedOver: true) }
-      : core.post(enqueue: enqueue) { $0.accept(ticket, body) }
+      : withOpenSegment { $0.accept(ticket, body) }
     dropped?(OperationError.overflow(name, core.capacity))
     return acceptance
   }
 
   /// Adds an event, and calls its body if the event is refused. Returns whether the event was accepted immediately.
   @discardableResult
-  func submit(_ ticket: EventTicket, _ body: @escaping EventTicket.Body) -> Bool {
-    let acceptance = accept(ticket, body)
-    switch acceptance {
+  func submit(_ ticket: EventTicket, handedOver: Bool = false, _ body: @escaping EventTicket.Body) -> Bool {
+    switch accept(ticket, handedOver: handedOver, body) {
     case .accepted: return true
     case .suspended: break
     case .shutDown: body(OperationError.shutDown(name))
@@ -53,7 +52,7 @@ extension SerialScheduler {
     if hasRoom { acceptSuspended() }
   }
 
-  func acceptSuspended() { for notify in core.post(enqueue: enqueue, { $0.acceptSuspended() }) { notify() } }
+  func acceptSuspended() { for notify in withOpenSegment({ $0.acceptSuspended() }) { notify() } }
 }
 
 extension OperationError {

@@ -18,7 +18,7 @@ extension SerialScheduler {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
     if delay <= .zero {
       let isAccepted = accept(ticket, event)
-      if !isAccepted { core.mailbox.withLock { $0.countDropped() } }
+      if !isAccepted { core.mailbox.withLock { $0.eventsDropped += 1 } }
     } else {
       let deadline = core.time.now.adding(delay)
       core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
@@ -55,47 +55,36 @@ extension SerialScheduler {
   /// Accepts all due events under one lock, so that no other timer accepts later events in between.
   private func postDue(by timer: ClockTimer) {
     let now = core.time.now
-    core.post(enqueue: enqueue) { $0.acceptDue(at: now, by: timer) }
+    withOpenSegment { $0.acceptDue(at: now, by: timer) }
     updateTimer()
   }
 }
 
 /// An event that was scheduled for a later time and can be cancelled until it begins.
 public final class ScheduledEvent: Sendable {
-  private let ticket: EventTicket
-  /// The scheduler, or nil if it is the main one. Leak checkers would report a weak reference to that. The reference
-  /// never changes, but `weak let` requires Swift 6.3 (SE-0481).
-  private nonisolated(unsafe) weak var other: SerialScheduler?
-  private let main: SerialScheduler?
+  private let withdraw: @Sendable () -> Void
 
   init(_ ticket: EventTicket, _ scheduler: SerialScheduler) {
-    self.ticket = ticket
-    main = scheduler.isMain ? scheduler : nil
-    unsafe other = scheduler.isMain ? nil : scheduler
+    if scheduler.isMain {
+      // Leak checkers would report a weak reference to the main scheduler.
+      withdraw = { scheduler.cancel(ticket) }
+    } else {
+      withdraw = { [weak scheduler] in scheduler?.cancel(ticket) }
+    }
   }
 
   /// Cancels the event if it has not begun, and releases its closure.
   ///
   /// If the caller is on the scheduler and the event has not begun, the event never runs.
-  public func cancel() { unsafe (main ?? other)?.cancel(ticket) }
+  public func cancel() { withdraw() }
 }
 
 /// The delayed events of a scheduler, and the timer for the earliest of them.
 struct DelayedEvents {
   typealias Alarm = (deadline: Duration, timer: ClockTimer)
 
-  private var events = DeadlineQueue<Duration, EventTicket>()
+  var events = DeadlineQueue<Duration, EventTicket>()
   private var alarm: Alarm?
-
-  mutating func add(_ ticket: EventTicket, at deadline: Duration) -> DeadlineQueue<Duration, EventTicket>.Place {
-    let place = events.place(at: deadline)
-    events.add(ticket, at: place)
-    return place
-  }
-
-  mutating func remove(_ place: DeadlineQueue<Duration, EventTicket>.Place) -> EventTicket? { events.remove(place) }
-
-  mutating func removeAll() -> [EventTicket] { events.removeAll() }
 
   /// Removes the due events after the timer has fired. A timer that was cancelled too late removes nothing.
   mutating func popAll(dueAt time: Duration, by timer: ClockTimer) -> [EventTicket] {

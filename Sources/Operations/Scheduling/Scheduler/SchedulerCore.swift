@@ -24,7 +24,7 @@ final class SchedulerCore: Sendable {
     time = ElapsedTime(clock)
   }
 
-  func exclusively(_ body: () -> Void) { ordering.withLock(body) }
+  func exclusively<Result>(_ body: () -> Result) -> Result { ordering.withLock(body) }
 
   /// Enqueues an operation after all events scheduled so far and before all later ones.
   func seal(_ enqueue: () -> Void) {
@@ -32,28 +32,6 @@ final class SchedulerCore: Sendable {
       enqueue()
       // The drain of the open segment precedes the operation, even if the operation's `isReady` opened the segment.
       mailbox.withLock { $0.seal() }
-    }
-  }
-
-  /// Changes the mailbox, opening a segment first if there is none. `enqueue` enqueues the drain of a new segment.
-  /// After a shutdown, a segment is opened only if `always` is true, because refused events need none.
-  func post<Result>(always: Bool = false, enqueue: (Mailbox.Segment) -> Void, _ change: (inout Mailbox) -> Result)
-    -> Result
-  {
-    func isReady(_ mailbox: borrowing Mailbox) -> Bool {
-      mailbox.hasOpenSegment || (!always && mailbox.isShutDown)
-    }
-    let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
-    if let result { return result }
-    return ordering.withLock {
-      let segment = Mailbox.Segment()
-      let (result, isNew) = mailbox.withLock { mailbox in
-        let isNew = !isReady(mailbox)
-        if isNew { mailbox.open(segment) }
-        return (change(&mailbox), isNew)
-      }
-      if isNew { enqueue(segment) }
-      return result
     }
   }
 }

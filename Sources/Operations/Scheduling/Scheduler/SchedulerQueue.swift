@@ -29,6 +29,8 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     }
   }
 
+  private var isCurrent: Bool { scheduler?.isCurrent ?? (OperationQueue.current === self) }
+
   /// Does not seal the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
@@ -48,7 +50,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) { addOperation(barrier) }
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
-    if waitUntilFinished, scheduler?.isCurrent ?? (OperationQueue.current === self) {
+    if waitUntilFinished, isCurrent {
       misuse(
         "The scheduler “\(core.name)” cannot wait for operations in its own queue, because they run after the current "
           + "event. Pass false for waitUntilFinished."
@@ -59,7 +61,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   }
 
   override func waitUntilAllOperationsAreFinished() {
-    if scheduler?.isCurrent ?? (OperationQueue.current === self) {
+    if isCurrent {
       misuse(
         "The scheduler “\(core.name)” cannot wait for its own queue, because the current event belongs to it. Wait on "
           + "another thread."

@@ -150,7 +150,7 @@ extension SerialScheduler {
     let acceptance = accept(EventTicket(origin, capacity: .counted)) { refusal in
       let result = EventTicket.outcome(refusal, work)
       let isDelivered = scheduler.post({ deliver(result) }, origin)
-      if !isDelivered { scheduler.core.mailbox.withLock { $0.countDropped() } }
+      if !isDelivered { scheduler.core.mailbox.withLock { $0.eventsDropped += 1 } }
     }
     return acceptance == .accepted
   }

@@ -187,7 +187,7 @@ extension SerialScheduler {
   /// thread.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      core.post(always: true, enqueue: enqueue) { $0.mark { continuation.resume() } }
+      withOpenSegment(evenIfShutDown: true) { $0.mark { continuation.resume() } }
     }
   }
 }

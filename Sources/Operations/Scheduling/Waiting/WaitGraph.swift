@@ -8,17 +8,6 @@ import Foundation
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
-  enum Decision {
-    case post
-    /// The event is handed over to the thread that this wait of the target blocks. That wait cannot end before the
-    /// new one.
-    case handOver(WaitLink)
-    /// The wait could never end. The schedulers lead from the waiting one back to itself.
-    case cycle([SerialScheduler])
-    /// So many schedulers are blocked that the target might never get a thread.
-    case refuse(blockedCount: Int)
-  }
-
   /// The number of schedulers that may be blocked at once, each on its own thread. Dispatch has 255 threads for the
   /// serial queues of one quality of service on Linux, and 512 for the process on Apple's platforms. Without a free
   /// thread, a queue waits silently.
@@ -27,36 +16,48 @@ struct WaitGraph {
   /// The waits of each scheduler, innermost last.
   private var blocked: [ObjectIdentifier: [WaitLink]] = [:]
 
-  /// Decides about a wait, and records the wait unless it is refused or closes a cycle.
-  mutating func begin(_ link: WaitLink) -> Decision {
+  /// Records a wait, and chooses the thread that runs its body.
+  ///
+  /// - Returns: The wait of the target whose blocked thread runs the body, or nil if the body goes to the mailbox.
+  /// - Throws: ``OperationError/Code/waitCycle`` if the wait could never end, or ``OperationError/Code/overflow`` if so
+  ///   many schedulers are blocked that the target might never get a thread.
+  mutating func begin(_ link: WaitLink) throws(OperationError) -> WaitLink? {
     if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
-    let decision = decide(about: link)
-    switch decision {
-    case .handOver: return decision
-    case .post where link.waiter == nil || blocked.count <= Self.threadLimit: return decision
-    case .post, .refuse:
+    do {
+      try chooseServer(for: link)
+    } catch {
       remove(link)
-      return .refuse(blockedCount: blocked.count)
-    case .cycle:
-      remove(link)
-      return decision
+      throw error
     }
+    if link.server == nil, let waiter = link.waiter, blocked.count > Self.threadLimit {
+      remove(link)
+      throw OperationError(
+        .overflow,
+        "The scheduler “\(waiter.name)” cannot wait for “\(link.target.name)” because \(blocked.count) schedulers "
+          + "already block in `wait` and no thread may be left. Await `run` instead."
+      )
+    }
+    return link.server
   }
 
   /// A body for a scheduler that is blocked in a job of an actor must wait until the job has finished, which usually
   /// closes a cycle.
-  private func decide(about link: WaitLink) -> Decision {
+  private func chooseServer(for link: WaitLink) throws(OperationError) {
     link.server = server(for: link).flatMap { $0.inbox == nil ? nil : $0 }
-    if let cycle = cycle(through: link) { return .cycle(cycle) }
-    return link.server.map(Decision.handOver) ?? .post
+    guard let cycle = cycle(through: link) else { return }
+    let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
+    throw OperationError(
+      .waitCycle,
+      "Deadlock of schedulers that wait for each other: \(names). Await run(_:) instead."
+    )
   }
 
-  /// Hands the event of a wait over to the chosen thread. If that thread's wait has ended, decides again.
-  mutating func deliver(_ ticket: EventTicket, of link: WaitLink) -> Decision {
-    var decision = link.server.map(Decision.handOver) ?? .post
-    if link.server?.isOpen == false { decision = decide(about: link) }
-    if case .handOver(let server) = decision { server.inbox?.append(ticket) }
-    return decision
+  /// Hands the event of a wait over to the chosen thread, and returns the wait that blocks it. If that wait has ended,
+  /// chooses again.
+  func deliver(_ ticket: EventTicket, of link: WaitLink) throws(OperationError) -> WaitLink? {
+    if link.server?.isOpen == false { try chooseServer(for: link) }
+    link.server?.inbox?.append(ticket)
+    return link.server
   }
 
   /// Removes and returns the next event for the thread that a wait blocks, or returns nil if the wait has ended.
@@ -69,9 +70,7 @@ struct WaitGraph {
   /// Removes a wait whose thread continues, and returns the events that the thread has not run.
   mutating func end(_ link: WaitLink) -> [EventTicket] {
     remove(link)
-    var left: [EventTicket] = []
-    while let ticket = link.inbox?.popFirst() { left.append(ticket) }
-    return left
+    return link.inbox.take().map { Array($0.all) } ?? []
   }
 
   private mutating func remove(_ link: WaitLink) {
@@ -108,7 +107,8 @@ struct WaitGraph {
     return candidates.last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// Returns the schedulers of a cycle through a wait, or nil if there is none.
+  /// Returns the schedulers of a cycle through a wait, or nil if there is none. Each scheduler waits for the next, and the
+  /// first is also the last.
   ///
   /// The search follows the waits that must end before the body of a wait can run: the open waits of its target inside
   /// its server, or all open waits of the target if the body is in the mailbox.

@@ -88,12 +88,14 @@ extension SerialScheduler {
     let link = WaitLink(to: self)
     let ticket = EventTicket(EventOrigin(file: file, line: line), link: link)
     let outcome = Locked<Result<T, any Error>?>(nil)
-    try begin(link, ticket) { refusal in
+    let server = try WaitGraph.shared.withLock { try $0.begin(link) }
+    let isAccepted = submit(ticket, handedOver: server != nil) { refusal in
       let result = EventTicket.outcome(refusal, body)
       outcome.withLock { $0 = result }
       WaitGraph.shared.withLock { $0.finish(link) }
       link.wake()
     }
+    if isAccepted, server != nil { deliver(ticket) }
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
@@ -102,28 +104,13 @@ extension SerialScheduler {
     throw OperationError.waitTimedOut(name, after: timeout ?? .zero, hasBegun: hasBegun)
   }
 
-  private func begin(_ link: WaitLink, _ ticket: EventTicket, _ body: @escaping EventTicket.Body) throws {
-    let decision = WaitGraph.shared.withLock { $0.begin(link) }
-    switch decision {
-    case .post, .handOver: break
-    case .cycle(let cycle): throw OperationError.waitCycle(cycle)
-    case .refuse(let count): throw OperationError.tooManyWaits(from: link.waiter?.name, for: name, count)
-    }
-    let isHandedOver = if case .handOver = decision { true } else { false }
-    guard accept(ticket, handedOver: isHandedOver, body) == .accepted else {
-      end(link)
-      throw OperationError.shutDown(name)
-    }
-    if isHandedOver { deliver(ticket) }
-  }
-
   private func deliver(_ ticket: EventTicket) {
     guard let link = ticket.link else { return }
-    switch WaitGraph.shared.withLock({ $0.deliver(ticket, of: link) }) {
-    case .handOver(let server): server.wake()
-    case .post, .refuse: core.post(always: true, enqueue: enqueue) { $0.append(ticket) }
-    case .cycle(let cycle):
-      core.mailbox.withLock { $0.withdraw(ticket) }?(OperationError.waitCycle(cycle))
+    do {
+      if let server = try WaitGraph.shared.withLock({ try $0.deliver(ticket, of: link) }) { return server.wake() }
+      withOpenSegment(evenIfShutDown: true) { $0.append(ticket) }
+    } catch {
+      core.mailbox.withLock { $0.withdraw(ticket) }?(error)
     }
   }
 
@@ -144,23 +131,6 @@ extension SerialScheduler {
 }
 
 extension OperationError {
-  /// Each scheduler of the cycle waits for the next, and the first is also the last.
-  fileprivate static func waitCycle(_ cycle: [SerialScheduler]) -> OperationError {
-    let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
-    return OperationError(
-      .waitCycle,
-      "Deadlock of schedulers that wait for each other: \(names). Await run(_:) instead."
-    )
-  }
-
-  fileprivate static func tooManyWaits(from waiter: String?, for target: String, _ count: Int) -> OperationError {
-    OperationError(
-      .overflow,
-      "The scheduler “\(waiter ?? "")” cannot wait for “\(target)” because \(count) schedulers already block in `wait` and no "
-        + "thread may be left. Await `run` instead."
-    )
-  }
-
   fileprivate static func waitTimedOut(_ name: String, after timeout: Duration, hasBegun: Bool) -> OperationError {
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
     return OperationError(.timedOut, "Waiting for the scheduler “\(name)” took longer than \(timeout.text). \(state)")

@@ -127,9 +127,9 @@ import Testing
 
   @Test func timerThatWasCancelledTooLateChangesNothing() {
     var delays = DelayedEvents()
-    _ = delays.add(EventTicket(origin), at: .seconds(10))
+    _ = delays.events.add(EventTicket(origin), at: .seconds(10))
     let first = delays.alarmChange()?.new
-    _ = delays.add(EventTicket(origin), at: .seconds(5))
+    _ = delays.events.add(EventTicket(origin), at: .seconds(5))
     let second = delays.alarmChange()?.new
     #expect(first?.deadline == .seconds(10) && second?.deadline == .seconds(5))
     let early = delays.popAll(dueAt: .seconds(10), by: first?.timer ?? ClockTimer())

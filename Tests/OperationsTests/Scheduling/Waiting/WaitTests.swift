@@ -141,7 +141,7 @@ struct WaitTests {
       for index in 0..<WaitGraph.threadLimit {
         let waiter = SerialScheduler(name: "waiter \(index)")
         let link = WaitLink(from: waiter, to: target, after: nil, canServe: true)
-        _ = WaitGraph.shared.withLock { $0.begin(link) }
+        _ = try WaitGraph.shared.withLock { try $0.begin(link) }
       }
       let refusal = try await late.run { Result { try target.wait {} } }
       let expected = "“late” cannot wait for “target” because 200 schedulers already block"
