@@ -10,15 +10,11 @@ extension OperationQueue {
   ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
   public func addOperation(_ operation: AsyncOperation) {
     if operation.claimIfFree(for: self) { return addClaimed(operation) }
-    guard isAdding(operation) else { return operation.claim(for: self) }
+    let isClaimed = operation.core.withLock { $0.queue } === self
+    guard isClaimed, !operations.contains(where: { $0 === operation }) else { return operation.claim(for: self) }
     // An override of Foundation's `addOperation(_:)` has cast the operation and passed it to `super`. Foundation's
     // method for several operations does not call that override again.
     addOperations([operation], waitUntilFinished: false)
-  }
-
-  /// Whether the operation has been claimed for this queue and is not in Foundation's list yet.
-  private func isAdding(_ operation: AsyncOperation) -> Bool {
-    operation.core.withLock { $0.queue } === self && !operations.contains { $0 === operation }
   }
 
   func addClaimed(_ operation: AsyncOperation) {

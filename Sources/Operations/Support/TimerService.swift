@@ -10,18 +10,18 @@ import Foundation
 /// clock can be set. A service whose clock counts sleep therefore has an alarm on both. When the first one fires, the
 /// service checks its own clock, and sets the alarms again. A timer is late only if the wall clock is set back during
 /// sleep.
-final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
+final class TimerService: @unchecked Sendable {
   private struct State {
-    var timers = DeadlineQueue<ServiceClock.Instant, @Sendable () -> Void>()
+    var timers = DeadlineQueue<Duration, @Sendable () -> Void>()
     /// The time for which the alarms are set, or nil if they are not set. Cancelling a timer does not change it,
     /// because an unneeded wake-up costs less than setting the alarms for every timer.
-    var armedTime: ServiceClock.Instant?
+    var armedTime: Duration?
   }
 
   /// Dispatch's clocks cannot count as far as a `Duration`.
-  private static var longestSleep: Duration { .seconds(86_400) }
+  private static let longestSleep = Duration.seconds(86_400)
 
-  private let clock: ServiceClock
+  private let time: ElapsedTime
   private let state = Locked(State())
   /// Not the default quality of service of a scheduler, because on Linux each quality of service has its own threads.
   private let queue = DispatchQueue(label: "Operations.TimerService", qos: .userInitiated)
@@ -29,8 +29,8 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
   private let uptime: any DispatchSourceTimer
   private let wall: (any DispatchSourceTimer)?
 
-  init(_ clock: ServiceClock, countsSleep: Bool) {
-    self.clock = clock
+  init(_ clock: any Clock<Duration>, countsSleep: Bool) {
+    time = ElapsedTime(clock)
     uptime = DispatchSource.makeTimerSource(queue: queue)
     wall = countsSleep ? DispatchSource.makeTimerSource(queue: queue) : nil
     for alarm in [uptime, wall].compactMap(\.self) {
@@ -42,7 +42,7 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
 
   /// Calls `fire` after `delay`, unless the returned closure is called before that.
   func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let deadline = clock.now.advanced(by: delay)
+    let deadline = time.now + delay
     let (place, isNext) = state.withLock { state in
       let place = state.timers.add(fire, at: deadline)
       let isNext = state.armedTime.map { deadline < $0 } ?? true
@@ -55,7 +55,7 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
   }
 
   private func wake() {
-    let now = clock.now
+    let now = time.now
     let due = state.withLock { state in
       let due = state.timers.popAll(dueAt: now)
       state.armedTime = state.timers.earliest
@@ -68,8 +68,8 @@ final class TimerService<ServiceClock: Clock<Duration>>: @unchecked Sendable {
   /// Runs on the queue, so that the last call sets the alarms to the newest time.
   private func setAlarms() {
     // An alarm that is left set has no effect when it fires.
-    guard let time = state.withLock({ $0.armedTime }) else { return }
-    let delay = min(max(clock.now.duration(to: time), .zero), Self.longestSleep)
+    guard let deadline = state.withLock({ $0.armedTime }) else { return }
+    let delay = min(max(deadline - time.now, .zero), Self.longestSleep)
     let (seconds, attoseconds) = delay.components
     // In two parts, because an `Int` on Apple Watch can have 32 bits.
     let whole = DispatchTimeInterval.seconds(Int(seconds))

@@ -126,10 +126,7 @@ struct SharedRunTests {
   }
 
   @Test func aCallerThatIsCancelledBefore_startsNothing() async {
-    let task = Task {
-      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-      return try await login()
-    }
+    let task = cancelledTask { try await login() }
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(logins.count == 0)
   }

@@ -58,10 +58,7 @@ struct RunTests {
 
   @Test func inACancelledTask_runExecutesNothing() async {
     let operation = NoteOperation("never", journal)
-    let task = Task {
-      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-      try await queue.run(operation)
-    }
+    let task = cancelledTask { [queue] in try await queue.run(operation) }
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(journal.entries.isEmpty && operation.isFinished)
   }

@@ -60,6 +60,14 @@ func immediately<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) 
   return Task.immediate { try await body() }
 }
 
+/// Starts a task that is cancelled before it calls `body`.
+func cancelledTask<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) -> Task<T, any Error> {
+  Task {
+    unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
+    return try await body()
+  }
+}
+
 /// Keeps the processor busy.
 func work(for duration: Duration) {
   let end = ContinuousClock.now + duration

@@ -30,11 +30,7 @@ struct ManualClockTests {
       { [clock] in await clock.run(until: { false }) },
     ]
     for call in waits {
-      let early = Task {
-        unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-        await call()
-      }
-      await early.value
+      _ = await cancelledTask(call).result
       let late = Task { await call() }
       late.cancel()
       await late.value
@@ -97,10 +93,7 @@ struct ManualClockTests {
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(clock.sleepers == 0)
-    let late = Task { [clock] in
-      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-      try await clock.sleep(for: .seconds(2))
-    }
+    let late = cancelledTask { [clock] in try await clock.sleep(for: .seconds(2)) }
     await #expect(throws: CancellationError.self) { try await late.value }
   }
 

@@ -36,10 +36,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   /// Runs `body` without adding an operation. The operation that `body` belongs to occupies the queue's only slot.
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
-    dispatchQueue.async { [self] in
-      guard let scheduler else { return body() }
-      SerialScheduler.running.withValue(scheduler, body)
-    }
+    dispatchQueue.async { [self] in SerialScheduler.running.withValue(scheduler, body) }
   }
 
   override func addOperation(_ operation: Operation) { core.seal { super.addOperation(operation) } }

@@ -103,10 +103,10 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   var isMain: Bool { queue === OperationQueue.main }
 
   /// Whether the current code runs on this scheduler: in an event, in a job, or in an operation on the queue's thread.
-  public var isCurrent: Bool { Self.running.isCurrent(self) ?? isCurrentQueue }
-
-  /// An operation that was added to the queue does not set ``running``.
-  private var isCurrentQueue: Bool { isMain ? DispatchQueue.isMainCurrent : OperationQueue.current === queue }
+  public var isCurrent: Bool {
+    // An operation that was added to the queue does not set `running`.
+    Self.running.isCurrent(self) ?? (isMain ? DispatchQueue.isMainCurrent : OperationQueue.current === queue)
+  }
 
   /// The quality of service of the thread that runs the events.
   ///

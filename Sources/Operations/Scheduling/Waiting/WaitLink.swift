@@ -99,9 +99,13 @@ extension SerialScheduler {
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
+    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
-    throw OperationError.waitTimedOut(name, after: timeout ?? .zero, hasBegun: hasBegun)
+    throw OperationError(
+      .timedOut,
+      "Waiting for the scheduler “\(name)” took longer than \((timeout ?? .zero).text). \(state)"
+    )
   }
 
   private func deliver(_ ticket: EventTicket) {
@@ -117,30 +121,13 @@ extension SerialScheduler {
   /// Blocks the thread until the wait ends or the timeout expires. Meanwhile the thread runs the events that are handed
   /// over to it.
   private func block(_ link: WaitLink, _ timeout: Duration?) {
-    let deadline = timeout.map(DispatchTime.after) ?? .distantFuture
+    let seconds = timeout.map { $0 / .seconds(1) } ?? .infinity
+    // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.
+    let deadline: DispatchTime = seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
     // Each wake-up follows either one event that was handed over or the end of the wait.
     while link.sleep(until: deadline), let ticket = WaitGraph.shared.withLock({ $0.nextEvent(for: link) }) {
       link.waiter?.serve(ticket)
     }
-    end(link)
-  }
-
-  private func end(_ link: WaitLink) {
     for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(ticket) }
-  }
-}
-
-extension OperationError {
-  fileprivate static func waitTimedOut(_ name: String, after timeout: Duration, hasBegun: Bool) -> OperationError {
-    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
-    return OperationError(.timedOut, "Waiting for the scheduler “\(name)” took longer than \(timeout.text). \(state)")
-  }
-}
-
-extension DispatchTime {
-  fileprivate static func after(_ duration: Duration) -> DispatchTime {
-    let seconds = duration / .seconds(1)
-    // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.
-    return seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
   }
 }

@@ -184,10 +184,7 @@ struct DeliveryTests {
   }
 
   @Test func inACancelledTaskItNeverRuns() async {
-    let task = Task {
-      unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() }
-      try await worker.run { journal.write("ran") }
-    }
+    let task = cancelledTask { try await worker.run { journal.write("ran") } }
     await #expect(throws: CancellationError.self) { try await task.value }
     await worker.drained()
     #expect(journal.entries.isEmpty)
