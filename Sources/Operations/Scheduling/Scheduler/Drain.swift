@@ -100,7 +100,9 @@ extension SerialScheduler {
       runInstrumented(origin) { count(event) }
     case .job(let job):
       core.beginJob()
-      if core.mode.isPlain { run(job) } else { runInstrumented(nil) { run(job) } }
+      runInstrumented(nil) {
+        unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+      }
     case .ticket(let ticket): run(ticket)
     case .mark(let body): body()
     case .takenOut: break
@@ -114,16 +116,12 @@ extension SerialScheduler {
     core.endEvent()
   }
 
-  private func run(_ job: UnownedJob) {
-    unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
-  }
-
   private func run(_ ticket: EventTicket) {
     let (body, hasRoom) = core.mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
     if hasRoom { acceptSuspended() }
     guard let body else { return }
     let event = { if let link = ticket.link { link.run(body) } else { body(nil) } }
-    if core.mode.isPlain { count(event) } else { runInstrumented(ticket.origin) { count(event) } }
+    runInstrumented(ticket.origin) { count(event) }
   }
 
   /// Runs an event on the current thread of this scheduler, which is blocked in a wait.

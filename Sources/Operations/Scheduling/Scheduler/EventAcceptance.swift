@@ -1,13 +1,14 @@
 extension SerialScheduler {
   func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    if !core.mode.isPlain { return postSlowly(recordingWait(of: event), origin) }
-    return core.mailbox.withLock { $0.post(event, origin) } ?? postSlowly(event, origin)
+    if core.mode.isPlain, let isAccepted = core.mailbox.withLock({ $0.post(event, origin) }) { return isAccepted }
+    return postSlowly(event, origin)
   }
 
   // Not inlined, because inlining would cost the fast path registers.
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    withOpenSegment { $0.post(event, origin) == true }
+    let event = core.mode.isPlain ? event : recordingWait(of: event)
+    return withOpenSegment { $0.post(event, origin) == true }
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
