@@ -51,7 +51,9 @@ extension SerialScheduler {
   }
 
   private func add(_ drain: DrainOperation) {
-    if let changedQualityOfService { drain.qualityOfService = changedQualityOfService }
+    // Foundation ignores the quality of service of the operation queue.
+    let current = qualityOfService
+    if current != initialQualityOfService { drain.qualityOfService = current }
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 

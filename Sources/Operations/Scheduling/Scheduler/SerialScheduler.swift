@@ -70,7 +70,8 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///   schedule events on another scheduler, and must not take a lock that other code holds while it schedules events.
   public let queue: OperationQueue
   let core: SchedulerCore
-  private let initialQualityOfService: QualityOfService
+  /// The quality of service of the underlying dispatch queue.
+  let initialQualityOfService: QualityOfService
 
   /// Creates a scheduler.
   ///
@@ -114,13 +115,6 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   public var qualityOfService: QualityOfService {
     get { queue.qualityOfService }
     set { queue.qualityOfService = newValue }
-  }
-
-  /// The quality of service to set on each drain, or nil if it is still that of the underlying dispatch queue.
-  /// Foundation ignores that of the operation queue.
-  var changedQualityOfService: QualityOfService? {
-    let current = qualityOfService
-    return current == initialQualityOfService ? nil : current
   }
 
   /// Whether the scheduler is suspended. A suspended scheduler accepts events but runs none.

@@ -99,9 +99,9 @@ extension SerialScheduler {
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
-    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
+    let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
     throw OperationError(
       .timedOut,
       "Waiting for the scheduler “\(name)” took longer than \((timeout ?? .zero).text). \(state)"
