@@ -4,27 +4,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// A programmer's mistake, and what the sentence of the trap must contain.
-private struct Mistake: Sendable {
-  let name: String
-  let sentence: [String]
-  let body: @Sendable () async throws -> Void
-
-  init(_ name: String, says sentence: String..., body: @escaping @Sendable () async throws -> Void) {
-    (self.name, self.sentence, self.body) = (name, sentence, body)
-  }
-
-  /// A mistake with a value that `make` creates.
-  init<T: Sendable>(
-    _ name: String,
-    says sentence: String...,
-    with make: @autoclosure @escaping @Sendable () -> T,
-    body: @escaping @Sendable (T) async throws -> Void
-  ) {
-    (self.name, self.sentence, self.body) = (name, sentence, { try await body(make()) })
-  }
-}
-
 private func x() -> ResultOperation<Int> { ResultOperation { 1 }.named("x") }
 private func plain() -> Operation { BlockOperation {}.named("x") }
 private func s() -> SerialScheduler { SerialScheduler(name: "s") }
@@ -249,7 +228,7 @@ struct MisuseTests {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [name] in
       try await Self.all.first { $0.name == name }?.body()
     }
-    for part in mistake.sentence + ["Fatal error: "] { expectSentence(part, in: result) }
+    mistake.expectTrap(in: result)
   }
 }
 #endif

@@ -14,17 +14,6 @@ private actor Disk: ScheduledActor {
   nonisolated let scheduler = SerialScheduler(name: "disk")
 }
 
-/// A violation, and what the message of the trap must contain.
-private struct Violation: Sendable {
-  let name: String
-  let sentence: [String]
-  let body: @Sendable () async throws -> Void
-
-  init(_ name: String, says sentence: String..., body: @escaping @Sendable () async throws -> Void) {
-    (self.name, self.sentence, self.body) = (name, sentence, body)
-  }
-}
-
 private func shelf() -> Shelf { Shelf(on: SerialScheduler(name: "shelves")) }
 private func camera() -> SchedulableObject<Camera> { SchedulableObject(Camera(), on: SerialScheduler(name: "photos")) }
 private func notes() -> Notes { Notes(on: SerialScheduler(name: "photos")) }
@@ -43,32 +32,32 @@ private func inJobOnKitchen(_ body: @Sendable () -> Void) async {
 @Suite(.timeLimit(.minutes(5)))
 struct ViolationTrapTests {
   private static let properties = [
-    Violation("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
+    Mistake("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
       _ = shelf().items
     },
-    Violation("changing in a job of another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
+    Mistake("changing in a job of another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
       let shelf = shelf()
       await inJobOnKitchen { shelf.items.append(1) }
     },
-    Violation("an object on main, changed elsewhere", says: "“title”", "“Window”", "“main”", "“kitchen”") {
+    Mistake("an object on main, changed elsewhere", says: "“title”", "“Window”", "“main”", "“kitchen”") {
       let window = Window()
       try await onKitchen { window.title = "changed" }
     },
     // The shelf's scheduler is blocked meanwhile, but the body runs on the other one.
-    Violation("changing within a wait on another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
+    Mistake("changing within a wait on another scheduler", says: "“items”", "“shelves”", "“kitchen”") {
       let kitchen = SerialScheduler(name: "kitchen")
       try await shelf().run { shelf in try kitchen.wait { shelf.items.append(1) } }
     },
-    Violation("reading while it is being changed", says: "“Shelf”", "being changed") {
+    Mistake("reading while it is being changed", says: "“Shelf”", "being changed") {
       @Sendable func change(_ items: inout [Int], of shelf: Shelf) { items.append(shelf.items.count) }
       try await shelf().run { shelf in change(&shelf.items, of: shelf) }
     },
-    Violation("changing while it is being changed", says: "“Shelf”", "being changed") {
+    Mistake("changing while it is being changed", says: "“Shelf”", "being changed") {
       try await shelf().run { shelf in
         unsafe shelf.items.withUnsafeMutableBufferPointer { _ in shelf.items.append(1) }
       }
     },
-    Violation("replacing the storage while it is being changed", says: "replaced while it is being changed") {
+    Mistake("replacing the storage while it is being changed", says: "replaced while it is being changed") {
       final class Careless: Schedulable, @unchecked Sendable {
         let scheduler = SerialScheduler(name: "careless")
         @Confined var items = [1]
@@ -81,34 +70,34 @@ struct ViolationTrapTests {
   ]
 
   private static let objects = [
-    Violation("an object on no scheduler", says: "“Camera”", "“photos”", "no scheduler") {
+    Mistake("an object on no scheduler", says: "“Camera”", "“photos”", "no scheduler") {
       camera().object.shots += 1
     },
-    Violation("an object in an operation of another scheduler", says: "“Camera”", "“photos”", "“kitchen”") {
+    Mistake("an object in an operation of another scheduler", says: "“Camera”", "“photos”", "“kitchen”") {
       let camera = camera()
       let kitchen = SerialScheduler(name: "kitchen")
       kitchen.queue.addOperation { camera.object.shots += 1 }
       await kitchen.drained()
     },
-    Violation("an object without a scheduler belongs to main", says: "“Camera”", "“main”", "no scheduler") {
+    Mistake("an object without a scheduler belongs to main", says: "“Camera”", "“main”", "no scheduler") {
       _ = SchedulableObject(Camera()).object
     },
-    Violation("a precondition", says: "A picture", "“photos”", "“kitchen”", "ViolationTrapTests.swift") {
+    Mistake("a precondition", says: "A picture", "“photos”", "“kitchen”", "ViolationTrapTests.swift") {
       let scheduler = SerialScheduler(name: "photos")
       try await onKitchen { scheduler.preconditionIsCurrent("A picture") }
     },
   ]
 
   private static let actors = [
-    Violation("an actor, assumed on no scheduler", says: "“photos”", "no scheduler") {
+    Mistake("an actor, assumed on no scheduler", says: "“photos”", "no scheduler") {
       let notes = notes()
       _ = await onThread { notes.assumeIsolated { _ in } }
     },
-    Violation("an actor, assumed in an actor of another scheduler", says: "“photos”", "“kitchen”") {
+    Mistake("an actor, assumed in an actor of another scheduler", says: "“photos”", "“kitchen”") {
       let notes = notes()
       await inJobOnKitchen { notes.assumeIsolated { _ in } }
     },
-    Violation("a global actor, assumed elsewhere", says: "“disk”", "“kitchen”") {
+    Mistake("a global actor, assumed elsewhere", says: "“disk”", "“kitchen”") {
       try await onKitchen { Disk.shared.preconditionIsolated() }
     },
   ]
@@ -120,7 +109,7 @@ struct ViolationTrapTests {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [name] in
       try await Self.all.first { $0.name == name }?.body()
     }
-    for part in violation.sentence { expectSentence(part, in: result) }
+    violation.expectTrap(in: result)
   }
 
   @Test func onTheSchedulerNothingIsSaid() async {
