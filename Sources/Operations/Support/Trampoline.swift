@@ -28,7 +28,7 @@ enum Trampoline {
   static func release(_ objects: consuming [AnyObject]) {
     guard !objects.isEmpty else { return }
     withFrame { frame in
-      if frame.depth < inlineDepth { objects.removeAll() } else { frame.deferredReleases.append(contentsOf: objects) }
+      if frame.depth >= inlineDepth { frame.deferredReleases.append(contentsOf: objects) }
       objects = []
     }
   }
