@@ -2,11 +2,11 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 240
-  private static let mostStoredBooleans = 32
+  private static let mostTypes = 236
+  private static let mostStoredBooleans = 30
   private static let mostExtensionFiles = 20
   private static let mostInternalDocumentationLines = 1_000
-  private static let mostLines = 15_150
+  private static let mostLines = 14_850
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {
