@@ -23,7 +23,7 @@ extension ManualClock {
     let goal = min(now.advanced(by: duration), .last)
     await Self.settle(schedulers)
     while let next = nextDeadline, next < goal {
-      advance(by: now.duration(to: next))
+      advance(by: max(now.duration(to: next), .zero))
       await Self.settle(schedulers)
     }
     advance(by: max(now.duration(to: goal), .zero))
@@ -32,8 +32,12 @@ extension ManualClock {
 
   /// Waits until the schedulers have nothing left to run. One scheduler may have scheduled an event on another.
   private static func settle(_ schedulers: [SerialScheduler]) async {
+    // What has begun on a scheduler since it was drained is neither queued nor necessarily over.
+    var before: [Int]
     repeat {
+      before = schedulers.map(\.begunSoFar)
       for scheduler in schedulers { await scheduler.drained() }
-    } while schedulers.contains { $0.statistics.eventsQueued + $0.statistics.jobsQueued > 0 }
+    } while before != schedulers.map(\.begunSoFar)
+      || schedulers.contains { $0.statistics.eventsQueued + $0.statistics.jobsQueued > 0 }
   }
 }

@@ -6,7 +6,7 @@ struct HouseRuleTests {
   private static let mostStoredBooleans = 30
   private static let mostExtensionFiles = 20
   private static let mostInternalDocumentationLines = 1_000
-  private static let mostLines = 14_850
+  private static let mostLines = 14_900
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -114,6 +114,16 @@ struct OperationTracerTests {
     #expect(tracer.records[0].duration ?? .seconds(-1) >= .zero)
   }
 
+  @Test func failedAtTheMomentOfItsCancellation_hasFailed() async {
+    let (clock, operation) = (TrickClock(), AsyncBlockOperation { _ in })
+    let tracer = OperationTracer(clock: clock)
+    tracer.trace(operation)
+    await start(operation)
+    clock.trick.withLock { $0 = { operation.finish() } }
+    operation.cancel(with: TestError("reason"))
+    #expect(operation.isFinished && tracer.records[0].state == .failed && tracer.records[0].cancelled != nil)
+  }
+
   @Test(arguments: [false, true]) func waitingForAKey_isShown(inAGroup: Bool) async {
     let (domain, holder, waiting) = (ExclusivityDomain(), HeldOperation(), HeldOperation())
     for operation in [holder, waiting] { tracer.trace(operation.exclusive("key", in: domain)) }

@@ -106,6 +106,17 @@ struct TraceOutputTests {
     #expect(summary.description.hasPrefix(sentences) && !summary.description.contains("Longest wait"))
   }
 
+  @Test func summary_ofTheLongestTimes_isLimited() async {
+    let operations = (0..<3).map { _ in HeldOperation() }
+    tracer.trace(operations)
+    queue.addOperations(operations)
+    for operation in operations { await operation.begun.opened() }
+    clock.advance(by: .longest)
+    #expect(tracer.summary.busy == .longest)
+    for operation in operations { operation.gate.open() }
+    await queue.finished()
+  }
+
   @Test(arguments: [false, true]) func longestWait_isForASlot(inAGroup: Bool) async {
     let delays = ["first", "second", "third"].map { clock.delay($0, 10) }
     let group = GroupOperation(inAGroup ? delays : [])

@@ -181,4 +181,15 @@ struct DrainingTests {
     await queue.finished()
     #expect(journal.entries.isEmpty && held.isSuccessful)
   }
+
+  @Test func theQueueOfAScheduler_countsNoEvents() async {
+    let scheduler = SerialScheduler(name: "feed")
+    scheduler.isSuspended = true
+    scheduler.schedule { journal.write("event") }
+    #expect(scheduler.queue.cancelWaitingOperations() == 0)
+    #expect(scheduler.queue.cancelOperations(named: "events of feed") == 0)
+    scheduler.isSuspended = false
+    await scheduler.drained()
+    #expect(journal.entries == ["event"])
+  }
 }

@@ -87,7 +87,12 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     case .ready: note { record, now in if record.started == nil { record.ready = now } }
     case .started: noteStart()
     case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }
-    case .cancelled: note { record, now in (record.cancelled, record.state) = (now, .cancelled) }
+    case .cancelled:
+      note { record, now in
+        record.cancelled = now
+        // Another thread may have ended the operation meanwhile.
+        if record.finished == nil { record.state = .cancelled }
+      }
     case .ended(let operation): noteEnd(of: operation)
     case .gained(let members): tracer.trace(members, inside: index)
     }

@@ -48,7 +48,7 @@ extension OperationTracer {
     return Summary(
       operations: intervals.count,
       elapsed: end - start,
-      busy: intervals.values.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) },
+      busy: intervals.values.reduce(.zero) { $0.adding($1.upperBound - $1.lowerBound) },
       peak: intervals.peak,
       longestWait: waits.max { $0.duration < $1.duration },
       criticalPath: OperationGraph(records).criticalPath

@@ -5,10 +5,7 @@ struct SchedulerInstruments {
 
   /// The longest times, or nil if the scheduler does not record times.
   private(set) var longest: (wait: Duration?, run: Duration?)?
-  var watchdog: SchedulerWatchdog? {
-    // The timer was started with the limit of the previous watchdog.
-    didSet { timer = nil }
-  }
+  private(set) var watchdog: SchedulerWatchdog?
 
   /// The events and jobs that occupy the scheduler, innermost last. An event can run while another one waits.
   private var running: [(origin: EventOrigin?, began: Duration)] = []
@@ -37,6 +34,16 @@ struct SchedulerInstruments {
     guard let run = running.popLast() else { return }
     reportedCount = min(reportedCount, running.count)
     if let longest { self.longest?.run = max(longest.run ?? .zero, now - run.began) }
+  }
+
+  /// Returns the former watchdog, which the caller releases.
+  mutating func replaceWatchdog(
+    with new: SchedulerWatchdog?,
+    at now: Duration
+  ) -> (former: SchedulerWatchdog?, next: Alarm?) {
+    let former = watchdog
+    watchdog = new
+    return (former, setTimer(at: now))
   }
 
   /// Returns the watchdog with the events to report to it, or nil if the timer has no effect.

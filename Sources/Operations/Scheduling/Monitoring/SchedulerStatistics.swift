@@ -12,8 +12,7 @@ public struct SchedulerStatistics: Sendable {
   /// The number of events that will not run because of the capacity or a shutdown.
   ///
   /// The number includes results and delayed events that reach the scheduler after its shutdown. It excludes cancelled
-  /// events, coalesced events, and events for which `schedule`, `run`, `send` or `wait` reported the shutdown to the
-  /// caller.
+  /// events, coalesced events, and events that `schedule`, `run`, `send` or `wait` refused because of the shutdown.
   public let eventsDropped: Int
   /// The number of jobs of actors and tasks that have begun.
   public let jobsRun: Int
@@ -47,6 +46,9 @@ extension SerialScheduler {
       )
     }
   }
+
+  /// The number of events and jobs that have begun. It never decreases.
+  package var begunSoFar: Int { core.eventsBegun + core.jobsBegun }
 
   /// Whether the scheduler records the longest wait and the longest run. The default is false.
   ///

@@ -46,11 +46,10 @@ extension SerialScheduler {
   public var watchdog: SchedulerWatchdog? {
     get { core.instruments.withLock { $0.watchdog } }
     set {
-      // The old watchdog is released after the lock, because releasing what its closure captures can run any code.
-      _ = updateInstruments { instruments in
-        defer { instruments.watchdog = newValue }
-        return instruments.watchdog
-      }
+      let now = core.time.now
+      // The former watchdog is released after the lock, because releasing what its closure captures can run any code.
+      let (former, alarm) = updateInstruments { $0.replaceWatchdog(with: newValue, at: now) }
+      withExtendedLifetime(former) { startWatchdogTimer(alarm) }
     }
   }
 

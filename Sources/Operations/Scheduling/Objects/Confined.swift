@@ -15,7 +15,8 @@
 ///
 /// As with any property, an access that overlaps a change traps (SE-0176).
 ///
-/// An initializer may assign the property on any thread. A `deinit` reads it as ``uncheckedValue``.
+/// An initializer may assign the property on any thread until all properties of the class have values, and after that
+/// with `_name = Confined(wrappedValue:)`. A `deinit` reads it as ``uncheckedValue``.
 @propertyWrapper
 @safe
 public struct Confined<Value> {

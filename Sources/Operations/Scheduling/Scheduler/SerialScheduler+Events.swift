@@ -113,8 +113,12 @@ extension SerialScheduler {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         sender.withLock { $0 = continuation }
+        let fails = core.capacity?.policy == .fail
         let isAccepted = submit(ticket) { refusal in
-          if let refusal { sender.withLock { $0.take() }?.resume(throwing: refusal) } else { event() }
+          guard let refusal else { return event() }
+          // By any other policy, an event is dropped only after it has been accepted.
+          let wasAccepted = !fails && OperationError.Code.overflow ~= refusal
+          sender.withLock { $0.take() }?.resume(with: wasAccepted ? .success(()) : .failure(refusal))
         }
         if isAccepted { sender.withLock { $0.take() }?.resume() }
       }

@@ -46,6 +46,24 @@ struct CapacityTests {
     #expect(journal.entries == ["event"])
   }
 
+  /// The release of the event that makes room schedules another one, which drops the event of the `send`.
+  @Test func aSendWhoseEventIsDroppedAtOnce_returns() async {
+    final class Scheduling: Sendable {
+      let scheduler: SerialScheduler
+      init(_ scheduler: SerialScheduler) { self.scheduler = scheduler }
+      deinit { scheduler.schedule {} }
+    }
+    let scheduler = scheduler(1, .dropOldest)
+    let end = await scheduler.held()
+    do {
+      let token = Scheduling(scheduler)
+      scheduler.schedule { _ = token }
+    }
+    #expect(await immediately { try await scheduler.send { journal.write("send") } }.result.code == nil)
+    await scheduler.drained(afterOpening: end)
+    #expect(journal.entries.isEmpty && scheduler.statistics.eventsDropped == 2)
+  }
+
   @Test(arguments: [EventCapacity.Policy.dropOldest, .replaceLatest])
   func aRunThatIsDroppedThrows(_ policy: EventCapacity.Policy) async {
     let scheduler = scheduler(1, policy)

@@ -184,7 +184,7 @@ struct MonitoringTests {
     #expect(reports.count == 2)
   }
 
-  @Test func replacedOrRemovedWatchdog_reportsNoMore() async {
+  @Test func replacedOrRemovedWatchdog_reportsNoMore_andTheNewOneReportsWhatIsRunning() async {
     watch(.seconds(3600))
     scheduler.schedule {}
     await scheduler.drained()
@@ -192,10 +192,15 @@ struct MonitoringTests {
     work(for: .seconds(3))
     await scheduler.drained()
     #expect(reports.entries.map(\.limit) == [.seconds(2)])
+    let other = await scheduler.held()
+    watch(.seconds(3))
+    clock.advance(by: .seconds(10))
+    await scheduler.drained(afterOpening: other)
+    #expect(reports.entries.map(\.limit) == [.seconds(2), .seconds(3)])
     let end = await scheduler.held()
     scheduler.watchdog = nil
     clock.advance(by: .seconds(10))
     await scheduler.drained(afterOpening: end)
-    #expect(reports.count == 1)
+    #expect(reports.count == 2)
   }
 }

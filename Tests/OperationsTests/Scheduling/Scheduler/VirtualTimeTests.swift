@@ -1,3 +1,4 @@
+import Foundation
 import Operations
 import OperationsTestSupport
 import Soak
@@ -32,6 +33,23 @@ struct VirtualTimeTests {
     note("early", after: .seconds(2))
     await clock.advance(by: .seconds(6), draining: scheduler)
     #expect(journal.entries == ["early at 6", "late at 10"])
+  }
+
+  /// The event of one scheduler has begun when the other one, which started it, has nothing left to run.
+  @Test func theClockWaitsForAnEventThatHasBegunOnAnotherScheduler() async {
+    let other = SerialScheduler(name: "other", clock: clock)
+    scheduler.schedule(after: .seconds(1)) {
+      let begun = Gate()
+      other.schedule {
+        begun.open()
+        // Every opportunity to move the clock.
+        for _ in 0..<100 { OperationQueue().addOperations([BlockOperation {}], waitUntilFinished: true) }
+        note("event")
+      }
+      begun.pass()
+    }
+    await clock.advance(by: .seconds(5), draining: other, scheduler)
+    #expect(journal.entries == ["event at 1"])
   }
 
   @Test func severalSchedulersFollowOneClockThroughManyPeriods() async {
