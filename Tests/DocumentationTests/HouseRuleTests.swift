@@ -2,7 +2,7 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 236
+  private static let mostTypes = 237
   private static let mostStoredBooleans = 30
   private static let mostExtensionFiles = 20
   private static let mostInternalDocumentationLines = 1_000

@@ -29,7 +29,7 @@ public struct AggregateError: Error {
     lazy var signatures = Set(failures.map { ErrorSignature($0.error) })
     let primary = failures.first { failure in
       switch failure.error {
-      case OperationError.Code.inputUnavailable: false
+      case let error as OperationError where error.isOfFailedProducer: false
       case let error as OperationError where error.code == .conditionFailed:
         !error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
           && !error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }

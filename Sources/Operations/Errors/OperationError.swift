@@ -105,6 +105,9 @@ struct MissingInput {
 extension OperationError {
   private static let namedProducers = 3
 
+  /// Whether the operation has no input because a producer had no value. It is false if the input was never set.
+  var isOfFailedProducer: Bool { code == .inputUnavailable && !underlyingErrors.isEmpty }
+
   static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
     let causes = missing.map(\.cause)
     let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")

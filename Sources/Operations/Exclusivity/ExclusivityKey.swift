@@ -14,7 +14,7 @@ import Foundation
 /// ```
 ///
 /// A type is a key that no other module can use by accident. The key differs from a key with the name of the type.
-/// Values of different types are different keys.
+/// Values of different types are different keys. Objects are one key if they are equal.
 public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
   private let name: String
   private let type: ObjectIdentifier?
@@ -39,7 +39,9 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
     if let name = value as? String {
       self.init(name)
     } else {
-      self.init(name: String(describing: value), type: Key.self, value: value)
+      // The static type of an object may be a superclass.
+      let type: Any.Type? = Key.self is AnyObject.Type ? nil : Key.self
+      self.init(name: String(describing: value), type: type, value: value)
     }
   }
 
@@ -58,6 +60,8 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
   public var description: String { name }
 
   var quoted: String { "“\(name)”" }
+
+  var hasValue: Bool { value != nil }
 }
 
 extension [ExclusivityKey] {

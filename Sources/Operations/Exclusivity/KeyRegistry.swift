@@ -50,6 +50,7 @@ enum KeyRegistry {
     case .refuse(let request, let key, let holder):
       guard let operation = request.operation else { return }
       operation.cancel(with: OperationError.deadlock(of: operation, waitingFor: key, heldBy: holder?.operation))
+    case .release: break
     }
   }
 

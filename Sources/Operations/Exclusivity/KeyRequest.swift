@@ -125,7 +125,8 @@ final class KeyRequest: StartPermit, @unchecked Sendable {
   func wait(for delay: KeyRegistry.Table.Delay) {
     guard let operation else { return }
     let rest = delay.start.elapsed.map { delay.interval - $0 } ?? delay.interval
-    if rest <= .zero { return KeyRegistry.change { $0.endDelay(delay, &$1) } }
+    // The next operation may wait for a start that has left its window as well.
+    if rest <= .zero { return Trampoline.run { KeyRegistry.change { $0.endDelay(delay, &$1) } } }
     let timer = ClockTimer()
     let (isNew, previous) = KeyRegistry.withTable { _ -> (Bool, ClockTimer?) in
       if ticket != delay.ticket || isWaiting(for: delay) { return (false, nil) }

@@ -90,6 +90,8 @@ struct KeyTable<Claimant> {
     case drop(Claimant, ExclusivityKey, owner: Claimant)
     /// The operation must be cancelled, because it would wait forever.
     case refuse(Claimant, ExclusivityKey, holder: Claimant?)
+    /// The keys are no longer in use. Their values may hold the last references to objects of the program.
+    case release([KeyQueue.ID])
   }
 
   var entries: [Ticket: Entry] = [:]
@@ -192,8 +194,8 @@ struct KeyTable<Claimant> {
       guard let queue = queueIndices[id].map({ queues[$0] }) else { continue }
       // Without this check, n operations that replace each other would read n replaced holders each.
       if andHolders, queue.replacedCount < queue.holders.count { tickets.formUnion(queue.holders) }
-      tickets.formUnion(queue.preferred.all)
-      tickets.formUnion(queue.waiting.all)
+      tickets.formUnion(queue.preferred.all.filter { entries[$0]?.state == .preferred })
+      tickets.formUnion(queue.waiting.all.filter { entries[$0]?.state == .waiting })
       for passed in [queue.overdue, queue.deferred] { for others in passed.values { tickets.formUnion(others) } }
     }
     var removed: [Entry] = []
@@ -210,7 +212,7 @@ struct KeyTable<Claimant> {
       }
     }
     serve(&effects)
-    for entry in removed { removeClaims(of: entry) }
+    for entry in removed { removeClaims(of: entry, &effects) }
   }
 
   // MARK: Starting
@@ -274,7 +276,7 @@ struct KeyTable<Claimant> {
     guard let entry = entries.removeValue(forKey: ticket) else { return }
     didRemove(ticket, entry)
     serve(&effects)
-    removeClaims(of: entry)
+    removeClaims(of: entry, &effects)
   }
 
   private mutating func didRemove(_ ticket: Ticket, _ entry: Entry) {
@@ -294,12 +296,16 @@ struct KeyTable<Claimant> {
     for claim in entry.claims { queuesToServe.append(claim.queue) }
   }
 
-  private mutating func removeClaims(of entry: Entry) {
+  private mutating func removeClaims(of entry: Entry, _ effects: inout [Effect]) {
     for claim in entry.claims {
       let index = claim.queue
       queues[index].claimCount -= 1
       if queues[index].claimCount == 0 {
-        queueIndices[queues[index].id] = nil
+        let id = queues[index].id
+        if let position = queueIndices.index(forKey: id) {
+          let equal = queueIndices.remove(at: position).key
+          if id.key.hasValue { effects.append(.release([id, equal])) }
+        }
         queues[index] = .vacant
         freeIndices.append(index)
       } else if queues[index].isMostlyStale {

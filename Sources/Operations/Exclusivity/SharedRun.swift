@@ -68,7 +68,7 @@ extension OperationQueue {
       domain.endRun(run, sharing: key)
       run.end(with: Result { try output(operation) })
     }
-    addOperation(operation.exclusive(key, in: domain))
+    addWithDependencies(operation.exclusive(key, in: domain))
   }
 }
 

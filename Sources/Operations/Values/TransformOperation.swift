@@ -73,7 +73,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   /// Nil as an input value, if `Input` is optional.
   private var noInput: Input? {
-    (Input.self as? any ExpressibleByNilLiteral.Type).flatMap { $0.init(nilLiteral: ()) as? Input }
+    (Input.self as? any OptionalInput.Type)?.none as? Input
   }
 
   final override var finishesByItself: Bool { true }
@@ -108,3 +108,10 @@ public enum InputPolicy: Sendable {
   /// The consumer executes without the value.
   case optional
 }
+
+/// An optional, and no other type that `nil` can stand for.
+private protocol OptionalInput {
+  static var none: Self { get }
+}
+
+extension Optional: OptionalInput {}

@@ -80,6 +80,7 @@ struct ErrorTests {
     #expect(primary(echo, condition, cause) == ["c"])
     #expect(primary(echo, own) == ["b"])
     #expect(primary(echo, echo) == ["a"])
+    #expect(primary(OperationError(.inputUnavailable, "never set"), own) == ["a"], "no failure caused that")
   }
 
   @Test func errorsOfAType_areInOrder() {

@@ -44,6 +44,44 @@ struct ExclusivityTests {
     #expect(Set(keys).count == 1 && keys[0] != ExclusivityKey(Document(id: 2, title: "draft")))
   }
 
+  private class Document: Hashable, @unchecked Sendable {
+    static func == (left: Document, right: Document) -> Bool { true }
+    func hash(into hasher: inout Hasher) {}
+  }
+
+  /// Asks the package when it is released, which would deadlock with a lock held.
+  private final class Letter: Document, @unchecked Sendable {
+    private let domain: ExclusivityDomain
+    private let released: Gate
+
+    init(in domain: ExclusivityDomain, released: Gate = Gate()) { (self.domain, self.released) = (domain, released) }
+
+    deinit {
+      _ = domain.holders(of: "other")
+      released.open()
+    }
+  }
+
+  @Test func anObjectIsOneKey_whateverItsStaticType() {
+    let letter = Letter(in: domain)
+    #expect(ExclusivityKey(letter) == ExclusivityKey(letter as Document))
+  }
+
+  @Test func theValueOfAKey_isReleasedWithoutALock() async {
+    let released = Gate()
+    // The table keeps the value of the first operation until the second has finished.
+    let first = HeldOperation()
+    do { first.exclusive(ExclusivityKey(Letter(in: domain, released: released)), in: domain) }
+    await queue.add(first, until: first.begun)
+    let second = HeldOperation().exclusive(ExclusivityKey(Letter(in: domain)), in: domain)
+    queue.addOperation(second)
+    await first.finished(opening: first.gate)
+    await second.begun.opened()
+    await second.finished(opening: second.gate)
+    await released.opened()
+    #expect(domain.isUnused)
+  }
+
   @Test func severalKeysAreGrantedTogetherAndThoseOfDomainsAreDifferent() async {
     let other = ExclusivityDomain()
     let holder = await holder(of: "a")

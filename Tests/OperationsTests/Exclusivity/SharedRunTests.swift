@@ -62,6 +62,11 @@ struct SharedRunTests {
     }
   }
 
+  @Test func whatTheOperationWaitsForIsRunAsWell() async throws {
+    let length = try await queue.run(sharing: "text", in: domain) { ResultOperation { "text" }.map(\.count) }
+    #expect(length == 4)
+  }
+
   @Test func aGroupMayBeShared() async throws {
     let held = HeldOperation()
     // A second group could not take the same member.

@@ -81,6 +81,18 @@ struct PassTests {
     #expect(error(of: store)?.underlyingErrors as? [OperationError] == [OperationError(.inputUnavailable, "")])
   }
 
+  /// Stands for `null` in a document, which is a value.
+  private enum JSON: ExpressibleByNilLiteral {
+    case null
+    init(nilLiteral: ()) { self = .null }
+  }
+
+  @Test func onlyAnOptionalInputIsNilIfItIsMissing() async throws {
+    let (optional, other) = (TransformOperation { (_: Int?) in 1 }, TransformOperation { (_: JSON) in 2 })
+    #expect(try await queue.run(optional) == 1)
+    await #expect(throws: OperationError(.inputUnavailable, "")) { try await queue.run(other) }
+  }
+
   @Test(arguments: [false, true])
   func aProducerWithoutAValueCancelsItsConsumers(isCancelled: Bool) async {
     let producer = ResultOperation<Int>().named("producer")

@@ -48,7 +48,9 @@ public struct Backoff: Sendable {
       let growth = pow(multiplier, Double(attempt - 1))
       // Compares numbers, because a delay beyond the cap may be longer than the longest `Duration`.
       let pause = initial / .seconds(1) * growth < cap / .seconds(1) ? initial * growth : cap
-      return jitter == 0 ? pause : pause * (1 - jitter * Double.random(in: 0...1))
+      let part = 1 - jitter * Double.random(in: 0...1)
+      // A product with one could exceed the longest duration by rounding.
+      return part == 1 ? pause : pause * part
     }
   }
 

@@ -117,10 +117,11 @@ struct InnerOutcome<Output: Sendable>: Sendable {
     failures = work.operation.failureReport(for: result).below(work.operation.displayName)
   }
 
-  /// If the operation had no input, the outcome is the failure in the private group that caused this.
+  /// If a producer failed, the outcome is the failure in the private group that caused this.
   init(of work: AnyOutputOperation<Output>, in group: GroupOperation) {
     self.init(of: work)
-    guard case .failure(OperationError.Code.inputUnavailable) = result, !group.failures.isEmpty else { return }
+    guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, !group.failures.isEmpty
+    else { return }
     let primary = AggregateError(group.failures).primary
     // Drops the group's name, which is the name of the enclosing operation.
     let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)

@@ -218,6 +218,12 @@ struct BackoffTests {
     #expect(Backoff.exponential(initial: .seconds(9), cap: .seconds(2)).delay(after: 1) == .seconds(2))
   }
 
+  @Test func theLeastJitterOfTheLongestDelay_doesNotOverflow() {
+    let longest = Duration(attoseconds: .max)
+    let backoff = Backoff.exponential(initial: longest, cap: longest, jitter: 1e-17)
+    for _ in 0..<100 { #expect(backoff.delay(after: 1) == longest) }
+  }
+
   @Test func jitterTakesAwayItsPartAtMost() {
     let backoff = Backoff.exponential(initial: .seconds(8), cap: .seconds(8), jitter: 0.5)
     let delays = (0..<500).map { _ in backoff.delay(after: 1) }

@@ -150,6 +150,17 @@ struct RetryOperationTests {
     #expect(retry.failedAttempts == 10_000 && retry.attemptErrors.count == 16)
   }
 
+  @Test func anAttemptWhoseInputWasNeverSet_failsWithThat() async {
+    let other = NoteOperation("other", journal, failing: TestError("unrelated"))
+    let retry = RetryOperation<Int>(attempts: 1) { _ in
+      let count = TransformOperation { (text: String) in text.count }
+      other ==> count
+      return count
+    }
+    await #expect(throws: OperationError.self) { try await queue.run(retry) }
+    #expect(retry.errors.map { ($0 as? OperationError)?.code } == [.inputUnavailable])
+  }
+
   @Test func anAttemptBringsAlongWhatItWaitsFor() async throws {
     let retry = RetryOperation(attempts: 2) { [journal] number in
       ResultOperation {
