@@ -98,17 +98,6 @@ struct ThrottleTests {
     #expect(KeyRegistry.withTable { table in table.logs.keys.count { $0.domain === domain } } < 500)
   }
 
-  @Test func aWindowOfManyStarts_endsWithoutRecursion() async throws {
-    let members = (0..<8_000).map { _ in AsyncOperation().throttled("api", to: 4_000, per: .seconds(1), in: domain) }
-    let group = GroupOperation(members)
-    group.clock = clock
-    queue.addOperation(group)
-    await clock.waitForSleepers(1)
-    await poll { group.operations.count == 4_000 }
-    try await onSmallStack { clock.advance(by: .seconds(1)) }
-    await group.finished()
-  }
-
   // MARK: Permits that are not used
 
   /// The window of the first has not passed when the second, which waits for it, gains a dependency and loses it again.
