@@ -115,6 +115,7 @@ struct SoakChecks {
     case OperationError.Code.inputUnavailable:
       !missingInputs(of: item).isEmpty || world.parts[item.index].dropLast().contains(where: \.isCancelled)
     case OperationError.Code.excluded: item.policy == .drop
+    case OperationError.Code.replaced: mayBeReplaced(item)
     case OperationError.Code.waitCycle: item.outer != nil && !item.keys.isEmpty
     default: false
     }
@@ -213,7 +214,11 @@ struct SoakChecks {
     if item.keys.isEmpty { return false }
     if has(.excluded, item) { return item.policy == .drop }
     if has(.waitCycle, item) { return item.outer != nil }
-    return plan.items.contains { other in
+    return mayBeReplaced(item)
+  }
+
+  private func mayBeReplaced(_ item: SoakItem) -> Bool {
+    plan.items.contains { other in
       other.policy == .replace && other.domain == item.domain && other.index != item.index
         && other.keys.contains(where: item.keys.contains)
     }

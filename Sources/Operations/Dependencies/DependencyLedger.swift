@@ -19,24 +19,6 @@ struct DependencyLedger {
     var id: ObjectIdentifier { ObjectIdentifier(operation) }
   }
 
-  enum CountAction {
-    /// The caller must notify Foundation or the group.
-    case becomeReady
-    /// Only the permit is waited for.
-    case requestPermit
-  }
-
-  /// The state of the permit. A pending permit counts as a dependency.
-  enum Permit {
-    case notNeeded
-    /// Until the group of the member starts.
-    case withheld
-    /// Until all dependencies have finished.
-    case due
-    case requested
-    case granted
-  }
-
   struct WeakDependent: Identifiable {
     /// Compared first, because reading the weak reference costs more. A later object may have the same identity.
     let id: ObjectIdentifier
@@ -56,7 +38,6 @@ struct DependencyLedger {
   private(set) var remaining = 0
   /// Changes with the dependencies, so that a reader can detect changes.
   private(set) var edition: Int32 = 0
-  private(set) var permit = Permit.notNeeded
 
   var isClosed: Bool { dependents == nil }
 
@@ -64,25 +45,17 @@ struct DependencyLedger {
 
   // MARK: Dependencies
 
-  /// A dependency that is added twice counts and notifies twice. The operation gives up a permit, and requests it again
-  /// when the dependency has finished.
+  /// A dependency that is added twice counts and notifies twice.
   mutating func add(_ dependency: Dependency) {
     dependencies.append(dependency)
-    remaining += permit == .granted ? 2 : 1
-    if permit == .requested || permit == .granted { permit = .due }
+    remaining += 1
   }
 
-  mutating func countDown(by count: Int = 1) -> CountAction? {
-    guard !isClosed, count > 0, remaining > 0 else { return nil }
+  /// Returns whether this was the last unfinished dependency.
+  mutating func countDown(by count: Int = 1) -> Bool {
+    guard !isClosed, count > 0, remaining > 0 else { return false }
     remaining -= count
-    return nextStep()
-  }
-
-  private mutating func nextStep() -> CountAction? {
-    if remaining == 0 { return .becomeReady }
-    guard remaining == 1, permit == .due else { return nil }
-    permit = .requested
-    return .requestPermit
+    return remaining == 0
   }
 
   /// Removes a dependency, and returns its relays. The caller counts down the notifications that have not arrived.
@@ -91,51 +64,6 @@ struct DependencyLedger {
       if case .foreign(_, let relay) = dependency { return relay }
       return nil
     }
-  }
-
-  /// Later notifications are ignored.
-  mutating func endCounting() { remaining = 0 }
-
-  // MARK: The permit
-
-  var isPermitPending: Bool {
-    switch permit {
-    case .withheld, .due, .requested: true
-    case .notNeeded, .granted: false
-    }
-  }
-
-  mutating func withholdPermit() {
-    guard !isClosed, permit == .notNeeded else { return }
-    permit = .withheld
-    remaining += 1
-  }
-
-  /// The group has been released without starting.
-  mutating func forgetPermit() -> CountAction? {
-    guard permit == .withheld else { return nil }
-    permit = .notNeeded
-    return countDown()
-  }
-
-  mutating func requirePermit() -> CountAction? {
-    withholdPermit()
-    guard !isClosed, permit == .withheld else { return nil }
-    permit = .due
-    return nextStep()
-  }
-
-  mutating func grantPermit() -> CountAction? {
-    guard permit == .requested else { return nil }
-    permit = .granted
-    return countDown()
-  }
-
-  /// The permit was given to another operation before this one started.
-  mutating func returnPermit() {
-    guard permit == .granted else { return }
-    permit = .requested
-    remaining += 1
   }
 
   // MARK: Dependents

@@ -32,11 +32,16 @@ struct WaitSnapshot {
 
   /// While it does not change, the operation waits for the same.
   struct Stamp: Equatable {
-    var phase = OperationLifecycle.Phase.pending
+    var phase = OperationLifecycle.Phase.pending(.slot)
     var edition: Int32 = 0
     var isCancelled = false
 
-    var isWaiting: Bool { [.pending, .preparing, .evaluating].contains(phase) }
+    var isWaiting: Bool {
+      switch phase {
+      case .pending, .suspended, .preparing: true
+      case .executing, .paused, .skipped, .ending, .finished: false
+      }
+    }
   }
 
   /// The end of an operation, the start of an operation that has members, or a resource of a stall report.
@@ -128,7 +133,7 @@ struct WaitSnapshot {
   }
 
   private mutating func waitForDependencies(_ node: Int, _ dependencies: [Operation], _ stamp: Stamp) {
-    if scope == .unfinished, stamp.phase != .pending || stamp.isCancelled { return }
+    if scope == .unfinished, !stamp.phase.isPending || stamp.isCancelled { return }
     for dependency in dependencies where scope == .everything || !dependency.isFinished {
       addWait(node, for: index(of: dependency), .dependency)
     }
@@ -183,7 +188,7 @@ extension WaitSnapshot.Stamp {
     if let own = operation as? AsyncOperation {
       self = own.core.withLock { Self($0) }
     } else {
-      phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending
+      phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending(.slot)
       isCancelled = operation.isCancelled
     }
   }

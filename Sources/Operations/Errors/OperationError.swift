@@ -28,6 +28,8 @@ public struct OperationError: Error, Equatable {
     /// Another operation holds or waits for a key that this operation requested, and the policy of the request excludes
     /// waiting.
     public static let excluded = Code("excluded")
+    /// A newer operation replaced the operation, under ``ExclusivityPolicy/replace``. The message names the newer one.
+    public static let replaced = Code("replaced")
     /// Schedulers, or groups that hold keys, would deadlock.
     public static let waitCycle = Code("waitCycle")
     /// A scheduler had no room for an event, or no thread was left for another blocked scheduler.

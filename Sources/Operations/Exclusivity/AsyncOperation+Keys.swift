@@ -57,23 +57,32 @@ extension AsyncOperation {
     request([KeyClaim(domain: domain, key: key)])
   }
 
-  /// Lets at most `limit` operations hold the key at once, in all queues and groups.
+  /// Lets holders whose weights add up to at most `limit` hold the key at once, in all queues and groups.
   ///
   /// ```swift
   /// for url in urls { queue.addOperation(Download(url).limited("host \(url.host()!)", to: 4)) }
+  /// queue.addOperation(render.limited("memory", to: 8, weight: 3))  // beside others that weigh at most 5
   /// ```
   ///
-  /// If the holders have different limits, the smallest limit applies.
+  /// If the holders have different limits, the smallest limit applies. A heavy operation is not overtaken by light ones.
   ///
-  /// - Precondition: The limit is 1 or greater.
+  /// - Precondition: The limit and the weight are 1 or greater, and the weight is at most the limit.
   @discardableResult
-  public final func limited(_ key: ExclusivityKey, to limit: Int, in domain: ExclusivityDomain = .shared) -> Self {
+  public final func limited(
+    _ key: ExclusivityKey,
+    to limit: Int,
+    weight: Int = 1,
+    in domain: ExclusivityDomain = .shared
+  ) -> Self {
     if limit < 1 {
       misuse(
         "\(quotedName) cannot be limited to \(limit) operations under the key \(key.quoted). Set a limit of 1 or more."
       )
     }
-    return request([KeyClaim(domain: domain, key: key, limit: limit)])
+    if weight < 1 {
+      misuse("\(quotedName) cannot weigh \(weight) under the key \(key.quoted). Set a weight of 1 or more.")
+    }
+    return request([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
   }
 
   /// Lets at most `count` operations start under the key within any `interval`.
@@ -112,17 +121,23 @@ extension AsyncOperation {
     if claims.isEmpty { return self }
     let new = KeyRequest(of: self)
     let obstacle = core.withLock { core -> String? in
-      guard core.lifecycle.phase == .pending else { return "has been started already" }
+      guard core.lifecycle.phase.isPending else { return "has been started already" }
       guard case .none = core.place else { return "has been added to a queue or a group already" }
       let extras = core.makeExtras()
-      let request = extras.permit as? KeyRequest ?? new
-      extras.permit = request
+      let request = extras.turn as? KeyRequest ?? new
+      extras.turn = request
       request.add(claims)
       return nil
     }
     if let obstacle {
       misuse(
         "\(quotedName) \(obstacle) and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new one."
+      )
+    }
+    if let claim = core.withLock({ ($0.extras?.turn as? KeyRequest)?.impossibleClaim }) {
+      misuse(
+        "\(quotedName) weighs \(claim.weight) under the key \(claim.key.quoted), which admits \(claim.limit), and could "
+          + "never run. Set a weight up to the limit."
       )
     }
     return self

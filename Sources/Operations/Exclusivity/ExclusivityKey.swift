@@ -107,17 +107,17 @@ public final class ExclusivityDomain: Sendable {
   /// Returns the names of the operations that hold the key, in the order of their requests. For debugging.
   ///
   /// A group that holds the key comes before its members that use the key.
-  public func holders(of key: ExclusivityKey) -> [String] { names(of: key) { $0.isHolding } }
+  public func holders(of key: ExclusivityKey) -> [String] { names(of: key, areHolding: true) }
 
   /// Returns the names of the operations that wait for the key, in the order of their requests. For debugging.
   ///
-  /// An operation still waits if the key is reserved for it but its queue has not started it.
-  public func waiting(for key: ExclusivityKey) -> [String] { names(of: key) { !$0.isHolding } }
+  /// An operation still waits if it has been called but its queue has not started it.
+  public func waiting(for key: ExclusivityKey) -> [String] { names(of: key, areHolding: false) }
 
-  private func names(of key: ExclusivityKey, where isIncluded: (KeyState) -> Bool) -> [String] {
-    let requests = KeyRegistry.withTable { table in
-      table.entries(of: key, in: self).filter { isIncluded($0.state) }.map(\.claimant)
+  private func names(of key: ExclusivityKey, areHolding: Bool) -> [String] {
+    let claimants = KeyRegistry.withTable { table in
+      table.entries(of: key, in: self).filter { $0.state.isHolding == areHolding }.map(\.claimant)
     }
-    return requests.compactMap(\.operation).filter { !$0.isFinished }.map(\.displayName)
+    return claimants.compactMap(\.claimantName)
   }
 }

@@ -1,15 +1,24 @@
 import Dispatch
 
-/// The table of all keys in the program. There is only one table, so that operations can acquire keys of several
-/// domains together.
+/// A claimant of keys: an operation, or any other work that waits for its turn.
+protocol KeyClaimant: AnyObject, Sendable {
+  /// The name in lists of claimants. Nil if the claimant has finished or has been released.
+  var claimantName: String? { get }
+  var clock: any Clock<Duration> { get }
+  /// It is the claimant's turn. One that has been started holds its keys.
+  func call(holdsKeys: Bool)
+  /// Cancels the claimant, because of its policy or because of another claimant.
+  func cancel(because refusal: KeyRegistry.Table.Refusal?)
+}
+
+/// The table of all keys in the program. There is only one table, so that claimants can take keys of several domains
+/// together.
 enum KeyRegistry {
-  typealias Table = KeyTable<KeyRequest>
+  typealias Table = KeyTable<any KeyClaimant>
 
   private struct State {
     var table = Table()
-    var isTicking = false
-    /// The number of ticks until the next search for a deadlock, which costs more with more entries.
-    var ticksUntilSearch = 0
+    var isTimerSet = false
     /// The number of logs above which the registry searches for logs to forget.
     var logLimit = 64
   }
@@ -17,7 +26,6 @@ enum KeyRegistry {
   private static let state = Locked(State())
   /// A serial queue, which gets a thread even while other work blocks all threads of the global queues.
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
-  private static let period = DispatchTimeInterval.milliseconds(20)
 
   /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
@@ -25,50 +33,65 @@ enum KeyRegistry {
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
     var effects: [Table.Effect] = []
-    let (result, startsTicking, sweeps) = state.withLock { state -> (Result, Bool, Bool) in
+    let (result, delay, sweeps) = state.withLock { state -> (Result, Int?, Bool) in
+      state.table.now = CoarseTime.now.milliseconds
       let result = body(&state.table, &effects)
-      let startsTicking = state.table.needsTick && !state.isTicking
-      if startsTicking { state.isTicking = true }
-      return (result, startsTicking, state.table.logs.count > state.logLimit)
+      let deadline = state.isTimerSet ? nil : state.table.deadline
+      if deadline != nil { state.isTimerSet = true }
+      return (result, deadline.map { max($0 - state.table.now, 0) }, state.table.logs.count > state.logLimit)
     }
-    if startsTicking { scheduleTick() }
+    if let delay { setTimer(after: delay) }
     if sweeps { sweep() }
     for effect in effects { carryOut(effect) }
     return result
   }
 
+  /// While the machine is busy, a called claimant waits for a thread. The timer fires behind it in the same pool, but not
+  /// much later, because work that blocks may hold every thread.
+  private static func setTimer(after delay: Int) {
+    timerQueue.asyncAfter(deadline: .now() + .milliseconds(delay)) {
+      let isDue = Locked<Void?>(())
+      let fire = { @Sendable in if isDue.withLock({ $0.take() }) != nil { timerDidFire() } }
+      DispatchQueue.global().async(execute: fire)
+      timerQueue.asyncAfter(deadline: .now() + .milliseconds(200), execute: fire)
+    }
+  }
+
+  private static func timerDidFire() {
+    let search = state.withLock { state in
+      state.isTimerSet = false
+      state.table.now = CoarseTime.now.milliseconds
+      return state.table.beginDeadlockSearch()
+    }
+    let victim = search?.victim()
+    change { table, effects in
+      if let victim { table.refuse(victim, &effects) }
+      table.timeDidPass(&effects)
+    }
+  }
+
   private static func carryOut(_ effect: Table.Effect) {
     switch effect {
-    case .permit(let request): request.operation?.permitIsGranted()
-    case .resume(let request): request.resume()
-    case .time(let start, let request): if let clock = request.operation?.clock { start.set(on: clock) }
-    case .wait(let request, let delay): request.wait(for: delay)
-    case .cancel(let request): request.operation?.cancel()
-    case .drop(let request, let key, let owner):
-      guard let operation = request.operation else { return }
-      operation.cancel(with: OperationError.excluded(operation, from: key, by: owner.operation))
-    case .refuse(let request, let key, let holder):
-      guard let operation = request.operation else { return }
-      operation.cancel(with: OperationError.deadlock(of: operation, waitingFor: key, heldBy: holder?.operation))
+    case .call(let claimant, let holdsKeys): claimant.call(holdsKeys: holdsKeys)
+    case .time(let start, let claimant): start.set(on: claimant.clock)
+    case .wait(let claimant, let delay): wait(claimant, for: delay)
+    case .stop(let timer): timer.cancel()
+    case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
     case .release: break
     }
   }
 
-  private static func scheduleTick() {
-    timerQueue.asyncAfter(deadline: .now() + period) { tick() }
-  }
-
-  private static func tick() {
-    change { $0.tick(&$1) }
-    let (isTicking, search) = state.withLock { state -> (Bool, DeadlockSearch?) in
-      state.isTicking = state.table.needsTick
-      state.ticksUntilSearch -= 1
-      guard state.isTicking, state.table.mayDeadlock, state.ticksUntilSearch <= 0 else { return (state.isTicking, nil) }
-      state.ticksUntilSearch = state.table.entries.count / 4096
-      return (state.isTicking, state.table.beginDeadlockSearch())
+  /// Waits until a start has left the window of a throttle.
+  private static func wait(_ claimant: any KeyClaimant, for delay: Table.Delay) {
+    let rest = delay.start.elapsed.map { delay.interval - $0 } ?? delay.interval
+    // The next claimant may wait for a start that has left its window as well.
+    if rest <= .zero { return Trampoline.run { change { $0.endDelay(delay, &$1) } } }
+    let timer = ClockTimer()
+    withTable { $0.set(timer, for: delay) }?.cancel()
+    // Clocks may fire too early.
+    timer.start(after: rest, on: claimant.clock) { [weak claimant] in
+      if let claimant { wait(claimant, for: delay) }
     }
-    if let remedy = search?.remedy() { change { $0.apply(remedy, &$1) } }
-    if isTicking { scheduleTick() }
   }
 
   /// Forgets the starts under throttled keys that are not in use and whose windows have passed.

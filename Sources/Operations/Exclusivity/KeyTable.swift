@@ -1,322 +1,398 @@
+/// A part of a request for keys: one key, the limit that it is requested with, and its policy.
 struct KeyClaim {
   let domain: ExclusivityDomain
   let key: ExclusivityKey
   var limit = Int.max
+  var weight = 1
   var throttles: [KeyThrottle] = []
   var policy = ExclusivityPolicy.wait
-
-  var id: KeyQueue.ID { KeyQueue.ID(domain: domain, key: key) }
 }
 
-/// The progress of an operation towards its keys.
+/// The progress of a claimant towards its keys.
 enum KeyState: Hashable {
+  /// Stands in the lines of its keys.
   case waiting
-  /// Waits before all others, because they wait for an operation that encloses this one.
-  case preferred
-  /// Waits behind an overdue operation of the same queue or group. Other operations pass it.
-  case deferred
-  /// The keys are reserved until this epoch, before which the queue or group must start the operation.
-  case permitted(until: Int)
-  /// Was not started in time. Other operations pass it until it is started.
-  case overdue
+  /// May be started, and then takes its keys or finds them taken. It holds nothing. Until this time, no claimant behind it
+  /// is called for its keys. Nil when the time has passed.
+  case called(until: Int?)
   case holding
-  /// Holds its keys, but is about to be cancelled because a newer operation replaces it.
+  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
   case replaced
-
-  var isWaiting: Bool {
-    switch self {
-    case .waiting, .preferred, .deferred: true
-    case .permitted, .overdue, .holding, .replaced: false
-    }
-  }
 
   var isHolding: Bool { self == .holding || self == .replaced }
 }
 
-/// The operations that hold keys, and the operations that wait for keys.
+/// The claimants that hold keys, and the claimants that wait for keys.
 ///
-/// An operation enters the wait queues of all its keys at once. It is granted its keys when it is the first waiter for
-/// each key, and each key admits another holder. The order in which operations name their keys therefore never causes a
-/// deadlock, and no operation starves.
+/// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. A
+/// called claimant that is started takes all its keys at once, unless others have taken some of them meanwhile. It is then
+/// the first in line again.
 ///
-/// Before an operation has been started, a grant is only a permit: the keys are reserved, and the operation holds them
-/// when its queue or group starts it. A full or suspended queue may not do so, so a permit ends after a while.
+/// The members of a holder stand in lines of their own, so that the order of waiting never causes a deadlock.
 struct KeyTable<Claimant> {
-  typealias Ticket = Int
+  typealias Ticket = KeyTicket
 
   struct Claim {
-    let queue: Int
+    let use: Int
     let limit: Int
+    let weight: Int
     var throttles: [KeyThrottle]
   }
 
   struct Entry {
+    let ticket: Ticket
     let claimant: Claimant
     var claims: [Claim]
     /// The entries of the enclosing operations, innermost first.
     let enclosing: [Ticket]
-    /// The queue or group that starts the operation. Nil if it has been started.
-    var host: ObjectIdentifier?
+    /// The innermost of them that holds keys. Its members share lines.
+    let line: Int?
+    /// Whether the claimant has been started, so that it holds its keys when it is called.
+    var isStarted: Bool
     var state = KeyState.waiting
-    /// The number of ticks for which a permit is valid. It grows each time the entry becomes overdue, so that an operation
-    /// whose group is always busy starts at some time.
-    var patience = 2
-    /// Holders whose members are served before the entry. A search has found that the entry, which waits for these
-    /// holders indirectly, would otherwise be part of a deadlock.
-    var yieldsTo: Set<Ticket> = []
-  }
-
-  /// A start that must leave the window of a throttle before an entry can proceed.
-  struct Delay {
-    let ticket: Ticket
-    /// The index of the entry's claim.
-    let claim: Int
-    /// The index of the claim's throttle.
-    let throttle: Int
-    let interval: Duration
-    let start: KeyStart
+    /// How often the claimant was started after its keys had been taken.
+    var refusals = 0
+    /// The timer of the window that the claimant waits for.
+    var timer: ClockTimer?
   }
 
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
-    case permit(Claimant)
-    /// The operation, which was started without its keys, holds them now.
-    case resume(Claimant)
-    /// The operation starts, and must read its clock for this start.
+    /// It is the claimant's turn. One that has been started holds its keys.
+    case call(Claimant, holdsKeys: Bool)
+    /// The claimant starts, and must read its clock for this start.
     case time(KeyStart, Claimant)
     case wait(Claimant, Delay)
-    case cancel(Claimant)
-    /// The operation must be cancelled, because another one has the key.
-    case drop(Claimant, ExclusivityKey, owner: Claimant)
-    /// The operation must be cancelled, because it would wait forever.
-    case refuse(Claimant, ExclusivityKey, holder: Claimant?)
+    case stop(ClockTimer)
+    case cancel(Claimant, Refusal?)
     /// The keys are no longer in use. Their values may hold the last references to objects of the program.
-    case release([KeyQueue.ID])
+    case release([KeyUse.ID])
   }
 
-  var entries: [Ticket: Entry] = [:]
-  /// The queues in use, at their indices, and vacant queues.
-  var queues: [KeyQueue] = []
-  private var freeIndices: [Int] = []
-  private(set) var queueIndices: [KeyQueue.ID: Int] = [:]
-  var logs: [KeyQueue.ID: StartLog] = [:]
-  private var nextTicket = 0
+  /// The reason why a claimant is cancelled.
+  enum Refusal {
+    case excluded(from: ExclusivityKey, by: Claimant)
+    case replaced(by: Claimant)
+    /// The claimant would wait forever.
+    case deadlock(ExclusivityKey, holder: Claimant?)
+  }
+
+  /// The time in milliseconds, which the caller sets before each change.
+  var now = 0
+  private(set) var entries = SlotList<Entry>()
+  var uses = SlotList<KeyUse>()
+  private(set) var useIndices: [KeyUse.ID: Int] = [:]
+  var logs: [KeyUse.ID: StartLog] = [:]
   var startCount = 0
-  private(set) var epoch = 0
-  var permitted: Set<Ticket> = []
-  var waitingCount = 0
-  /// Whether a change since the last search may have closed a deadlock.
-  var mayDeadlock = false
-  /// The indices of queues whose first waiter may be grantable.
-  var queuesToServe: [Int] = []
+  /// When to search for a deadlock, if one may have closed since the last search.
+  private(set) var searchTime: Int?
+  private var nextNumber = 0
+  /// The calls that may not have been answered, by the number of refusals before them. Each list is in order of time.
+  private var calls: [ArrayDeque<(ticket: Ticket, until: Int)>] = []
+  /// The uses whose first waiter may have become callable.
+  var usesToServe: [Int] = []
+
+  subscript(ticket: Ticket) -> Entry? {
+    get { entries.contains(ticket) ? entries[ticket.place] : nil }
+    set { entries[ticket.place] = newValue }
+  }
+
+  func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place]?.state : nil }
 
   // MARK: Entering
 
-  /// Applies the policies of an operation and enters all its queues. Returns nil if the operation is dropped.
+  /// Applies the policies of a claimant, which then stands in its lines or, if it is its turn, has been called. Returns nil
+  /// if the claimant is dropped.
   mutating func enter(
     _ claimant: Claimant,
     _ requested: [KeyClaim],
-    inside enclosing: [Ticket],
-    host: ObjectIdentifier?,
+    inside enclosing: [Ticket] = [],
+    isStarted: Bool,
     _ effects: inout [Effect]
   ) -> Ticket? {
-    for claim in requested where claim.policy == .drop {
-      guard let owner = self.claimant(of: queueID(of: claim, inside: enclosing)) else { continue }
-      effects.append(.drop(claimant, claim.key, owner: owner))
+    if requested.contains(where: { $0.policy != .wait }),
+      !applyPolicies(of: claimant, requested, inside: enclosing, &effects)
+    {
       return nil
     }
-    let replacing = requested.filter { $0.policy == .replace || $0.policy == .latest }
-    if !replacing.isEmpty {
-      replace(replacing.map { (queueID(of: $0, inside: enclosing), $0.policy == .replace) }, &effects)
-    }
-    let ticket = nextTicket
-    nextTicket += 1
     let claims = requested.map { claim in
-      Claim(queue: index(of: queueID(of: claim, inside: enclosing)), limit: claim.limit, throttles: claim.throttles)
+      let use = index(of: useID(of: claim, inside: enclosing))
+      uses[use]?.claimCount += 1
+      return Claim(use: use, limit: claim.limit, weight: claim.weight, throttles: claim.throttles)
     }
-    entries[ticket] = Entry(claimant: claimant, claims: claims, enclosing: enclosing, host: host)
-    waitingCount += 1
-    for claim in claims { queues[claim.queue].claimCount += 1 }
-    let isFree = claims.allSatisfy { queues[$0.queue].isUndisputed && admits($0) }
-    if isFree, isOpen(ticket, &effects) {
-      grant(ticket, &effects)
-      return ticket
+    let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
+    nextNumber += 1
+    let line = enclosing.first { state(of: $0)?.isHolding == true }?.number
+    let entry = Entry(
+      ticket: ticket,
+      claimant: claimant,
+      claims: claims,
+      enclosing: enclosing,
+      line: line,
+      isStarted: isStarted
+    )
+    entries.insert(entry)
+    stand(entry)
+    if isCallable(ticket, &effects) {
+      call(ticket, &effects)
+    } else if line != nil {
+      suspectDeadlock()
     }
-    if !enclosing.isEmpty { mayDeadlock = true }
-    if shouldPrefer(ticket) {
-      prefer(ticket)
-    } else {
-      for claim in claims { queues[claim.queue].waiting.append(ticket) }
-    }
-    if isGrantable(ticket, &effects) { grant(ticket, &effects) }
-    serve(&effects, newcomer: ticket)
+    serve(&effects)
     return ticket
   }
 
-  /// Returns the queue of the innermost enclosing holder of a key or, without such a holder, the outermost queue.
-  func queueID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyQueue.ID {
-    for ticket in enclosing {
-      guard let entry = entries[ticket], entry.state.isHolding else { continue }
-      if has(entry, claim.key, in: claim.domain) {
-        return KeyQueue.ID(domain: claim.domain, key: claim.key, holder: ticket)
-      }
+  /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
+  func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID {
+    let holder = enclosing.first { ticket in
+      guard let entry = self[ticket], entry.state.isHolding else { return false }
+      return has(entry, claim.key, in: claim.domain)
     }
-    return claim.id
+    return KeyUse.ID(domain: claim.domain, key: claim.key, holder: holder?.number)
   }
 
-  private mutating func index(of id: KeyQueue.ID) -> Int {
-    let new = freeIndices.last ?? queues.count
-    // In place, because a lookup and an insertion would hash the key twice.
-    let index = { (index: inout Int) in index }(&queueIndices[id, default: new])
-    if index != new { return index }
-    if freeIndices.popLast() == nil { queues.append(KeyQueue(id)) } else { queues[index] = KeyQueue(id) }
+  private mutating func index(of id: KeyUse.ID) -> Int {
+    let new = uses.nextIndex
+    // In place, because a look-up and an insertion would hash the key twice.
+    let index = { (index: inout Int) in index }(&useIndices[id, default: new])
+    if index == new { uses.insert(KeyUse(id)) }
     return index
   }
 
-  /// Whether the first waiter in one of the queues of an entry waits for an operation that encloses the entry.
-  private mutating func shouldPrefer(_ ticket: Ticket) -> Bool {
-    guard let entry = entries[ticket], !entry.enclosing.isEmpty else { return false }
-    for claim in entry.claims {
-      guard let first = firstWaiter(of: claim.queue), let other = entries[first] else { continue }
-      for enclosing in entry.enclosing {
-        if other.yieldsTo.contains(enclosing) { return true }
-        guard let holder = entries[enclosing] else { continue }
-        if holder.claims.contains(where: { held in other.claims.contains { $0.queue == held.queue } }) { return true }
-      }
-    }
-    return false
+  private mutating func stand(_ entry: Entry) {
+    for claim in entry.claims { uses[claim.use]?.stand(entry.ticket, in: entry.line) }
   }
 
-  /// Replaces the waiters of these queues, which leave the table at once, and the holders of some.
-  private mutating func replace(_ ids: [(id: KeyQueue.ID, andHolders: Bool)], _ effects: inout [Effect]) {
-    var tickets: Set<Ticket> = []
-    for (id, andHolders) in ids {
-      guard let queue = queueIndices[id].map({ queues[$0] }) else { continue }
-      // Without this check, n operations that replace each other would read n replaced holders each.
-      if andHolders, queue.replacedCount < queue.holders.count { tickets.formUnion(queue.holders) }
-      tickets.formUnion(queue.preferred.all.filter { entries[$0]?.state == .preferred })
-      tickets.formUnion(queue.waiting.all.filter { entries[$0]?.state == .waiting })
-      for passed in [queue.overdue, queue.deferred] { for others in passed.values { tickets.formUnion(others) } }
-    }
-    var removed: [Entry] = []
-    for ticket in tickets.sorted(by: >) {
-      guard let entry = entries[ticket], entry.state != .replaced else { continue }
-      effects.append(.cancel(entry.claimant))
-      if entry.state == .holding {
-        entries[ticket]?.state = .replaced
-        for claim in entry.claims { queues[claim.queue].replacedCount += 1 }
-      } else {
-        entries[ticket] = nil
-        didRemove(ticket, entry)
-        removed.append(entry)
+  // MARK: Calling
+
+  /// Calls every claimant whose turn it is because of a change of ``usesToServe``.
+  mutating func serve(_ effects: inout [Effect]) {
+    while let use = usesToServe.popLast() {
+      while let ticket = nextCallable(in: use, &effects) {
+        call(ticket, &effects)
+        guard let entry = self[ticket] else { continue }
+        effects.append(.call(entry.claimant, holdsKeys: entry.isStarted))
       }
     }
-    serve(&effects)
-    for entry in removed { removeClaims(of: entry, &effects) }
+  }
+
+  /// The first claimants of all lines, in the order of their arrival.
+  private mutating func nextCallable(in use: Int, _ effects: inout [Effect]) -> Ticket? {
+    trimLines(of: use)
+    guard uses[use]?.hasWaiters == true, uses[use]?.admitsMore == true else { return nil }
+    for ticket in uses[use]?.firstWaiters ?? [] where isCallable(ticket, &effects) { return ticket }
+    return nil
+  }
+
+  private mutating func isCallable(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
+    guard let entry = self[ticket], entry.state == .waiting else { return false }
+    for claim in entry.claims {
+      trimLines(of: claim.use)
+      guard let use = uses[claim.use], use.first(in: entry.line) == ticket,
+        use.admits(weight: claim.weight, limit: claim.limit, besideCalled: true)
+      else { return false }
+    }
+    return isOpen(entry, &effects)
+  }
+
+  private mutating func trimLines(of use: Int) {
+    guard uses[use]?.isTrimmed == false else { return }
+    let entries = entries
+    uses[use]?.trim { entries.contains($0) }
+  }
+
+  private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
+    guard var entry = self[ticket] else { return }
+    for claim in entry.claims {
+      uses[claim.use]?.leaveFront(of: entry.line)
+      usesToServe.append(claim.use)
+    }
+    if entry.isStarted { return hold(&entry, &effects) }
+    let patience = 20 << min(entry.refusals, 9)
+    entry.state = .called(until: now + patience)
+    for claim in entry.claims {
+      uses[claim.use]?.called.add(ticket, weight: claim.weight, limit: claim.limit)
+      if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
+    }
+    note(ticket, until: now + patience, after: min(entry.refusals, 9))
+    self[ticket] = entry
+  }
+
+  private mutating func note(_ ticket: Ticket, until time: Int, after refusals: Int) {
+    while calls.count <= refusals { calls.append(ArrayDeque()) }
+    // Most calls have been answered when the next one is made.
+    while let first = calls[refusals].first, state(of: first.ticket) != .called(until: first.until) {
+      calls[refusals].popFirst()
+    }
+    calls[refusals].append((ticket, time))
+  }
+
+  private mutating func hold(_ entry: inout Entry, _ effects: inout [Effect]) {
+    entry.state = .holding
+    for claim in entry.claims { uses[claim.use]?.holders.add(entry.ticket, weight: claim.weight, limit: claim.limit) }
+    noteStart(of: entry, &effects)
+    self[entry.ticket] = entry
+  }
+
+  /// Ends the time in which no claimant behind this one is called.
+  private mutating func endCall(_ entry: Entry) {
+    for claim in entry.claims {
+      if case .called(nil) = entry.state {
+        uses[claim.use]?.passed.remove(entry.ticket)
+      } else {
+        uses[claim.use]?.called.remove(entry.ticket, weight: claim.weight, limit: claim.limit)
+        if !claim.throttles.isEmpty { noteCall(under: claim, -1) }
+      }
+      usesToServe.append(claim.use)
+    }
   }
 
   // MARK: Starting
 
-  /// Records that an operation is about to execute, and returns whether it holds its keys.
-  ///
-  /// - Parameter waits: Whether the operation stays started while it waits. Otherwise it is permitted again later.
+  /// A claimant that is started takes its keys, if it has been called and they admit it. Otherwise it is first in line
+  /// again, and stays started if `waits`. Returns whether the claimant has taken its keys by this call.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout [Effect]) -> Bool {
-    guard var entry = entries[ticket] else { return false }
-    switch entry.state {
-    case .holding, .replaced: return true
-    case .permitted:
-      endPermit(ticket, entry)
-      (entry.state, entry.host) = (.holding, nil)
-      entries[ticket] = entry
-      noteStart(of: entry, &effects)
-      serve(&effects)
-      return true
-    case .waiting, .preferred:
-      if waits { entries[ticket]?.host = nil }
-      return false
-    case .deferred: requeue([ticket])
-    case .overdue:
-      entries[ticket]?.patience = min(entry.patience * 4, Self.longestPatience)
-      waitingCount += 1
-      requeue(endOverdue(ticket, entry) + [ticket])
+    guard var entry = self[ticket], !entry.state.isHolding else { return false }
+    defer { serve(&effects) }
+    if case .called = entry.state {
+      endCall(entry)
+      let areFree = entry.claims.allSatisfy { claim in
+        uses[claim.use]?.admits(weight: claim.weight, limit: claim.limit, besideCalled: false) == true
+      }
+      if areFree, isOpen(entry, &effects) {
+        entry.isStarted = true
+        hold(&entry, &effects)
+        return true
+      }
+      entry.state = .waiting
+      entry.refusals += 1
+      stand(entry)
+      if entry.line != nil { suspectDeadlock() }
     }
-    // The operation is being started, so a grant is no permit.
-    entries[ticket]?.host = nil
-    queuesToServe += entry.claims.map(\.queue)
-    serve(&effects, newcomer: ticket)
-    if entries[ticket]?.state == .holding { return true }
-    if !waits { entries[ticket]?.host = entry.host }
+    if waits { entry.isStarted = true }
+    self[ticket] = entry
     return false
   }
 
   // MARK: Time
 
-  var needsTick: Bool { waitingCount > 0 && (!permitted.isEmpty || mayDeadlock) }
+  /// When to call ``timeDidPass(_:)``.
+  var deadline: Int? {
+    let times = calls.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)
+    return times.min()
+  }
 
-  /// About ten seconds.
-  private static var longestPatience: Int { 512 }
-
-  /// Ends a period. Entries whose permits are no longer valid become overdue.
-  mutating func tick(_ effects: inout [Effect]) {
-    epoch += 1
-    for ticket in permitted.sorted() {
-      guard let entry = entries[ticket], case .permitted(let end) = entry.state, epoch >= end else { continue }
-      endPermit(ticket, entry)
-      releaseKeys(of: ticket, entry)
-      entries[ticket]?.state = .overdue
-      guard let host = entry.host else { continue }
-      for claim in entry.claims { queues[claim.queue].overdue[host, default: []].insert(ticket) }
+  /// Lets the next claimants pass those that have not been started in time.
+  mutating func timeDidPass(_ effects: inout [Effect]) {
+    for refusals in calls.indices {
+      while let first = calls[refusals].first, first.until <= now {
+        calls[refusals].popFirst()
+        guard var entry = self[first.ticket], entry.state == .called(until: first.until) else { continue }
+        endCall(entry)
+        entry.state = .called(until: nil)
+        for claim in entry.claims { uses[claim.use]?.passed.insert(entry.ticket) }
+        self[first.ticket] = entry
+      }
     }
     serve(&effects)
+  }
+
+  /// A search costs more with more entries.
+  mutating func suspectDeadlock() {
+    if searchTime == nil { searchTime = now + 20 + entries.count / 200 }
+  }
+
+  mutating func beginSearch() -> Bool {
+    guard let time = searchTime, time <= now else { return false }
+    searchTime = nil
+    return true
   }
 
   // MARK: Leaving
 
   mutating func leave(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard let entry = entries.removeValue(forKey: ticket) else { return }
-    didRemove(ticket, entry)
+    guard let entry = remove(ticket, &effects) else { return }
     serve(&effects)
     removeClaims(of: entry, &effects)
   }
 
-  private mutating func didRemove(_ ticket: Ticket, _ entry: Entry) {
-    switch entry.state {
-    // The tickets stay in the wait queues until these are served.
-    case .waiting, .preferred: waitingCount -= 1
-    case .deferred:
-      waitingCount -= 1
-      guard let host = entry.host else { break }
-      for claim in entry.claims { queues[claim.queue].deferred[host]?.remove(ticket) }
-    case .overdue: requeue(endOverdue(ticket, entry))
-    case .permitted:
-      endPermit(ticket, entry)
-      return releaseKeys(of: ticket, entry)
-    case .holding, .replaced: return releaseKeys(of: ticket, entry)
+  /// A ticket stays in its lines until it is in front.
+  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> Entry? {
+    guard let entry = self[ticket] else { return nil }
+    entries.remove(ticket.place)
+    if let timer = entry.timer { effects.append(.stop(timer)) }
+    if case .called = entry.state { endCall(entry) }
+    for claim in entry.claims {
+      if entry.state == .waiting { uses[claim.use]?.didLeaveLine() }
+      if entry.state == .replaced { uses[claim.use]?.replacedCount -= 1 }
+      if entry.state.isHolding {
+        uses[claim.use]?.holders.remove(ticket, weight: claim.weight, limit: claim.limit)
+      }
+      usesToServe.append(claim.use)
     }
-    for claim in entry.claims { queuesToServe.append(claim.queue) }
+    return entry
   }
 
   private mutating func removeClaims(of entry: Entry, _ effects: inout [Effect]) {
     for claim in entry.claims {
-      let index = claim.queue
-      queues[index].claimCount -= 1
-      if queues[index].claimCount == 0 {
-        let id = queues[index].id
-        if let position = queueIndices.index(forKey: id) {
-          let equal = queueIndices.remove(at: position).key
-          if id.key.hasValue { effects.append(.release([id, equal])) }
-        }
-        queues[index] = .vacant
-        freeIndices.append(index)
-      } else if queues[index].isMostlyStale {
-        queues[index].preferred.removeAll { entries[$0]?.state != .preferred }
-        queues[index].waiting.removeAll { entries[$0]?.state != .waiting }
+      uses[claim.use]?.claimCount -= 1
+      guard let use = uses[claim.use], use.claimCount == 0 else { continue }
+      if let position = useIndices.index(forKey: use.id) {
+        let equal = useIndices.remove(at: position).key
+        if use.id.key.hasValue { effects.append(.release([use.id, equal])) }
+      }
+      uses.remove(claim.use)
+    }
+    useIndices.giveBackRoom()
+    if entries.isEmpty { calls = [] }
+  }
+
+  // MARK: Policies
+
+  /// Returns false if the claimant is dropped.
+  private mutating func applyPolicies(
+    of claimant: Claimant,
+    _ requested: [KeyClaim],
+    inside enclosing: [Ticket],
+    _ effects: inout [Effect]
+  ) -> Bool {
+    for claim in requested where claim.policy == .drop {
+      guard let owner = self.claimant(of: useID(of: claim, inside: enclosing)) else { continue }
+      effects.append(.cancel(claimant, .excluded(from: claim.key, by: owner)))
+      return false
+    }
+    var replaced: [Ticket: ExclusivityPolicy] = [:]
+    for claim in requested where claim.policy == .replace || claim.policy == .latest {
+      let id = useID(of: claim, inside: enclosing)
+      guard let use = useIndices[id].flatMap({ uses[$0] }) else { continue }
+      var tickets = use.waiting + use.passed
+      if claim.policy == .replace {
+        tickets += use.called.tickets
+        // Without this check, n claimants that replace each other would read n replaced holders each.
+        if use.replacedCount < use.holders.tickets.count { tickets += use.holders.tickets }
+      }
+      for ticket in tickets where replaced[ticket] != .replace { replaced[ticket] = claim.policy }
+    }
+    var removed: [Entry] = []
+    for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
+      guard var entry = self[ticket], entry.state != .replaced else { continue }
+      effects.append(.cancel(entry.claimant, policy == .replace ? .replaced(by: claimant) : nil))
+      if entry.state == .holding {
+        entry.state = .replaced
+        for claim in entry.claims { uses[claim.use]?.replacedCount += 1 }
+        self[ticket] = entry
+      } else if let entry = remove(ticket, &effects) {
+        removed.append(entry)
       }
     }
-    if queueIndices.isEmpty { (queues, freeIndices) = ([], []) }
-    entries.giveBackRoom()
-    queueIndices.giveBackRoom()
+    serve(&effects)
+    for entry in removed { removeClaims(of: entry, &effects) }
+    return true
   }
 }
 
-extension KeyTable.Delay: Sendable where Claimant: Sendable {}
+extension SlotList {
+  fileprivate func contains<Claimant>(_ ticket: KeyTicket) -> Bool where Element == KeyTable<Claimant>.Entry {
+    indices.contains(ticket.place) && self[ticket.place]?.ticket == ticket
+  }
+}

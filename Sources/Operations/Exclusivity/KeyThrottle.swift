@@ -1,21 +1,21 @@
 import Foundation
 
-/// The window in which a number of operations may start under a key.
+/// The window in which a number of claimants may start under a key.
 struct KeyThrottle {
   let count: Int
   let interval: Duration
-  /// The number of the latest start that has left the window, on the clock of the waiting operation.
+  /// The number of the latest start that has left the window, on the clock of the waiting claimant.
   var passedStart = -1
 }
 
-/// The start of an operation under throttled keys.
+/// The start of a claimant under throttled keys.
 final class KeyStart: Sendable {
   let number: Int
   private let time = Locked<ElapsedTime?>(nil)
 
   init(number: Int) { self.number = number }
 
-  /// The time since the start. Nil if the operation has not read its clock yet.
+  /// The time since the start. Nil if the claimant has not read its clock yet.
   var elapsed: Duration? { time.withLock { $0 }?.now }
 
   func set(on clock: any Clock<Duration>) {
@@ -29,13 +29,13 @@ struct StartLog {
   private(set) var starts: [KeyStart] = []
   private(set) var longestInterval = Duration.zero
   private var capacity = 0
-  /// The number of permits. Each of them counts as a start after ``starts``.
-  var reservedStarts = 0
-  /// The queues with an entry that waits for a window. It can start earlier if a permit ends unused.
-  var blockedQueues: Set<KeyQueue.ID> = []
+  /// The number of claimants that have been called and not started. Each of them counts as a start after ``starts``.
+  var calls = 0
+  /// The uses with a claimant that waits for a window. It can start earlier if a call is not answered.
+  var blockedUses: Set<KeyUse.ID> = []
 
   func start(thatFills throttle: KeyThrottle) -> KeyStart? {
-    let index = starts.count + reservedStarts - throttle.count
+    let index = starts.count + calls - throttle.count
     return starts.indices.contains(index) ? starts[index] : nil
   }
 
@@ -51,29 +51,38 @@ struct StartLog {
 }
 
 extension KeyTable {
-  /// Whether the windows of all throttles of an entry have room. Otherwise the entry waits until a start has left the
-  /// full window, or until a permit ends.
-  mutating func isOpen(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
+  /// A start that must leave the window of a throttle before a claimant can be called.
+  struct Delay {
+    let ticket: Ticket
+    /// The index of the entry's claim.
+    let claim: Int
+    /// The index of the claim's throttle.
+    let throttle: Int
+    let interval: Duration
+    let start: KeyStart
+  }
+
+  /// Whether the windows of all throttles of an entry have room. Otherwise the claimant waits until a start has left the
+  /// full window, or until a call is not answered.
+  mutating func isOpen(_ entry: Entry, _ effects: inout [Effect]) -> Bool {
     if logs.isEmpty { return true }
-    guard let entry = entries[ticket], let window = fullWindow(of: entry) else { return true }
-    let claim = entry.claims[window.claim]
-    let queue = queues[claim.queue].id
-    logs[queue.outermost]?.blockedQueues.insert(queue)
+    guard let window = fullWindow(of: entry), let use = uses[entry.claims[window.claim].use] else { return true }
+    logs[use.id.outermost]?.blockedUses.insert(use.id)
     if let start = window.start {
-      let interval = claim.throttles[window.throttle].interval
+      let interval = entry.claims[window.claim].throttles[window.throttle].interval
       let (claim, throttle) = (window.claim, window.throttle)
-      let delay = Delay(ticket: ticket, claim: claim, throttle: throttle, interval: interval, start: start)
+      let delay = Delay(ticket: entry.ticket, claim: claim, throttle: throttle, interval: interval, start: start)
       effects.append(.wait(entry.claimant, delay))
     }
     return false
   }
 
-  /// Returns the first full window of an entry, and the start that must leave it, unless permits have reserved all room.
+  /// Returns the first full window of an entry, and the start that must leave it, unless calls fill the window.
   func fullWindow(of entry: Entry) -> (claim: Int, throttle: Int, start: KeyStart?)? {
     for (index, claim) in entry.claims.enumerated() where !claim.throttles.isEmpty {
-      guard let log = logs[queues[claim.queue].id.outermost] else { continue }
+      guard let id = uses[claim.use]?.id.outermost, let log = logs[id] else { continue }
       for (number, throttle) in claim.throttles.enumerated() {
-        if log.reservedStarts >= throttle.count { return (index, number, nil) }
+        if log.calls >= throttle.count { return (index, number, nil) }
         guard let start = log.start(thatFills: throttle), start.number > throttle.passedStart else { continue }
         return (index, number, start)
       }
@@ -81,10 +90,20 @@ extension KeyTable {
     return nil
   }
 
+  /// Sets the timer of a claimant that still waits for this delay. Returns the timer that is no longer needed.
+  mutating func set(_ timer: ClockTimer, for delay: Delay) -> ClockTimer? {
+    guard var entry = self[delay.ticket], entry.state == .waiting else { return timer }
+    let old = entry.timer
+    entry.timer = timer
+    self[delay.ticket] = entry
+    return old
+  }
+
   mutating func endDelay(_ delay: Delay, _ effects: inout [Effect]) {
-    guard let entry = entries[delay.ticket], entry.state.isWaiting else { return }
-    entries[delay.ticket]?.claims[delay.claim].throttles[delay.throttle].passedStart = delay.start.number
-    queuesToServe += entry.claims.map(\.queue)
+    guard var entry = self[delay.ticket], entry.state == .waiting else { return }
+    entry.claims[delay.claim].throttles[delay.throttle].passedStart = delay.start.number
+    self[delay.ticket] = entry
+    usesToServe += entry.claims.map(\.use)
     serve(&effects)
   }
 
@@ -93,31 +112,26 @@ extension KeyTable {
     let start = KeyStart(number: startCount)
     startCount += 1
     for claim in entry.claims where !claim.throttles.isEmpty {
-      logs[queues[claim.queue].id.outermost, default: StartLog()].append(start, for: claim.throttles)
+      guard let id = uses[claim.use]?.id.outermost else { continue }
+      logs[id, default: StartLog()].append(start, for: claim.throttles)
     }
     effects.append(.time(start, entry.claimant))
   }
 
-  mutating func reserveStart(of entry: Entry) {
-    for claim in entry.claims where !claim.throttles.isEmpty {
-      logs[queues[claim.queue].id.outermost, default: StartLog()].reservedStarts += 1
-    }
-  }
-
-  mutating func endReservation(of entry: Entry) {
-    for claim in entry.claims where !claim.throttles.isEmpty {
-      let id = queues[claim.queue].id.outermost
-      logs[id]?.reservedStarts -= 1
-      queuesToServe += logs[id]?.blockedQueues.compactMap { queueIndices[$0] } ?? []
-      logs[id]?.blockedQueues = []
-    }
+  /// Records that a claimant was called under a throttled key or, with -1, that its call has ended.
+  mutating func noteCall(under claim: Claim, _ change: Int) {
+    guard let id = uses[claim.use]?.id.outermost else { return }
+    logs[id, default: StartLog()].calls += change
+    if change > 0 { return }
+    usesToServe += logs[id]?.blockedUses.compactMap { useIndices[$0] } ?? []
+    logs[id]?.blockedUses = []
   }
 
   /// Removes the logs of keys that are not in use, if the last start is still this one, which has left all windows. The
   /// caller releases the logs after releasing the lock.
-  mutating func forget(_ lastStarts: [(id: KeyQueue.ID, start: KeyStart?)]) -> [StartLog] {
+  mutating func forget(_ lastStarts: [(id: KeyUse.ID, start: KeyStart?)]) -> [StartLog] {
     lastStarts.compactMap { id, start in
-      guard queueIndices[id] == nil, logs[id]?.starts.last === start else { return nil }
+      guard useIndices[id] == nil, logs[id]?.starts.last === start else { return nil }
       return logs.removeValue(forKey: id)
     }
   }

@@ -35,12 +35,16 @@ extension AsyncOperation {
     for cancellation in begun { cancellation.reachMembers() }
   }
 
+  /// A cancellation that has been marked, and must reach the members and the work.
   private struct Cancellation {
     let operation: AsyncOperation
     let interruption: OperationLifecycle.Interruption
-    var members: ArraySlice<Operation>
+    let observers: [OperationObserver]
+    let trace: OperationTrace?
+    let turn: OperationTurn?
     let task: Task<Void, Never>?
     let membership: (supervisor: OperationSupervisor, wasNotReady: Bool)?
+    var members: ArraySlice<Operation>
 
     /// Each cancellation ends after those of its members.
     func reachMembers() {
@@ -68,24 +72,29 @@ extension AsyncOperation {
     unlessStarted: Bool = false,
     in supervisor: OperationSupervisor? = nil
   ) -> Cancellation? {
-    let (interruption, observers, membership, permit, task, inner, trace) = core.withLock { core in
-      let isElsewhere = supervisor != nil && core.supervisor !== supervisor
-      let interruption = isElsewhere ? nil : core.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
-      let membership = interruption == nil ? nil : core.takeCancelledMember()
-      let extras = core.extras
-      return (interruption, core.observers, membership, extras?.permit, extras?.task, extras?.inner, core.trace)
+    let begun = core.withLock { core -> Cancellation? in
+      if let supervisor, core.supervisor !== supervisor { return nil }
+      let phase = core.lifecycle.phase
+      guard let interruption = core.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted) else {
+        return nil
+      }
+      return Cancellation(
+        operation: self,
+        interruption: interruption,
+        observers: core.observers,
+        trace: core.trace,
+        turn: core.extras?.turn,
+        task: core.extras?.task,
+        membership: core.cancelledMember(phase),
+        members: (core.extras?.inner.map { [$0] } ?? [])[...]
+      )
     }
-    guard let interruption else { return nil }
-    trace?.send(.cancelled)
-    Trampoline.isolate { for observer in observers { observer.didCancel?(self) } }
-    permit?.operationWasCancelled()
-    return Cancellation(
-      operation: self,
-      interruption: interruption,
-      members: (inner.map { [$0] } ?? engineOfMembers?.takeMembersToCancel() ?? [])[...],
-      task: task,
-      membership: membership
-    )
+    guard var cancellation = begun else { return nil }
+    cancellation.trace?.send(.cancelled)
+    Trampoline.isolate { for observer in cancellation.observers { observer.didCancel?(self) } }
+    cancellation.turn?.leave(.cancellation)
+    if let engine = engineOfMembers { cancellation.members = engine.takeMembersToCancel()[...] }
+    return cancellation
   }
 
   private func end(_ cancellation: Cancellation) {
@@ -98,7 +107,7 @@ extension AsyncOperation {
     }
     switch cancellation.interruption {
     case .start: break
-    case .evaluation: finishUnexecuted()
+    case .suspension: finishUnexecuted()
     case .execution: if finishesWhenCancelled { finishNow() }
     }
   }

@@ -20,7 +20,7 @@ extension AsyncOperation {
     switch interruption {
     case nil: return false
     case .start: break
-    case .evaluation: finishUnexecuted()
+    case .suspension: finishUnexecuted()
     case .execution: end(afterExecution: true, trace)
     }
     return true
@@ -44,22 +44,15 @@ extension AsyncOperation {
     // waiters.
     super.start()
     Trampoline.isolate { didFinish() }
-    typealias Rest = ([OperationObserver], StartPermit?, OperationStarter?, OperationCore.End?)
-    let (observers, permit, starter, end) = core.withLock { core -> Rest in
-      core.lifecycle.complete()
-      let permit = core.extras?.permit
-      if core.observers.isEmpty, permit == nil { return ([], nil, nil, core.settle()) }
-      defer { core.observers = [] }
-      return (core.observers, permit, core.lifecycle.hasFailed ? core.starter : nil, nil)
-    }
+    let (observers, turn, starter, end) = core.withLock { $0.complete() }
     if !isAfterExecution { releaseWork() }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
     func settle() {
       // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-      permit?.operationIsOver()
+      turn?.leave(.end)
       notifyOfEnd(end ?? core.withLock { $0.settle() })
     }
-    if permit != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
+    if turn != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {
@@ -86,8 +79,8 @@ extension AsyncOperation {
 
   private func notify(_ membership: OperationCore.Membership?, of end: OperationCore.End) {
     guard let membership, let starter = membership.starter else { return }
-    let holdsSlot = end.extras?.holdsSlot ?? true
-    starter.memberDidFinish(self, index: membership.index, failed: end.lifecycle.hasFailed, holdsSlot: holdsSlot)
+    let (index, failed) = (membership.index, end.lifecycle.hasFailed)
+    starter.memberDidFinish(self, index: index, failed: failed, holdsSlot: end.holdsSlot)
   }
 
   /// Calls `waiter` after the observers, or at once if the operation has settled.
@@ -116,7 +109,7 @@ extension AsyncOperation {
   static func release(_ extras: consuming OperationExtras?) {
     guard let former = extras.take() else { return }
     former.deadline?.cancel()
-    former.pause?.timer?.cancel()
+    former.pause?.timer.cancel()
     former.task?.cancel()
     var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
     // An inner operation is still running if this operation timed out or another caller finished it.

@@ -4,11 +4,21 @@ extension AsyncOperation {
   // MARK: Starting
 
   /// Starts or resumes a member that was given a slot, and returns whether it uses the slot. Otherwise it waits for a
-  /// new dependency, or was ended.
+  /// new dependency or for its keys, or was ended.
   func startAsMember(by starter: OperationStarter?) -> Bool {
-    switch core.withLock({ $0.start(by: starter) }) {
+    var action = core.withLock { $0.start(by: starter) }
+    if case .takeTurn(let turn, let supervisor) = action {
+      guard turn.take(inside: supervisor, waits: false) else {
+        noteWaitForTurn()
+        return false
+      }
+      action = core.withLock { $0.proceedInTurn() }
+      // It has gained a dependency, or was ended.
+      if case .isGone = action { leaveLines(of: turn, because: .pause) }
+    }
+    switch action {
     case .notReady, .isGone: return false
-    case let action:
+    default:
       carryOut(action)
       return true
     }
@@ -17,23 +27,19 @@ extension AsyncOperation {
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
   /// the count is now zero, and the caller must start it again.
   func startUnready() -> Bool {
-    let permit = core.withLock { $0.ledger.isPermitPending ? $0.extras?.permit : nil }
+    let turn = core.withLock { $0.lifecycle.phase == .pending(.turn) ? $0.extras?.turn : nil }
     let unfinished = dependencies.filter { !$0.isFinished }
-    if unfinished.isEmpty, permit == nil {
+    if unfinished.isEmpty, turn == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
-      let gate = core.withLock { core in
-        core.ledger.endCounting()
-        return core.bridge.takeGate()
-      }
-      if let gate { open(gate) }
+      carryOut(core.withLock { $0.endCounting() })
       return false
     }
     // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does
     // this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
-      if unfinished.isEmpty, let permit {
-        misuse("\(quotedName) is not ready: it waits for \(permit.goal). Leave it to its queue, which starts it then.")
+      if unfinished.isEmpty, let turn {
+        misuse("\(quotedName) is not ready: it waits for \(turn.goal). Leave it to its queue, which starts it then.")
       }
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
@@ -47,7 +53,8 @@ extension AsyncOperation {
   func carryOut(_ action: OperationCore.StartAction) {
     switch action {
     case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
-    case .prepare(let permit, let supervisor): prepare(permit, in: supervisor)
+    case .prepare: prepareInputs()
+    case .takeTurn(let turn, let supervisor): take(turn, inside: supervisor)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .ignore, .notReady, .awaitGate, .isGone: break
@@ -59,19 +66,14 @@ extension AsyncOperation {
 
   // MARK: Preparing
 
-  private func prepare(_ permit: StartPermit?, in supervisor: OperationSupervisor?) {
-    guard let permit, !permit.acquire(from: supervisor) else { return prepareInputs() }
-    if supervisor != nil { return awaitPermitAgain() }
-    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
-    let place = keepPlace()
-    noteWaitForPermit()
-    permit.whenGranted { [weak self] in
-      guard let self else { return }
-      place.run { self.resume { self.prepareInputs() } }
-    }
+  /// Takes the keys of an operation that stays started while it waits for them.
+  private func take(_ turn: OperationTurn, inside supervisor: OperationSupervisor?) {
+    keepPlace()
+    guard turn.take(inside: supervisor, waits: true) else { return noteWaitForTurn() }
+    carryOut(core.withLock { $0.proceedInTurn() })
   }
 
-  private func prepareInputs() {
+  func prepareInputs() {
     let (action, inputs) = core.withLock { core in
       if let extras = core.extras, extras.hasInputs {
         return (OperationCore.StartAction?.none, (extras.conditions, extras.handOvers.entries, extras.spentTimeout))
@@ -84,7 +86,7 @@ extension AsyncOperation {
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(with: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
-    guard core.withLock({ $0.proceed(to: .evaluating) }) else { return finishUnexecuted() }
+    guard core.withLock({ $0.proceed(to: .suspended(.conditions)) }) else { return finishUnexecuted() }
     evaluate(conditions)
   }
 
@@ -97,15 +99,15 @@ extension AsyncOperation {
           core.withLock { $0.makeExtras().condition = condition.name }
           do { try await condition.evaluate(self) } catch {
             let failure = condition.failure(of: self, because: error)
-            finish(reporting: FailureReport([failure]), onlyWhile: .evaluating)
+            finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
             return
           }
           // Another thread has ended the operation meanwhile.
-          if core.withLock({ $0.lifecycle.phase != .evaluating }) { return }
+          if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
         }
-        place.run { self.resume { self.handOver() } }
+        place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
       },
-      while: .evaluating
+      while: .suspended(.conditions)
     )
   }
 
@@ -113,10 +115,6 @@ extension AsyncOperation {
   static var currentPriority: TaskPriority {
     let priority = Task.currentPriority
     return priority.rawValue == 0 ? .medium : priority
-  }
-
-  private func resume(_ body: () -> Void) {
-    if core.withLock({ $0.lifecycle.resume() }) { body() }
   }
 
   private func handOver() {

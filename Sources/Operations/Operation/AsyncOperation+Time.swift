@@ -17,7 +17,7 @@ extension AsyncOperation {
       let (isExecuting, deadline) = core.withLock { core in
         let extras = core.makeExtras()
         extras.timeout = newValue
-        return (core.lifecycle.phase == .executing, extras.exchange(\.deadline, nil))
+        return (core.lifecycle.phase.isExecuting, extras.exchange(\.deadline, nil))
       }
       deadline?.cancel()
       if isExecuting { startDeadline() }
@@ -54,7 +54,7 @@ extension AsyncOperation {
   func startDeadline() -> Bool {
     let timer = ClockTimer()
     let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
-      guard core.lifecycle.phase == .executing else { return (false, nil, nil) }
+      guard core.lifecycle.phase.isExecuting else { return (false, nil, nil) }
       guard let extras = core.extras, let timeout = extras.timeout else { return (true, nil, nil) }
       return (true, timeout, extras.exchange(\.deadline, timer))
     }
@@ -81,34 +81,27 @@ extension AsyncOperation {
 
   // MARK: Pauses
 
-  /// Releases the slot for `duration`, then continues with `work`, named `next`, in a slot. A cancelled operation does
-  /// not pause. One that has keys keeps its slot: see ``OperationExtras/holdsSlot``.
+  /// Releases the keys and the slot of a group for `duration`, then takes them again and continues with `work`, named
+  /// `next`. A cancelled operation does not pause.
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
-    let (isPaused, starter) = core.withLock { core -> (Bool, OperationStarter?) in
-      guard core.lifecycle.canContinue else { return (false, nil) }
+    let (isPaused, starter, turn) = core.withLock { core -> (Bool, OperationStarter?, OperationTurn?) in
+      guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      return (true, core.holdsSlot ? nil : core.starter)
+      return (true, core.starter, core.extras?.turn)
     }
     if !isPaused { return work() }
+    turn?.leave(.pause)
     starter?.memberDidPause()
-    timer.start(after: duration, on: clock) { self.endPause(pause) }
+    if duration <= .zero { return changeWait { $0.delayIsOver() } }
+    timer.start(after: duration, on: clock) { self.changeWait { $0.delayIsOver() } }
   }
+}
 
-  private func endPause(_ pause: OperationPause) {
-    let (isResumed, supervisor) = core.withLock { core -> (Bool, OperationSupervisor?) in
-      guard core.lifecycle.phase == .executing, core.extras?.pause === pause, pause.timer != nil else {
-        return (false, nil)
-      }
-      pause.timer = nil
-      if !core.holdsSlot, let supervisor = core.supervisor { return (false, supervisor) }
-      core.extras?.pause = nil
-      return (true, nil)
-    }
-    supervisor?.memberIsReady(self, isReturning: false)
-    guard isResumed else { return }
-    // Blocking work may hold every thread of the shared pool, but not those of the timers.
-    if pause.place.isParticular { pause.place.run(pause.resume) } else { DueWork.shared.add([pause.resume]) }
+extension OperationPause {
+  /// Blocking work may hold every thread of the shared pool, but not those of the timers.
+  func `continue`() {
+    if place.isParticular { place.run(resume) } else { DueWork.shared.add([resume]) }
   }
 }

@@ -29,38 +29,32 @@ extension AsyncOperation {
   /// As far as the package can detect.
   var isFree: Bool {
     core.withLock { core in
-      if case .none = core.place { return core.lifecycle.phase == .pending }
+      if case .none = core.place { return core.lifecycle.phase.isPending }
       return false
     }
   }
 
-  /// Requests the permit, and then adds the gate before Foundation checks readiness, because a permit that is granted
-  /// at once saves the gate. Returns false if the operation was refused, as under the policy `.drop`.
+  /// Requests the turn, and then adds the gate before Foundation checks readiness, because a turn that comes at once
+  /// saves the gate. Returns false if the operation was refused, as under the policy `.drop`.
   func prepareForQueue() -> Bool {
-    let (gate, update) = core.withLock { core in
-      let (gate, update) = core.requirePermit(for: nil)
-      return (gate ?? (update == nil ? core.makeGateIfWaiting() : nil), update)
+    changeWait { $0.requestTurn() }
+    let (gate, isRefused) = core.withLock { core in
+      let isRefused = core.extras?.turn != nil && core.lifecycle.isCancelled && core.lifecycle.hasFailed
+      return (isRefused ? nil : core.makeGateIfWaiting(), isRefused)
     }
     if let gate { super.addDependency(gate) }
-    guard let update else { return true }
-    updatePermit(update)
-    let (isRefused, newGate) = core.withLock { core in
-      let isRefused = core.lifecycle.isCancelled && core.lifecycle.hasFailed
-      return (isRefused, isRefused ? nil : core.makeGateIfWaiting())
-    }
-    if let newGate { super.addDependency(newGate) }
     return !isRefused
   }
 
-  // MARK: Counting dependencies
+  // MARK: Waiting
 
   func addDependency(_ dependency: DependencyLedger.Dependency) {
-    let added = core.withLock { core -> (Operation?, OperationSupervisor?, OperationCore.PermitUpdate?)? in
-      guard core.lifecycle.phase == .pending else { return nil }
-      core.ledger.add(dependency)
-      return (core.bridge.makeGateIfRead(), core.supervisor, core.ledger.permit == .due ? core.permitUpdate : nil)
+    let added = core.withLock { core -> (Operation?, OperationSupervisor?, OperationCore.WaitAction)? in
+      guard core.lifecycle.phase.isPending else { return nil }
+      let action = core.add(dependency)
+      return (core.bridge.makeGateIfRead(), core.supervisor, action)
     }
-    guard let (gate, supervisor, update) = added else {
+    guard let (gate, supervisor, action) = added else {
       misuse(
         "\(quotedName) has been started and can no longer wait for \(dependency.operation.quotedName). Add "
           + "dependencies before the operation is added to a queue or a group."
@@ -70,79 +64,59 @@ extension AsyncOperation {
       super.addDependency(gate)
       recheckReadiness()
     }
-    updatePermit(update)
+    carryOut(action)
     supervisor?.memberGainedDependency(self)
   }
 
-  func dependencyDidFinish(count: Int = 1) { changeCount { $0.countDown(by: count) } }
+  func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
 
-  /// Returns the state of the permit after the change.
-  @discardableResult
-  func changeCount(
-    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction?
-  ) -> OperationCore.PermitUpdate? {
-    let (action, gate, notice, trace, update) = core.withLock { core in
-      let action = change(&core.ledger)
-      let gate = action == .becomeReady ? core.bridge.takeGate() : nil
-      // A member with a gate starts after the gate has been opened, because Foundation is notified first.
-      let notice = action == .becomeReady && gate == nil ? core.takeNotice() : nil
-      return (action, gate, notice, core.trace, core.permitUpdate)
-    }
+  /// The operation has been called under its keys and, if it has been started, holds them.
+  func turnHasCome(holdingKeys: Bool) { changeWait { $0.turnHasCome(holdingKeys: holdingKeys) } }
+
+  func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
+    let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
-    case nil: break
-    case .requestPermit: updatePermit(update)
-    case .becomeReady:
-      trace?.send(.ready)
-      if let gate { open(gate) } else { send(notice) }
+    case .open, .notify: trace?.send(.ready)
+    case .none, .requestTurn, .withdrawTurn, .resume, .prepareInputs: break
     }
-    return update
+    carryOut(action)
   }
 
-  private func send(_ notice: OperationCore.ReadinessNotice?) {
-    if let (supervisor, isReturning) = notice { supervisor.memberIsReady(self, isReturning: isReturning) }
-  }
-
-  // MARK: The permit
-
-  func requestPermit(for supervisor: OperationSupervisor) {
-    let (gate, update) = core.withLock { $0.requirePermit(for: supervisor) }
-    if let gate { super.addDependency(gate) }
-    updatePermit(update)
-  }
-
-  /// Requests or withdraws the permit, as the ledger requires after a change. Several threads may carry out their
-  /// changes in another order, so each call repeats until the ledger has not changed meanwhile.
-  func updatePermit(_ first: OperationCore.PermitUpdate?) {
-    var next = first
-    while let (permit, state, supervisor, queue) = next {
-      switch state {
-      case .notNeeded, .granted: return
-      case .withheld, .due:
-        permit.withdraw()
-        next = core.withLock { $0.permitUpdate }
-      case .requested:
-        next = permit.request(from: supervisor, queue) ? permitIsGranted() : noteWaitForPermit()
-      }
-      if next?.state == state { return }
+  func carryOut(_ action: OperationCore.WaitAction) {
+    switch action {
+    case .none: break
+    case .requestTurn(let turn, let supervisor): request(turn, inside: supervisor)
+    case .withdrawTurn(let turn): leaveLines(of: turn, because: .newDependency)
+    case .open(let gate): open(gate)
+    case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
+    case .resume(let pause): pause.continue()
+    case .prepareInputs:
+      keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .turn) }) { self.prepareInputs() } }
     }
   }
 
-  @discardableResult
-  func permitIsGranted() -> OperationCore.PermitUpdate? { changeCount { $0.grantPermit() } }
+  // MARK: The turn
 
-  /// Releases the slot of a member whose permit was given to another operation before the member started.
-  func awaitPermitAgain() {
-    guard let (starter, update) = core.withLock({ $0.awaitPermitAgain() }) else { return finishUnexecuted() }
-    starter?.memberDidPause()
-    updatePermit(update)
+  private func request(_ turn: OperationTurn, inside supervisor: OperationSupervisor?) {
+    // A paused operation of an `OperationQueue` has been started, and keeps its slot.
+    let isStarted = supervisor == nil && !core.withLock { $0.lifecycle.phase.isPending }
+    if turn.request(inside: supervisor, isStarted: isStarted) {
+      turnHasCome(holdingKeys: isStarted)
+    } else {
+      noteWaitForTurn()
+    }
   }
 
-  /// Returns the state of the permit.
-  @discardableResult
-  func noteWaitForPermit() -> OperationCore.PermitUpdate? {
-    let (update, trace) = core.withLock { ($0.permitUpdate, $0.lifecycle.isCancelled ? nil : $0.trace) }
-    trace?.send(.waitsForPermit)
-    return update
+  func noteWaitForTurn() {
+    let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
+    trace?.send(.waitsForTurn)
+  }
+
+  /// Leaves the lines, unless another thread has requested the turn again meanwhile.
+  func leaveLines(of turn: OperationTurn, because departure: OperationTurn.Departure) {
+    turn.leave(departure)
+    let (isWaiting, supervisor) = core.withLock { ($0.lifecycle.phase == .pending(.turn), $0.supervisor) }
+    if isWaiting { request(turn, inside: supervisor) }
   }
 
   // MARK: Notifying Foundation
@@ -159,9 +133,9 @@ extension AsyncOperation {
   /// The answer to `isReady`, which may be read as part of an event on this thread.
   var readiness: FoundationBridge.Readiness {
     core.withLock { core in
-      if core.lifecycle.isCancelled || core.lifecycle.phase != .pending { return .leftToFoundation }
+      if core.lifecycle.isCancelled || !core.lifecycle.phase.isPending { return .leftToFoundation }
       return core.bridge.check(
-        isWaiting: core.ledger.isWaiting,
+        isWaiting: core.isBlocked,
         isOpener: AsyncOperation.opening.current === self,
         isNudge: AsyncOperation.nudging.current === self
       )
@@ -170,17 +144,17 @@ extension AsyncOperation {
 
   func open(_ gate: Operation) {
     AsyncOperation.opening.withValue(self) { gate.start() }
-    let (nudges, waiters, notice) = core.withLock { $0.gateDidOpen() }
+    let (nudges, waiters, action) = core.withLock { $0.gateDidOpen() }
     if nudges { nudge() }
     for waiter in waiters { waiter() }
-    send(notice)
+    carryOut(action)
   }
 
   /// Checks again whether Foundation must be nudged: the operation was enqueued, or a gate was added to it.
   func recheckReadiness() {
     let isDue = core.withLock { core in
-      let (isWaiting, isCancelled) = (core.ledger.isWaiting, core.lifecycle.isCancelled)
-      return core.lifecycle.phase == .pending && core.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled)
+      let (isWaiting, isCancelled) = (core.isBlocked, core.lifecycle.isCancelled)
+      return core.lifecycle.phase.isPending && core.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled)
     }
     // If Foundation does not consider a cancelled operation ready yet, `super.cancel()` is about to be called.
     if isDue, super.isReady { nudge() }

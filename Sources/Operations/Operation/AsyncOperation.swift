@@ -62,7 +62,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   deinit {
     guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
-    end.extras?.permit?.operationIsOver()
+    end.extras?.turn?.leave(.end)
     var dependencies: [DependencyLedger.Dependency?] = []
     swap(&dependencies, &end.dependencies)
     AsyncOperation.release(consume dependencies)
@@ -75,8 +75,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final var state: State {
     let lifecycle = core.withLock { $0.lifecycle }
     switch lifecycle.phase {
-    case .pending, .preparing, .evaluating, .skipped: return .pending
-    case .executing: return .executing
+    case .pending, .suspended, .preparing, .skipped: return .pending
+    case .executing, .paused: return .executing
     case .ending(let isAfterExecution): return isFinished ? .finished : isAfterExecution ? .executing : .pending
     case .finished: return .finished
     }
@@ -92,7 +92,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   /// Whether the work has begun and has not finished. False while conditions are evaluated.
-  public final override var isExecuting: Bool { core.withLock { $0.lifecycle.phase == .executing } }
+  public final override var isExecuting: Bool { core.withLock { $0.lifecycle.phase.isExecuting } }
 
   /// Whether the operation was cancelled before it finished. Once true, it stays true.
   public final override var isCancelled: Bool { core.withLock { $0.lifecycle.isCancelled } }
@@ -121,7 +121,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       let isRaised = newValue.rawValue > super.queuePriority.rawValue
       super.queuePriority = newValue
-      let supervisor = isRaised ? core.withLock { $0.waitsForSlot ? $0.supervisor : nil } : nil
+      let supervisor = isRaised ? core.withLock { $0.lifecycle.phase.wait == .slot ? $0.supervisor : nil } : nil
       supervisor?.memberPriorityWasRaised(self)
     }
   }
@@ -285,7 +285,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     case .waitingBehindNew(let gate):
       super.addDependency(gate)
       recheckReadiness()
-      return core.withLock { !$0.ledger.isWaiting || $0.lifecycle.isCancelled } && super.isReady
+      return core.withLock { !$0.isBlocked || $0.lifecycle.isCancelled } && super.isReady
     }
   }
 

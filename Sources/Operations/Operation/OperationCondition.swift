@@ -111,7 +111,7 @@ extension AsyncOperation {
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {
     let isTooLate = core.withLock { core in
-      if core.lifecycle.phase != .pending { return true }
+      if !core.lifecycle.phase.isPending { return true }
       core.makeExtras().conditions.append(condition)
       return false
     }

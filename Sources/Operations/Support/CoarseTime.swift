@@ -17,6 +17,8 @@ struct CoarseTime: Sendable {
   }
   #endif
 
+  var milliseconds: Int { Int(nanoseconds / 1_000_000) }
+
   var elapsed: Duration? {
     if nanoseconds == 0 { return nil }
     let now = Self.now.nanoseconds

@@ -6,6 +6,7 @@ struct ArrayDeque<Element> {
   var count: Int { elements.count - head }
   var isEmpty: Bool { head == elements.count }
   var first: Element? { isEmpty ? nil : elements[head] }
+  var last: Element? { isEmpty ? nil : elements[elements.count - 1] }
   // A closure, because a generic key path is created anew at each use.
   var all: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
 
@@ -78,5 +79,34 @@ extension Array {
       return count == 1 || key(self[index]) != key(self[previous])
     }
     .map { self[$0] }
+  }
+}
+
+/// Elements at indices that never change. The indices of removed elements are used again.
+struct SlotList<Element> {
+  private var slots: [Element?] = []
+  private var vacant: [Int] = []
+
+  var count: Int { slots.count - vacant.count }
+  var isEmpty: Bool { count == 0 }
+  // A closure, because a generic key path is created anew at each use.
+  var all: some Sequence<Element> { slots.lazy.compactMap { $0 } }
+  var indices: Range<Int> { slots.indices }
+  var nextIndex: Int { vacant.last ?? slots.count }
+
+  subscript(index: Int) -> Element? {
+    _read { yield slots[index] }
+    _modify { yield &slots[index] }
+  }
+
+  mutating func insert(_ element: Element) {
+    if let index = vacant.popLast() { slots[index] = element } else { slots.append(element) }
+  }
+
+  mutating func remove(_ index: Int) {
+    slots[index] = nil
+    vacant.append(index)
+    // An array never shrinks by itself.
+    if isEmpty { self = Self() }
   }
 }

@@ -42,7 +42,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public final var result: Result<Output, any Error>? {
     let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
     switch phase {
-    case .pending, .preparing, .evaluating, .executing, .skipped: return nil
+    case .pending, .suspended, .preparing, .executing, .paused, .skipped: return nil
     case .ending, .finished: break
     }
     if let error = outcomeError { return .failure(error) }

@@ -31,8 +31,8 @@ struct DependencyLedgerTests {
     let dependencies = ledger.takeDependencies()
     _ = ledger.close()
     #expect(dependencies.count == 1 && ledger.dependencies.isEmpty)
-    let action = ledger.countDown()
-    #expect(action == nil, "counted")
+    let isLast = ledger.countDown()
+    #expect(!isLast, "counted")
     let isWaitedFor = ledger.add(dependent: operation).isWaitedFor
     #expect(!isWaitedFor)
   }

@@ -115,6 +115,23 @@ struct ExclusiveGroupTests {
     await group.finished()
   }
 
+  /// The member is called, and another operation takes its key, which waits for a later member.
+  @Test func aRefusedMember_givesItsSlotBack() async {
+    let (member, later) = (note("member", "a"), NoteOperation("later", journal))
+    let group = GroupOperation("group") { member }
+    group.maxConcurrentOperationCount = 1
+    group.isSuspended = true
+    queue.addOperation(group)
+    await poll { domain.waiting(for: "a") == ["member"] }
+    let holder = GroupOperation("holder") { AsyncOperation().waits(for: later) }
+    queue.addOperation(holder.exclusive("a", in: domain))
+    await poll { domain.holders(of: "a") == ["holder"] }
+    group.addOperation(later)
+    group.isSuspended = false
+    await group.finished()
+    #expect(journal.entries == ["later", "member"])
+  }
+
   // MARK: Groups that hold a key
 
   @Test func membersOfAHolderAreLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
@@ -258,7 +275,7 @@ struct ExclusiveGroupTests {
     await member.begun.opened()
     other.gate.open()
     double.addOperation(last)
-    await poll { next.core.withLock({ $0.lifecycle.phase }) == .evaluating }
+    await poll { next.core.withLock({ $0.lifecycle.phase }) == .suspended(.turn) }
     #expect(!evaluated.isOpen && next.state == .pending && !last.isFinished)
     if isCancelled {
       next.cancel()

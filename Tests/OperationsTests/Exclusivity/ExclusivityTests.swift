@@ -145,10 +145,18 @@ struct ExclusivityTests {
     queue.isSuspended = true
     let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
     queue.addOperations(operations)
-    await poll { KeyRegistry.withTable { table in table.entries.values.contains { $0.state == .overdue } } }
+    await poll { KeyRegistry.withTable { table in table.entries.all.contains { $0.state.isPassed } } }
     queue.isSuspended = false
     for operation in operations { await operation.finished() }
     #expect(journal.entries == (0..<20).map(String.init))
+  }
+
+  @Test func operationsOfSeveralIdleQueues_executeInTheOrderTheyWereAdded() async {
+    let queues = (0..<4).map { _ in OperationQueue() }
+    let operations = (0..<100).map { note("\($0)").exclusive("a", in: domain) }
+    for (index, operation) in operations.enumerated() { queues[index % 4].addOperation(operation) }
+    for operation in operations { await operation.finished() }
+    #expect(journal.entries == (0..<100).map(String.init))
   }
 
   @Test func anOperationThatWaitsForAKey_takesNoSlotOfItsQueue() async {
@@ -197,11 +205,11 @@ struct ExclusivityTests {
   }
 
   /// A queue can start an operation while another thread adds a dependency to it.
-  @Test func aPermitThatIsWithdrawnAfterTheStart_isStillRequested() async {
+  @Test func aRequestThatIsWithdrawnAfterTheStart_isKept() async {
     let holder = await holder(of: "a")
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
-    operation.core.withLock { $0.extras?.permit }?.withdraw()
+    operation.core.withLock { $0.extras?.turn }?.leave(.newDependency)
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -237,12 +245,12 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
-  /// The permit of an operation that gains a dependency goes back, although it had been granted.
-  @Test(arguments: [false, true]) func anOperationThatIsMadeToWaitForTheNextOne_runsAfterIt(isOverdue: Bool) async {
+  /// An operation that has been called and gains a dependency leaves its line.
+  @Test(arguments: [false, true]) func anOperationThatIsMadeToWaitForTheNextOne_runsAfterIt(isPassed: Bool) async {
     let suspended = OperationQueue.suspended()
     let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
     suspended.addOperations([first, second])
-    if isOverdue { await poll { KeyRegistry.withTable { $0.entries.values.contains { $0.state == .overdue } } } }
+    if isPassed { await poll { KeyRegistry.withTable { $0.entries.all.contains { $0.state.isPassed } } } }
     second ==> first
     suspended.isSuspended = false
     await first.finished()

@@ -11,49 +11,58 @@ struct KeyTableTests {
   private var table = Table()
   private var effects: [Table.Effect] = []
 
-  private final class Host: Sendable {}
-
-  /// - Parameter host: Where it waits to be started. It is in hand without one.
+  /// - Parameter isStarted: Whether it holds its keys when it is called.
   private mutating func enter(
     _ name: String,
     _ keys: [ExclusivityKey: Int],
-    inside enclosing: [Int] = [],
-    host: Host? = nil
-  ) -> Int {
+    weight: Int = 1,
+    inside enclosing: [KeyTicket] = [],
+    isStarted: Bool = true
+  ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-      KeyClaim(domain: Self.domain, key: key, limit: limit)
+      KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
-    let host = host.map { ObjectIdentifier($0) }
-    return table.enter(name, claims, inside: enclosing, host: host, &effects) ?? -1
+    guard let ticket = table.enter(name, claims, inside: enclosing, isStarted: isStarted, &effects) else {
+      Issue.record("\(name) was dropped")
+      return KeyTicket(number: -1, place: -1)
+    }
+    return ticket
   }
 
-  private func state(_ ticket: Int) -> KeyState? { table.entries[ticket]?.state }
+  private func state(_ ticket: KeyTicket) -> KeyState? { table.state(of: ticket) }
 
-  private func isWaiting(_ ticket: Int) -> Bool { state(ticket)?.isWaiting == true }
+  private func isWaiting(_ ticket: KeyTicket) -> Bool { state(ticket) == .waiting }
 
-  private func isPermitted(_ ticket: Int) -> Bool { if case .permitted? = state(ticket) { true } else { false } }
+  private func isCalled(_ ticket: KeyTicket) -> Bool { state(ticket)?.isCalled == true }
 
-  /// The claimants that have been granted their keys.
-  private var granted: [String] {
-    effects.compactMap { effect in
-      switch effect {
-      case .permit(let name), .resume(let name): name
-      default: nil
-      }
-    }
+  /// The claimants that have been called.
+  private var called: [String] {
+    effects.compactMap { if case .call(let name, _) = $0 { name } else { nil } }
   }
 
-  /// - Returns: The claimants that proceed because of it.
-  private mutating func leave(_ ticket: Int) -> [String] {
+  /// - Returns: The claimants that are called because of it.
+  private mutating func leave(_ ticket: KeyTicket) -> [String] {
     effects = []
     table.leave(ticket, &effects)
-    return granted
+    return called
   }
 
-  private mutating func tick(_ count: Int) -> [String] {
+  private mutating func pass(_ milliseconds: Int) -> [String] {
     effects = []
-    for _ in 0..<count { table.tick(&effects) }
-    return granted
+    table.now += milliseconds
+    table.timeDidPass(&effects)
+    return called
+  }
+
+  private mutating func start(_ ticket: KeyTicket, waits: Bool = false) -> Bool {
+    effects = []
+    return table.start(ticket, waits: waits, &effects)
+  }
+
+  /// - Returns: The claimant that is refused because of a deadlock.
+  private mutating func deadlock() -> KeyTicket? {
+    table.now += 1_000
+    return table.beginDeadlockSearch()?.victim()
   }
 
   // MARK: The rule
@@ -88,31 +97,39 @@ struct KeyTableTests {
     #expect(leave(next) == ["member"])
   }
 
-  @Test mutating func preferredMembersDoNotWaitForEachOther() {
+  @Test mutating func membersOfSeveralHoldersDoNotWaitInOneLine() {
     let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
     let outsider = enter("outsider", ["a": 1, "c": 1])
     let first = enter("in A", ["b": 1, "c": 1], inside: [groups[0]])
     let second = enter("in B", ["c": 1], inside: [groups[1]])
-    #expect(isWaiting(first) && isWaiting(second))
-    guard case .prefer(let members)? = table.beginDeadlockSearch().remedy() else {
-      Issue.record("B holds what the member of A waits for")
-      return
-    }
-    #expect(members == [second])
-    table.apply(.prefer(members), &effects)
+    #expect(isWaiting(outsider) && isWaiting(first) && state(second) == .holding)
+    #expect(deadlock() == nil)
     #expect(leave(second).isEmpty && leave(groups[1]) == ["in A"])
     #expect(leave(first).isEmpty && leave(groups[0]) == ["outsider"])
     #expect(leave(outsider).isEmpty && table.isEmpty)
   }
 
-  @Test mutating func afterADeadlockAnotherIsLookedFor() throws {
+  @Test mutating func membersOfOneHolderWaitInOneLine() {
     let group = enter("group", ["a": 1])
-    _ = enter("first", ["a": 1, "b": 1])
-    _ = enter("second", ["b": 1, "c": 1])
-    _ = enter("member", ["c": 1], inside: [group])
-    let remedy = try #require(table.beginDeadlockSearch().remedy())
-    table.apply(remedy, &effects)
-    #expect(table.mayDeadlock)
+    let holder = enter("holder", ["b": 1])
+    let members = (0..<3).map { enter("\($0)", ["b": 1], inside: [group]) }
+    #expect(members.allSatisfy { isWaiting($0) })
+    #expect(leave(holder) == ["0"] && leave(members[0]) == ["1"] && leave(members[1]) == ["2"])
+  }
+
+  @Test mutating func afterADeadlockAnotherIsLookedFor() throws {
+    let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
+    _ = enter("in A", ["b": 1], inside: [groups[0]])
+    let last = enter("in B", ["a": 1], inside: [groups[1]])
+    let victim = try #require(deadlock())
+    #expect(victim == last)
+    table.refuse(victim, &effects)
+    guard case .cancel("in B", .deadlock("a", holder: "A"))? = effects.last else {
+      Issue.record("\(effects)")
+      return
+    }
+    #expect(deadlock() == last)
+    #expect(leave(last).isEmpty && deadlock() == nil)
   }
 
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
@@ -121,59 +138,77 @@ struct KeyTableTests {
     let enclosing = enter("enclosing", ["b": 1])
     _ = enter("member", ["b": 1], inside: [group])
     _ = enter("in enclosing", ["a": 2], inside: [enclosing])
-    #expect(table.beginDeadlockSearch().remedy() == nil, "the other holder finishes, and makes room")
+    #expect(deadlock() == nil, "the other holder finishes, and makes room")
     #expect(leave(other) == ["in enclosing"])
   }
 
-  // MARK: Permitted operations
+  // MARK: Called claimants
 
-  @Test mutating func aPermittedOperationIsWaitedForUntilItIsOverdue() {
-    let (queue, other) = (Host(), Host())
-    let permitted = enter("permitted", ["a": 1], host: queue)
-    let next = enter("next", ["a": 1], host: queue)
-    let stranger = enter("stranger", ["a": 1], host: other)
-    #expect(isPermitted(permitted) && isWaiting(next) && isWaiting(stranger))
-    #expect(tick(1).isEmpty)
-    #expect(tick(1) == ["stranger"], "the next one of its queue cannot come, either")
-    #expect(table.start(stranger, waits: true, &effects))
-    #expect(!table.start(permitted, waits: true, &effects), "it has been started and waits")
-    #expect(leave(stranger) == ["permitted"])
-    #expect(leave(permitted) == ["next"])
+  @Test mutating func aCalledClaimantIsWaitedForFor20Milliseconds() {
+    let called = enter("called", ["a": 1], isStarted: false)
+    let next = enter("next", ["a": 1], isStarted: false)
+    #expect(isCalled(called) && isWaiting(next))
+    #expect(pass(19).isEmpty)
+    #expect(pass(1) == ["next"])
+    #expect(start(next), "it holds nothing before its start")
+    #expect(!start(called) && isWaiting(called))
+    #expect(leave(next) == ["called"])
+    #expect(start(called) && leave(called).isEmpty && table.isEmpty)
   }
 
-  /// Others may overtake a waiter behind an overdue operation in the wait queues of its other keys.
-  @Test mutating func anOperationBehindAnOverdueOneIsPassedUnderItsOtherKeys() {
-    let (queue, other) = (Host(), Host())
-    let permitted = enter("permitted", ["a": 1], host: queue)
-    let next = enter("next", ["a": 1, "b": 1], host: queue)
-    let stranger = enter("stranger", ["b": 1], host: other)
-    #expect(isPermitted(permitted) && isWaiting(next) && isWaiting(stranger))
-    #expect(tick(2) == ["stranger"])
+  @Test mutating func aClaimantThatWasPassed_takesItsFreeKeys() {
+    let called = enter("called", ["a": 1, "b": 1], isStarted: false)
+    let next = enter("next", ["a": 1], isStarted: false)
+    #expect(pass(20) == ["next"])
+    #expect(start(called), "the one that is started first takes the keys")
+    #expect(!start(next, waits: true) && isWaiting(next))
+    #expect(leave(called) == ["next"] && state(next) == .holding)
   }
 
-  @Test mutating func anOverdueOperationThatFindsItsKeyFreeHasIt() {
-    let queue = Host()
-    let permitted = enter("permitted", ["a": 1, "b": 1], host: queue)
-    let next = enter("next", ["a": 1], host: queue)
-    #expect(tick(2).isEmpty && state(permitted) == .overdue)
-    #expect(table.start(permitted, waits: false, &effects))
-    #expect(leave(permitted) == ["next"])
-    #expect(leave(next).isEmpty && table.isEmpty)
+  @Test mutating func aRefusedClaimantIsFirstInLineAgain() {
+    let called = enter("called", ["a": 1], isStarted: false)
+    let others = (0..<3).map { enter("\($0)", ["a": 1], isStarted: false) }
+    #expect(pass(20) == ["0"] && start(others[0]) && !start(called))
+    #expect(leave(others[0]) == ["called"])
   }
 
-  /// The patience grows with each time, so that a queue that is always busy starts the operation at some time.
-  @Test mutating func anOperationThatWasOverdueIsWaitedForLonger() {
-    let (queue, other) = (Host(), Host())
-    let permitted = enter("permitted", ["a": 1], host: queue)
-    var patience = 2
-    for _ in 0..<6 {
-      let next = enter("next", ["a": 1], host: other)
-      #expect(tick(patience - 1).isEmpty)
-      #expect(tick(1) == ["next"])
-      #expect(table.start(next, waits: true, &effects) && !table.start(permitted, waits: false, &effects))
-      #expect(leave(next) == ["permitted"])
-      patience = min(patience * 4, 512)
+  /// Others may pass a claimant that is called, under its other keys.
+  @Test mutating func aClaimantThatWasPassed_keepsNoOtherWaiting() {
+    let called = enter("called", ["a": 1, "b": 1], isStarted: false)
+    let stranger = enter("stranger", ["b": 1], isStarted: false)
+    #expect(isCalled(called) && isWaiting(stranger))
+    #expect(pass(20) == ["stranger"])
+  }
+
+  @Test mutating func severalAreCalled_ifTheirKeyAdmitsThem() {
+    let tickets = (0..<4).map { enter("\($0)", ["a": 3], isStarted: false) }
+    #expect(tickets.map { isCalled($0) } == [true, true, true, false])
+    #expect(start(tickets[1]) && called.isEmpty)
+    #expect(leave(tickets[0]) == ["3"], "one that leaves was not started")
+  }
+
+  /// So a member of a group that is always busy starts after a bounded number of refusals.
+  @Test mutating func aRefusedClaimantIsWaitedForTwiceAsLong() {
+    let called = enter("called", ["a": 1], isStarted: false)
+    var patience = 20
+    for _ in 0..<12 {
+      let next = enter("next", ["a": 1], isStarted: false)
+      #expect(pass(patience - 1).isEmpty)
+      #expect(pass(1) == ["next"])
+      #expect(start(next) && !start(called))
+      #expect(leave(next) == ["called"])
+      patience = min(patience * 2, 20 << 9)
     }
+  }
+
+  // MARK: Weights
+
+  @Test mutating func aKeyAdmitsHoldersUpToItsLimit_byWeight() {
+    let heavy = enter("heavy", ["memory": 8], weight: 5)
+    let medium = enter("medium", ["memory": 8], weight: 4)
+    let light = enter("light", ["memory": 8], weight: 3)
+    #expect(state(heavy) == .holding && isWaiting(medium) && isWaiting(light), "the heavy one is not passed")
+    #expect(leave(heavy) == ["medium", "light"])
   }
 
   // MARK: Replacing
@@ -181,28 +216,29 @@ struct KeyTableTests {
   /// Replaces everything under the key “a”.
   ///
   /// - Returns: The new entry, and the claimants to cancel.
-  private mutating func replace(_ name: String, host: Host) throws -> (ticket: Int, cancelled: [String]) {
+  private mutating func replace(_ name: String) throws -> (ticket: KeyTicket, cancelled: [String]) {
     effects = []
     let claim = KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)
-    let ticket = try #require(table.enter(name, [claim], inside: [], host: ObjectIdentifier(host), &effects))
-    let cancelled = effects.compactMap { effect in if case .cancel(let name) = effect { name } else { nil } }
+    let ticket = try #require(table.enter(name, [claim], isStarted: false, &effects))
+    let cancelled = effects.compactMap { effect in
+      if case .cancel(let other, .replaced(by: name)) = effect { other } else { nil }
+    }
     return (ticket, cancelled)
   }
 
   @Test mutating func replacedWaitersLeaveAtOnceAndAHolderIsReplacedOnce() throws {
-    let (queue, other) = (Host(), Host())
-    let permitted = enter("permitted", ["a": 1], host: queue)
+    let first = enter("called", ["a": 1], isStarted: false)
     let waiter = enter("waiter", ["a": 1, "b": 1])
     let stranger = enter("stranger", ["b": 1])
-    #expect(isPermitted(permitted) && isWaiting(waiter) && isWaiting(stranger))
-    let holder = try replace("holder", host: other)
-    #expect(holder.cancelled == ["waiter", "permitted"] && granted == ["stranger"])
-    #expect(state(permitted) == nil && state(waiter) == nil && isPermitted(holder.ticket))
-    #expect(!table.start(waiter, waits: true, &effects), "the thread that cancels it may be late")
-    #expect(table.start(holder.ticket, waits: true, &effects))
-    let second = try replace("second", host: other)
+    #expect(isCalled(first) && isWaiting(waiter) && isWaiting(stranger))
+    let holder = try replace("holder")
+    #expect(holder.cancelled == ["waiter", "called"] && called == ["stranger"])
+    #expect(state(first) == nil && state(waiter) == nil && isCalled(holder.ticket))
+    #expect(!start(waiter, waits: true), "the thread that cancels it may be late")
+    #expect(start(holder.ticket))
+    let second = try replace("second")
     #expect(second.cancelled == ["holder"] && state(holder.ticket) == .replaced && isWaiting(second.ticket))
-    let third = try replace("third", host: other)
+    let third = try replace("third")
     #expect(third.cancelled == ["second"] && state(second.ticket) == nil)
     #expect(leave(holder.ticket) == ["third"])
     #expect(leave(third.ticket).isEmpty && leave(stranger).isEmpty && table.isEmpty)
@@ -210,32 +246,31 @@ struct KeyTableTests {
 
   // MARK: Throttles
 
-  /// The queue of the cancelled waiter is no longer in use when the permit of the next one ends.
-  @Test mutating func aPermitThatEnds_servesWaitersOfTheSameWindow() throws {
+  /// The use of the cancelled waiter is gone when the call of the next one ends.
+  @Test mutating func aCallThatEnds_servesWaitersOfTheSameWindow() throws {
     let throttled = KeyClaim(
       domain: Self.domain,
       key: "api",
       throttles: [KeyThrottle(count: 1, interval: .seconds(1))]
     )
     let others = (0..<5).map { enter("other", ["\($0)": 1]) }
-    let first = try #require(table.enter("first", [throttled], inside: [], host: nil, &effects))
-    let cancelled = try #require(table.enter("cancelled", [throttled], inside: [], host: nil, &effects))
+    let first = try #require(table.enter("first", [throttled], isStarted: true, &effects))
+    let cancelled = try #require(table.enter("cancelled", [throttled], isStarted: true, &effects))
     #expect(state(first) == .holding && isWaiting(cancelled))
     for ticket in [cancelled, first] + others { #expect(leave(ticket).isEmpty) }
-    let host = Host()
-    let next = try #require(table.enter("next", [throttled], inside: [], host: ObjectIdentifier(host), &effects))
+    let next = try #require(table.enter("next", [throttled], isStarted: false, &effects))
     guard case .wait(_, let delay)? = effects.last else {
       Issue.record("the window is full")
       return
     }
     #expect(isWaiting(next))
     table.endDelay(delay, &effects)
-    #expect(isPermitted(next))
-    let last = try #require(table.enter("last", [throttled], inside: [], host: nil, &effects))
+    #expect(isCalled(next))
+    let last = try #require(table.enter("last", [throttled], isStarted: true, &effects))
     #expect(isWaiting(last))
     #expect(leave(next).isEmpty)
     guard case .wait("last", let rest)? = effects.last else {
-      Issue.record("a permit that is not used is no start")
+      Issue.record("a call that is not answered is no start")
       return
     }
     table.endDelay(rest, &effects)
@@ -250,7 +285,7 @@ struct KeyTableTests {
     for _ in 0..<10 {
       let tickets = (0..<500).map { _ in enter("waits", ["a": 1]) }
       for ticket in tickets { #expect(leave(ticket).isEmpty) }
-      #expect(table.queues.first?.waiting.count ?? 0 < 128)
+      #expect(table.uses[0]?.waiting.count ?? 0 < 128)
     }
     #expect(leave(holder).isEmpty && table.isEmpty)
   }
@@ -258,6 +293,6 @@ struct KeyTableTests {
   @Test mutating func manyKeysThatHaveBeenUsedLeaveNothingBehind() {
     let tickets = (0..<20_000).map { enter("", ["\($0)": 1]) }
     for ticket in tickets { _ = leave(ticket) }
-    #expect(table.isEmpty && table.queues.isEmpty)
+    #expect(table.isEmpty)
   }
 }

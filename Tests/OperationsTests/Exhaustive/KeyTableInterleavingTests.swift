@@ -10,8 +10,9 @@ struct KeyTableInterleavingTests {
     let keys: [ExclusivityKey: Int]
     /// The operations around it, from the innermost outwards.
     var enclosing: [Int] = []
-    /// The queue that starts it, or nil if it has been started.
-    var host: Int?
+    /// Whether it holds its keys when it is called.
+    var isStarted = true
+    var weight = 1
   }
 
   /// Three operations with every choice of two keys, in every mode.
@@ -29,9 +30,9 @@ struct KeyTableInterleavingTests {
               Dictionary(uniqueKeysWithValues: keys.map { ($0, limit) })
             }
             states += Walk(keys.map { Actor(keys: $0) }).walk()
-            // Two in one queue, and one in another.
-            guard third.count == 2, second != first, [0, 10, 20].contains(modes) else { continue }
-            states += Walk(zip(keys, [0, 0, 1]).map { Actor(keys: $0, host: $1) }).walk()
+            // Each waits to be started.
+            guard third.count == 2, [0, 10, 20].contains(modes) else { continue }
+            states += Walk(keys.map { Actor(keys: $0, isStarted: false) }).walk()
           }
         }
       }
@@ -49,6 +50,9 @@ struct KeyTableInterleavingTests {
           for enclosing in [([0], []), ([0], [0]), ([0], [1, 0]), ([], [0]), ([], [1])] as [([Int], [Int])] {
             let inner = [Actor(keys: second, enclosing: enclosing.0), Actor(keys: third, enclosing: enclosing.1)]
             states += Walk([Actor(keys: first)] + inner).walk()
+            // The members wait for slots.
+            guard first == ["a": 1] else { continue }
+            states += Walk([Actor(keys: first)] + inner.map { Actor(keys: $0.keys, enclosing: $0.enclosing, isStarted: false) }).walk()
           }
         }
       }
@@ -68,8 +72,10 @@ struct KeyTableInterleavingTests {
         let keys = names.prefix(Int.random(in: 1...3, using: &generator)).map { key in
           (key, [1, 1, 2, 3, Int.max].randomElement(using: &generator) ?? 1)
         }
-        let host = [nil, nil, 0, 1].randomElement(using: &generator) ?? nil
-        actors.append(Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing, host: host))
+        var actor = Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing)
+        actor.isStarted = Bool.random(using: &generator)
+        actor.weight = Int.random(in: 1...2, using: &generator)
+        actors.append(actor)
       }
       Walk(actors).wander(&generator)
     }
@@ -77,41 +83,40 @@ struct KeyTableInterleavingTests {
 
   /// A state that has been reached, and the promises that it must keep.
   private struct Walk {
-    private final class Host: Sendable {}
-
     private enum Phase {
       case away
-      case entered(Int)
+      case entered(KeyTicket)
       case gone
     }
 
     private static let domain = ExclusivityDomain()
-    private static let hosts = [Host(), Host()]
 
     private let actors: [Actor]
     private var table = KeyTable<Int>()
     private var phases: [Phase]
-    private var ticks = 0
+    private var passes = 0
 
     init(_ actors: [Actor]) {
       self.actors = actors
       phases = actors.map { _ in .away }
     }
 
-    private func ticket(_ actor: Int) -> Int? { if case .entered(let ticket) = phases[actor] { ticket } else { nil } }
+    private func ticket(_ actor: Int) -> KeyTicket? {
+      if case .entered(let ticket) = phases[actor] { ticket } else { nil }
+    }
 
-    private func state(_ actor: Int) -> KeyState? { ticket(actor).flatMap { table.entries[$0]?.state } }
+    private func state(_ actor: Int) -> KeyState? { ticket(actor).flatMap { table.state(of: $0) } }
 
     private func isHolding(_ actor: Int) -> Bool { state(actor) == .holding }
 
-    private func isPermitted(_ actor: Int) -> Bool { if case .permitted? = state(actor) { true } else { false } }
+    private func isCalled(_ actor: Int) -> Bool { state(actor)?.isCalled == true }
 
     /// Costs next to nothing unless it fails.
     private func expect(_ isTrue: Bool, _ comment: @autoclosure () -> String) {
       if !isTrue { Issue.record("\(comment()), among \(actors)") }
     }
 
-    /// Makes a change, and checks that it grants every entry that can proceed, once.
+    /// Makes a change, and checks that it calls every entry that can proceed, once.
     private mutating func change(
       except actor: Int?,
       _ body: (inout KeyTable<Int>, inout [KeyTable<Int>.Effect]) -> Void
@@ -119,28 +124,30 @@ struct KeyTableInterleavingTests {
       let before = table
       var effects: [KeyTable<Int>.Effect] = []
       body(&table, &effects)
-      let granted = effects.compactMap { effect in
-        switch effect {
-        case .permit(let actor), .resume(let actor): actor
-        default: nil
-        }
+      var called: [Int] = []
+      for case .call(let actor, let holdsKeys) in effects {
+        called.append(actor)
+        expect(holdsKeys == isHolding(actor), "\(actor) does not know whether it holds its keys")
       }
-      expect(Set(granted).count == granted.count, "granted twice")
-      for (ticket, entry) in table.entries where entry.claimant != actor {
-        let old = before.entries[ticket]?.state
-        let goesOn = entry.state != old && (isHolding(entry.claimant) || isPermitted(entry.claimant))
-        expect(goesOn == granted.contains(entry.claimant), "\(entry.claimant) was \(old as Any), is \(entry.state)")
+      expect(Set(called).count == called.count, "called twice")
+      for entry in table.entries.all where entry.claimant != actor {
+        let wasWaiting = before.state(of: entry.ticket) == .waiting
+        expect(
+          (wasWaiting && entry.state != .waiting) == called.contains(entry.claimant),
+          "\(entry.claimant) is \(entry.state)"
+        )
       }
     }
 
     private mutating func enter(_ actor: Int) {
       let enclosing = actors[actor].enclosing.compactMap { isHolding($0) ? self.ticket($0) : nil }
+      let weight = actors[actor].weight
       let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-        KeyClaim(domain: Self.domain, key: key, limit: limit)
+        KeyClaim(domain: Self.domain, key: key, limit: max(limit, weight), weight: weight)
       }
-      let host = actors[actor].host.map { ObjectIdentifier(Self.hosts[$0]) }
-      var new: Int?
-      change(except: actor) { new = $0.enter(actor, claims, inside: enclosing, host: host, &$1) }
+      let isStarted = actors[actor].isStarted
+      var new: KeyTicket?
+      change(except: actor) { new = $0.enter(actor, claims, inside: enclosing, isStarted: isStarted, &$1) }
       guard let new else { return expect(false, "\(actor) was dropped") }
       phases[actor] = .entered(new)
     }
@@ -159,23 +166,27 @@ struct KeyTableInterleavingTests {
       change(except: actor) { $0.leave(ticket, &$1) }
     }
 
-    private mutating func tick() {
-      ticks += 1
-      change(except: nil) { $0.tick(&$1) }
+    /// Time passes, in which no called operation has been started.
+    private mutating func pass() {
+      passes += 1
+      table.now += 100_000
+      change(except: nil) { $0.timeDidPass(&$1) }
     }
 
-    /// Remedies a deadlock.
+    /// Refuses a member of a deadlock.
     ///
     /// - Returns: Whether there was one.
-    private mutating func remedy() -> Bool {
-      if !table.mayDeadlock { return false }
-      guard let remedy = table.beginDeadlockSearch().remedy() else { return false }
+    private mutating func refuse() -> Bool {
+      table.now += 100_000
+      guard let victim = table.beginDeadlockSearch()?.victim(), let entry = table[victim] else { return false }
+      expect(!entry.enclosing.isEmpty, "only a member can be refused")
       var effects: [KeyTable<Int>.Effect] = []
-      table.apply(remedy, &effects)
-      if case .refuse(let refused) = remedy, let entry = table.entries[refused] {
-        expect(!entry.enclosing.isEmpty, "only a member can be refused")
-        leave(entry.claimant)
+      table.refuse(victim, &effects)
+      guard case .cancel(_, .deadlock)? = effects.last else {
+        expect(false, "\(entry.claimant) was not refused")
+        return false
       }
+      leave(entry.claimant)
       return true
     }
 
@@ -184,11 +195,13 @@ struct KeyTableInterleavingTests {
     }
 
     private func check() {
-      for queue in table.queues where queue.claimCount > 0 {
-        let limits = queue.holders.compactMap { holder in
-          table.entries[holder]?.claims.first { table.queues[$0.queue].id == queue.id }?.limit
+      for use in table.uses.all {
+        let claims = use.holders.tickets.compactMap { holder in
+          table[holder]?.claims.first { table.uses[$0.use]?.id == use.id }
         }
-        expect(limits.count == queue.holders.count && limits.count <= limits.min() ?? .max, "beyond the limit")
+        let weight = claims.map(\.weight).reduce(0, +)
+        expect(claims.count == use.holders.tickets.count, "a holder is gone")
+        expect(weight == use.holders.weight && weight <= claims.map(\.limit).min() ?? .max, "beyond the limit")
       }
       drain()
     }
@@ -196,19 +209,18 @@ struct KeyTableInterleavingTests {
     /// Whatever can begin does, and finishes when what is inside has. If nothing else came everything would be served.
     private func drain() {
       var rest = self
-      var patience = 0
-      for _ in 0..<1_000 where patience < 4 {
+      for _ in 0..<1_000 {
         var isMoving = false
         for actor in rest.actors.indices {
           if rest.isHolding(actor), !rest.isSomethingInside(actor) {
             rest.leave(actor)
             isMoving = true
-          } else if rest.isPermitted(actor) || rest.state(actor) == .overdue {
+          } else if rest.isCalled(actor) {
             rest.start(actor)
             isMoving = true
           }
         }
-        if isMoving { patience = 0 } else if !rest.remedy() { patience += 1 }
+        if !isMoving, !rest.refuse() { break }
       }
       expect(
         rest.actors.indices.allSatisfy { rest.ticket($0) == nil } && rest.table.isEmpty,
@@ -221,14 +233,14 @@ struct KeyTableInterleavingTests {
       var moves = actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
         switch phases[actor] {
         case .away where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
-        case .entered where isPermitted(actor) || state(actor) == .overdue:
+        case .entered where isCalled(actor):
           isSomethingInside(actor) ? [] : [{ $0.start(actor) }, { $0.leave(actor) }]
         // It may have timed out, or been cancelled.
         case .entered: [{ $0.leave(actor) }]
         case .away, .gone: []
         }
       }
-      if ticks < 2, actors.indices.contains(where: isPermitted) { moves.append { $0.tick() } }
+      if passes < 2, actors.indices.contains(where: isCalled) { moves.append { $0.pass() } }
       return moves
     }
 
@@ -251,50 +263,24 @@ struct KeyTableInterleavingTests {
 
     /// The same for two states from which the same can happen.
     private var fingerprint: [Int] {
-      func actor(_ ticket: Int) -> Int { table.entries[ticket]?.claimant ?? -1 }
-      func isPresent(_ ticket: Int) -> Bool { table.entries[ticket] != nil }
-      func isWaiting(_ ticket: Int) -> Bool {
-        table.entries[ticket]?.state == .waiting
-      }
-      func number(_ host: ObjectIdentifier?) -> Int { Self.hosts.firstIndex { ObjectIdentifier($0) == host } ?? -1 }
-      func list(_ tickets: some Sequence<Int>) -> [Int] { tickets.filter(isPresent).map(actor) + [-2] }
-      var result = [ticks, table.mayDeadlock ? 1 : 0]
-      // The order in which they came decides when one that was deferred is requeued.
-      result += list(table.entries.keys.sorted())
+      func list(_ tickets: some Sequence<KeyTicket>) -> [Int] { tickets.compactMap { table[$0]?.claimant } + [-2] }
+      var result = [passes] + list(table.entries.all.map(\.ticket).sorted())
       for phase in phases {
         switch phase {
         case .away: result.append(-3)
         case .gone: result.append(-4)
         case .entered(let ticket):
-          guard let entry = table.entries[ticket] else { continue }
-          result.append(entry.host == nil ? 1 : 0)
+          guard let entry = table[ticket] else { continue }
+          result += [entry.isStarted ? 1 : 0, entry.refusals]
           switch entry.state {
           case .waiting: result.append(0)
-          case .preferred: result.append(1)
-          case .deferred: result.append(2)
-          case .permitted(let end): result += [3, end - table.epoch]
-          case .overdue: result.append(4)
-          case .holding: result.append(5)
-          case .replaced: result.append(6)
+          case .called(let time): result.append(time == nil ? 1 : 2)
+          case .holding: result.append(3)
+          case .replaced: result.append(4)
           }
-          result.append(entry.patience)
-          result += list(entry.yieldsTo.sorted())
           result += list(entry.enclosing)
         }
       }
-      let queues = table.queues.filter { $0.claimCount > 0 }.map { queue -> [Int] in
-        var result = queue.id.key.description.utf8.map { Int($0) } + [queue.id.holder.map(actor) ?? -1]
-        result += list(queue.holders.sorted())
-        result += list(queue.preferred.all.filter { table.entries[$0]?.state == .preferred })
-        result += list(queue.waiting.all.filter(isWaiting))
-        for tickets in [queue.overdue, queue.deferred].map({ $0.mapValues { $0.sorted() } }) {
-          for host in tickets.keys.sorted(by: { number($0) < number($1) }) {
-            result += [number(host)] + list(tickets[host] ?? [])
-          }
-        }
-        return result
-      }
-      for queue in queues.sorted(by: { $0.lexicographicallyPrecedes($1) }) { result += [-5] + queue }
       return result
     }
 

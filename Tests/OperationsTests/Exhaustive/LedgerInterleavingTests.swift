@@ -84,48 +84,44 @@ struct LedgerInterleavingTests {
     walk.expectSuccess(states: 1_000, schedules: 1_000_000)
   }
 
-  // MARK: The permit
+  // MARK: The turn
 
-  @Test func permit_isRequestedWhenNothingElseIsWaitedFor() {
+  @Test func turn_isRequestedWhenNothingElseIsWaitedFor() {
     var walk = Walk()
-    let world = LedgerWorld(waitingFor: 1, needsPermit: true)
+    let world = LedgerWorld(waitingFor: 1, needsTurn: true)
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] {
-      walk.walk(world, [first, [.requirePermit] + enqueue, [.free]])
+      walk.walk(world, [first, [.requestTurn] + enqueue, [.free]])
     }
-    if isThorough { walk.walk(world, [first, [.requirePermit] + LedgerStep.enqueue, [.free], [.cancel]]) }
+    if isThorough { walk.walk(world, [first, [.requestTurn] + LedgerStep.enqueue, [.free], [.cancel]]) }
     walk.expectSuccess(states: 400, schedules: 40_000)
   }
 
-  @Test func newDependency_leavesTheWaitQueueOfThePermit() {
+  @Test func newDependency_leavesTheLine() {
     var walk = Walk()
-    let free = LedgerWorld(waitingFor: 0, needsPermit: true)
-    walk.walk(LedgerWorld(waitingFor: 1, needsPermit: true), [first, [.requirePermit], late, [.free]])
-    walk.walk(free, [[.requirePermit], [.add(1)], second, [.free]])
-    walk.walk(free, [[.requirePermit], late, [.add(2), .dependencyFinishes(2)], [.free]])
-    walk.expectSuccess(states: 1_000, schedules: 1_000_000)
+    let free = LedgerWorld(waitingFor: 0, needsTurn: true, mayBeLate: true)
+    walk.walk(LedgerWorld(waitingFor: 1, needsTurn: true, mayBeLate: true), [first, [.requestTurn], late, [.free]])
+    walk.walk(free, [[.requestTurn], [.add(1)], second, [.free]])
+    walk.walk(free, [[.requestTurn], late, [.add(2), .dependencyFinishes(2)], [.free]])
+    let called = free.after([.free, .requestTurn, .ask, .note, .adopt, .attach])
+    walk.walk(called, [late + [.schedule], [.ask]])
+    walk.expectSuccess(states: 1_000, schedules: 100_000)
   }
 
-  @Test func newDependency_givesBackAGrantedPermit() {
+  /// Another operation takes the keys of a member that has been called, and gives them back.
+  @Test func member_standsInLineWhenItsGroupStarts_andAgainWhenItsKeysWereTaken() {
     var walk = Walk()
-    let granted = LedgerWorld(waitingFor: 0, needsPermit: true).after([.free, .requirePermit])
-    walk.walk(granted, [late])
-    walk.walk(granted, [late, [.add(2), .dependencyFinishes(2)]])
-    walk.walk(granted.after([.ask, .note, .adopt, .attach]), [late + [.schedule], [.ask]])
-    walk.expectSuccess(states: 300, schedules: 1_000)
-  }
-
-  @Test func member_requestsItsPermitWhenItsGroupStarts_andAgainWhenItWasPassed() {
-    var walk = Walk()
-    let member = LedgerWorld(waitingFor: 1, needsPermit: true).after([.withholdPermit])
-    walk.walk(member, [first, [.requirePermit], [.free]])
-    let granted = LedgerWorld(waitingFor: 0, needsPermit: true).after([.withholdPermit, .free, .requirePermit])
-    walk.walk(granted, [[.returnPermit], [.free]])
-    walk.walk(granted, [[.returnPermit], [.free], late])
-    walk.expectSuccess(states: 100, schedules: 1_000)
+    let member = LedgerWorld(waitingFor: 1, needsTurn: true, isMember: true, mayBeLate: true)
+    walk.walk(member, [first, [.groupStart], [.free]])
+    walk.walk(member, [first, [.groupStart], [.free, .steal, .free], [.cancel]])
+    let called = LedgerWorld(waitingFor: 0, needsTurn: true, isMember: true, mayBeLate: true).after([.free])
+    walk.walk(called, [[.groupStart], [.steal, .free]])
+    walk.walk(called, [[.groupStart], [.steal, .free], late])
+    walk.walk(called, [[.groupStart], late, [.add(2), .dependencyFinishes(2)]])
+    walk.expectSuccess(states: 1_000, schedules: 10_000)
   }
 }
 
-/// A ledger and a bridge, Foundation's books of the same operation, and what has become of them.
+/// What an operation waits for, Foundation's books of the same operation, and what has become of them.
 struct LedgerWorld: InterleavedWorld {
   /// What Foundation on Linux keeps about an operation, as far as it decides when that is run.
   struct Books: Hashable {
@@ -152,25 +148,23 @@ struct LedgerWorld: InterleavedWorld {
     var isReady: Bool { unfinished == 0 }
   }
 
-  /// How far the operation has come with its permit.
-  enum Permit: Hashable { case idle, waiting, granted, over }
+  /// The state of the operation in the table of keys.
+  enum Turn: Hashable { case idle, waiting, called, holding, over }
 
   struct Deeds: Hashable {
-    var isCancelled = false
-    /// Whether the operation has been started, so that its phase is not pending any more.
-    var isStarted = false
     var isSettled = false
     /// The dependencies that have the operation on their lists.
     var listed: Set<Int>
     /// The dependencies that have finished.
     var finished: Set<Int> = []
-    var permit = Permit.idle
+    var turn = Turn.idle
     var isKeyFree = false
-    var isInPlace = false
+    /// Whether the operation waits for its keys after its start.
+    var waitsStarted = false
   }
 
   struct Phase: Hashable {
-    let permit: DependencyLedger.Permit
+    let phase: OperationLifecycle.Phase
     let record: FoundationBridge.Record
     let books: Books
   }
@@ -181,20 +175,23 @@ struct LedgerWorld: InterleavedWorld {
   /// Whether a dependency may be added when the queue has already decided. Then it is too late, which only the walk's
   /// own rule about earlier dependencies could tell.
   let mayBeLate: Bool
-  let needsPermit: Bool
-  var ledger = DependencyLedger()
-  var bridge = FoundationBridge()
+  let isMember: Bool
+  var core = OperationCore()
   var books = Books()
   var deeds: Deeds
   /// In the order of making. They stand for what Foundation has in its books.
   private var gates: [Operation] = []
   var breach: String?
 
-  init(waitingFor count: Int, needsPermit: Bool = false, mayBeLate: Bool = false) {
+  private static let supervisor = OperationSupervisor()
+
+  init(waitingFor count: Int, needsTurn: Bool = false, isMember: Bool = false, mayBeLate: Bool = false) {
     self.mayBeLate = mayBeLate
-    self.needsPermit = needsPermit
+    self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
-    for index in 0..<count { ledger.add(.own(LedgerWorld.dependencies[index])) }
+    if needsTurn { core.makeExtras().turn = OperationTurn() }
+    if isMember { _ = core.claim(for: Self.supervisor, index: 0) } else { _ = core.claim(for: nil) }
+    for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }
 
   /// The same after one thread alone has done this.
@@ -207,14 +204,18 @@ struct LedgerWorld: InterleavedWorld {
     return world
   }
 
-  var phase: Phase { Phase(permit: ledger.permit, record: bridge.record, books: books) }
-  var counts: [Int] { [ledger.remaining, Int(bridge.openingGates), gates.firstIndex { $0 === bridge.gate } ?? -1] }
-  var flags: [Bool] { [ledger.isClosed] }
+  var phase: Phase { Phase(phase: core.lifecycle.phase, record: core.bridge.record, books: books) }
+  var counts: [Int] {
+    [core.ledger.remaining, Int(core.bridge.openingGates), gates.firstIndex { $0 === core.bridge.gate } ?? -1]
+  }
+  var flags: [Bool] { [core.ledger.isClosed, isCancelled] }
+
+  var isCancelled: Bool { core.lifecycle.isCancelled }
+
+  var isStarted: Bool { !core.lifecycle.phase.isPending }
 
   /// Whether nothing is waited for, or that does not matter any more.
-  var isDue: Bool { ledger.remaining == 0 || deeds.isCancelled }
-
-  var isPermitted: Bool { !needsPermit || !deeds.isInPlace || deeds.permit == .granted }
+  var isDue: Bool { !core.isBlocked || isCancelled }
 
   /// Enters a gate that the ledger has made in Foundation's books.
   mutating func enter(_ gate: Operation) -> Int {
@@ -231,21 +232,27 @@ struct LedgerWorld: InterleavedWorld {
   }
 
   mutating func check() {
-    promise(ledger.remaining >= 0, "it counts below zero")
+    let bridge = core.bridge
+    promise(core.ledger.remaining >= 0, "it counts below zero")
     promise(bridge.openingGates >= 0, "more gates were opened than there are")
     promise(books.unfinished >= 0, "Foundation counts below zero")
     let isGated = bridge.gate != nil || bridge.isOpening
     promise(!isGated || bridge.record == .waiting || bridge.record == .outdated, "a gate, and the record is trusted")
-    promise(bridge.gate == nil || ledger.isWaiting, "a gate is closed, and nothing is waited for")
+    promise(bridge.gate == nil || core.isBlocked || isStarted, "a gate is closed, and nothing is waited for")
+    promise(!core.ledger.isWaiting || core.isBlocked || isStarted, "it is ready though it waits")
+    let executes = core.lifecycle.phase == .executing
+    promise(!executes || core.extras?.turn == nil || deeds.turn == .holding, "it executes without its keys")
   }
 
   var breachAtEnd: String? {
-    if bridge.openingGates > 0 { return "a gate is being opened for ever" }
-    let isPermitted = !needsPermit || !deeds.isInPlace || deeds.isKeyFree
-    if deeds.listed.isEmpty, isPermitted, !isDue, !ledger.isClosed {
-      return "it waits for \(ledger.remaining), which is nothing"
+    if core.bridge.openingGates > 0 { return "a gate is being opened for ever" }
+    let hasTurn = core.extras?.turn == nil || deeds.isKeyFree || isCancelled
+    if deeds.listed.isEmpty, hasTurn, !isDue, !core.ledger.isClosed, core.lifecycle.phase != .pending(.groupStart) {
+      return "it waits for \(core.ledger.remaining), which is nothing"
     }
-    if isDue, !deeds.isStarted, !books.isReady { return "Foundation does not know that it is ready" }
+    if deeds.turn == .holding, core.lifecycle.phase.isPending { return "it holds keys and is not started" }
+    if isMember { return hasTurn && isDue && !isStarted && !isCancelled ? "it is never started" : nil }
+    if isDue, !isStarted, !books.isReady { return "Foundation does not know that it is ready" }
     if isDue, books.place == .enqueued { return "a wake-up was lost" }
     if books.place == .dispatched, !deeds.isSettled { return "it was run, and does not end" }
     return nil

@@ -17,9 +17,9 @@ enum LedgerStep: InterleavedStep {
   case startIfReady(byHand: Bool)
   case awaitGate(byHand: Bool)
   case conclude, close
-  // The permit.
-  case withholdPermit, requirePermit, updatePermit, request, withdraw, returnPermit, free, grant
-  case checkPermit(DependencyLedger.Permit)
+  // The turn.
+  case requestTurn, groupStart, request, leaveLines, checkLines, free, steal, call, take, proceed
+  case startMember
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
   case giveGate(Int)
@@ -34,9 +34,9 @@ enum LedgerStep: InterleavedStep {
 
   func isPossible(in world: LedgerWorld) -> Bool {
     switch self {
-    case .awaitGate: !world.bridge.isOpening
+    case .awaitGate: !world.core.bridge.isOpening
     // The thread that starts it by hand has seen that they have finished.
-    case .start(byHand: true): world.deeds.finished == [0, 1] || world.deeds.isCancelled
+    case .start(byHand: true): world.deeds.finished == [0, 1] || world.isCancelled
     default: true
     }
   }
@@ -47,16 +47,18 @@ enum LedgerStep: InterleavedStep {
     case .dependencyFinishes(let index):
       world.deeds.finished.insert(index)
       if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
-    case .countDown: changeCount(&world, &actor) { $0.countDown() }
+    case .countDown: change(&world, &actor) { $0.countDown(by: 1) }
     case .gateDidOpen:
       actor.isInside = false
-      if world.bridge.gateDidOpen(isWaiting: world.ledger.isWaiting) { actor.go(on: .nudge, .noteAndTell) }
+      let (nudges, _, action) = world.core.gateDidOpen()
+      carryOut(action, &world, &actor)
+      if nudges { actor.go(on: .nudge, .noteAndTell) }
     case .add(let index):
-      guard !world.deeds.isStarted else { return }
-      world.ledger.add(.own(LedgerWorld.dependencies[index]))
+      guard !world.isStarted else { return }
+      let action = world.core.add(.own(LedgerWorld.dependencies[index]))
       actor.go(on: .enlist(index))
-      if world.ledger.permit == .due { actor.go(on: .updatePermit) }
-      if let gate = world.bridge.makeGateIfRead() {
+      carryOut(action, &world, &actor)
+      if let gate = world.core.bridge.makeGateIfRead() {
         actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness)
       }
     case .enlist(let index):
@@ -66,20 +68,20 @@ enum LedgerStep: InterleavedStep {
         world.deeds.listed.insert(index)
       }
     case .unlist(let index):
-      _ = world.ledger.remove(LedgerWorld.dependencies[index])
+      _ = world.core.ledger.remove(LedgerWorld.dependencies[index])
       if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
     case .makeGate:
-      guard world.ledger.isWaiting, let gate = world.bridge.makeGate() else { return }
+      guard let gate = world.core.makeGateIfWaiting() else { return }
       actor.go(on: .giveGate(world.enter(gate)))
     case .recheckReadiness:
-      let (isWaiting, isCancelled) = (world.ledger.isWaiting, world.deeds.isCancelled)
-      guard !world.deeds.isStarted, world.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled) else { return }
+      let (isWaiting, isCancelled) = (world.core.isBlocked, world.isCancelled)
+      guard !world.isStarted, world.core.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled) else { return }
       actor.go(on: .nudgeIfReady)
     case .nudgeIfReady: if world.books.isReady { actor.go(on: .nudge, .noteAndTell) }
     case .cancel:
-      guard !world.deeds.isCancelled, !world.deeds.isSettled else { return }
-      world.deeds.isCancelled = true
-      if world.deeds.permit != .granted { world.deeds.permit = .over }
+      guard !world.isCancelled, !world.deeds.isSettled else { return }
+      _ = world.core.lifecycle.cancel()
+      if world.deeds.turn != .holding { world.deeds.turn = .over }
       actor.go(on: .cancelBooks)
 
     // The start.
@@ -88,9 +90,8 @@ enum LedgerStep: InterleavedStep {
         // All have finished, and not all have said so. A queue may also start what has just gained a dependency.
         guard isByHand else { return goOn(&world, &actor) }
         actor.go(on: self)
-        world.ledger.endCounting()
-        if let gate = world.bridge.takeGate() { open(gate, &world, &actor) }
-      } else if world.ledger.isWaiting || world.bridge.isOpening, !world.deeds.isCancelled {
+        change(&world, &actor) { $0.endCounting() }
+      } else if !world.core.isSatisfied, !world.isCancelled {
         actor.go(on: .startIfReady(byHand: isByHand))
       } else {
         goOn(&world, &actor)
@@ -102,46 +103,56 @@ enum LedgerStep: InterleavedStep {
     case .conclude:
       // A cancelled operation is ready in Foundation's books only after its own `cancel()`.
       actor.go(on: .superStart, .close)
-      if world.deeds.isCancelled, !world.books.isCancelled || !world.books.isReady { actor.go(on: .cancelBooks) }
+      if world.isCancelled, !world.books.isCancelled || !world.books.isReady { actor.go(on: .cancelBooks) }
     case .close: close(&world)
 
-    // The permit.
-    case .requirePermit:
-      if world.deeds.isCancelled { return }
-      world.deeds.isInPlace = true
-      changeCount(&world, &actor) { $0.requirePermit() }
-      if world.ledger.isWaiting, let gate = world.bridge.makeGateIfRead() {
-        actor.go(on: .giveGate(world.enter(gate)))
-      }
-    case .withholdPermit: world.ledger.withholdPermit()
-    case .updatePermit: update(world.ledger.permit, &actor)
-    case .checkPermit(let old): if world.ledger.permit != old { update(world.ledger.permit, &actor) }
+    // The turn.
+    case .requestTurn: change(&world, &actor) { $0.requestTurn() }
+    case .groupStart: change(&world, &actor) { $0.groupDidStart() }
     case .request:
-      if world.deeds.permit == .idle { world.deeds.permit = world.deeds.isKeyFree ? .granted : .waiting }
-      if world.deeds.permit == .granted { actor.go(on: .grant) }
-    case .withdraw:
-      if !world.deeds.isStarted, world.deeds.permit != .over { world.deeds.permit = .idle }
-    case .returnPermit:
-      // A member was passed, and its group starts it now.
-      guard world.isDue, world.deeds.permit == .granted, !world.deeds.isCancelled else { return }
-      world.deeds.isKeyFree = false
-      world.deeds.permit = .waiting
-      world.ledger.returnPermit()
-      actor.go(on: .updatePermit)
+      if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? .called : .waiting }
+      if world.deeds.turn == .called { actor.go(on: .call) }
+    case .leaveLines:
+      if [.waiting, .called].contains(world.deeds.turn), !world.deeds.waitsStarted { world.deeds.turn = .idle }
+      actor.go(on: .checkLines)
+    case .checkLines: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .request) }
     case .free:
       world.deeds.isKeyFree = true
-      guard world.deeds.permit == .waiting else { return }
-      world.deeds.permit = .granted
-      actor.go(on: .grant)
-      // Both the operation that leaves and one that has come and gone before it may grant the permit.
-      actor.spawn([.grant])
-    case .grant: changeCount(&world, &actor) { $0.grantPermit() }
+      guard world.deeds.turn == .waiting else { return }
+      world.deeds.turn = world.deeds.waitsStarted ? .holding : .called
+      actor.go(on: .call)
+      // A call that was made earlier may arrive late.
+      if !world.deeds.waitsStarted { actor.spawn([.call]) }
+    case .steal: if world.deeds.turn != .holding { world.deeds.isKeyFree = false }
+    case .call:
+      let holdsKeys = world.deeds.waitsStarted && world.deeds.turn == .holding
+      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys) }
+    case .startMember:
+      switch world.core.start(by: nil) {
+      case .takeTurn: actor.go(on: .take)
+      case .execute, .skip: close(&world)
+      case .notReady, .isGone: break
+      default: world.promise(false, "it cannot be started")
+      }
+    case .take:
+      world.deeds.waitsStarted = world.isStarted
+      if world.deeds.turn == .holding || world.deeds.turn == .over { return }
+      world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
+      if world.deeds.turn == .holding { actor.go(on: .proceed) }
+    case .proceed:
+      switch world.core.proceedInTurn() {
+      case .execute, .skip: close(&world)
+      case .isGone:
+        if world.deeds.turn != .over { world.deeds.turn = .idle }
+        actor.go(on: .checkLines)
+      default: break
+      }
 
     // Foundation's part, read off swift-corelibs-foundation's `Operation.swift`.
     case .ask, .nudge:
-      if world.deeds.isCancelled || world.deeds.isStarted { return actor.go(on: .askOwn) }
-      let isWaiting = world.ledger.isWaiting
-      switch world.bridge.check(isWaiting: isWaiting, isOpener: actor.isInside, isNudge: self == .nudge) {
+      if world.isCancelled || world.isStarted { return actor.go(on: .askOwn) }
+      let isWaiting = world.core.isBlocked
+      switch world.core.bridge.check(isWaiting: isWaiting, isOpener: actor.isInside, isNudge: self == .nudge) {
       case .leftToFoundation: actor.go(on: .askOwn)
       case .overlooked:
         actor.spawn([.recheckReadiness])
@@ -192,36 +203,32 @@ enum LedgerStep: InterleavedStep {
     }
   }
 
-  private func changeCount(
+  private func change(
     _ world: inout LedgerWorld,
     _ actor: inout Actor,
-    _ change: (inout DependencyLedger) -> DependencyLedger.CountAction?
+    _ change: (inout OperationCore) -> OperationCore.WaitAction
   ) {
-    let before = world.ledger
-    let action = change(&world.ledger)
-    let isZero = before.remaining > 0 && world.ledger.remaining == 0
+    let before = world.core
+    let action = change(&world.core)
     switch action {
-    case .becomeReady:
-      world.promise(isZero && !before.isClosed, "it became ready a second time, or after its end")
+    case .open, .notify:
+      world.promise(before.isBlocked || before.lifecycle.phase == .suspended(.turn), "it became ready a second time")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
-      world.promise(!world.ledger.isPermitPending, "it became ready without a permit")
-      if let gate = world.bridge.takeGate() { open(gate, &world, &actor) }
-    case .requestPermit:
-      world.promise(world.ledger.remaining == 1 && world.ledger.permit == .requested, "it requests while it waits")
-      world.promise(
-        before.permit == .withheld || before.permit == .due || before.permit == .notNeeded,
-        "it requests twice"
-      )
-      actor.go(on: .updatePermit)
-    case nil: world.promise(!isZero, "it became ready, and nothing was notified")
+    case .requestTurn: world.promise(world.core.lifecycle.phase == .pending(.turn), "it requests while it waits")
+    case .none, .withdrawTurn, .resume, .prepareInputs: break
     }
+    carryOut(action, &world, &actor)
   }
 
-  private func update(_ permit: DependencyLedger.Permit, _ actor: inout Actor) {
-    switch permit {
-    case .notNeeded, .granted: return
-    case .withheld, .due: actor.go(on: .withdraw, .checkPermit(permit))
-    case .requested: actor.go(on: .request, .checkPermit(permit))
+  private func carryOut(_ action: OperationCore.WaitAction, _ world: inout LedgerWorld, _ actor: inout Actor) {
+    switch action {
+    case .none, .resume: break
+    case .requestTurn: actor.go(on: .request)
+    case .withdrawTurn: actor.go(on: .leaveLines)
+    case .open(let gate): open(gate, &world, &actor)
+    case .notify: if world.isMember { actor.spawn([.startMember]) }
+    case .prepareInputs:
+      if world.core.lifecycle.resume(after: .turn) { close(&world) }
     }
   }
 
@@ -230,18 +237,18 @@ enum LedgerStep: InterleavedStep {
   }
 
   private func goOn(_ world: inout LedgerWorld, _ actor: inout Actor) {
-    world.promise(!world.deeds.isStarted, "it was started twice")
-    world.deeds.isStarted = true
+    world.promise(!world.isStarted, "it was started twice")
+    let action = world.core.start()
     if world.books.place == .outside { return actor.go(on: .conclude) }
     // In a queue nothing stands in its way any more.
     world.books.place = .finished
-    close(&world)
+    if case .takeTurn = action { actor.go(on: .take) } else { close(&world) }
   }
 
   private func close(_ world: inout LedgerWorld) {
-    _ = world.ledger.takeDependencies()
-    _ = world.ledger.close()
-    world.bridge.close()
+    _ = world.core.ledger.takeDependencies()
+    _ = world.core.ledger.close()
+    world.core.bridge.close()
     world.deeds.isSettled = true
   }
 
@@ -253,8 +260,7 @@ enum LedgerStep: InterleavedStep {
     guard world.books.place == .enqueued else { return }
     if world.books.isReadyNoted {
       world.books.place = .dispatched
-      world.promise(world.isDue || world.mayBeLate, "it is run though it waits for \(world.ledger.remaining)")
-      world.promise(!world.ledger.isPermitPending || world.deeds.isCancelled, "it is run without a permit")
+      world.promise(world.isDue || world.mayBeLate, "it is run though it waits")
       actor.spawn([.start(byHand: false)])
     } else if world.books.isReady {
       actor.go(on: .ask, .noteRetest)

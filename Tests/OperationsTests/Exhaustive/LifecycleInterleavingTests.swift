@@ -13,12 +13,12 @@ struct LifecycleInterleavingTests {
 
   private static let plain: [LifecycleWorld.Kind] = [
     .init(), .init(hasObservers: true), .init(finishesInside: true), .init(hasTimeout: true),
-    .init(hasObservers: true, hasTimeout: true, finishesInside: true),
+    .init(hasObservers: true, hasTimeout: true, finishesInside: true), .init(pauses: true),
   ]
 
   private static let prepared: [LifecycleWorld.Kind] = [
-    .init(isPrepared: true), .init(meetsConditions: true), .init(meetsConditions: false), .init(isAdmittedAgain: true),
-    .init(meetsConditions: true, isAdmittedAgain: true, finishesInside: true), .init(lacksInput: true),
+    .init(isPrepared: true), .init(meetsConditions: true), .init(meetsConditions: false), .init(needsTurn: true),
+    .init(meetsConditions: true, needsTurn: true, finishesInside: true), .init(lacksInput: true),
     .init(meetsConditions: true, lacksInput: true), .init(isPrepared: true, hasObservers: true, hasTimeout: true),
   ]
 
@@ -63,16 +63,17 @@ struct LifecycleWorld: InterleavedWorld {
     var isPrepared = false
     /// Nil if it has no conditions.
     var meetsConditions: Bool?
-    /// Whether it has lost its keys when it begins, and gets them again.
-    var isAdmittedAgain = false
+    /// Whether it waits for its keys when it has been started.
+    var needsTurn = false
     var lacksInput = false
     var hasObservers = false
     var hasTimeout = false
     var finishesInside = false
+    var pauses = false
 
     var isSimple: Bool { self == Self() || self == Self(isPrepared: true) }
 
-    var isPreparing: Bool { isPrepared || meetsConditions != nil || isAdmittedAgain || lacksInput }
+    var isPreparing: Bool { isPrepared || meetsConditions != nil || needsTurn || lacksInput }
   }
 
   struct Deeds: Hashable {
@@ -119,9 +120,9 @@ struct LifecycleWorld: InterleavedWorld {
     promise(deeds.finishes <= 1, "a second finish counted")
     let hasExecuted: Bool? =
       switch lifecycle.phase {
-      case .executing: true
+      case .executing, .paused: true
       case .ending(let isAfterExecution): isAfterExecution
-      case .pending, .preparing, .evaluating, .skipped: false
+      case .pending, .suspended, .preparing, .skipped: false
       case .finished: nil
       }
     promise(hasExecuted ?? (deeds.executions == 1) == (deeds.executions == 1), "it does not know whether it executed")
@@ -140,7 +141,7 @@ struct LifecycleWorld: InterleavedWorld {
     case .finished: deeds.isFinished && deeds.settlements == 1 ? nil : "it has not settled"
     case .pending: deeds.starts == 0 ? nil : "it never begins"
     case .executing: deeds.isWantedFinished || deeds.calls == 0 ? "it never ends" : nil
-    case .preparing, .evaluating, .skipped, .ending: "it stays \(lifecycle.phase) for ever"
+    case .suspended, .preparing, .paused, .skipped, .ending: "it stays \(lifecycle.phase) for ever"
     }
   }
 }
@@ -150,7 +151,7 @@ enum LifecycleStep: InterleavedStep {
   typealias Actor = InterleavedActor<Self>
 
   case start, observe, startDeadline, execute
-  case prepare, prepareInputs, evaluate, adoptTask, readmit, failCondition, resumeToInputs, resumeToHandOver, handOver
+  case prepare, prepareInputs, evaluate, adoptTask, takeTurn, pause, resume, failCondition, resumeToInputs, resumeToHandOver, handOver
   case finish, finishWithError, finishWithCancellation, end, superStart, settle
   case cancel, cancelWithError, cancelUnlessStarted, timeOut, didCancel, record
 
@@ -162,29 +163,30 @@ enum LifecycleStep: InterleavedStep {
       // An observer that cancels the operation keeps it from executing.
       if world.lifecycle.canContinue { goOn(&world, &actor) } else { actor.go(on: .end) }
     case .startDeadline:
-      guard world.lifecycle.phase == .executing else { return }
+      guard world.lifecycle.phase.isExecuting else { return }
       world.deeds.isWantedFinished = true
       actor.spawn([.timeOut, .end])
       actor.go(on: .execute)
     case .execute:
       world.deeds.calls += 1
+      if world.kind.pauses { actor.go(on: .pause) }
       if world.kind.finishesInside { actor.go(on: .finish) }
+    case .pause: if world.lifecycle.pause() { actor.spawn([.resume]) }
+    case .resume: _ = world.lifecycle.resume(after: .delay)
 
     // Preparing.
-    case .prepare: actor.go(on: world.kind.isAdmittedAgain ? .readmit : .prepareInputs)
-    case .readmit:
-      guard world.lifecycle.proceed(to: .evaluating) else { return actor.go(on: .end) }
-      actor.spawn([.resumeToInputs])
+    case .prepare: actor.go(on: .prepareInputs)
+    case .takeTurn: actor.spawn([.resumeToInputs])
     case .prepareInputs:
       actor.go(on: world.kind.meetsConditions == nil ? .handOver : .evaluate)
       if world.kind.lacksInput { actor.go(on: .cancelWithError) }
     case .evaluate:
-      guard world.lifecycle.proceed(to: .evaluating) else { return actor.go(on: .end) }
+      guard world.lifecycle.proceed(to: .suspended(.conditions)) else { return actor.go(on: .end) }
       actor.spawn(world.kind.meetsConditions == true ? [.resumeToHandOver] : [.failCondition])
       actor.go(on: .adoptTask)
-    case .failCondition: if world.lifecycle.phase == .evaluating { actor.go(on: .finishWithError) }
-    case .resumeToInputs: if world.lifecycle.resume() { actor.go(on: .prepareInputs) }
-    case .resumeToHandOver: if world.lifecycle.resume() { actor.go(on: .handOver) }
+    case .failCondition: if world.lifecycle.phase == .suspended(.conditions) { actor.go(on: .finishWithError) }
+    case .resumeToInputs: if world.lifecycle.resume(after: .turn) { actor.go(on: .prepareInputs) }
+    case .resumeToHandOver: if world.lifecycle.resume(after: .conditions) { actor.go(on: .handOver) }
     case .handOver:
       let mayExecute = world.lifecycle.mayExecute
       let executes = world.lifecycle.proceed(to: .executing)
@@ -227,7 +229,9 @@ enum LifecycleStep: InterleavedStep {
   private func start(_ world: inout World, _ actor: inout Actor) {
     let wasStopped = world.deeds.isStopped
     world.deeds.starts += 1
-    guard world.lifecycle.start(preparing: world.kind.isPreparing) else {
+    let first: OperationLifecycle.Phase =
+      world.kind.needsTurn ? .suspended(.turn) : world.kind.isPreparing ? .preparing : .executing
+    guard world.lifecycle.start(as: first) else {
       return world.promise(world.deeds.starts > 1, "its start was refused")
     }
     switch world.lifecycle.phase {
@@ -235,10 +239,11 @@ enum LifecycleStep: InterleavedStep {
       world.promise(!world.kind.isPreparing, "it executed without its inputs")
       execute(&world, &actor)
     case .preparing: actor.go(on: .prepare)
+    case .suspended: actor.go(on: .takeTurn)
     case .skipped:
       world.promise(wasStopped, "it was skipped though nothing had ended it")
       actor.go(on: .end)
-    case .pending, .evaluating, .ending, .finished: world.promise(false, "a start led to \(world.lifecycle.phase)")
+    case .pending, .paused, .ending, .finished: world.promise(false, "a start led to \(world.lifecycle.phase)")
     }
   }
 
@@ -269,10 +274,10 @@ enum LifecycleStep: InterleavedStep {
     )
     switch interruption {
     case .execution:
-      world.promise(before.phase == .executing, "a finish ended what did not execute")
+      world.promise(before.phase.isExecuting, "a finish ended what did not execute")
       conclude(&world, &actor)
-    case .evaluation: actor.go(on: .end)
-    case .start: world.promise(before.phase == .pending || before.phase == .preparing, "a finish was kept too late")
+    case .suspension: actor.go(on: .end)
+    case .start: world.promise(before.phase.isPending || before.phase == .preparing, "a finish was kept too late")
     case nil: break
     }
   }
@@ -288,7 +293,7 @@ enum LifecycleStep: InterleavedStep {
     let unlessStarted = self == .cancelUnlessStarted
     let decision = self == .timeOut ? OperationLifecycle.Decision.timeout : .cancellation
     let interruption = world.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
-    let isTooLate = before.phase.isOver || (unlessStarted && before.phase == .executing)
+    let isTooLate = before.phase.isOver || (unlessStarted && before.phase.isExecuting)
     let hasReason = self == .cancelWithError || self == .timeOut
     let counts = !isTooLate && before.decision == .none
     world.promise(
@@ -303,13 +308,17 @@ enum LifecycleStep: InterleavedStep {
     world.deeds.isStopped = true
     switch interruption {
     case .start:
-      world.promise(before.phase != .evaluating && before.phase != .executing, "a cancellation interrupted nothing")
-    case .evaluation:
-      world.promise(before.phase == .evaluating, "it was skipped while it was not evaluated")
+      world.promise(!before.isSuspended && !before.phase.isExecuting, "a cancellation interrupted nothing")
+    case .suspension:
+      world.promise(before.isSuspended, "it was skipped while it was not suspended")
       actor.go(on: .end)
     case .execution:
-      world.promise(before.phase == .executing, "it was told to stop what it did not do")
+      world.promise(before.phase.isExecuting, "it was told to stop what it did not do")
       actor.go(on: .didCancel)
     }
   }
+}
+
+extension OperationLifecycle {
+  fileprivate var isSuspended: Bool { if case .suspended = phase { true } else { false } }
 }

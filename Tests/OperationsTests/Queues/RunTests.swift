@@ -228,8 +228,7 @@ struct RunTests {
       // Foundation records that the operation must wait, and is not notified when it need not any more.
       gate.start()
       operation.core.withLock { core in
-        _ = core.ledger.countDown()
-        _ = core.bridge.takeGate()
+        _ = core.countDown(by: 1)
         _ = core.bridge.gateDidOpen(isWaiting: false)
       }
     }

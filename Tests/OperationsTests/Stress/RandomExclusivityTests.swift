@@ -30,7 +30,14 @@ struct RandomExclusivityTests {
     private let holders = Locked<[Level: [Holder]]>([:])
     let violations = Journal<String>()
 
-    func begin(_ operation: AsyncOperation, _ wants: [Want]) {
+    func observer(of wants: [Want]) -> OperationObserver {
+      OperationObserver(
+        didStart: { self.begin($0, wants) },
+        didFinish: { self.end($0, wants) }
+      )
+    }
+
+    private func begin(_ operation: AsyncOperation, _ wants: [Want]) {
       for want in wants {
         let all = holders.withLock { holders in
           holders[want.level, default: []].append((operation, want.limit))
@@ -44,7 +51,7 @@ struct RandomExclusivityTests {
       }
     }
 
-    func end(_ operation: AsyncOperation, _ wants: [Want]) {
+    private func end(_ operation: AsyncOperation, _ wants: [Want]) {
       let left = holders.withLock { holders in
         wants.map { want -> [Holder] in
           defer { holders[want.level]?.removeAll { $0.operation === operation } }
@@ -102,21 +109,20 @@ struct RandomExclusivityTests {
         operation.throttled(level.key, to: Int.random(in: 1...2, using: &generator), per: interval, in: domain)
       }
       let token = LiveCount.Token(live)
-      operation.addObserver(
-        OperationObserver(
-          didStart: { [watch] in watch.begin($0, wants) },
-          didFinish: { [watch] operation in withExtendedLifetime(token) { watch.end(operation, wants) } }
-        )
-      )
+      operation.addObserver(OperationObserver(didFinish: { _ in withExtendedLifetime(token) {} }))
+      // A retry holds its keys during its attempts.
+      if !(operation is RetryOperation<Void>) { operation.addObserver(watch.observer(of: wants)) }
     }
 
-    private func leaf() -> AsyncOperation {
+    private func leaf(_ wants: [Want]) -> AsyncOperation {
       switch Int.random(in: 0..<6, using: &generator) {
       case 0: return GroupOperation([BlockOperation {}])
       case 1: return TaskOperation { await Task.yield() }
       case 2:
-        return RetryOperation(attempts: 3) { attempt in
-          ResultOperation { if attempt < 2 { throw TestError("again") } }
+        return RetryOperation(attempts: 3) { [watch] attempt in
+          let attempt = ResultOperation { if attempt < 2 { throw TestError("again") } }
+          attempt.addObserver(watch.observer(of: wants))
+          return attempt
         }
       case 3:
         let operation = AsyncOperation()
@@ -150,9 +156,10 @@ struct RandomExclusivityTests {
     }
 
     private func member(_ names: ArraySlice<ExclusivityKey>, inside outer: [(Int, [Want])]) -> AsyncOperation {
-      let member = leaf()
+      let wants = wants(of: Array(names), inside: outer, atMost: 2)
+      let member = leaf(wants)
       member.qualityOfService = one(of: 4) ? .utility : .default
-      give(wants(of: Array(names), inside: outer, atMost: 2), to: member)
+      give(wants, to: member)
       return member
     }
 
@@ -173,8 +180,9 @@ struct RandomExclusivityTests {
       if one(of: 4) {
         operation = group(names.dropFirst(Int.random(in: 0...3, using: &generator)), inside: [])
       } else {
-        operation = leaf()
-        give(wants(of: names, inside: [], atMost: 2), to: operation)
+        let wants = wants(of: names, inside: [], atMost: 2)
+        operation = leaf(wants)
+        give(wants, to: operation)
       }
       if one(of: 4), let other = earlier.randomElement(using: &generator) { operation.waits(for: other) }
       return (operation, queues.randomElement(using: &generator) ?? queues[0])

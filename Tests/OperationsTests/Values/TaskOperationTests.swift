@@ -77,7 +77,7 @@ struct TaskOperationTests {
     queue.addOperation(operation)
     await clock.waitForSleepers(1)
     // What the thread that began to evaluate the conditions may do late.
-    operation.adopt(Task {}, while: .evaluating)
+    operation.adopt(Task {}, while: .suspended(.conditions))
     #expect(clock.sleepers == 1)
     operation.cancel()
     await operation.finished()

@@ -44,7 +44,7 @@ extension StallFindings {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): operation.shownName
     case .slots: "a slot"
-    case .key(let obstacle): "the key \(obstacle.queue.key.quoted)"
+    case .key(let obstacle): "the key \(obstacle.use.key.quoted)"
     }
   }
 

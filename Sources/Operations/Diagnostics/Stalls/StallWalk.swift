@@ -99,32 +99,28 @@ struct StallWalk {
     guard let own = operation as? AsyncOperation else {
       switch stamp.phase {
       case .pending: waitForSlot(node, operation)
-      case .executing: nodes[node].reason = .executing(operation, for: nil, isCancelled: stamp.isCancelled)
+      case .executing, .paused: nodes[node].reason = .executing(operation, for: nil, isCancelled: stamp.isCancelled)
       default: nodes[node].reason = .ending
       }
       return
     }
-    let (time, pause, isBackingOff, condition) = own.core.withLock { core in
-      let pause = core.extras?.pause
-      return (core.startTime, pause, pause?.timer != nil, core.extras?.condition)
-    }
+    let (time, pause, condition) = own.core.withLock { ($0.startTime, $0.extras?.pause, $0.extras?.condition) }
     if let group = own.stallGroup { look(into: .group(group)) }
-    let elapsed = stamp.phase == .pending ? nil : time.elapsed
+    let elapsed = stamp.phase.isPending ? nil : time.elapsed
     nodes[node].elapsed = elapsed
     if !nodes[node].waits.isEmpty { return }
     switch stamp.phase {
-    case .pending:
-      // A cancelled operation waits only for a slot, in which it finishes.
-      if stamp.isCancelled || !waitForKeys(node, own) { waitForSlot(node, own) }
-    case .preparing: nodes[node].reason = .starting
-    case .evaluating:
-      // The operation has a slot, and waits for its keys again or for a condition.
-      if !waitForKeys(node, own) { nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting }
+    // A cancelled operation waits only for a slot, in which it finishes.
+    case .pending where stamp.isCancelled: waitForSlot(node, own)
+    case .pending(.turn), .suspended(.turn), .paused(.turn):
+      if !waitForKeys(node, own) { nodes[node].reason = .starting }
+    case .pending, .paused(.slot): waitForSlot(node, own)
+    case .suspended, .preparing:
+      nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting
+    case .paused:
+      nodes[node].reason = pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
     case .executing:
-      if let pause {
-        if !isBackingOff { return waitForSlot(node, own) }
-        nodes[node].reason = .backingOff(before: pause.next, remaining: pause.remaining())
-      } else if let group = own as? GroupOperation {
+      if let group = own as? GroupOperation {
         nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else {
         nodes[node].reason = .executing(own, for: elapsed, isCancelled: stamp.isCancelled)
@@ -134,7 +130,7 @@ struct StallWalk {
   }
 
   private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
-    guard let request = operation.core.withLock({ $0.extras?.permit }) as? KeyRequest else { return false }
+    guard let request = operation.core.withLock({ $0.extras?.turn }) as? KeyRequest else { return false }
     var obstacles = request.obstacles
     let new = obstacles.map(\.obstacle).filter { keys[$0] == nil }
     for obstacle in new { keys[obstacle] = (add(.key(obstacle)), KeyRequest.users(of: obstacle)) }
@@ -225,6 +221,6 @@ extension Operation {
   fileprivate var usesSlot: Bool {
     if isFinished { return false }
     guard let own = self as? AsyncOperation else { return isExecuting }
-    return own.core.withLock { $0.lifecycle.phase != .pending && $0.holdsSlot }
+    return own.core.withLock { $0.holdsSlot }
   }
 }

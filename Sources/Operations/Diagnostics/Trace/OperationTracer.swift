@@ -122,7 +122,7 @@ public final class OperationTracer: Sendable {
       follower.next = core.makeExtras().exchange(\.trace, follower)
       return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
     }
-    let isExecuting = phase == .executing
+    let isExecuting = phase.isExecuting
     log.withLock {
       $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
     }

@@ -83,7 +83,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
   override func handle(_ event: Event) {
     switch event {
     case .enqueued: note { record, now in record.enqueued = now }
-    case .waitsForPermit: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
+    case .waitsForTurn: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
     case .ready: note { record, now in if record.started == nil { record.ready = now } }
     case .started: noteStart()
     case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }

@@ -26,7 +26,7 @@ struct Addition {
   var cancelled: [Operation] = []
   var parts: [MemberPart] = []
   var skipped: Set<Int> = []
-  var needsPermits = false
+  var needTurns = false
   var hasDependencies = false
 
   var operations: Zip2Sequence<ArraySlice<Operation>, PartialRangeFrom<Int>> { zip(all[range], firstIndex...) }
@@ -57,7 +57,7 @@ extension GroupEngine.State {
     for index in addition.skipped { _ = members.remove(at: index) }
     for part in addition.parts { weigh(part) }
     progress.add(-addition.skipped.count)
-    let offers = addition.needsPermits && schedule.needPermit()
+    let offers = addition.needTurns && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { schedule.ready.append(addition.ready) }
     if addition.hasDependencies { schedule.suspectCycle() }
@@ -120,12 +120,12 @@ extension GroupEngine {
   ) {
     for (operation, index) in addition.operations {
       switch claim(operation, index: index) {
-      case .claimed(let waits, let needsPermit, let isAwaited, let hasWeight, let isCancelled):
+      case .claimed(let waits, let needsTurn, let isAwaited, let hasWeight, let isCancelled):
         if waits { addition.hasDependencies = true }
-        if needsPermit { addition.needsPermits = true }
+        if needsTurn { addition.needTurns = true }
         if isCancelled {
           addition.cancelled.append(operation)
-        } else if !waits, !needsPermit {
+        } else if !waits, !needsTurn {
           addition.ready.append(operation, operation.queuePriority)
         }
         guard let own = operation as? AsyncOperation else { continue }

@@ -9,12 +9,12 @@ extension GroupEngine {
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
     let queue = GroupQueue(of: group)
-    guard let needsPermits = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
+    guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
     searchForSuspectedCycle(evenIfRunning: true)
     let plain = beginPlainMembers()
-    if needsPermits {
+    if needTurns {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() } + plain
       offer(members, ready: ready)
@@ -33,7 +33,7 @@ extension GroupEngine {
     carryOut(action)
   }
 
-  /// Adds ready members to the schedule, and requests the permits of members that need one, in the order of the members.
+  /// Adds ready members to the schedule, and lets members with keys stand in line, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
   func offer(_ members: some Sequence<Operation>, ready: [Operation]) {
     let ready = Set(ready.map { ObjectIdentifier($0) })
@@ -42,7 +42,7 @@ extension GroupEngine {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
       } else if let own = member as? AsyncOperation {
-        own.requestPermit(for: self)
+        own.changeWait { $0.groupDidStart() }
       }
     }
     carryOut(state.withLock { $0.schedule.resumeStarts() })

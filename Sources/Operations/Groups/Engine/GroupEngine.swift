@@ -103,8 +103,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     for hold in former.plainMembers.holds { hold.stopWaiting() }
     let members = former.members.operations
     for case let member as AsyncOperation in members {
-      member.core.withLock { $0.becomeFree() }
-      member.changeCount { $0.forgetPermit() }
+      member.changeWait { $0.becomeFree() }
     }
     return members
   }

@@ -4,8 +4,8 @@ import Foundation
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
   enum Life {
-    /// Members that need a permit request it when the group starts.
-    case gathering(needsPermits: Bool)
+    /// Members with keys stand in line when the group starts.
+    case gathering(needTurns: Bool)
     /// No runner has taken a member yet, so the time of the group has not begun.
     case starting(GroupOperation, GroupQueue)
     case running(GroupOperation, GroupQueue)
@@ -85,7 +85,7 @@ struct GroupSchedule {
     case release(GroupOperation)
   }
 
-  private(set) var life = Life.gathering(needsPermits: false)
+  private(set) var life = Life.gathering(needTurns: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
   var cycleSearch = CycleSearch.none
@@ -136,15 +136,15 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
-  /// - Returns: Whether the members need permits, so that none of them starts before the call to ``resumeStarts()``. Nil
+  /// - Returns: Whether members have keys, so that none of them starts before the call to ``resumeStarts()``. Nil
   ///   if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
-    guard case .gathering(let needsPermits) = life else { return nil }
+    guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needsPermits { postponeStarts() }
+    if needTurns { postponeStarts() }
     if isSuspended, unfinished == 1, openness == .none { openness = .untilFirstMember }
-    return needsPermits
+    return needTurns
   }
 
   /// - Returns: The group whose time begins, on the first call only.
@@ -208,10 +208,10 @@ struct GroupSchedule {
 
   mutating func membersWereAdded(except skipped: Int = 0) { unfinished -= skipped + 1 }
 
-  /// - Returns: Whether the member must request its permit now. Otherwise it does so when the group starts.
-  mutating func needPermit() -> Bool {
+  /// - Returns: Whether the member stands in line now. Otherwise it does so when the group starts.
+  mutating func needTurn() -> Bool {
     guard life.isGathering else { return true }
-    life = .gathering(needsPermits: true)
+    life = .gathering(needTurns: true)
     return false
   }
 

@@ -86,7 +86,7 @@ extension GroupEngine {
     }
     guard let stage else { return .repeated }
     if case .free = stage, !isReady { hold(member) }
-    return .claimed(waits: !isReady, needsPermit: false, isAwaited: false, hasWeight: false, isCancelled: false)
+    return .claimed(waits: !isReady, needsTurn: false, isAwaited: false, hasWeight: false, isCancelled: false)
   }
 
   /// - Returns: The members that have become ready since they were added. The other ones are held.

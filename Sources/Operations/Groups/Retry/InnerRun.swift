@@ -91,7 +91,8 @@ extension AsyncOperation {
 
   /// Continues with `work` at the operation's place. A stall report calls the work `next`.
   func `continue`(after delay: Duration, before next: String, with work: @escaping @Sendable () -> Void) {
-    if delay > .zero {
+    // Each attempt of an operation with keys takes them anew.
+    if delay > .zero || core.withLock({ $0.extras?.turn != nil }) {
       pause(for: delay, before: next, then: work)
     } else if keepPlace().isParticular {
       keepPlace().run(work)

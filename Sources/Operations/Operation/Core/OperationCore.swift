@@ -17,14 +17,14 @@ import Foundation
     fileprivate var supervisor: Unmanaged<OperationSupervisor>?
     fileprivate(set) var starter: OperationStarter?
     fileprivate(set) var index = 0
-    /// Whether the supervisor has yet to be notified that the operation is ready.
-    fileprivate var owesReadiness = false
   }
 
   enum StartAction {
     case execute([OperationObserver], hasTimeout: Bool, OperationTrace?)
-    case prepare(StartPermit?, OperationSupervisor?)
-    /// A paused operation has a slot again.
+    case prepare
+    /// The caller takes the keys, and then calls ``proceedInTurn(_:)``.
+    case takeTurn(OperationTurn, OperationSupervisor?)
+    /// A paused operation goes on.
     case resume(OperationPause)
     case skip
     case ignore
@@ -39,18 +39,30 @@ import Foundation
     case isGone
   }
 
+  /// What the caller must do when an operation waits for something else than before.
+  enum WaitAction {
+    case none
+    case requestTurn(OperationTurn, OperationSupervisor?)
+    case withdrawTurn(OperationTurn)
+    /// The operation is ready. The caller opens the gate, and reports it open.
+    case open(gate: Operation)
+    /// The operation is ready. The caller notifies the group. A returning member was started before, in vain.
+    case notify(OperationSupervisor?, isReturning: Bool)
+    /// A paused operation goes on.
+    case resume(OperationPause)
+    /// A started operation has its keys.
+    case prepareInputs
+  }
+
   enum ClaimAction {
-    /// `waits` for unfinished dependencies; `needsPermit` when its group starts.
-    case claimed(waits: Bool, needsPermit: Bool, isAwaited: Bool, hasWeight: Bool, isCancelled: Bool)
+    /// `waits` for unfinished dependencies; `needsTurn` when its group starts.
+    case claimed(waits: Bool, needsTurn: Bool, isAwaited: Bool, hasWeight: Bool, isCancelled: Bool)
     case refused(because: String)
     case repeated
   }
 
-  typealias ReadinessNotice = (supervisor: OperationSupervisor, isReturning: Bool)
-
-  /// What a request of the permit depends on.
-  typealias PermitUpdate = (
-    permit: StartPermit, state: DependencyLedger.Permit, supervisor: OperationSupervisor?, queue: OperationQueue?
+  typealias Completion = (
+    observers: [OperationObserver], turn: OperationTurn?, starterOfFailedMember: OperationStarter?, end: End?
   )
 
   struct End {
@@ -63,6 +75,9 @@ import Foundation
     let lifecycle: OperationLifecycle
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
+
+    /// A member that pauses has given its slot back.
+    var holdsSlot: Bool { extras?.pause == nil }
   }
 
   var lifecycle = OperationLifecycle()
@@ -79,17 +94,26 @@ import Foundation
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
 
-  /// Whether all dependencies have finished, and Foundation has been notified.
-  var isSatisfied: Bool { !ledger.isWaiting && !bridge.isOpening }
+  /// Whether the operation waits for no more than a slot, and Foundation has been notified.
+  var isSatisfied: Bool { !isBlocked && !bridge.isOpening }
+
+  var isBlocked: Bool { lifecycle.phase.isBlocked }
 
   /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
   var isSettled: Bool { ledger.isClosed }
 
-  var holdsSlot: Bool { extras?.holdsSlot ?? true }
+  /// Whether the operation uses a slot. A member that pauses has given it back.
+  var holdsSlot: Bool {
+    switch lifecycle.phase {
+    case .pending: false
+    case .paused: supervisor == nil
+    default: true
+    }
+  }
 
   var trace: OperationTrace? { extras?.trace }
 
-  mutating func makeGateIfWaiting() -> Operation? { ledger.isWaiting ? bridge.makeGate() : nil }
+  mutating func makeGateIfWaiting() -> Operation? { isBlocked ? bridge.makeGate() : nil }
 
   mutating func makeExtras() -> OperationExtras {
     if let extras { return extras }
@@ -119,7 +143,7 @@ import Foundation
   mutating func claim(for queue: OperationQueue?) -> ClaimAction {
     if let obstacle { return .refused(because: obstacle) }
     place = .queue(queue)
-    return claimed(waits: mustWait, needsPermit: false)
+    return claimed(waits: mustWait, needsTurn: false)
   }
 
   /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
@@ -127,18 +151,16 @@ import Foundation
     if self.supervisor === supervisor { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
     let waits = mustWait
-    let needsPermit = extras?.permit != nil && !lifecycle.isCancelled
-    if needsPermit { ledger.withholdPermit() }
-    unsafe place = .group(
-      Membership(supervisor: .passUnretained(supervisor), index: index, owesReadiness: waits || needsPermit)
-    )
-    return claimed(waits: waits, needsPermit: needsPermit)
+    let needsTurn = extras?.turn != nil && !lifecycle.isCancelled
+    if needsTurn { lifecycle.wait(for: .groupStart) }
+    unsafe place = .group(Membership(supervisor: .passUnretained(supervisor), index: index))
+    return claimed(waits: waits, needsTurn: needsTurn)
   }
 
-  private func claimed(waits: Bool, needsPermit: Bool) -> ClaimAction {
+  private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
     .claimed(
       waits: waits,
-      needsPermit: needsPermit,
+      needsTurn: needsTurn,
       isAwaited: ledger.dependents?.isEmpty == false,
       hasWeight: extras.map { $0.progressWeight != 1 || $0.progress != nil } ?? false,
       isCancelled: lifecycle.isCancelled
@@ -146,7 +168,7 @@ import Foundation
   }
 
   private var obstacle: String? {
-    if lifecycle.phase != .pending { return "has been started" }
+    if !lifecycle.phase.isPending { return "has been started" }
     switch place {
     case .none: return nil
     case .queue: return "is in a queue"
@@ -157,93 +179,163 @@ import Foundation
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
 
   /// Releases the claim of a group that is being released.
-  mutating func becomeFree() {
-    if lifecycle.phase == .pending { place = .none }
+  mutating func becomeFree() -> WaitAction {
+    if lifecycle.phase.isPending { place = .none }
     unsafe membership?.supervisor = nil
-  }
-
-  /// Returns the supervisor to notify that the operation is ready, unless it has been notified, and whether the member was
-  /// started before, without its permit.
-  mutating func takeNotice() -> ReadinessNotice? {
-    guard membership?.owesReadiness == true else { return nil }
-    membership?.owesReadiness = false
-    return supervisor.map { ($0, lifecycle.phase == .pending && starter != nil) }
+    return groupDidStart()
   }
 
   /// Returns the supervisor of a cancelled member, which must start it so that it finishes, and whether the member waited
   /// for more than a slot.
-  mutating func takeCancelledMember() -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
-    guard lifecycle.phase == .pending, let supervisor else { return nil }
-    defer { membership?.owesReadiness = false }
-    return (supervisor, membership?.owesReadiness == true)
+  func cancelledMember(_ phase: OperationLifecycle.Phase) -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
+    guard phase.isPending, let supervisor else { return nil }
+    return (supervisor, phase.isBlocked || bridge.isOpening)
   }
 
-  /// Whether the operation is a member that only waits for a slot.
-  var waitsForSlot: Bool { lifecycle.phase == .pending && membership?.owesReadiness == false }
+  // MARK: Waiting
 
-  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], notice: ReadinessNotice?) {
-    let nudges = bridge.gateDidOpen(isWaiting: ledger.isWaiting)
-    if bridge.isOpening { return (nudges, [], nil) }
+  mutating func add(_ dependency: DependencyLedger.Dependency) -> WaitAction {
+    ledger.add(dependency)
+    let hadTurn = lifecycle.phase == .pending(.turn) || lifecycle.phase == .pending(.slot)
+    if lifecycle.phase != .pending(.groupStart) { lifecycle.wait(for: .dependencies) }
+    return hadTurn ? extras?.turn.map { .withdrawTurn($0) } ?? .none : .none
+  }
+
+  mutating func countDown(by count: Int) -> WaitAction {
+    guard ledger.countDown(by: count), lifecycle.phase == .pending(.dependencies) else { return .none }
+    return waitForTurn()
+  }
+
+  /// The dependencies have finished, but the last of them has not notified this operation yet.
+  mutating func endCounting() -> WaitAction { countDown(by: ledger.remaining) }
+
+  /// The group of the member has started, or has been released.
+  mutating func groupDidStart() -> WaitAction {
+    guard lifecycle.phase == .pending(.groupStart) else { return .none }
+    lifecycle.wait(for: .dependencies)
+    return ledger.isWaiting ? .none : waitForTurn()
+  }
+
+  /// Makes an operation with keys stand in their lines, unless it still waits for its dependencies.
+  mutating func requestTurn() -> WaitAction {
+    guard lifecycle.phase == .pending(.slot), extras?.turn != nil, !lifecycle.isCancelled else { return .none }
+    return waitForTurn()
+  }
+
+  private mutating func waitForTurn() -> WaitAction {
+    if case .none = place { return becomeReady() }
+    guard let turn = extras?.turn, !lifecycle.isCancelled else { return becomeReady() }
+    lifecycle.wait(for: .turn)
+    return .requestTurn(turn, supervisor)
+  }
+
+  /// The last of several threads that open gates notifies the group.
+  private mutating func becomeReady() -> WaitAction {
+    lifecycle.wait(for: .slot)
+    if let gate = bridge.takeGate() { return .open(gate: gate) }
+    return readinessNotice
+  }
+
+  private var readinessNotice: WaitAction {
+    if !isSatisfied || lifecycle.isCancelled { return .none }
+    return .notify(supervisor, isReturning: lifecycle.phase.isPending && starter != nil)
+  }
+
+  /// The operation has been called and, unless it waits for a slot, holds its keys.
+  mutating func turnHasCome(holdingKeys: Bool) -> WaitAction {
+    switch lifecycle.phase {
+    case .pending(.turn): return becomeReady()
+    case .suspended(.turn) where holdingKeys: return .prepareInputs
+    case .paused(.turn) where holdingKeys: return resumeAfterPause(of: .turn)
+    case .paused(.turn) where supervisor != nil:
+      lifecycle.wait(for: .slot)
+      return readinessNotice
+    default: return .none
+    }
+  }
+
+  /// The delay of a paused operation is over. It takes its keys again, and a member needs a slot.
+  mutating func delayIsOver() -> WaitAction {
+    guard lifecycle.phase == .paused(.delay) else { return .none }
+    if let turn = extras?.turn {
+      lifecycle.wait(for: .turn)
+      return .requestTurn(turn, supervisor)
+    }
+    guard supervisor != nil else { return resumeAfterPause(of: .delay) }
+    lifecycle.wait(for: .slot)
+    return readinessNotice
+  }
+
+  private mutating func resumeAfterPause(of wait: OperationLifecycle.Wait) -> WaitAction {
+    guard lifecycle.resume(after: wait), let pause = extras?.exchange(\.pause, nil) else { return .none }
+    return .resume(pause)
+  }
+
+  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], action: WaitAction) {
+    let nudges = bridge.gateDidOpen(isWaiting: isBlocked)
+    if bridge.isOpening { return (nudges, [], .none) }
     defer { gateWaiters = [] }
-    return (nudges, gateWaiters, isSatisfied ? takeNotice() : nil)
-  }
-
-  // MARK: The permit
-
-  var permitUpdate: PermitUpdate? { extras?.permit.map { ($0, ledger.permit, supervisor, queue) } }
-
-  /// Makes the operation wait for its permit: before it is enqueued or, for its group, when that has started. Returns
-  /// the gate to add to Foundation, and the update to carry out if only the permit is waited for.
-  mutating func requirePermit(for supervisor: OperationSupervisor?) -> (gate: Operation?, update: PermitUpdate?) {
-    guard extras?.permit != nil, self.supervisor === supervisor, !lifecycle.isCancelled else { return (nil, nil) }
-    let update = ledger.requirePermit() == .requestPermit ? permitUpdate : nil
-    return (ledger.isWaiting ? bridge.makeGateIfRead() : nil, update)
-  }
-
-  /// Puts a member that is being prepared back to waiting for its permit, and returns its starter. Nil if the caller
-  /// must finish the member without executing it.
-  mutating func awaitPermitAgain() -> (starter: OperationStarter?, update: PermitUpdate?)? {
-    guard lifecycle.proceed(to: .pending) else { return nil }
-    ledger.returnPermit()
-    membership?.owesReadiness = true
-    return (starter, permitUpdate)
+    return (nudges, gateWaiters, readinessNotice)
   }
 
   // MARK: Start and end
 
   mutating func start() -> StartAction {
-    guard lifecycle.start(preparing: extras?.needsPreparation ?? false) else {
-      return lifecycle.phase == .finished ? .ignore : .refuse
-    }
+    let first: OperationLifecycle.Phase =
+      extras?.turn != nil ? .suspended(.turn) : extras?.hasInputs == true ? .preparing : .executing
+    guard lifecycle.start(as: first) else { return lifecycle.phase == .finished ? .ignore : .refuse }
     startTime = .now
     return nextStep
   }
 
   mutating func startByHand() -> StartAction {
-    guard lifecycle.phase == .pending else { return start() }
+    guard lifecycle.phase.isPending else { return start() }
     if case .group = place { return .isMember }
     guard mustWait else { return start() }
-    return ledger.isWaiting ? .notReady : .awaitGate
+    return isBlocked ? .notReady : .awaitGate
   }
 
+  /// Starts or resumes a member that was given a slot. One with keys must take them first.
   mutating func start(by starter: OperationStarter?) -> StartAction {
     switch lifecycle.phase {
     case .pending:
-      let mustWait = mustWait
-      if var membership {
-        membership.owesReadiness = mustWait
-        if !mustWait { membership.starter = starter }
-        self.membership = membership
-      }
-      return mustWait ? .notReady : start()
-    case .executing:
-      // The pause may still last: a member whose priority was raised is in the ready list once more after its start.
-      guard let pause = extras?.pause, pause.timer == nil else { return .isGone }
+      if mustWait { return .notReady }
       membership?.starter = starter
-      extras?.pause = nil
-      return .resume(pause)
-    case .preparing, .evaluating, .skipped, .ending, .finished: return .isGone
+      if let turn = extras?.turn, !lifecycle.isEnded {
+        lifecycle.wait(for: .turn)
+        return .takeTurn(turn, supervisor)
+      }
+      return startWithKeys()
+    case .paused(.slot):
+      membership?.starter = starter
+      guard let turn = extras?.turn else { return resumed(.slot) }
+      lifecycle.wait(for: .turn)
+      return .takeTurn(turn, supervisor)
+    // A member whose priority was raised is in the ready list once more after its start.
+    case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .isGone
     }
+  }
+
+  /// Goes on with an operation that has taken its keys. It may have been called once more meanwhile.
+  mutating func proceedInTurn() -> StartAction {
+    switch lifecycle.phase {
+    case .pending(.turn): return startWithKeys()
+    case .pending(.slot) where !bridge.isOpening: return startWithKeys()
+    case .suspended(.turn): return lifecycle.resume(after: .turn) ? nextStep : .ignore
+    case .paused(.turn): return resumed(.turn)
+    case .paused(.slot): return resumed(.slot)
+    default: return .isGone
+    }
+  }
+
+  private mutating func startWithKeys() -> StartAction {
+    guard lifecycle.start(as: extras?.hasInputs == true ? .preparing : .executing) else { return .isGone }
+    startTime = .now
+    return nextStep
+  }
+
+  private mutating func resumed(_ wait: OperationLifecycle.Wait) -> StartAction {
+    if case .resume(let pause) = resumeAfterPause(of: wait) { .resume(pause) } else { .isGone }
   }
 
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
@@ -259,11 +351,21 @@ import Foundation
 
   private var nextStep: StartAction {
     switch lifecycle.phase {
-    case .preparing: .prepare(extras?.permit, supervisor)
+    case .suspended: extras?.turn.map { .takeTurn($0, supervisor) } ?? .ignore
+    case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
-    case .pending, .evaluating, .ending, .finished: .ignore
+    case .pending, .paused, .ending, .finished: .ignore
     }
+  }
+
+  /// Records that Foundation considers the operation finished. Settles it at once if it has neither observers nor keys.
+  mutating func complete() -> Completion {
+    lifecycle.complete()
+    let turn = extras?.turn
+    if observers.isEmpty, turn == nil { return ([], nil, nil, settle()) }
+    defer { observers = [] }
+    return (observers, turn, lifecycle.hasFailed ? starter : nil, nil)
   }
 
   mutating func settle() -> End {

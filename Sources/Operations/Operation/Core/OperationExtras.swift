@@ -4,7 +4,7 @@ import Foundation
 final class OperationExtras {
   // MARK: Before execution
 
-  var permit: StartPermit?
+  var turn: OperationTurn?
   var conditions: [OperationCondition] = []
   /// The condition that is being evaluated, or was evaluated last.
   var condition: String?
@@ -34,14 +34,7 @@ final class OperationExtras {
   var progress: OperationProgress?
   var progressWeight = 1
 
-  var needsPreparation: Bool { permit != nil || hasInputs }
-
-  /// Whether the preparation has more to do than to acquire the permit.
   var hasInputs: Bool { !conditions.isEmpty || !handOvers.isEmpty || spentTimeout != nil }
-
-  /// Whether the operation uses the slot that its group gave it. A pause with a permit does, because another operation
-  /// in the slot might wait for the same keys.
-  var holdsSlot: Bool { pause == nil || permit != nil }
 
   /// A timeout that is not positive, with which the operation does not execute.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
@@ -82,14 +75,12 @@ struct HandOver: Identifiable, Sendable {
   }
 }
 
-/// A pause of an executing operation, such as a back-off. See ``OperationExtras/holdsSlot``.
-final class OperationPause: @unchecked Sendable {
+/// A pause of an executing operation, such as a back-off, during which it uses no slot of a group and holds no keys.
+final class OperationPause: Sendable {
   let resume: @Sendable () -> Void
   /// Where the operation continues, unless its group starts it again.
   let place: ExecutionPlace
-  /// Nil when the time is over, and the operation waits for a slot. Guarded by the lock of the operation.
-  var timer: ClockTimer?
-
+  let timer: ClockTimer
   /// The work that follows, for a stall report.
   let next: String
   let remaining: @Sendable () -> Duration

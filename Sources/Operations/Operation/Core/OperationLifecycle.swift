@@ -1,28 +1,68 @@
 /// The state machine of an operation, as a value. The caller of an event carries out what it returns, after the lock.
 ///
 /// ```
-/// pending ──start──▶ (preparing ◀──▶ evaluating) ──▶ executing ──finish──▶ ending ──complete──▶ finished
+/// pending ──start──▶ (suspended ◀──▶ preparing) ──▶ executing ◀──▶ paused ──finish──▶ ending ──complete──▶ finished
 ///    └─start, cancelled or finished before─▶ skipped ──end──▶ ending
 /// ```
-///
-/// An operation with inputs, conditions or a permit is prepared. It holds no thread while its conditions are evaluated.
 struct OperationLifecycle {
+  /// What an operation waits for without a thread, before its work begins or goes on.
+  enum Wait: Hashable, Sendable {
+    /// The start of its group, after which it stands in the lines of its keys.
+    case groupStart
+    case dependencies
+    /// Its turn under its keys.
+    case turn
+    /// A slot of its queue or group, which has been notified that the operation is ready.
+    case slot
+    /// Its conditions, which are being evaluated.
+    case conditions
+    /// The end of a delay, such as a back-off.
+    case delay
+  }
+
   enum Phase: Hashable, Sendable {
-    case pending
-    /// Being prepared on the thread that started it, which handles a cancellation or a finish.
+    case pending(Wait)
+    /// Started, and waiting. The caller that cancels or finishes it carries out its end.
+    case suspended(Wait)
+    /// Being prepared on the thread that started or resumed it, which handles a cancellation or a finish.
     case preparing
-    /// Waiting for its conditions or its permit. The caller that cancels or finishes it carries out its end.
-    case evaluating
     case executing
+    /// Executing, and waiting to go on.
+    case paused(Wait)
     /// Started, and cancelled or finished before, so that it does not execute.
     case skipped
     /// Exactly one caller is carrying out the end.
     case ending(afterExecution: Bool)
     case finished
 
+    var wait: Wait? {
+      switch self {
+      case .pending(let wait), .suspended(let wait), .paused(let wait): wait
+      case .preparing, .executing, .skipped, .ending, .finished: nil
+      }
+    }
+
+    var isPending: Bool { if case .pending = self { true } else { false } }
+
+    /// Whether the operation is not ready.
+    var isBlocked: Bool {
+      switch self {
+      case .pending(.groupStart), .pending(.dependencies), .pending(.turn): true
+      default: false
+      }
+    }
+
+    /// Whether the work has begun and has not finished.
+    var isExecuting: Bool {
+      switch self {
+      case .executing, .paused: true
+      case .pending, .suspended, .preparing, .skipped, .ending, .finished: false
+      }
+    }
+
     var isOver: Bool {
       switch self {
-      case .pending, .preparing, .evaluating, .executing, .skipped: false
+      case .pending, .suspended, .preparing, .executing, .paused, .skipped: false
       case .ending, .finished: true
       }
     }
@@ -33,7 +73,7 @@ struct OperationLifecycle {
     /// The thread that starts or prepares the operation carries out the end.
     case start
     /// The caller must carry out the end of an operation that does not execute.
-    case evaluation
+    case suspension
     /// The caller of a finish must carry out the end, and the caller of a cancellation must notify the work.
     case execution
   }
@@ -46,7 +86,7 @@ struct OperationLifecycle {
     case timeout
   }
 
-  private(set) var phase: Phase = .pending
+  private(set) var phase = Phase.pending(.slot)
   private(set) var isCancelled = false
   /// With paths relative to the operation. After a timeout, its failure is first, and the others are its causes.
   private(set) var failures: [OperationFailure] = []
@@ -56,20 +96,25 @@ struct OperationLifecycle {
   /// Whether a failure arrived as an `AggregateError`.
   private(set) var hasPaths = false
 
-  /// Starts the operation: see ``phase`` for what follows. Returns false if it has been started before.
-  mutating func start(preparing: Bool = false) -> Bool {
-    guard phase == .pending else { return false }
-    phase = isEnded ? .skipped : preparing ? .preparing : .executing
+  /// Starts the operation, unless it has been ended. Returns false if it has been started before.
+  mutating func start(as first: Phase = .executing) -> Bool {
+    guard phase.isPending else { return false }
+    phase = isEnded ? .skipped : first
     return true
   }
 
-  private var isEnded: Bool { isCancelled || isFinishKept }
+  var isEnded: Bool { isCancelled || isFinishKept }
 
   var hasFailed: Bool { !failures.isEmpty }
 
   var mayExecute: Bool { phase == .preparing && !isEnded }
 
   var canContinue: Bool { phase == .executing && !isCancelled }
+
+  /// Changes what an operation waits for that is pending or paused.
+  mutating func wait(for next: Wait) {
+    if phase.isPending { phase = .pending(next) } else if case .paused = phase { phase = .paused(next) }
+  }
 
   /// Returns whether a prepared operation may proceed. Otherwise the caller must finish it without executing it.
   mutating func proceed(to next: Phase) -> Bool {
@@ -78,10 +123,20 @@ struct OperationLifecycle {
     return phase == next
   }
 
-  /// Resumes the preparation, unless another caller has ended the operation.
-  mutating func resume() -> Bool {
-    guard phase == .evaluating else { return false }
-    phase = .preparing
+  /// Pauses the execution, unless the operation was cancelled or another caller has ended it.
+  mutating func pause() -> Bool {
+    guard canContinue else { return false }
+    phase = .paused(.delay)
+    return true
+  }
+
+  /// Ends a wait of a started operation, unless another caller has ended the operation.
+  mutating func resume(after wait: Wait) -> Bool {
+    switch phase {
+    case .suspended(wait): phase = .preparing
+    case .paused(wait): phase = .executing
+    default: return false
+    }
     return true
   }
 
@@ -93,10 +148,10 @@ struct OperationLifecycle {
       if isFinishKept { return nil }
       isFinishKept = true
       interruption = .start
-    case .evaluating:
+    case .suspended:
       phase = .skipped
-      interruption = .evaluation
-    case .executing:
+      interruption = .suspension
+    case .executing, .paused:
       phase = .ending(afterExecution: true)
       interruption = .execution
     case .skipped, .ending, .finished: return nil
@@ -113,7 +168,7 @@ struct OperationLifecycle {
     as decision: Decision = .cancellation,
     unlessStarted: Bool = false
   ) -> Interruption? {
-    if isCancelled || phase.isOver || (unlessStarted && phase == .executing) { return nil }
+    if isCancelled || phase.isOver || (unlessStarted && phase.isExecuting) { return nil }
     isCancelled = true
     if self.decision == .none {
       self.decision = decision
@@ -123,10 +178,10 @@ struct OperationLifecycle {
       if decision == .timeout { failures += earlier }
     }
     switch phase {
-    case .executing: return .execution
-    case .evaluating:
+    case .executing, .paused: return .execution
+    case .suspended:
       phase = .skipped
-      return .evaluation
+      return .suspension
     case .pending, .preparing, .skipped, .ending, .finished: return .start
     }
   }
@@ -140,8 +195,8 @@ struct OperationLifecycle {
 
   /// Claims the end, and returns whether the operation has executed. Nil if the caller must not carry out the end.
   mutating func end() -> Bool? {
-    guard phase == .executing || phase == .skipped else { return nil }
-    let hasExecuted = phase == .executing
+    guard phase.isExecuting || phase == .skipped else { return nil }
+    let hasExecuted = phase != .skipped
     phase = .ending(afterExecution: hasExecuted)
     return hasExecuted
   }

@@ -3,8 +3,8 @@ import Foundation
 /// The engine of a group. All calls are made without a lock held, on the thread where the event occurred. A class, so
 /// that an uncounted reference takes one word: see ``OperationCore/supervisor``.
 class OperationSupervisor: OperationStarter, @unchecked Sendable {
-  /// Called once, and again after a new dependency prevented the start, or after the member was started without its permit
-  /// and is returning.
+  /// Called when the member can be started, and again after a start in vain, because of a new dependency or because its
+  /// keys were taken. In the latter case, it is returning.
   func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {}
 
   /// Called when a member is cancelled that has not started. Without a slot, it is started only to finish.

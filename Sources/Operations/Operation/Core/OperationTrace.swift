@@ -4,8 +4,8 @@ import Foundation
 class OperationTrace: @unchecked Sendable {
   enum Event {
     case enqueued
-    case waitsForPermit
-    /// The dependencies have finished and the permit was granted. Not sent if the operation was ready from the start.
+    case waitsForTurn
+    /// The dependencies have finished, and it is the operation's turn under its keys. Not sent if the operation was ready from the start.
     case ready
     case started
     /// `execute()` has returned. The work may continue, or have ended.

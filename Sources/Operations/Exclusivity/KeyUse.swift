@@ -1,0 +1,158 @@
+/// The number of a claimant in the order of arrival, and its place in the table of keys.
+struct KeyTicket: Hashable, Comparable, Sendable {
+  let number: Int
+  let place: Int
+
+  static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
+/// The claimants of one key, or of one key among the members of one of its holders: a part of ``KeyTable``.
+struct KeyUse {
+  struct ID: Hashable {
+    let domain: ExclusivityDomain
+    let key: ExclusivityKey
+    /// The entry whose members share the use. Nil for the use in the whole program.
+    var holder: Int?
+
+    /// The use of the same key in the whole program. The starts under a throttled key are counted there.
+    var outermost: Self { holder == nil ? self : Self(domain: domain, key: key) }
+
+    static func == (left: Self, right: Self) -> Bool {
+      left.domain === right.domain && left.holder == right.holder && left.key == right.key
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(ObjectIdentifier(domain))
+      hasher.combine(key)
+      hasher.combine(holder)
+    }
+  }
+
+  /// Claimants that share the key, the sum of their weights, and their limits.
+  struct Load {
+    private(set) var tickets: Set<KeyTicket> = []
+    private(set) var weight = 0
+    /// The finite limits, in ascending order.
+    private var limits: [Int] = []
+
+    var smallestLimit: Int { limits.first ?? .max }
+
+    mutating func add(_ ticket: KeyTicket, weight: Int, limit: Int) {
+      tickets.insert(ticket)
+      self.weight += weight
+      if limit == .max { return }
+      if limit >= limits.last ?? 0 { limits.append(limit) } else { limits.insert(limit, at: index(after: limit)) }
+    }
+
+    mutating func remove(_ ticket: KeyTicket, weight: Int, limit: Int) {
+      tickets.remove(ticket)
+      self.weight -= weight
+      if limit < .max { limits.remove(at: index(after: limit) - 1) }
+    }
+
+    /// Returns the index of the first larger limit, by a binary search.
+    private func index(after limit: Int) -> Int {
+      var (low, high) = (0, limits.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if limits[middle] <= limit { low = middle + 1 } else { high = middle }
+      }
+      return low
+    }
+  }
+
+  let id: ID
+  /// The number of claimants in any state.
+  var claimCount = 0
+  var holders = Load()
+  /// The claimants that have been called, while no other one is called in their place.
+  var called = Load()
+  /// The claimants that have been called and not started in time.
+  var passed: Set<KeyTicket> = []
+  var replacedCount = 0
+  /// The waiting claimants in no holder, and some that have left.
+  private var line = ArrayDeque<KeyTicket>()
+  /// The waiting claimants inside holders, by the number of the innermost holder.
+  private var memberLines: [Int: ArrayDeque<KeyTicket>] = [:]
+  private var leftCount = 0
+
+  init(_ id: ID) { self.id = id }
+
+  // MARK: Admitting
+
+  /// Whether the key may admit another claimant.
+  var admitsMore: Bool { admits(weight: 1, limit: .max, besideCalled: true) }
+
+  /// Whether the holders admit another holder, or the holders and those that have been called before it.
+  func admits(weight: Int, limit: Int, besideCalled: Bool) -> Bool {
+    let sum = holders.weight + weight + (besideCalled ? called.weight : 0)
+    return sum <= limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
+  }
+
+  // MARK: Lines
+
+  var hasWaiters: Bool { !line.isEmpty || !memberLines.isEmpty }
+
+  /// All waiting claimants, and some that have left.
+  var waiting: [KeyTicket] { Array(line.all) + memberLines.values.flatMap { Array($0.all) } }
+
+  /// The first claimants of all lines, in the order of their arrival.
+  var firstWaiters: [KeyTicket] {
+    let first = line.first.map { [$0] } ?? []
+    return memberLines.isEmpty ? first : (first + memberLines.values.compactMap(\.first)).sorted()
+  }
+
+  func first(in line: Int?) -> KeyTicket? { line.map { memberLines[$0]?.first } ?? self.line.first }
+
+  /// Adds a claimant behind all that arrived before it.
+  mutating func stand(_ ticket: KeyTicket, in line: Int?) {
+    if let line { memberLines[line, default: ArrayDeque()].insert(ticket) } else { self.line.insert(ticket) }
+  }
+
+  mutating func leaveFront(of line: Int?) {
+    guard let line else {
+      self.line.popFirst()
+      return
+    }
+    memberLines[line]?.popFirst()
+    if memberLines[line]?.isEmpty == true { memberLines[line] = nil }
+  }
+
+  /// A claimant that has left stays in its line until it is in front or most have left.
+  mutating func didLeaveLine() { leftCount += 1 }
+
+  var isTrimmed: Bool { leftCount == 0 }
+
+  /// Removes the claimants that have left from the fronts.
+  mutating func trim(_ isPresent: (KeyTicket) -> Bool) {
+    if leftCount > claimCount + 32 {
+      line.removeAll { !isPresent($0) }
+      for number in memberLines.keys { memberLines[number]?.removeAll { !isPresent($0) } }
+      leftCount = 0
+    }
+    leftCount -= line.trim(isPresent)
+    for number in memberLines.keys { leftCount -= memberLines[number]?.trim(isPresent) ?? 0 }
+    for (number, line) in memberLines where line.isEmpty { memberLines[number] = nil }
+  }
+}
+
+extension ArrayDeque<KeyTicket> {
+  fileprivate mutating func insert(_ ticket: KeyTicket) {
+    if ticket < first ?? ticket {
+      prepend([ticket])
+    } else if let last, ticket < last {
+      self = ArrayDeque((Array(all) + [ticket]).sorted())
+    } else {
+      append(ticket)
+    }
+  }
+
+  /// Returns how many tickets it has removed.
+  fileprivate mutating func trim(_ isPresent: (KeyTicket) -> Bool) -> Int {
+    let before = count
+    while let first, !isPresent(first) { popFirst() }
+    return before - count
+  }
+}

@@ -1,0 +1,29 @@
+import Foundation
+
+/// The turn of an operation under its keys. Mutual exclusion, a higher layer, subclasses it. All calls are made without a
+/// lock held.
+class OperationTurn: @unchecked Sendable {
+  /// The occasions on which an operation leaves the lines of its keys, or gives its keys back.
+  enum Departure {
+    /// It has a new dependency. Has no effect after its start.
+    case newDependency
+    /// It pauses, or could not start although it had taken its keys.
+    case pause
+    /// It was cancelled. It keeps the keys that it holds.
+    case cancellation
+    /// It has finished, or has been released without finishing.
+    case end
+  }
+
+  /// Stands in the lines, and returns whether it is the operation's turn. A started operation then holds its keys. A later
+  /// turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``. A repeated request has no effect.
+  func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool { true }
+
+  /// Takes all keys, or finds them taken. Then the operation is first in line again. If `waits`, it stays started.
+  func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool { true }
+
+  func leave(_ departure: Departure) {}
+
+  /// What the operation waits for, as a part of a message.
+  var goal: String { "its turn" }
+}
