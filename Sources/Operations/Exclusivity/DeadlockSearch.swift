@@ -3,7 +3,7 @@
 struct DeadlockSearch {
   struct Entry {
     let isHolding: Bool
-    let claims: [(use: Int, limit: Int, weight: Int)]
+    let claims: [(use: Int, weight: KeyUse.Weight)]
     let enclosing: [KeyTicket]
     let line: Int?
   }
@@ -20,7 +20,7 @@ struct DeadlockSearch {
       for group in entry.enclosing { memberCounts[group, default: 0] += 1 }
       for claim in entry.claims {
         if entry.isHolding {
-          loads[claim.use, default: KeyUse.Load()].add(ticket, weight: claim.weight, limit: claim.limit)
+          loads[claim.use, default: KeyUse.Load()].add(ticket, claim.weight)
         } else {
           lines[claim.use, default: [:]][entry.line, default: ArrayDeque()].append(ticket)
         }
@@ -44,7 +44,7 @@ struct DeadlockSearch {
       entries[ticket] = nil
       for claim in entry.claims {
         if entry.isHolding {
-          loads[claim.use]?.remove(ticket, weight: claim.weight, limit: claim.limit)
+          loads[claim.use]?.remove(ticket, claim.weight)
           pending += lines[claim.use]?.values.compactMap(\.first) ?? []
         } else {
           lines[claim.use]?[entry.line]?.popFirst()
@@ -63,9 +63,9 @@ struct DeadlockSearch {
     return entry.claims.allSatisfy { lines[$0.use]?[entry.line]?.first == ticket && isAdmitted($0) }
   }
 
-  private func isAdmitted(_ claim: (use: Int, limit: Int, weight: Int)) -> Bool {
+  private func isAdmitted(_ claim: (use: Int, weight: KeyUse.Weight)) -> Bool {
     let load = loads[claim.use] ?? KeyUse.Load()
-    return load.weight + claim.weight <= min(claim.limit, load.smallestLimit)
+    return load.sum + claim.weight.value <= min(claim.weight.limit, load.smallestLimit)
   }
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
@@ -102,7 +102,7 @@ extension KeyTable {
       if entry.state == .waiting, entry.enclosing.contains(where: { state(of: $0) == .replaced }) { continue }
       copies[entry.ticket] = DeadlockSearch.Entry(
         isHolding: entry.state.isHolding,
-        claims: entry.claims.map { ($0.use, $0.limit, $0.weight) },
+        claims: entry.claims.map { ($0.use, $0.weight) },
         enclosing: entry.enclosing.map { $0 },
         line: entry.line
       )
@@ -115,10 +115,11 @@ extension KeyTable {
     suspectDeadlock()
     guard let entry = self[ticket], entry.state == .waiting else { return }
     for claim in entry.claims {
-      guard let use = uses[claim.use] else { continue }
-      if use.admits(weight: claim.weight, limit: claim.limit, besideCalled: false) { continue }
-      let holder = use.holders.tickets.min().flatMap { self[$0]?.claimant }
-      return effects.append(.cancel(entry.claimant, .deadlock(use.id.key, holder: holder)))
+      let use = uses[claim.use]
+      if use.admits(claim.weight, besideCalled: false) { continue }
+      let holder = use.holders.tickets.min().flatMap { claimant($0) }
+      guard let waiter = claimant(ticket) else { return }
+      return effects.append(.cancel(waiter, .deadlock(use.id.key, holder: holder)))
     }
   }
 }

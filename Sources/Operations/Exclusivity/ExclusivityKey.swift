@@ -16,22 +16,23 @@ import Foundation
 /// A type is a key that no other module can use by accident. The key differs from a key with the name of the type.
 /// Values of different types are different keys. Objects are one key if they are equal.
 public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByStringInterpolation, CustomStringConvertible {
-  private let name: String
-  private let type: ObjectIdentifier?
-  /// Made from a `Sendable` value.
-  private let value: AnyHashable?
-
-  private init(name: String, type: Any.Type?, value: AnyHashable?) {
-    self.name = name
-    self.type = type.map { ObjectIdentifier($0) }
-    self.value = value
+  private enum Storage: @unchecked Sendable {
+    case name(String)
+    /// Made from a type, or from a `Sendable` value and its type, unless it is an object.
+    indirect case other(description: String, type: ObjectIdentifier?, value: AnyHashable?)
   }
 
+  private let storage: Storage
+
+  private init(_ storage: Storage) { self.storage = storage }
+
   /// Creates a key from a name. Keys with the same name are equal.
-  public init(_ name: String) { self.init(name: name, type: nil, value: nil) }
+  public init(_ name: String) { storage = .name(name) }
 
   /// Creates a key from a type. It never equals a key made from a name.
-  public init<T>(_ type: T.Type) { self.init(name: String(describing: type), type: type, value: nil) }
+  public init<T>(_ type: T.Type) {
+    storage = .other(description: String(describing: type), type: ObjectIdentifier(type), value: nil)
+  }
 
   /// Creates a key from a value, such as the identifier of a document. A string makes a key with that name.
   @_disfavoredOverload
@@ -40,8 +41,8 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
       self.init(name)
     } else {
       // The static type of an object may be a superclass.
-      let type: Any.Type? = Key.self is AnyObject.Type ? nil : Key.self
-      self.init(name: String(describing: value), type: type, value: value)
+      let type = Key.self is AnyObject.Type ? nil : ObjectIdentifier(Key.self)
+      self.init(.other(description: String(describing: value), type: type, value: value))
     }
   }
 
@@ -49,19 +50,33 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
 
   /// Values that are equal make equal keys, whatever their descriptions.
   public static func == (left: Self, right: Self) -> Bool {
-    left.type == right.type && left.value == right.value && (left.value != nil || left.name == right.name)
+    switch (left.storage, right.storage) {
+    case (.name(let left), .name(let right)): left == right
+    case (.other(_, let type, let value), .other(_, let otherType, let otherValue)):
+      type == otherType && value == otherValue
+    case (.name, .other), (.other, .name): false
+    }
   }
 
   public func hash(into hasher: inout Hasher) {
-    if let value { hasher.combine(value) } else { hasher.combine(name) }
+    switch storage {
+    case .name(let name): hasher.combine(name)
+    case .other(_, let type, nil): hasher.combine(type)
+    case .other(_, _, let value?): hasher.combine(value)
+    }
   }
 
   /// The name of the key or of its type, or the description of its value.
-  public var description: String { name }
+  public var description: String {
+    switch storage {
+    case .name(let name): name
+    case .other(let description, _, _): description
+    }
+  }
 
-  var quoted: String { "“\(name)”" }
+  var quoted: String { "“\(self)”" }
 
-  var hasValue: Bool { value != nil }
+  var hasValue: Bool { if case .other = storage { true } else { false } }
 }
 
 extension [ExclusivityKey] {
@@ -115,9 +130,7 @@ public final class ExclusivityDomain: Sendable {
   public func waiting(for key: ExclusivityKey) -> [String] { names(of: key, areHolding: false) }
 
   private func names(of key: ExclusivityKey, areHolding: Bool) -> [String] {
-    let claimants = KeyRegistry.withTable { table in
-      table.entries(of: key, in: self).filter { $0.state.isHolding == areHolding }.map(\.claimant)
-    }
+    let claimants = KeyRegistry.withTable { $0.claimants(of: key, in: self, areHolding: areHolding) }
     return claimants.compactMap(\.claimantName)
   }
 }

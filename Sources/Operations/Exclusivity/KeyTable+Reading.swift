@@ -1,21 +1,19 @@
 extension KeyTable {
-  func has(_ entry: Entry, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
-    entry.claims.contains { claim in
-      guard let id = uses[claim.use]?.id else { return false }
-      return id.key == key && id.domain === domain
-    }
+  func has(_ ticket: Ticket, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
+    entries[ticket.place].claims.contains { uses[$0.use].id.domain === domain && uses[$0.use].id.key == key }
   }
 
-  /// Returns the entries of a key in all its uses, in the order of arrival.
-  func entries(of key: ExclusivityKey, in domain: ExclusivityDomain) -> [Entry] {
-    entries.all.filter { has($0, key, in: domain) }.sorted { $0.ticket < $1.ticket }
+  /// Returns the claimants that hold a key or wait for it, in all its uses, in the order of arrival.
+  func claimants(of key: ExclusivityKey, in domain: ExclusivityDomain, areHolding: Bool) -> [Claimant] {
+    entries.all.filter { $0.state.isHolding == areHolding && has($0.ticket, key, in: domain) }.map(\.ticket).sorted()
+      .compactMap { claimant($0) }
   }
 
   /// Returns a claimant that holds a key, has been called for it, or waits for it, in this order of preference.
   func claimant(of id: KeyUse.ID) -> Claimant? {
-    guard let use = useIndices[id].flatMap({ uses[$0] }) else { return nil }
+    guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
     let ticket = use.holders.tickets.first ?? use.called.tickets.first ?? use.passed.first ?? firstWaiter(of: use)
-    return ticket.flatMap { self[$0]?.claimant }
+    return ticket.flatMap { claimant($0) }
   }
 
   private func firstWaiter(of use: KeyUse) -> Ticket? { use.waiting.filter { self[$0] != nil }.min() }
@@ -29,18 +27,18 @@ extension KeyTable {
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
   func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    return entry.claims.compactMap { claim in
-      guard let use = uses[claim.use] else { return nil }
-      let isFull = !use.admits(weight: claim.weight, limit: claim.limit, besideCalled: false)
-      return (Obstacle(use: use.id, isFull: isFull), min(claim.limit, use.holders.smallestLimit))
+    return entry.claims.map { claim in
+      let use = uses[claim.use]
+      let isFull = !use.admits(claim.weight, besideCalled: false)
+      return (Obstacle(use: use.id, isFull: isFull), min(claim.weight.limit, use.holders.smallestLimit))
     }
   }
 
   /// Returns the claimants that are an obstacle. One that holds no key has been called or is the first waiter.
   func users(of obstacle: Obstacle) -> [(claimant: Claimant, isHolder: Bool)] {
-    guard let use = useIndices[obstacle.use].flatMap({ uses[$0] }) else { return [] }
+    guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets = obstacle.isFull ? use.holders.tickets.sorted() : use.called.tickets.min().map { [$0] } ?? []
     let others = tickets.isEmpty ? firstWaiter(of: use).map { [$0] } ?? [] : tickets
-    return others.compactMap { self[$0] }.map { ($0.claimant, $0.state.isHolding) }
+    return others.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
   }
 }

@@ -22,6 +22,34 @@ enum KeyState: Hashable {
   var isHolding: Bool { self == .holding || self == .replaced }
 }
 
+/// One claim of an entry.
+struct KeyShare {
+  let use: Int
+  let weight: KeyUse.Weight
+  var throttles: [KeyThrottle]
+}
+
+/// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
+struct KeyEntry {
+  let ticket: KeyTicket
+  var claims: [KeyShare]
+  /// The entries of the enclosing operations, innermost first.
+  let enclosing: [KeyTicket]
+  /// The innermost of them that holds keys. Its members share lines.
+  let line: Int?
+  /// Whether the claimant has been started, so that it holds its keys when it is called.
+  var isStarted: Bool
+  var state = KeyState.waiting
+  /// How often the claimant was started after its keys had been taken.
+  var refusals = 0
+  /// The timer of the window that the claimant waits for.
+  var timer: ClockTimer?
+
+  static var vacant: Self {
+    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], line: nil, isStarted: false)
+  }
+}
+
 /// The claimants that hold keys, and the claimants that wait for keys.
 ///
 /// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. A
@@ -31,30 +59,8 @@ enum KeyState: Hashable {
 /// The members of a holder stand in lines of their own, so that the order of waiting never causes a deadlock.
 struct KeyTable<Claimant> {
   typealias Ticket = KeyTicket
-
-  struct Claim {
-    let use: Int
-    let limit: Int
-    let weight: Int
-    var throttles: [KeyThrottle]
-  }
-
-  struct Entry {
-    let ticket: Ticket
-    let claimant: Claimant
-    var claims: [Claim]
-    /// The entries of the enclosing operations, innermost first.
-    let enclosing: [Ticket]
-    /// The innermost of them that holds keys. Its members share lines.
-    let line: Int?
-    /// Whether the claimant has been started, so that it holds its keys when it is called.
-    var isStarted: Bool
-    var state = KeyState.waiting
-    /// How often the claimant was started after its keys had been taken.
-    var refusals = 0
-    /// The timer of the window that the claimant waits for.
-    var timer: ClockTimer?
-  }
+  typealias Claim = KeyShare
+  typealias Entry = KeyEntry
 
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
@@ -79,8 +85,10 @@ struct KeyTable<Claimant> {
 
   /// The time in milliseconds, which the caller sets before each change.
   var now = 0
-  private(set) var entries = SlotList<Entry>()
-  var uses = SlotList<KeyUse>()
+  var entries = SlotList(vacant: KeyEntry.vacant)
+  /// At the places of the entries.
+  private var claimants: [Claimant?] = []
+  var uses = SlotList(vacant: KeyUse.vacant)
   private(set) var useIndices: [KeyUse.ID: Int] = [:]
   var logs: [KeyUse.ID: StartLog] = [:]
   var startCount = 0
@@ -92,12 +100,11 @@ struct KeyTable<Claimant> {
   /// The uses whose first waiter may have become callable.
   var usesToServe: [Int] = []
 
-  subscript(ticket: Ticket) -> Entry? {
-    get { entries.contains(ticket) ? entries[ticket.place] : nil }
-    set { entries[ticket.place] = newValue }
-  }
+  subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
 
-  func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place]?.state : nil }
+  func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place].state : nil }
+
+  func claimant(_ ticket: Ticket) -> Claimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
 
   // MARK: Entering
 
@@ -117,26 +124,26 @@ struct KeyTable<Claimant> {
     }
     let claims = requested.map { claim in
       let use = index(of: useID(of: claim, inside: enclosing))
-      uses[use]?.claimCount += 1
-      return Claim(use: use, limit: claim.limit, weight: claim.weight, throttles: claim.throttles)
+      uses[use].claimCount += 1
+      let weight = KeyUse.Weight(value: claim.weight, limit: claim.limit)
+      return Claim(use: use, weight: weight, throttles: claim.throttles)
     }
     let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
     nextNumber += 1
-    let line = enclosing.first { state(of: $0)?.isHolding == true }?.number
     let entry = Entry(
       ticket: ticket,
-      claimant: claimant,
       claims: claims,
       enclosing: enclosing,
-      line: line,
+      line: enclosing.first { state(of: $0)?.isHolding == true }?.number,
       isStarted: isStarted
     )
+    if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    stand(entry)
+    stand(ticket)
     if isCallable(ticket, &effects) {
       call(ticket, &effects)
-    } else if line != nil {
-      suspectDeadlock()
+    } else {
+      suspectDeadlock(of: ticket)
     }
     serve(&effects)
     return ticket
@@ -144,10 +151,7 @@ struct KeyTable<Claimant> {
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
   func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID {
-    let holder = enclosing.first { ticket in
-      guard let entry = self[ticket], entry.state.isHolding else { return false }
-      return has(entry, claim.key, in: claim.domain)
-    }
+    let holder = enclosing.first { state(of: $0)?.isHolding == true && has($0, claim.key, in: claim.domain) }
     return KeyUse.ID(domain: claim.domain, key: claim.key, holder: holder?.number)
   }
 
@@ -159,8 +163,12 @@ struct KeyTable<Claimant> {
     return index
   }
 
-  private mutating func stand(_ entry: Entry) {
-    for claim in entry.claims { uses[claim.use]?.stand(entry.ticket, in: entry.line) }
+  private mutating func stand(_ ticket: Ticket) {
+    let line = entries[ticket.place].line
+    for claim in entries[ticket.place].claims {
+      if !uses[claim.use].hasWaiters { passOverdue(under: claim.use) }
+      uses[claim.use].stand(ticket, in: line)
+    }
   }
 
   // MARK: Calling
@@ -170,52 +178,53 @@ struct KeyTable<Claimant> {
     while let use = usesToServe.popLast() {
       while let ticket = nextCallable(in: use, &effects) {
         call(ticket, &effects)
-        guard let entry = self[ticket] else { continue }
-        effects.append(.call(entry.claimant, holdsKeys: entry.isStarted))
+        guard let claimant = claimant(ticket) else { continue }
+        effects.append(.call(claimant, holdsKeys: entries[ticket.place].isStarted))
       }
     }
   }
 
-  /// The first claimants of all lines, in the order of their arrival.
+  /// The first claimant of a line whose turn it is, in the order of their arrival.
   private mutating func nextCallable(in use: Int, _ effects: inout [Effect]) -> Ticket? {
     trimLines(of: use)
-    guard uses[use]?.hasWaiters == true, uses[use]?.admitsMore == true else { return nil }
-    for ticket in uses[use]?.firstWaiters ?? [] where isCallable(ticket, &effects) { return ticket }
+    guard uses[use].hasWaiters, uses[use].admitsMore else { return nil }
+    for ticket in uses[use].firstWaiters where isCallable(ticket, &effects) { return ticket }
     return nil
   }
 
   private mutating func isCallable(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
-    guard let entry = self[ticket], entry.state == .waiting else { return false }
-    for claim in entry.claims {
+    let line = entries[ticket.place].line
+    for claim in entries[ticket.place].claims {
       trimLines(of: claim.use)
-      guard let use = uses[claim.use], use.first(in: entry.line) == ticket,
-        use.admits(weight: claim.weight, limit: claim.limit, besideCalled: true)
-      else { return false }
+      guard uses[claim.use].first(in: line) == ticket, uses[claim.use].admits(claim.weight, besideCalled: true) else {
+        return false
+      }
     }
-    return isOpen(entry, &effects)
+    return isOpen(ticket, &effects)
   }
 
+  /// Removes claimants that have left from the front of the lines.
   private mutating func trimLines(of use: Int) {
-    guard uses[use]?.isTrimmed == false else { return }
+    if uses[use].isTrimmed { return }
     let entries = entries
-    uses[use]?.trim { entries.contains($0) }
+    uses[use].trim { entries.contains($0) }
   }
 
   private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard var entry = self[ticket] else { return }
-    for claim in entry.claims {
-      uses[claim.use]?.leaveFront(of: entry.line)
+    let (claims, line) = (entries[ticket.place].claims, entries[ticket.place].line)
+    for claim in claims {
+      uses[claim.use].leaveFront(of: line)
       usesToServe.append(claim.use)
     }
-    if entry.isStarted { return hold(&entry, &effects) }
-    let patience = 20 << min(entry.refusals, 9)
-    entry.state = .called(until: now + patience)
-    for claim in entry.claims {
-      uses[claim.use]?.called.add(ticket, weight: claim.weight, limit: claim.limit)
+    if entries[ticket.place].isStarted { return hold(ticket, &effects) }
+    let refusals = min(entries[ticket.place].refusals, 9)
+    let time = now + (20 << refusals)
+    entries[ticket.place].state = .called(until: time)
+    for claim in claims {
+      uses[claim.use].called.add(ticket, claim.weight)
       if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
     }
-    note(ticket, until: now + patience, after: min(entry.refusals, 9))
-    self[ticket] = entry
+    note(ticket, until: time, after: refusals)
   }
 
   private mutating func note(_ ticket: Ticket, until time: Int, after refusals: Int) {
@@ -227,20 +236,20 @@ struct KeyTable<Claimant> {
     calls[refusals].append((ticket, time))
   }
 
-  private mutating func hold(_ entry: inout Entry, _ effects: inout [Effect]) {
-    entry.state = .holding
-    for claim in entry.claims { uses[claim.use]?.holders.add(entry.ticket, weight: claim.weight, limit: claim.limit) }
-    noteStart(of: entry, &effects)
-    self[entry.ticket] = entry
+  private mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
+    entries[ticket.place].state = .holding
+    for claim in entries[ticket.place].claims { uses[claim.use].holders.add(ticket, claim.weight) }
+    noteStart(of: ticket, &effects)
   }
 
   /// Ends the time in which no claimant behind this one is called.
-  private mutating func endCall(_ entry: Entry) {
-    for claim in entry.claims {
-      if case .called(nil) = entry.state {
-        uses[claim.use]?.passed.remove(entry.ticket)
+  private mutating func endCall(_ ticket: Ticket) {
+    guard case .called(let time) = entries[ticket.place].state else { return }
+    for claim in entries[ticket.place].claims {
+      if time == nil {
+        uses[claim.use].passed.remove(ticket)
       } else {
-        uses[claim.use]?.called.remove(entry.ticket, weight: claim.weight, limit: claim.limit)
+        uses[claim.use].called.remove(ticket, claim.weight)
         if !claim.throttles.isEmpty { noteCall(under: claim, -1) }
       }
       usesToServe.append(claim.use)
@@ -252,25 +261,22 @@ struct KeyTable<Claimant> {
   /// A claimant that is started takes its keys, if it has been called and they admit it. Otherwise it is first in line
   /// again, and stays started if `waits`. Returns whether the claimant has taken its keys by this call.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout [Effect]) -> Bool {
-    guard var entry = self[ticket], !entry.state.isHolding else { return false }
+    guard let state = state(of: ticket), !state.isHolding else { return false }
     defer { serve(&effects) }
-    if case .called = entry.state {
-      endCall(entry)
-      let areFree = entry.claims.allSatisfy { claim in
-        uses[claim.use]?.admits(weight: claim.weight, limit: claim.limit, besideCalled: false) == true
-      }
-      if areFree, isOpen(entry, &effects) {
-        entry.isStarted = true
-        hold(&entry, &effects)
+    if state != .waiting {
+      endCall(ticket)
+      let areFree = entries[ticket.place].claims.allSatisfy { uses[$0.use].admits($0.weight, besideCalled: false) }
+      if areFree, isOpen(ticket, &effects) {
+        entries[ticket.place].isStarted = true
+        hold(ticket, &effects)
         return true
       }
-      entry.state = .waiting
-      entry.refusals += 1
-      stand(entry)
-      if entry.line != nil { suspectDeadlock() }
+      entries[ticket.place].state = .waiting
+      entries[ticket.place].refusals += 1
+      stand(ticket)
+      suspectDeadlock(of: ticket)
     }
-    if waits { entry.isStarted = true }
-    self[ticket] = entry
+    if waits { entries[ticket.place].isStarted = true }
     return false
   }
 
@@ -287,14 +293,30 @@ struct KeyTable<Claimant> {
     for refusals in calls.indices {
       while let first = calls[refusals].first, first.until <= now {
         calls[refusals].popFirst()
-        guard var entry = self[first.ticket], entry.state == .called(until: first.until) else { continue }
-        endCall(entry)
-        entry.state = .called(until: nil)
-        for claim in entry.claims { uses[claim.use]?.passed.insert(entry.ticket) }
-        self[first.ticket] = entry
+        guard state(of: first.ticket) == .called(until: first.until) else { continue }
+        if entries[first.ticket.place].claims.contains(where: { uses[$0.use].hasWaiters }) { pass(first.ticket) }
       }
     }
     serve(&effects)
+  }
+
+  /// Lets others be called in the place of a claimant that was not started in time.
+  private mutating func pass(_ ticket: Ticket) {
+    endCall(ticket)
+    entries[ticket.place].state = .called(until: nil)
+    for claim in entries[ticket.place].claims { uses[claim.use].passed.insert(ticket) }
+  }
+
+  /// Calls that nobody waited for did not end in time.
+  private mutating func passOverdue(under use: Int) {
+    for ticket in uses[use].called.tickets {
+      if case .called(let time?) = entries[ticket.place].state, time <= now { pass(ticket) }
+    }
+  }
+
+  /// A claimant that waits inside a holder may have closed a deadlock.
+  private mutating func suspectDeadlock(of ticket: Ticket) {
+    if entries[ticket.place].line != nil { suspectDeadlock() }
   }
 
   /// A search costs more with more entries.
@@ -311,40 +333,41 @@ struct KeyTable<Claimant> {
   // MARK: Leaving
 
   mutating func leave(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard let entry = remove(ticket, &effects) else { return }
+    guard entries.contains(ticket) else { return }
+    let claims = remove(ticket, &effects)
     serve(&effects)
-    removeClaims(of: entry, &effects)
+    remove(claims, &effects)
   }
 
-  /// A ticket stays in its lines until it is in front.
-  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> Entry? {
-    guard let entry = self[ticket] else { return nil }
-    entries.remove(ticket.place)
-    if let timer = entry.timer { effects.append(.stop(timer)) }
-    if case .called = entry.state { endCall(entry) }
-    for claim in entry.claims {
-      if entry.state == .waiting { uses[claim.use]?.didLeaveLine() }
-      if entry.state == .replaced { uses[claim.use]?.replacedCount -= 1 }
-      if entry.state.isHolding {
-        uses[claim.use]?.holders.remove(ticket, weight: claim.weight, limit: claim.limit)
-      }
+  /// Returns the claims, which keep their uses. A ticket stays in its lines until it is in front.
+  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [Claim] {
+    endCall(ticket)
+    let (claims, state) = (entries[ticket.place].claims, entries[ticket.place].state)
+    for claim in claims {
+      if state == .waiting { uses[claim.use].didLeaveLine() }
+      if state == .replaced { uses[claim.use].replacedCount -= 1 }
+      if state.isHolding { uses[claim.use].holders.remove(ticket, claim.weight) }
       usesToServe.append(claim.use)
     }
-    return entry
+    if let timer = entries[ticket.place].timer { effects.append(.stop(timer)) }
+    claimants[ticket.place] = nil
+    entries.remove(ticket.place)
+    return claims
   }
 
-  private mutating func removeClaims(of entry: Entry, _ effects: inout [Effect]) {
-    for claim in entry.claims {
-      uses[claim.use]?.claimCount -= 1
-      guard let use = uses[claim.use], use.claimCount == 0 else { continue }
-      if let position = useIndices.index(forKey: use.id) {
+  private mutating func remove(_ claims: [Claim], _ effects: inout [Effect]) {
+    for claim in claims {
+      uses[claim.use].claimCount -= 1
+      if uses[claim.use].claimCount > 0 { continue }
+      let id = uses[claim.use].id
+      if let position = useIndices.index(forKey: id) {
         let equal = useIndices.remove(at: position).key
-        if use.id.key.hasValue { effects.append(.release([use.id, equal])) }
+        if id.key.hasValue { effects.append(.release([id, equal])) }
       }
       uses.remove(claim.use)
     }
     useIndices.giveBackRoom()
-    if entries.isEmpty { calls = [] }
+    if entries.isEmpty { (calls, claimants) = ([], []) }
   }
 
   // MARK: Policies
@@ -364,7 +387,7 @@ struct KeyTable<Claimant> {
     var replaced: [Ticket: ExclusivityPolicy] = [:]
     for claim in requested where claim.policy == .replace || claim.policy == .latest {
       let id = useID(of: claim, inside: enclosing)
-      guard let use = useIndices[id].flatMap({ uses[$0] }) else { continue }
+      guard let use = useIndices[id].map({ uses[$0] }) else { continue }
       var tickets = use.waiting + use.passed
       if claim.policy == .replace {
         tickets += use.called.tickets
@@ -373,26 +396,27 @@ struct KeyTable<Claimant> {
       }
       for ticket in tickets where replaced[ticket] != .replace { replaced[ticket] = claim.policy }
     }
-    var removed: [Entry] = []
+    var claims: [Claim] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
-      guard var entry = self[ticket], entry.state != .replaced else { continue }
-      effects.append(.cancel(entry.claimant, policy == .replace ? .replaced(by: claimant) : nil))
-      if entry.state == .holding {
-        entry.state = .replaced
-        for claim in entry.claims { uses[claim.use]?.replacedCount += 1 }
-        self[ticket] = entry
-      } else if let entry = remove(ticket, &effects) {
-        removed.append(entry)
+      guard let state = state(of: ticket), state != .replaced else { continue }
+      let refusal = policy == .replace ? Refusal.replaced(by: claimant) : nil
+      if let other = self.claimant(ticket) { effects.append(.cancel(other, refusal)) }
+      if state == .holding {
+        entries[ticket.place].state = .replaced
+        for claim in entries[ticket.place].claims { uses[claim.use].replacedCount += 1 }
+      } else {
+        claims += remove(ticket, &effects)
       }
     }
     serve(&effects)
-    for entry in removed { removeClaims(of: entry, &effects) }
+    remove(claims, &effects)
     return true
   }
 }
 
-extension SlotList {
-  fileprivate func contains<Claimant>(_ ticket: KeyTicket) -> Bool where Element == KeyTable<Claimant>.Entry {
-    indices.contains(ticket.place) && self[ticket.place]?.ticket == ticket
-  }
+extension SlotList<KeyEntry> {
+  func contains(_ ticket: KeyTicket) -> Bool { indices.contains(ticket.place) && self[ticket.place].ticket == ticket }
+
+  // A closure, because a generic key path is created anew at each use.
+  var all: [KeyEntry] { indices.map { self[$0] }.filter { $0.ticket.number >= 0 } }
 }

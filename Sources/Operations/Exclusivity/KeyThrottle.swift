@@ -64,15 +64,18 @@ extension KeyTable {
 
   /// Whether the windows of all throttles of an entry have room. Otherwise the claimant waits until a start has left the
   /// full window, or until a call is not answered.
-  mutating func isOpen(_ entry: Entry, _ effects: inout [Effect]) -> Bool {
+  mutating func isOpen(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
     if logs.isEmpty { return true }
-    guard let window = fullWindow(of: entry), let use = uses[entry.claims[window.claim].use] else { return true }
-    logs[use.id.outermost]?.blockedUses.insert(use.id)
-    if let start = window.start {
+    let entry = entries[ticket.place]
+    guard let window = fullWindow(of: entry) else { return true }
+    let claimant = claimant(ticket)
+    let id = uses[entry.claims[window.claim].use].id
+    logs[id.outermost]?.blockedUses.insert(id)
+    if let claimant, let start = window.start {
       let interval = entry.claims[window.claim].throttles[window.throttle].interval
       let (claim, throttle) = (window.claim, window.throttle)
-      let delay = Delay(ticket: entry.ticket, claim: claim, throttle: throttle, interval: interval, start: start)
-      effects.append(.wait(entry.claimant, delay))
+      let delay = Delay(ticket: ticket, claim: claim, throttle: throttle, interval: interval, start: start)
+      effects.append(.wait(claimant, delay))
     }
     return false
   }
@@ -80,7 +83,7 @@ extension KeyTable {
   /// Returns the first full window of an entry, and the start that must leave it, unless calls fill the window.
   func fullWindow(of entry: Entry) -> (claim: Int, throttle: Int, start: KeyStart?)? {
     for (index, claim) in entry.claims.enumerated() where !claim.throttles.isEmpty {
-      guard let id = uses[claim.use]?.id.outermost, let log = logs[id] else { continue }
+      guard let log = logs[uses[claim.use].id.outermost] else { continue }
       for (number, throttle) in claim.throttles.enumerated() {
         if log.calls >= throttle.count { return (index, number, nil) }
         guard let start = log.start(thatFills: throttle), start.number > throttle.passedStart else { continue }
@@ -92,35 +95,31 @@ extension KeyTable {
 
   /// Sets the timer of a claimant that still waits for this delay. Returns the timer that is no longer needed.
   mutating func set(_ timer: ClockTimer, for delay: Delay) -> ClockTimer? {
-    guard var entry = self[delay.ticket], entry.state == .waiting else { return timer }
-    let old = entry.timer
-    entry.timer = timer
-    self[delay.ticket] = entry
-    return old
+    guard state(of: delay.ticket) == .waiting else { return timer }
+    defer { entries[delay.ticket.place].timer = timer }
+    return entries[delay.ticket.place].timer
   }
 
   mutating func endDelay(_ delay: Delay, _ effects: inout [Effect]) {
-    guard var entry = self[delay.ticket], entry.state == .waiting else { return }
-    entry.claims[delay.claim].throttles[delay.throttle].passedStart = delay.start.number
-    self[delay.ticket] = entry
-    usesToServe += entry.claims.map(\.use)
+    guard state(of: delay.ticket) == .waiting else { return }
+    entries[delay.ticket.place].claims[delay.claim].throttles[delay.throttle].passedStart = delay.start.number
+    usesToServe += entries[delay.ticket.place].claims.map(\.use)
     serve(&effects)
   }
 
-  mutating func noteStart(of entry: Entry, _ effects: inout [Effect]) {
-    guard entry.claims.contains(where: { !$0.throttles.isEmpty }) else { return }
+  mutating func noteStart(of ticket: Ticket, _ effects: inout [Effect]) {
+    guard entries[ticket.place].claims.contains(where: { !$0.throttles.isEmpty }) else { return }
     let start = KeyStart(number: startCount)
     startCount += 1
-    for claim in entry.claims where !claim.throttles.isEmpty {
-      guard let id = uses[claim.use]?.id.outermost else { continue }
-      logs[id, default: StartLog()].append(start, for: claim.throttles)
+    for claim in entries[ticket.place].claims where !claim.throttles.isEmpty {
+      logs[uses[claim.use].id.outermost, default: StartLog()].append(start, for: claim.throttles)
     }
-    effects.append(.time(start, entry.claimant))
+    if let claimant = claimant(ticket) { effects.append(.time(start, claimant)) }
   }
 
   /// Records that a claimant was called under a throttled key or, with -1, that its call has ended.
   mutating func noteCall(under claim: Claim, _ change: Int) {
-    guard let id = uses[claim.use]?.id.outermost else { return }
+    let id = uses[claim.use].id.outermost
     logs[id, default: StartLog()].calls += change
     if change > 0 { return }
     usesToServe += logs[id]?.blockedUses.compactMap { useIndices[$0] } ?? []

@@ -30,26 +30,33 @@ struct KeyUse {
     }
   }
 
+  /// The weight of a claimant, and its limit for the sum of the weights.
+  struct Weight {
+    let value: Int
+    let limit: Int
+  }
+
   /// Claimants that share the key, the sum of their weights, and their limits.
   struct Load {
     private(set) var tickets: Set<KeyTicket> = []
-    private(set) var weight = 0
+    private(set) var sum = 0
     /// The finite limits, in ascending order.
     private var limits: [Int] = []
 
     var smallestLimit: Int { limits.first ?? .max }
 
-    mutating func add(_ ticket: KeyTicket, weight: Int, limit: Int) {
+    mutating func add(_ ticket: KeyTicket, _ weight: Weight) {
       tickets.insert(ticket)
-      self.weight += weight
+      sum += weight.value
+      let limit = weight.limit
       if limit == .max { return }
       if limit >= limits.last ?? 0 { limits.append(limit) } else { limits.insert(limit, at: index(after: limit)) }
     }
 
-    mutating func remove(_ ticket: KeyTicket, weight: Int, limit: Int) {
+    mutating func remove(_ ticket: KeyTicket, _ weight: Weight) {
       tickets.remove(ticket)
-      self.weight -= weight
-      if limit < .max { limits.remove(at: index(after: limit) - 1) }
+      sum -= weight.value
+      if weight.limit < .max { limits.remove(at: index(after: weight.limit) - 1) }
     }
 
     /// Returns the index of the first larger limit, by a binary search.
@@ -78,17 +85,19 @@ struct KeyUse {
   private var memberLines: [Int: ArrayDeque<KeyTicket>] = [:]
   private var leftCount = 0
 
+  static var vacant: Self { Self(ID(domain: .shared, key: "")) }
+
   init(_ id: ID) { self.id = id }
 
   // MARK: Admitting
 
   /// Whether the key may admit another claimant.
-  var admitsMore: Bool { admits(weight: 1, limit: .max, besideCalled: true) }
+  var admitsMore: Bool { admits(Weight(value: 1, limit: .max), besideCalled: true) }
 
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
-  func admits(weight: Int, limit: Int, besideCalled: Bool) -> Bool {
-    let sum = holders.weight + weight + (besideCalled ? called.weight : 0)
-    return sum <= limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
+  func admits(_ weight: Weight, besideCalled: Bool) -> Bool {
+    let sum = holders.sum + weight.value + (besideCalled ? called.sum : 0)
+    return sum <= weight.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
   }
 
   // MARK: Lines

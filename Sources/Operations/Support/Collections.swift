@@ -84,29 +84,31 @@ extension Array {
 
 /// Elements at indices that never change. The indices of removed elements are used again.
 struct SlotList<Element> {
-  private var slots: [Element?] = []
-  private var vacant: [Int] = []
+  /// A vacant slot has this value, because accessing an optional in place would copy it.
+  private let vacant: Element
+  private var slots: [Element] = []
+  private var vacantIndices: [Int] = []
 
-  var count: Int { slots.count - vacant.count }
+  init(vacant: Element) { self.vacant = vacant }
+
+  var count: Int { slots.count - vacantIndices.count }
   var isEmpty: Bool { count == 0 }
-  // A closure, because a generic key path is created anew at each use.
-  var all: some Sequence<Element> { slots.lazy.compactMap { $0 } }
   var indices: Range<Int> { slots.indices }
-  var nextIndex: Int { vacant.last ?? slots.count }
+  var nextIndex: Int { vacantIndices.last ?? slots.count }
 
-  subscript(index: Int) -> Element? {
-    _read { yield slots[index] }
-    _modify { yield &slots[index] }
+  subscript(index: Int) -> Element {
+    @inline(__always) _read { yield slots[index] }
+    @inline(__always) _modify { yield &slots[index] }
   }
 
   mutating func insert(_ element: Element) {
-    if let index = vacant.popLast() { slots[index] = element } else { slots.append(element) }
+    if let index = vacantIndices.popLast() { slots[index] = element } else { slots.append(element) }
   }
 
   mutating func remove(_ index: Int) {
-    slots[index] = nil
-    vacant.append(index)
+    slots[index] = vacant
+    vacantIndices.append(index)
     // An array never shrinks by itself.
-    if isEmpty { self = Self() }
+    if isEmpty { self = Self(vacant: vacant) }
   }
 }

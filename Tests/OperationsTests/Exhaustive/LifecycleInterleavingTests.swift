@@ -151,7 +151,8 @@ enum LifecycleStep: InterleavedStep {
   typealias Actor = InterleavedActor<Self>
 
   case start, observe, startDeadline, execute
-  case prepare, prepareInputs, evaluate, adoptTask, takeTurn, pause, resume, failCondition, resumeToInputs, resumeToHandOver, handOver
+  case prepare, prepareInputs, evaluate, adoptTask, takeTurn, pause, resume, failCondition, resumeToInputs,
+    resumeToHandOver, handOver
   case finish, finishWithError, finishWithCancellation, end, superStart, settle
   case cancel, cancelWithError, cancelUnlessStarted, timeOut, didCancel, record
 
