@@ -88,7 +88,10 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
       case .idle: phase = next
       case .over: break
       case .entered(let ticket):
-        guard let entry = table[ticket] else { return phase = .over }
+        guard let entry = table[ticket] else {
+          phase = .over
+          return
+        }
         switch departure {
         case .newDependency where entry.isStarted, .cancellation where entry.state.isHolding: return
         case .newDependency, .pause, .cancellation, .end: break
@@ -167,7 +170,9 @@ extension KeyClaim {
 
 extension OperationError {
   fileprivate init(_ operation: Operation, _ refusal: KeyRegistry.Table.Refusal) {
-    func quoted(_ claimant: (any KeyClaimant)?) -> String { claimant?.claimantName.map { "“\($0)”" } ?? "another operation" }
+    func quoted(_ claimant: (any KeyClaimant)?) -> String {
+      claimant?.claimantName.map { "“\($0)”" } ?? "another operation"
+    }
     let name = operation.quotedName
     switch refusal {
     case .excluded(let key, let owner):

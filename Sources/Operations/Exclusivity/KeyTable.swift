@@ -139,10 +139,10 @@ struct KeyTable<Claimant> {
     )
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    stand(ticket)
-    if isCallable(ticket, &effects) {
+    if isCallable(ticket, &effects) || (passOverdue(under: claims) && isCallable(ticket, &effects)) {
       call(ticket, &effects)
     } else {
+      stand(ticket)
       suspectDeadlock(of: ticket)
     }
     serve(&effects)
@@ -165,10 +165,7 @@ struct KeyTable<Claimant> {
 
   private mutating func stand(_ ticket: Ticket) {
     let line = entries[ticket.place].line
-    for claim in entries[ticket.place].claims {
-      if !uses[claim.use].hasWaiters { passOverdue(under: claim.use) }
-      uses[claim.use].stand(ticket, in: line)
-    }
+    for claim in entries[ticket.place].claims { uses[claim.use].stand(ticket, in: line) }
   }
 
   // MARK: Calling
@@ -177,6 +174,10 @@ struct KeyTable<Claimant> {
   mutating func serve(_ effects: inout [Effect]) {
     while let use = usesToServe.popLast() {
       while let ticket = nextCallable(in: use, &effects) {
+        for claim in entries[ticket.place].claims {
+          uses[claim.use].leaveFront(of: entries[ticket.place].line)
+          usesToServe.append(claim.use)
+        }
         call(ticket, &effects)
         guard let claimant = claimant(ticket) else { continue }
         effects.append(.call(claimant, holdsKeys: entries[ticket.place].isStarted))
@@ -196,9 +197,8 @@ struct KeyTable<Claimant> {
     let line = entries[ticket.place].line
     for claim in entries[ticket.place].claims {
       trimLines(of: claim.use)
-      guard uses[claim.use].first(in: line) == ticket, uses[claim.use].admits(claim.weight, besideCalled: true) else {
-        return false
-      }
+      let first = uses[claim.use].first(in: line) ?? ticket
+      guard first == ticket, uses[claim.use].admits(claim.weight, besideCalled: true) else { return false }
     }
     return isOpen(ticket, &effects)
   }
@@ -211,16 +211,11 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
-    let (claims, line) = (entries[ticket.place].claims, entries[ticket.place].line)
-    for claim in claims {
-      uses[claim.use].leaveFront(of: line)
-      usesToServe.append(claim.use)
-    }
     if entries[ticket.place].isStarted { return hold(ticket, &effects) }
     let refusals = min(entries[ticket.place].refusals, 9)
     let time = now + (20 << refusals)
     entries[ticket.place].state = .called(until: time)
-    for claim in claims {
+    for claim in entries[ticket.place].claims {
       uses[claim.use].called.add(ticket, claim.weight)
       if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
     }
@@ -294,7 +289,9 @@ struct KeyTable<Claimant> {
       while let first = calls[refusals].first, first.until <= now {
         calls[refusals].popFirst()
         guard state(of: first.ticket) == .called(until: first.until) else { continue }
-        if entries[first.ticket.place].claims.contains(where: { uses[$0.use].hasWaiters }) { pass(first.ticket) }
+        // A claimant that comes later sees to calls that no claimant waits behind, if they fill no window of a throttle.
+        let claims = entries[first.ticket.place].claims
+        if claims.contains(where: { uses[$0.use].hasWaiters || !$0.throttles.isEmpty }) { pass(first.ticket) }
       }
     }
     serve(&effects)
@@ -307,11 +304,14 @@ struct KeyTable<Claimant> {
     for claim in entries[ticket.place].claims { uses[claim.use].passed.insert(ticket) }
   }
 
-  /// Calls that nobody waited for did not end in time.
-  private mutating func passOverdue(under use: Int) {
-    for ticket in uses[use].called.tickets {
-      if case .called(let time?) = entries[ticket.place].state, time <= now { pass(ticket) }
+  /// Passes claimants that should have been started earlier, and that no other claimant waited behind. Returns whether
+  /// there are any.
+  private mutating func passOverdue(under claims: [Claim]) -> Bool {
+    let overdue = claims.filter { !uses[$0.use].hasWaiters }.flatMap { uses[$0.use].called.tickets }.filter { ticket in
+      if case .called(let time?) = entries[ticket.place].state { time <= now } else { false }
     }
+    for ticket in Set(overdue) { pass(ticket) }
+    return !overdue.isEmpty
   }
 
   /// A claimant that waits inside a holder may have closed a deadlock.
@@ -392,7 +392,7 @@ struct KeyTable<Claimant> {
       if claim.policy == .replace {
         tickets += use.called.tickets
         // Without this check, n claimants that replace each other would read n replaced holders each.
-        if use.replacedCount < use.holders.tickets.count { tickets += use.holders.tickets }
+        if use.replacedCount < use.holders.count { tickets += use.holders.tickets }
       }
       for ticket in tickets where replaced[ticket] != .replace { replaced[ticket] = claim.policy }
     }

@@ -36,26 +36,35 @@ struct KeyUse {
     let limit: Int
   }
 
-  /// Claimants that share the key, the sum of their weights, and their limits.
+  /// Claimants that share the key, the sum of their weights, and their limits. Usually there is only one.
   struct Load {
-    private(set) var tickets: Set<KeyTicket> = []
-    private(set) var sum = 0
-    /// The finite limits, in ascending order.
+    private var first: (ticket: KeyTicket, limit: Int)?
+    private var others: Set<KeyTicket> = []
+    /// The finite limits of the others, in ascending order.
     private var limits: [Int] = []
+    private(set) var sum = 0
 
-    var smallestLimit: Int { limits.first ?? .max }
+    var tickets: [KeyTicket] { (first.map { [$0.ticket] } ?? []) + others }
+    var count: Int { (first == nil ? 0 : 1) + others.count }
+    var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
 
     mutating func add(_ ticket: KeyTicket, _ weight: Weight) {
-      tickets.insert(ticket)
       sum += weight.value
-      let limit = weight.limit
-      if limit == .max { return }
-      if limit >= limits.last ?? 0 { limits.append(limit) } else { limits.insert(limit, at: index(after: limit)) }
+      if first == nil {
+        first = (ticket, weight.limit)
+        return
+      }
+      others.insert(ticket)
+      if weight.limit < .max { limits.insert(weight.limit, at: index(after: weight.limit)) }
     }
 
     mutating func remove(_ ticket: KeyTicket, _ weight: Weight) {
-      tickets.remove(ticket)
       sum -= weight.value
+      if first?.ticket == ticket {
+        first = nil
+        return
+      }
+      others.remove(ticket)
       if weight.limit < .max { limits.remove(at: index(after: weight.limit) - 1) }
     }
 

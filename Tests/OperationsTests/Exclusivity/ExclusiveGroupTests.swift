@@ -123,7 +123,7 @@ struct ExclusiveGroupTests {
     group.isSuspended = true
     queue.addOperation(group)
     await poll { domain.waiting(for: "a") == ["member"] }
-    let holder = GroupOperation("holder") { AsyncOperation().waits(for: later) }
+    let holder = GroupOperation([AsyncOperation().waits(for: later)]).named("holder")
     queue.addOperation(holder.exclusive("a", in: domain))
     await poll { domain.holders(of: "a") == ["holder"] }
     group.addOperation(later)

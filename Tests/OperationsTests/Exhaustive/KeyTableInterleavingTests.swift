@@ -200,7 +200,7 @@ struct KeyTableInterleavingTests {
           table[holder]?.claims.first { table.uses[$0.use].id == use.id }
         }
         let weight = claims.map(\.weight.value).reduce(0, +)
-        expect(claims.count == use.holders.tickets.count, "a holder is gone")
+        expect(claims.count == use.holders.count, "a holder is gone")
         expect(weight == use.holders.sum && weight <= claims.map(\.weight.limit).min() ?? .max, "beyond the limit")
       }
       drain()
