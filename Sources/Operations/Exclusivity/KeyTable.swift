@@ -1,55 +1,3 @@
-/// A part of a request for keys: one key, the limit that it is requested with, and its policy.
-struct KeyClaim {
-  let domain: ExclusivityDomain
-  let key: ExclusivityKey
-  var limit = Int.max
-  var weight = 1
-  var throttles: [KeyThrottle] = []
-  var policy = ExclusivityPolicy.wait
-}
-
-/// The progress of a claimant towards its keys.
-enum KeyState: Hashable {
-  /// Stands in the lines of its keys.
-  case waiting
-  /// May be started, and then takes its keys or finds them taken. It holds nothing. Until this time, no claimant behind it
-  /// is called for its keys. Nil when the time has passed.
-  case called(until: Int?)
-  case holding
-  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
-  case replaced
-
-  var isHolding: Bool { self == .holding || self == .replaced }
-}
-
-/// One claim of an entry.
-struct KeyShare {
-  let use: Int
-  let weight: KeyUse.Weight
-  var throttles: [KeyThrottle]
-}
-
-/// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
-struct KeyEntry {
-  let ticket: KeyTicket
-  var claims: [KeyShare]
-  /// The entries of the enclosing operations, innermost first.
-  let enclosing: [KeyTicket]
-  /// The innermost of them that holds keys. Its members share lines.
-  let line: Int?
-  /// Whether the claimant has been started, so that it holds its keys when it is called.
-  var isStarted: Bool
-  var state = KeyState.waiting
-  /// How often the claimant was started after its keys had been taken.
-  var refusals = 0
-  /// The timer of the window that the claimant waits for.
-  var timer: ClockTimer?
-
-  static var vacant: Self {
-    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], line: nil, isStarted: false)
-  }
-}
-
 /// The claimants that hold keys, and the claimants that wait for keys.
 ///
 /// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. A
@@ -139,7 +87,7 @@ struct KeyTable<Claimant> {
     )
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    if isCallable(ticket, &effects) || (passOverdue(under: claims) && isCallable(ticket, &effects)) {
+    if isCallable(ticket, &effects) {
       call(ticket, &effects)
     } else {
       stand(ticket)
@@ -289,29 +237,12 @@ struct KeyTable<Claimant> {
       while let first = calls[refusals].first, first.until <= now {
         calls[refusals].popFirst()
         guard state(of: first.ticket) == .called(until: first.until) else { continue }
-        // A claimant that comes later sees to calls that no claimant waits behind, if they fill no window of a throttle.
-        let claims = entries[first.ticket.place].claims
-        if claims.contains(where: { uses[$0.use].hasWaiters || !$0.throttles.isEmpty }) { pass(first.ticket) }
+        endCall(first.ticket)
+        entries[first.ticket.place].state = .called(until: nil)
+        for claim in entries[first.ticket.place].claims { uses[claim.use].passed.insert(first.ticket) }
       }
     }
     serve(&effects)
-  }
-
-  /// Lets others be called in the place of a claimant that was not started in time.
-  private mutating func pass(_ ticket: Ticket) {
-    endCall(ticket)
-    entries[ticket.place].state = .called(until: nil)
-    for claim in entries[ticket.place].claims { uses[claim.use].passed.insert(ticket) }
-  }
-
-  /// Passes claimants that should have been started earlier, and that no other claimant waited behind. Returns whether
-  /// there are any.
-  private mutating func passOverdue(under claims: [Claim]) -> Bool {
-    let overdue = claims.filter { !uses[$0.use].hasWaiters }.flatMap { uses[$0.use].called.tickets }.filter { ticket in
-      if case .called(let time?) = entries[ticket.place].state { time <= now } else { false }
-    }
-    for ticket in Set(overdue) { pass(ticket) }
-    return !overdue.isEmpty
   }
 
   /// A claimant that waits inside a holder may have closed a deadlock.
@@ -412,11 +343,4 @@ struct KeyTable<Claimant> {
     remove(claims, &effects)
     return true
   }
-}
-
-extension SlotList<KeyEntry> {
-  func contains(_ ticket: KeyTicket) -> Bool { indices.contains(ticket.place) && self[ticket.place].ticket == ticket }
-
-  // A closure, because a generic key path is created anew at each use.
-  var all: [KeyEntry] { indices.map { self[$0] }.filter { $0.ticket.number >= 0 } }
 }

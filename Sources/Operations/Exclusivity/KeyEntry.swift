@@ -1,0 +1,58 @@
+/// A part of a request for keys: one key, the limit that it is requested with, and its policy.
+struct KeyClaim {
+  let domain: ExclusivityDomain
+  let key: ExclusivityKey
+  var limit = Int.max
+  var weight = 1
+  var throttles: [KeyThrottle] = []
+  var policy = ExclusivityPolicy.wait
+}
+
+/// The progress of a claimant towards its keys.
+enum KeyState: Hashable {
+  /// Stands in the lines of its keys.
+  case waiting
+  /// May be started, and then takes its keys or finds them taken. It holds nothing. Until this time, no claimant behind it
+  /// is called for its keys. Nil when the time has passed.
+  case called(until: Int?)
+  case holding
+  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
+  case replaced
+
+  var isHolding: Bool { self == .holding || self == .replaced }
+}
+
+/// One claim of an entry.
+struct KeyShare {
+  let use: Int
+  let weight: KeyUse.Weight
+  var throttles: [KeyThrottle]
+}
+
+/// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
+struct KeyEntry {
+  let ticket: KeyTicket
+  var claims: [KeyShare]
+  /// The entries of the enclosing operations, innermost first.
+  let enclosing: [KeyTicket]
+  /// The innermost of them that holds keys. Its members share lines.
+  let line: Int?
+  /// Whether the claimant has been started, so that it holds its keys when it is called.
+  var isStarted: Bool
+  var state = KeyState.waiting
+  /// How often the claimant was started after its keys had been taken.
+  var refusals = 0
+  /// The timer of the window that the claimant waits for.
+  var timer: ClockTimer?
+
+  static var vacant: Self {
+    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], line: nil, isStarted: false)
+  }
+}
+
+extension SlotList<KeyEntry> {
+  func contains(_ ticket: KeyTicket) -> Bool { indices.contains(ticket.place) && self[ticket.place].ticket == ticket }
+
+  // A closure, because a generic key path is created anew at each use.
+  var all: [KeyEntry] { indices.map { self[$0] }.filter { $0.ticket.number >= 0 } }
+}
