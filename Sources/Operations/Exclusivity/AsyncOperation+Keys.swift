@@ -8,12 +8,11 @@ extension AsyncOperation {
   /// queue.addOperation(transfer.exclusive("account 1", "account 2"))
   /// ```
   ///
-  /// The operation acquires its keys when all of its dependencies have finished and its queue or group can run it.
-  /// While it waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or
-  /// timed out.
+  /// The operation takes its keys when all of its dependencies have finished and its queue or group starts it. While it
+  /// waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or timed out.
   ///
-  /// Calls accumulate. The operation acquires all of its keys together, across all domains, and holds none of them
-  /// before that. A key named twice counts once, with the smaller limit.
+  /// Calls accumulate. The operation takes all of its keys together, across all domains, and holds none of them before
+  /// that. A key named twice counts once, with the smaller limit and the larger weight.
   ///
   /// An operation that is added through its static type `Operation` requests its keys only when it is started, and
   /// occupies its slot while it waits.
@@ -92,7 +91,7 @@ extension AsyncOperation {
   /// ```
   ///
   /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the
-  /// operation's ``clock``. An operation starts when it acquires its keys, before its conditions are evaluated.
+  /// operation's ``clock``. An operation starts when it takes its keys, before its conditions are evaluated.
   /// Operations that are only throttled share the key.
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.

@@ -86,13 +86,10 @@ extension [ExclusivityKey] {
 
 /// The effect of requesting a key that is held or waited for.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
-  /// The operation waits. Keys are granted in the order of the requests.
-  ///
-  /// An operation without a slot is passed over after 20 to 40 milliseconds. A member of a group then waits without a
-  /// slot. When it is served, it is the next member of its priority to start, and the key is reserved for it for longer
-  /// each time, up to about ten seconds.
+  /// The operation waits in line: see <doc:MutualExclusion>.
   case wait
-  /// The operation cancels all earlier holders and waiters, then waits for the holders to finish. A member of a group
+  /// The operation cancels all earlier holders and waiters with ``OperationError/Code/replaced``, then waits for the
+  /// holders to finish. A replaced attempt of a ``RetryOperation`` has failed with this error. A member of a group
   /// that holds the key cancels and waits for other members only.
   case replace
   /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
@@ -116,8 +113,13 @@ public final class ExclusivityDomain: Sendable {
   /// The shared runs in flight, by key.
   let sharedRuns = Locked<[ExclusivityKey: any AnyObject & Sendable]>([:])
 
+  /// The time in milliseconds for which others wait behind an operation that has been called.
+  let patience: Int
+
   /// Creates an independent domain.
-  public init() {}
+  public convenience init() { self.init(patience: 20) }
+
+  init(patience: Int) { self.patience = patience }
 
   /// Returns the names of the operations that hold the key, in the order of their requests. For debugging.
   ///

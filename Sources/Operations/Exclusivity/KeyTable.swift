@@ -43,8 +43,8 @@ struct KeyTable<Claimant> {
   /// When to search for a deadlock, if one may have closed since the last search.
   private(set) var searchTime: Int?
   private var nextNumber = 0
-  /// The calls that may not have been answered, by the number of refusals before them. Each list is in order of time.
-  private var calls: [ArrayDeque<(ticket: Ticket, until: Int)>] = []
+  /// The calls that may not have been answered, by the time for which others wait. Each list is in order of time.
+  private var calls: [Int: ArrayDeque<(ticket: Ticket, until: Int)>] = [:]
   /// The uses whose first waiter may have become callable.
   var usesToServe: [Int] = []
 
@@ -160,23 +160,18 @@ struct KeyTable<Claimant> {
 
   private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
     if entries[ticket.place].isStarted { return hold(ticket, &effects) }
-    let refusals = min(entries[ticket.place].refusals, 9)
-    let time = now + (20 << refusals)
-    entries[ticket.place].state = .called(until: time)
+    let patience = entries[ticket.place].claims.map { uses[$0.use].id.domain.patience }.max() ?? 0
+    let delay = patience << min(entries[ticket.place].refusals, 9)
+    entries[ticket.place].state = .called(until: now + delay)
     for claim in entries[ticket.place].claims {
       uses[claim.use].called.add(ticket, claim.weight)
       if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
     }
-    note(ticket, until: time, after: refusals)
-  }
-
-  private mutating func note(_ ticket: Ticket, until time: Int, after refusals: Int) {
-    while calls.count <= refusals { calls.append(ArrayDeque()) }
     // Most calls have been answered when the next one is made.
-    while let first = calls[refusals].first, state(of: first.ticket) != .called(until: first.until) {
-      calls[refusals].popFirst()
+    while let first = calls[delay]?.first, state(of: first.ticket) != .called(until: first.until) {
+      calls[delay]?.popFirst()
     }
-    calls[refusals].append((ticket, time))
+    calls[delay, default: ArrayDeque()].append((ticket, now + delay))
   }
 
   private mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
@@ -227,15 +222,14 @@ struct KeyTable<Claimant> {
 
   /// When to call ``timeDidPass(_:)``.
   var deadline: Int? {
-    let times = calls.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)
-    return times.min()
+    (calls.values.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)).min()
   }
 
   /// Lets the next claimants pass those that have not been started in time.
   mutating func timeDidPass(_ effects: inout [Effect]) {
-    for refusals in calls.indices {
-      while let first = calls[refusals].first, first.until <= now {
-        calls[refusals].popFirst()
+    for delay in calls.keys {
+      while let first = calls[delay]?.first, first.until <= now {
+        calls[delay]?.popFirst()
         guard state(of: first.ticket) == .called(until: first.until) else { continue }
         endCall(first.ticket)
         entries[first.ticket.place].state = .called(until: nil)
@@ -298,7 +292,7 @@ struct KeyTable<Claimant> {
       uses.remove(claim.use)
     }
     useIndices.giveBackRoom()
-    if entries.isEmpty { (calls, claimants) = ([], []) }
+    if entries.isEmpty { (calls, claimants) = ([:], []) }
   }
 
   // MARK: Policies

@@ -123,6 +123,7 @@ struct MutualExclusionSnippets: Printing {
 
   @Test func comments() async {
     let (scan, download, call) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
+    let render = AsyncOperation()
     let url = "https://a.example"
     let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
     queue.addOperation(scan.exclusive(.camera))
@@ -137,10 +138,11 @@ struct MutualExclusionSnippets: Printing {
     queue.addOperation(write.exclusive("database"))  // alone
 
     for url in urls { queue.addOperation(Download(url).limited("host \(url.host()!)", to: 4)) }
+    queue.addOperation(render.limited("memory", to: 8, weight: 3))  // beside others that weigh at most 5
 
     queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
     await queue.finished()
-    #expect([scan, download, migration, alert, transfer, read, write, call].allSatisfy { $0.isSuccessful })
+    #expect([scan, download, migration, alert, transfer, read, write, render, call].allSatisfy { $0.isSuccessful })
   }
 
   @Test func keys() async throws {

@@ -7,6 +7,13 @@ import Testing
 import FoundationNetworking
 #endif
 
+extension AsyncOperation {
+  func limitedByHost(of url: URL, in domain: ExclusivityDomain) -> Self {
+    let host = ExclusivityKey("host \(url.host() ?? "")")
+    return limited(host, to: 4, in: domain).throttled(host, to: 10, per: .seconds(1), in: domain)
+  }
+}
+
 /// The page Networking. No test uses a network.
 @Suite(.timeLimit(.minutes(5)))
 struct NetworkingSnippets: Printing {
@@ -36,17 +43,11 @@ struct NetworkingSnippets: Printing {
   func makePage(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> RetryOperation<Data> {
     let backoff = Backoff.exponential(initial: .milliseconds(200), cap: .seconds(10), jitter: 0.5)
     let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { _ in
-      makeRequest(url, from: client, in: domain)
+      let request = TaskOperation { try await client.data(from: url) }
+      request.timeout = .seconds(10)
+      return request
     }
-    return page.named(url.absoluteString)
-  }
-
-  func makeRequest(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> ResultOperation<Data> {
-    let request = TaskOperation { try await client.data(from: url) }
-    request.timeout = .seconds(10)
-    let host = ExclusivityKey("host \(url.host() ?? "")")
-    request.limited(host, to: 4, in: domain).throttled("requests", to: 10, per: .seconds(1), in: domain)
-    return request
+    return page.named(url.absoluteString).limitedByHost(of: url, in: domain)
   }
 
   func waitUntilCancelled() async throws {

@@ -50,8 +50,10 @@ struct ExclusiveGroupTests {
 
   @Test(arguments: [OperationQueue.defaultMaxConcurrentOperationCount, 1])
   func membersExecuteOneAtATimeInTheOrderTheyWereAdded(limit: Int) async {
+    // On a busy machine, a start can take longer than the time for which the others wait.
+    let domain = ExclusivityDomain(patience: 10_000)
     let members = (0..<100).map { index -> AsyncOperation in
-      if !index.isMultiple(of: 5) { return note("\(index)", "a") }
+      if !index.isMultiple(of: 5) { return NoteOperation("\(index)", journal).exclusive("a", in: domain) }
       return GroupOperation([plain("\(index)", journal)]).exclusive("a", in: domain)
     }
     let group = GroupOperation(members)
@@ -61,6 +63,7 @@ struct ExclusiveGroupTests {
   }
 
   @Test func membersOfAnyQualityOfService_executeInTheOrderTheyWereAdded() async {
+    let domain = ExclusivityDomain(patience: 10_000)
     for _ in 0..<20 {
       let journal = Journal<String>()
       let members = (0..<50).map { NoteOperation("\($0)", journal).exclusive("a", in: domain) }
@@ -151,21 +154,92 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["deepest", "outsider"] && domain.isUnused)
   }
 
-  @Test func aRetryKeepsItsKeysBetweenAttemptsAndLetsInWhatTheyRun() async throws {
-    let clock = ManualClock()
-    let retry = RetryOperation<String>(attempts: 2, backoff: .constant(.seconds(1))) { [domain] attempt in
+  /// Returns a retry that fails once and then runs an operation under its own key.
+  private func retry(_ clock: ManualClock, _ backoff: Backoff = .constant(.seconds(1))) -> RetryOperation<String> {
+    let retry = RetryOperation<String>(attempts: 2, backoff: backoff) { [domain, journal] attempt in
+      journal.write("attempt \(attempt)")
       if attempt == 1 { throw TestError("again") }
       return ResultOperation { 0 }.flatMap { _ in ResultOperation { "let in" }.exclusive("a", in: domain) }
     }
     retry.named("retry").clock = clock
-    queue.addOperation(retry.exclusive("a", in: domain))
+    return retry
+  }
+
+  @Test(arguments: [false, true])
+  func aRetryGivesItsKeysBackWhileItBacksOff_andTakesThemInLine(isMember: Bool) async throws {
+    let clock = ManualClock()
+    let retry = retry(clock).exclusive("a", in: domain)
+    queue.addOperation(isMember ? GroupOperation([retry]) : retry)
+    await clock.waitForSleepers(1)
+    #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty && retry.isExecuting)
+    let next = await holder(of: "a")
+    clock.advance(by: .seconds(1))
+    #expect(domain.waiting(for: "a") == ["retry"] && journal.count == 1)
+    let last = note("last", "a")
+    queue.addOperation(last)
+    await next.finished(opening: next.gate)
+    #expect(try await retry.value == "let in")
+    await last.finished()
+    #expect(journal.entries == ["attempt 1", "attempt 2", "last"])
+  }
+
+  @Test func aRetryThatWaitsForItsKeysAgain_isCancelledAtOnce() async {
+    let clock = ManualClock()
+    let retry = retry(clock).exclusive("a", in: domain)
+    queue.addOperation(retry)
+    await clock.waitForSleepers(1)
+    let next = await holder(of: "a")
+    clock.advance(by: .seconds(1))
+    retry.cancel()
+    #expect(retry.isFinished && domain.waiting(for: "a").isEmpty)
+    next.gate.open()
+  }
+
+  @Test func aGroupAroundARetry_keepsItsKeyAcrossTheAttempts() async throws {
+    let clock = ManualClock()
+    let retry = retry(clock)
+    let group = GroupOperation("group") { retry }
+    queue.addOperation(group.exclusive("a", in: domain))
     await clock.waitForSleepers(1)
     let next = note("next", "a")
     queue.addOperation(next)
-    #expect(domain.holders(of: "a") == ["retry"] && domain.waiting(for: "a") == ["next"])
+    #expect(domain.holders(of: "a") == ["group"] && domain.waiting(for: "a") == ["next"])
+    clock.advance(by: .seconds(1))
+    await next.finished()
+    #expect(journal.entries == ["attempt 1", "attempt 2", "next"])
+  }
+
+  @Test func eachAttemptIsOneStartOfAThrottle() async throws {
+    let clock = ManualClock()
+    let retry = retry(clock, .immediate).throttled("api", to: 1, per: .seconds(1), in: domain)
+    queue.addOperation(retry)
+    await clock.waitForSleepers(1)
+    #expect(domain.waiting(for: "api") == ["retry"] && journal.count == 1)
     clock.advance(by: .seconds(1))
     #expect(try await retry.value == "let in")
-    await next.finished()
+  }
+
+  @Test func aReplacedAttempt_isAnErrorOfItsRetry() async throws {
+    let retry = RetryOperation<String>(
+      attempts: 2,
+      retryIf: { [journal] error, _ in
+        journal.write("\(error)")
+        return OperationError.Code.replaced ~= error
+      }
+    ) { [domain, journal] attempt in
+      let attempt = ResultOperation { "\(attempt)" }.named("attempt \(attempt)").exclusive("a", in: domain)
+      attempt.addObserver(OperationObserver(didStart: { journal.write($0.displayName) }))
+      return attempt
+    }
+    let first = await holder(of: "a")
+    queue.addOperation(retry)
+    await poll { domain.waiting(for: "a") == ["attempt 1"] }
+    let newer = note("newer", "a", policy: .replace)
+    queue.addOperation(newer)
+    first.gate.open()
+    #expect(try await retry.value == "2")
+    let message = "“attempt 1” was cancelled because “newer” replaces it under the same key."
+    #expect(Set(journal.entries) == [message, "newer", "attempt 2"])
   }
 
   @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {

@@ -48,6 +48,15 @@ struct MisuseTests {
     Mistake("a key for 0 operations", says: "“x” cannot be limited to 0 operations under the key “k”", "1 or more") {
       x().limited("k", to: 0)
     },
+    Mistake("a weight of 0", says: "“x” cannot weigh 0 under the key “k”", "1 or more") {
+      x().limited("k", to: 2, weight: 0)
+    },
+    Mistake("a weight above the limit", says: "“x” weighs 3 under the key “k”, which admits 2", "up to the limit") {
+      x().limited("k", to: 2, weight: 3)
+    },
+    Mistake("a weight above another limit", says: "“x” weighs 3 under the key “k”, which admits 1", "up to the limit") {
+      x().limited("k", to: 4, weight: 3).exclusive("k")
+    },
     Mistake("a throttle of 0 starts", says: "“x” cannot be throttled to 0 starts under the key “k”", "1 or more") {
       x().throttled("k", to: 0, per: .seconds(1))
     },

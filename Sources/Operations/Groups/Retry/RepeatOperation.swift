@@ -12,8 +12,8 @@
 /// ## Backing off
 ///
 /// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread and releases its slot in a group, unless the operation has keys or runs inside an operation that is not a
-/// group. A slot of an `OperationQueue` cannot be released.
+/// thread, no slot of a group, and none of its keys. It takes its keys again, in line, before the next iteration. To hold
+/// a key across iterations, give it to a group around this operation. A slot of an `OperationQueue` cannot be released.
 ///
 /// ## Cancellation
 ///

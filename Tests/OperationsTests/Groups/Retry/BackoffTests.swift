@@ -104,22 +104,17 @@ struct BackoffTests {
     for _ in 0..<20 { try? await OperationQueue().run(AsyncOperation()) }
   }
 
-  /// Otherwise the next holder of the slot might want the key.
-  @Test(arguments: [false, true])
-  func withAKey_keepsItsSlotUntilItsEnd(isCancelled: Bool) async {
-    let (domain, held, retry) = (ExclusivityDomain(), HeldOperation(), operation(.retry))
-    let inner = GroupOperation([NoteOperation("wanting", journal).exclusive("key", in: domain)])
-    held ==> inner
-    let group = group([retry.exclusive("key", in: domain), inner])
-    queue.addOperations([held, group])
-    await clock.waitForSleepers(1)
-    held.gate.open()
-    await giveEveryOpportunity()
-    #expect(!inner.isExecuting)
-    if isCancelled { retry.cancel() } else { clock.advance(by: .seconds(1)) }
-    await group.finished()
-    #expect(group.errors.isEmpty && journal.entries.last == "wanting")
-    await poll { clock.sleepers == 0 }
+  @Test(arguments: Kind.allCases)
+  func withAKey_itKeepsNoSlotOfAGroup(_ kind: Kind) async throws {
+    let domain = ExclusivityDomain()
+    let operation = operation(kind).exclusive("key", in: domain)
+    let group = group([operation, NoteOperation("other", journal).exclusive("key", in: domain)])
+    queue.addOperation(group)
+    await journal.reaches(2)
+    #expect(journal.entries == ["1", "other"] && operation.isExecuting)
+    await clock.run(until: group)
+    try await group.completed()
+    #expect(journal.entries == ["1", "other", "2"])
   }
 
   // MARK: The end

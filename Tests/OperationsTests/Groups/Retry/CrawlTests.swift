@@ -1,0 +1,82 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Downloads from four hosts, one of them ten times as slow as the others: at most six at once, two per host, twenty
+/// starts a second per host, and a delay after each “busy”.
+@Suite(.timeLimit(.minutes(5)))
+struct CrawlTests {
+  private struct Busy: Error {}
+
+  private struct Page {
+    let host: Int
+    /// The number of answers before the page is available.
+    let busyAnswers: Int
+
+    var duration: Duration { host == 0 ? .seconds(1) : .milliseconds(100) }
+    var work: Duration { duration * (busyAnswers + 1) }
+  }
+
+  /// What executes, and when it has started.
+  private struct Watch {
+    var executing = Array(repeating: 0, count: 4)
+    var starts = Array(repeating: [Duration](), count: 4)
+    var ends = Array(repeating: Duration.zero, count: 4)
+    var violations: [String] = []
+
+    mutating func start(_ host: Int, at time: Duration) {
+      executing[host] += 1
+      starts[host].append(time)
+      if executing[host] > 2 { violations.append("\(executing[host]) at once from host \(host)") }
+      if executing.reduce(0, +) > 6 { violations.append("\(executing) at once") }
+      let recent = starts[host].count { time - $0 < .seconds(1) }
+      if recent > 20 { violations.append("\(recent) starts of host \(host) in a second") }
+    }
+
+    mutating func end(_ host: Int, at time: Duration) {
+      executing[host] -= 1
+      ends[host] = time
+    }
+  }
+
+  private let clock = ManualClock()
+  private let domain = ExclusivityDomain()
+  private let watch = Locked(Watch())
+
+  private func download(_ page: Page) -> AsyncOperation {
+    RetryOperation(attempts: page.busyAnswers + 1, backoff: .constant(.milliseconds(300))) { [clock, watch] attempt in
+      TaskOperation<Void> {
+        watch.withLock { $0.start(page.host, at: clock.now.offset) }
+        try await clock.sleep(for: page.duration)
+        watch.withLock { $0.end(page.host, at: clock.now.offset) }
+        if attempt <= page.busyAnswers { throw Busy() }
+      }
+    }
+    .limited("host \(page.host)", to: 2, in: domain)
+    .throttled("host \(page.host)", to: 20, per: .seconds(1), in: domain)
+  }
+
+  @Test func fastHostsAreNotHeldUpByASlowOne() async {
+    var generator = SeededGenerator(seed: 7)
+    let pages = (0..<(isThorough ? 300 : 60)).map { index in
+      // 15 % of the answers are “busy”.
+      Page(host: index % 4, busyAnswers: (0..<4).prefix { _ in Int.random(in: 0..<100, using: &generator) < 15 }.count)
+    }
+    let crawl = GroupOperation(pages.map { download($0) })
+    crawl.maxConcurrentOperationCount = 6
+    crawl.clock = clock
+    OperationQueue().addOperation(crawl)
+    await clock.run(until: crawl)
+    let result = watch.withLock { $0 }
+    #expect(result.violations.isEmpty && crawl.errors.isEmpty)
+    // No schedule is faster: the slow host uses its two slots all the time, and the others share four.
+    let work = (0..<4).map { host in pages.filter { $0.host == host }.map(\.work).reduce(.zero, +) }
+    let (bestOfFast, bestOfSlow) = ((work[1] + work[2] + work[3]) / 4, work[0] / 2)
+    let delays = Duration.milliseconds(300) * (pages.map(\.busyAnswers).max() ?? 0)
+    #expect(result.ends[1...].max() ?? .zero <= bestOfFast * 1.25 + delays)
+    #expect(result.ends[0] <= bestOfSlow * 1.25 + delays + .seconds(1))
+  }
+}
