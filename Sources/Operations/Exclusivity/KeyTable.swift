@@ -104,10 +104,10 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func index(of id: KeyUse.ID) -> Int {
-    let new = uses.nextIndex
-    // In place, because a look-up and an insertion would hash the key twice.
-    let index = { (index: inout Int) in index }(&useIndices[id, default: new])
-    if index == new { uses.insert(KeyUse(id)) }
+    if let index = useIndices[id] { return index }
+    let index = uses.nextIndex
+    useIndices[id] = index
+    uses.insert(KeyUse(id))
     return index
   }
 

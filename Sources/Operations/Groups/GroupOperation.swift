@@ -306,8 +306,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func finishUnexecuted() { engine.begin(self, draining: true) }
 
-  /// A timeout finished the group just before it started.
-  final override func releaseWork() { engine.begin(self, draining: true) }
+  /// The members finish unexecuted as well.
+  final override func willNotExecute() { engine.begin(self, draining: true) }
 
   /// Always true, because the time of a group begins when its first member starts.
   final override var startsDeadlineItself: Bool { true }

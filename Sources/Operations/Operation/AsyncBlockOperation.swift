@@ -24,5 +24,5 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() { block.take()?(self) }
 
-  override func releaseWork() { _ = block.take() }
+  override func willNotExecute() { _ = block.take() }
 }

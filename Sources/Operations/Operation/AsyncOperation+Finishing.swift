@@ -44,15 +44,22 @@ extension AsyncOperation {
     // waiters.
     super.start()
     Trampoline.isolate { didFinish() }
-    let (observers, turn, starter, end) = core.withLock { $0.complete() }
-    if !isAfterExecution { releaseWork() }
-    if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
-    func settle() {
-      // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-      turn?.leave(.end)
-      notifyOfEnd(end ?? core.withLock { $0.settle() })
+    let completion = core.withLock { $0.complete() }
+    if !isAfterExecution { willNotExecute() }
+    if !completion.observers.isEmpty {
+      Trampoline.isolate { for observer in completion.observers { observer.didFinish?(self) } }
     }
-    if turn != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
+    if let starter = completion.starterOfFailedMember {
+      starter.settleFailedMember { settle(completion) }
+    } else {
+      settle(completion)
+    }
+  }
+
+  /// Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
+  private func settle(_ completion: OperationCore.Completion) {
+    completion.turn?.leave(.end)
+    notifyOfEnd(completion.end ?? core.withLock { $0.settle() })
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {

@@ -146,11 +146,11 @@ extension AsyncOperation {
   private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationTrace?) {
     trace?.send(.started)
     if !observers.isEmpty, !notifyOfStart(observers) {
-      releaseWork()
+      willNotExecute()
       return finishUnexecuted()
     }
     // An observer may have set another timeout.
-    if hasTimeout, !startsDeadlineItself, !startDeadline() { return releaseWork() }
+    if hasTimeout, !startsDeadlineItself, !startDeadline() { return willNotExecute() }
     execute()
     trace?.send(.executionReturned)
   }

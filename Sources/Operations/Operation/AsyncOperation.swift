@@ -196,8 +196,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     finish(reporting: errors.isEmpty ? nil : FailureReport(errors))
   }
 
-  /// Releases the closure of an operation that does not execute.
-  func releaseWork() {}
+  /// Releases the work of an operation that was started and does not execute.
+  func willNotExecute() {}
 
   /// Makes the changes that must be complete when `isFinished` turns true.
   func prepareToFinish() {}
@@ -238,10 +238,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation was requested to finish and is still executing. Always false, except for a group.
   var isFinishRequested: Bool { false }
 
+  /// Whether the package calls `finish`, so that a stall report suggests no missing call.
   var finishesByItself: Bool { false }
 
+  /// Whether the operation can have members or an inner operation.
   var runsOthersInside: Bool { false }
 
+  /// Whether the operation is a `GroupOperation`, a type of a higher layer.
   var isGroupOperation: Bool { false }
 
   /// The members of a group, or the inner operation of another operation.

@@ -68,7 +68,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// Whether the operation always calls `finish`. A subclass may omit the call.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
 
-  override func releaseWork() { _ = (work.take(), context.take()) }
+  override func willNotExecute() { _ = (work.take(), context.take()) }
 
   /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///

@@ -59,7 +59,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   final override var finishesByItself: Bool { true }
 
-  final override func releaseWork() { _ = takeWork() }
+  final override func willNotExecute() { _ = takeWork() }
 
   private func takeWork() -> ((@Sendable () async throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
 }

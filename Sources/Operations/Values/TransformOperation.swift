@@ -78,7 +78,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
-  final override func releaseWork() { _ = work.take() }
+  final override func willNotExecute() { _ = work.take() }
 }
 
 /// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.

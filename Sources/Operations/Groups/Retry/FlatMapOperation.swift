@@ -37,7 +37,7 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
     }
   }
 
-  override func releaseWork() { next = nil }
+  override func willNotExecute() { next = nil }
 }
 
 extension OutputOperation {

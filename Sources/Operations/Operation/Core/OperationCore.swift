@@ -46,9 +46,14 @@ import Foundation
     case repeated
   }
 
-  typealias Completion = (
-    observers: [OperationObserver], turn: OperationTurn?, starterOfFailedMember: OperationStarter?, end: End?
-  )
+  struct Completion {
+    var observers: [OperationObserver] = []
+    var turn: OperationTurn?
+    /// Notified before the keys of a failed member are released.
+    var starterOfFailedMember: OperationStarter?
+    /// Nil if the operation settles when its observers have been notified.
+    var end: End?
+  }
 
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
@@ -262,9 +267,10 @@ import Foundation
   mutating func complete() -> Completion {
     lifecycle.complete()
     let turn = extras?.turn
-    if observers.isEmpty, turn == nil { return ([], nil, nil, settle()) }
+    if observers.isEmpty, turn == nil { return Completion(end: settle()) }
     defer { observers = [] }
-    return (observers, turn, lifecycle.hasFailed ? starter : nil, nil)
+    let starter = turn != nil && lifecycle.hasFailed ? starter : nil
+    return Completion(observers: observers, turn: turn, starterOfFailedMember: starter)
   }
 
   mutating func settle() -> End {
