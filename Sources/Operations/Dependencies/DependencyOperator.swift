@@ -73,7 +73,6 @@ extension Operation {
     refuseSelfDependency(dependency)
     DependencyRecorder.record([dependency, self])
     addDependency(dependency)
-    if !(self is AsyncOperation) { PlainMemberGate.recheckCancelled(self) }
     return self
   }
 

@@ -81,6 +81,7 @@ struct WaitSnapshot {
   }
 
   mutating func index(of operation: Operation, isStart: Bool = false) -> Int {
+    let operation = operation.asMember ?? operation
     let id = ObjectIdentifier(operation)
     if let index = isStart ? starts[id] : ends[id] { return index }
     if isStart { starts[id] = nodes.count } else { ends[id] = nodes.count }
@@ -105,7 +106,7 @@ struct WaitSnapshot {
     guard let own = operation as? AsyncOperation else {
       let stamp = Stamp(of: operation)
       nodes[node].stamp = stamp
-      waitForDependencies(node, operation.dependencies.filter { !($0 is PlainMemberGate) }, stamp)
+      waitForDependencies(node, operation.dependencies, stamp)
       return nodes[node].waits.count <= limit
     }
     let inside = own.runsOthersInside && !isStart(node) ? own.inside : nil
@@ -122,7 +123,8 @@ struct WaitSnapshot {
     if !members.isEmpty, scope == .everything || stamp.isWaiting {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
     } else {
-      waitForDependencies(node, dependencies.map(\.operation), stamp)
+      let shown = own.represented
+      waitForDependencies(node, shown === own ? dependencies.map(\.operation) : shown.dependencies, stamp)
       if !stamp.isCancelled || scope == .everything, let group = supervisor?.pendingGroup {
         addWait(node, for: index(of: group, isStart: true), .groupStart)
       }

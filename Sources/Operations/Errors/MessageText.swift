@@ -4,8 +4,9 @@ extension Operation {
   /// The name or, for an operation without one, the name of its type: “Upload”, and “task operation” for a type of the
   /// package.
   var displayName: String {
-    if let name, !name.isEmpty { return name }
-    let type = type(of: self)
+    let operation = (self as? AsyncOperation)?.represented ?? self
+    if let name = operation.name, !name.isEmpty { return name }
+    let type = type(of: operation)
     let typeName = String(describing: type).prefix { $0 != "<" }
     guard String(reflecting: type).hasPrefix("Operations.") else { return String(typeName) }
     return typeName.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }

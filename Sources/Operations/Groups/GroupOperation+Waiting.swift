@@ -64,5 +64,5 @@ extension GroupOperation {
   ///
   /// - Returns: The number of members that this call cancelled.
   @discardableResult
-  public final func cancelWaitingOperations() -> Int { operations.count { engine.cancel($0, unlessStarted: true) } }
+  public final func cancelWaitingOperations() -> Int { engine.cancel(engine.members, unlessStarted: true) }
 }

@@ -37,15 +37,20 @@ public import Foundation
 /// happens to the other members. A cycle can also lead through the group, because a group waits for its members.
 ///
 /// A cycle is detected when the group starts, when a member's new dependency closes it, or, for a long cycle, when no
-/// member can run. If the new dependency belongs to an operation outside the group or to a plain Foundation operation,
-/// the cycle is detected, at the earliest, when no member can run.
+/// member can run. If the new dependency belongs to an operation outside the group, the cycle is detected, at the
+/// earliest, when no member can run. If it belongs to a plain Foundation member, also when that member would start.
 ///
 /// ## Foundation operations
 ///
-/// Plain Foundation members behave as in an `OperationQueue`. A member that is cancelled while it is not ready finishes
-/// at once, and occupies no slot until it is ready. A ready one needs a slot to finish. While a plain member waits, its
-/// `dependencies` contain an additional operation named “slot”, which keeps the member from starting. If a member
-/// overrides `isReady`, the group checks the value repeatedly, and detects up to 64 ms later that it has become true.
+/// The group runs a plain Foundation member by an internal ``AsyncOperation`` that starts it. The group reads the
+/// dependencies, the priority and the cancellation of a plain member when the member is added, when the group starts and
+/// before the member starts. Three rules follow:
+///
+/// - A plain member that the group or a policy cancels, or ``cancelOperations(named:)``, finishes at once. The member's
+///   own `cancel()` takes effect when the member would start.
+/// - A change of its `queuePriority` while it is ready counts only if the priority is lowered.
+/// - A member that overrides `isReady` and is not ready when its dependencies have finished waits in a private
+///   `OperationQueue`, and occupies a slot of the group meanwhile.
 ///
 /// ## Nesting
 ///
@@ -67,9 +72,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     /// The members that depend on a failed or cancelled member, directly or indirectly, are cancelled. All others run, as
     /// with `make -k`.
     ///
-    /// The cancelled members finish without executing and without errors of their own. Only members that are
-    /// `AsyncOperation`s take part, because a plain Foundation operation does not report its dependents. A dependency
-    /// that is added after the failure has no effect. The cost is O(d) for d dependents.
+    /// The cancelled members finish without executing and without errors of their own. The dependents of a plain
+    /// Foundation member run, because it does not report them. A dependency that is added after the failure has no
+    /// effect. The cost is O(d) for d dependents.
     case cancelDependents
 
     /// Whether no member may start until the group has processed a failure.
@@ -122,7 +127,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// As in an `OperationQueue`, finished members are released (a few at a time), so that a long-running group does
   /// not grow. Keep the operations whose results are needed, or collect the results in
   /// ``operation(_:didFinishWith:)``.
-  public final var operations: [Operation] { engine.members }
+  public final var operations: [Operation] { engine.members.map(\.represented) }
 
   final override var runsOthersInside: Bool { true }
 
@@ -143,7 +148,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// - Precondition: The operation has not been started and is in no queue or group.
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
-  /// Adds several members at once, which costs less than adding them one by one.
+  /// Adds several members in one step, which costs less than adding them one by one.
+  ///
+  /// None of them starts before all of them have been added, so a failure or a cycle among them affects all of them.
   public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
 
   /// Adds an operation and its dependencies that are in no queue or group.
@@ -279,9 +286,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final func process(_ member: FinishedMember) {
     let operation = member.operation
-    var failures = (operation as? AsyncOperation)?.ownFailures ?? []
-    if let error = member.error { failures.append(OperationFailure(path: [], error: error)) }
-    let kept = Trampoline.isolate { self.operation(operation, didFinishWith: failures.map(\.error)) }
+    let failures = operation.ownFailures
+    let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
       switch errorPolicy {

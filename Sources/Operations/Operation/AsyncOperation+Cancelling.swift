@@ -29,9 +29,8 @@ extension AsyncOperation {
   }
 
   /// Cancels operations that wait for each other. All are marked before the first can finish and another execute.
-  static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)], plain: [Operation]) {
+  static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)]) {
     let begun = operations.compactMap { $0.beginCancelling(FailureReport([$1])) }
-    for operation in plain { operation.cancelAsMember() }
     for cancellation in begun { cancellation.reachMembers() }
   }
 
@@ -93,7 +92,7 @@ extension AsyncOperation {
     cancellation.trace?.send(.cancelled)
     Trampoline.isolate { for observer in cancellation.observers { observer.didCancel?(self) } }
     cancellation.turn?.leave(.cancellation)
-    if let engine = engineOfMembers { cancellation.members = engine.takeMembersToCancel()[...] }
+    cancellation.members += takeOperationsToCancel()
     return cancellation
   }
 

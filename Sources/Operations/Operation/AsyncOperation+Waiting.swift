@@ -48,24 +48,35 @@ extension AsyncOperation {
 
   // MARK: Waiting
 
-  func addDependency(_ dependency: DependencyLedger.Dependency) {
+  /// Returns false if the operation has been started.
+  func addDependencyIfPending(_ operation: Operation) -> Bool {
+    if let own = operation as? AsyncOperation {
+      guard add(.own(own)) else { return false }
+      let (isWaitedFor, seen) = own.core.withLock { $0.ledger.add(dependent: self) }
+      withExtendedLifetime(seen) {}
+      if !isWaitedFor { dependencyDidFinish() }
+    } else {
+      let relay = FinishRelay { [weak self] in self?.dependencyDidFinish() }
+      guard add(.foreign(operation, relay)) else { return false }
+      relay.wait(for: [operation])
+    }
+    return true
+  }
+
+  private func add(_ dependency: DependencyLedger.Dependency) -> Bool {
     let added = core.withLock { core -> (Operation?, OperationSupervisor?, OperationCore.WaitAction)? in
       guard core.lifecycle.phase.isPending else { return nil }
       let action = core.add(dependency)
       return (core.bridge.makeGateIfRead(), core.supervisor, action)
     }
-    guard let (gate, supervisor, action) = added else {
-      misuse(
-        "\(quotedName) has been started and can no longer wait for \(dependency.operation.quotedName). Add "
-          + "dependencies before the operation is added to a queue or a group."
-      )
-    }
+    guard let (gate, supervisor, action) = added else { return false }
     if let gate {
       super.addDependency(gate)
       recheckReadiness()
     }
     carryOut(action)
     supervisor?.memberGainedDependency(self)
+    return true
   }
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
@@ -177,8 +188,7 @@ extension AsyncOperation {
 }
 
 extension Operation {
-  /// Without the ``PlainMemberGate`` of a group.
-  var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished && !($0 is PlainMemberGate) } }
+  var unfinishedDependencies: [Operation] { dependencies.filter { !$0.isFinished } }
 
   func refuseSelfDependency(_ operation: Operation) {
     if operation === self {

@@ -229,6 +229,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// `run` throws it.
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
+  /// The operation that groups, errors and reports show instead of this one.
+  var represented: Operation { self }
+
+  /// Adopts the dependencies, the priority and the cancellation of the represented operation, if it is another one. A
+  /// group calls this method before it starts, and before it starts the member.
+  func adoptChanges() {}
+
+  /// Returns the operations that are cancelled with this one, on the first call only.
+  func takeOperationsToCancel() -> [Operation] { engineOfMembers?.takeMembersToCancel() ?? [] }
+
   /// The engine of a group, which supervises the members.
   var engineOfMembers: OperationSupervisor? { nil }
 
@@ -309,16 +319,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation has not been started, and `operation` is another operation.
   public final override func addDependency(_ operation: Operation) {
     refuseSelfDependency(operation)
-    if let own = operation as? AsyncOperation {
-      addDependency(.own(own))
-      let (isWaitedFor, seen) = own.core.withLock { $0.ledger.add(dependent: self) }
-      withExtendedLifetime(seen) {}
-      if !isWaitedFor { dependencyDidFinish() }
-    } else {
-      let relay = FinishRelay { [weak self] in self?.dependencyDidFinish() }
-      addDependency(.foreign(operation, relay))
-      relay.wait(for: [operation])
-    }
+    if addDependencyIfPending(operation) { return }
+    misuse(
+      "\(quotedName) has been started and can no longer wait for \(operation.quotedName). Add dependencies before the "
+        + "operation is added to a queue or a group."
+    )
   }
 
   /// Removes the dependency on `operation`, which then passes no value.

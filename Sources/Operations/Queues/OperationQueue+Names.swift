@@ -36,7 +36,9 @@ extension GroupOperation {
   ///
   /// - Returns: The number of members that this call cancelled. Members that were cancelled before do not count.
   @discardableResult
-  public final func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
+  public final func cancelOperations(named name: String) -> Int {
+    engine.cancel(engine.members.filter { $0.represented.name == name })
+  }
 }
 
 extension [Operation] {

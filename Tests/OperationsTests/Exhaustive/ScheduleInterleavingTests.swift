@@ -13,7 +13,7 @@ struct ScheduleInterleavingTests {
 
   /// Adds the members, of which some are ready, and begins.
   private func beginning(_ members: [Int], ready: [Int]) -> [ScheduleStep] {
-    [.beginAdding(members), .append(ready), .membersWereAdded, .begin]
+    [.beginAdding(members), .endAdding(members, ready: ready), .begin]
   }
 
   @Test func readyMembers_areHandedOutOnceAndTheGroupEndsOnce() {
@@ -63,13 +63,17 @@ struct ScheduleInterleavingTests {
   @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     var walk = Walk()
     // An addition to a group that has ended is refused, so the first step is the same thread's.
-    let engine: [ScheduleStep] = [
-      .beginAdding([0]), .append([0]), .membersWereAdded, .beginAdding([1]),
-      .split([.becomeReady(1, takenNext: false), .membersWereAdded]), .begin,
-    ]
-    for limit in [-1, 1] {
-      let world = ScheduleWorld([Member(isAsynchronous: true), Member(isFailing: true)], limit: limit)
-      for change in changes { walk.walk(world, [engine, change]) }
+    for added in [[1], [1, 2]] {
+      let end = ScheduleStep.endAdding(added, ready: Array(added.dropFirst()))
+      let engine: [ScheduleStep] = [
+        .beginAdding([0]), .endAdding([0], ready: [0]), .beginAdding(added),
+        .split([.becomeReady(1, takenNext: false)]), .split([end]), .begin,
+      ]
+      for limit in [-1, 1] {
+        let members = [Member(isAsynchronous: true), Member(isFailing: true), Member()]
+        let world = ScheduleWorld(Array(members[...added.count]), limit: limit)
+        for change in changes { walk.walk(world, [engine, change]) }
+      }
     }
     walk.expectSuccess(states: 10_000, schedules: 10_000_000_000)
   }
@@ -86,7 +90,7 @@ struct ScheduleInterleavingTests {
         for closing in closings { walk.walk(world, [beginning, members.indices.map { .add([$0]) }, closing]) }
       }
     }
-    walk.expectSuccess(states: 3_000, schedules: 1_000_000)
+    walk.expectSuccess(states: 2_000, schedules: 1_000_000)
   }
 
   @Test func groupThatBeginsSuspendedAndEmpty_endsWhenItIsResumed() {
@@ -100,15 +104,15 @@ struct ScheduleInterleavingTests {
 
   // MARK: The values that a group is made of, one at a time
 
-  private func named(_ name: String) -> Operation { Operation().named(name) }
+  private func named(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
 
   @Test func theMemberListKeepsItsIndexesWhateverIsTakenOut() {
     var list = MemberList()
     var generator = SystemRandomNumberGenerator()
-    var alive: [Int: Operation] = [:]
+    var alive: [Int: AsyncOperation] = [:]
     for _ in 0..<300 {
       let operations = (0..<Int.random(in: 1...5, using: &generator)).map { named("\($0)") }
-      let index = list.append(operations[...])
+      let index = list.append(operations)
       for (offset, operation) in operations.enumerated() { alive[index + offset] = operation }
       while alive.count > 20, let index = alive.keys.randomElement(using: &generator) {
         let removed = list.remove(at: index)
@@ -170,11 +174,11 @@ struct ScheduleInterleavingTests {
 
   @Test func anAbandonedGroupIsReleasedAsSoonAsOnlyExecutingMembersRemain() {
     var schedule = GroupSchedule()
-    schedule.beginAdding(2)
+    schedule.beginAddition(of: 2)
     schedule.ready.append(ReadyList([named("a"), named("b")]))
-    schedule.membersWereAdded()
+    schedule.endAddition(of: 2)
     _ = ScheduleWorld.begin(&schedule)
-    schedule.membersWereAdded()
+    schedule.endAddition()
     _ = schedule.take()
     let early = schedule.abandon()
     #expect(early == nil && !schedule.life.isOver, "the second member waits")
@@ -207,13 +211,13 @@ struct ScheduleInterleavingTests {
 
   @Test func aSuspectedCycleIsSearchedForOnceAndOnlyIfNothingRuns() {
     var schedule = GroupSchedule()
-    schedule.beginAdding(1)
-    schedule.membersWereAdded()
+    schedule.beginAddition(of: 1)
+    schedule.endAddition()
     schedule.suspectCycle()
     let early = [schedule.beginCycleSearch(), schedule.scheduleCycleSearch()]
     #expect(early == [false, false], "the group has not begun")
     _ = ScheduleWorld.begin(&schedule)
-    schedule.membersWereAdded()
+    schedule.endAddition()
     let scheduled = [schedule.scheduleCycleSearch(), schedule.scheduleCycleSearch()]
     #expect(scheduled == [true, false], "one delayed search is enough")
     schedule.suspectCycle()
@@ -234,10 +238,12 @@ struct ScheduleInterleavingTests {
   @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
     var schedule = GroupSchedule()
     schedule.limit = 1
-    schedule.beginAdding(2)
+    schedule.beginAddition(of: 2)
+    schedule.endAddition(of: 2)
     let early = schedule.becameReady(named("a"), .normal, takenNext: false)
     #expect(early == .none, "the group has not begun")
     let needsPermits = ScheduleWorld.begin(&schedule)
+    schedule.endAddition()
     #expect(needsPermits == false)
     let first = schedule.requestRunner()
     let second = schedule.becameReady(named("b"), .normal, takenNext: false)
@@ -248,6 +254,13 @@ struct ScheduleInterleavingTests {
     #expect(taken?.runner == GroupSchedule.RunnerRequest.none, "the limit is reached")
     let afterwards = schedule.releaseSlot(takenNext: false)
     #expect(afterwards == .addRunner)
+  }
+}
+
+extension ReadyList {
+  fileprivate init(_ members: [AsyncOperation]) {
+    self.init()
+    for member in members { append(member, member.queuePriority) }
   }
 }
 
@@ -273,6 +286,8 @@ struct ScheduleWorld: InterleavedWorld {
     var finished: Set<Int> = []
     var processed = 0
     var coming = 0
+    /// By calls that add several.
+    var beingAdded: Set<Int> = []
     var ends = 0
     var runners = 0
     var isProcessing = false
@@ -282,7 +297,7 @@ struct ScheduleWorld: InterleavedWorld {
   }
 
   /// Only to be named.
-  static let operations = (0..<4).map { _ in Operation() }
+  static let operations = (0..<4).map { _ in AsyncOperation() }
   private static let group = GroupOperation()
   private static let queue = GroupQueue(of: group)
 
@@ -318,7 +333,10 @@ struct ScheduleWorld: InterleavedWorld {
     )
   }
   var counts: [Int] {
-    [schedule.unfinished, schedule.slotsTaken, schedule.waitingResults?.count ?? -1, schedule.ready.count]
+    [
+      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.slotsTaken,
+      schedule.waitingResults?.count ?? -1, schedule.ready.count,
+    ]
   }
   var flags: [Bool] { [schedule.isRunnerRequested, schedule.isRunnerWatched, schedule.isSuspended] }
 
@@ -342,11 +360,11 @@ enum ScheduleStep: InterleavedStep {
   typealias Actor = InterleavedActor<Self>
 
   case beginAdding([Int])
-  case append([Int])
+  case endAdding([Int], ready: [Int] = [])
   case becomeReady(Int, takenNext: Bool)
   /// Cancels a member, unless it has been started.
   case cancel(Int)
-  case membersWereAdded, begin, suspend, resume, windDown
+  case begin, suspend, resume, windDown
   /// The group is closed in one of these ways.
   case stopStayingOpen, finishGroup
   /// Adds members, unless the group has ended.
@@ -361,13 +379,17 @@ enum ScheduleStep: InterleavedStep {
   func perform(in world: inout ScheduleWorld, by actor: inout Actor) {
     switch self {
     case .beginAdding(let members):
-      world.schedule.beginAdding(members.count)
+      world.schedule.beginAddition(of: members.count)
       world.deeds.coming += 1
-    case .append(let members):
-      var ready = ReadyList()
-      for member in members { ready.append(ScheduleWorld.operations[member], .normal) }
-      world.schedule.ready.append(ready)
-      world.deeds.ready += members
+      if members.count > 1 { world.deeds.beingAdded.formUnion(members) }
+    case .endAdding(let members, let ready):
+      world.deeds.coming -= 1
+      world.deeds.beingAdded.subtract(members)
+      world.deeds.ready += ready
+      change(&world, &actor) { schedule in
+        schedule.ready.append(ReadyList(ready.map { ScheduleWorld.operations[$0] }))
+        schedule.endAddition(of: members.count)
+      }
     case .cancel(let member):
       guard !world.deeds.started.contains(member), world.deeds.wereCancelled.insert(member).inserted else { return }
       if world.deeds.ready.contains(member), world.schedule.isDraining { return }
@@ -379,14 +401,11 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.ready.append(member)
       let operation = ScheduleWorld.operations[member]
       carryOut(world.schedule.becameReady(operation, .normal, takenNext: takenNext), &world, &actor)
-    case .membersWereAdded:
-      world.deeds.coming = max(0, world.deeds.coming - 1)
-      change(&world, &actor) { $0.membersWereAdded() }
     case .split(let steps): actor.spawn(steps)
     case .begin:
       let needsPermits = ScheduleWorld.begin(&world.schedule)
       world.promise(needsPermits == false, "the group begins twice, or needs permits")
-      actor.go(on: .membersWereAdded)
+      actor.go(on: .endAdding([]))
       world.deeds.coming += 1
     case .suspend: change(&world, &actor) { $0.isSuspended = true }
     case .resume: change(&world, &actor) { $0.isSuspended = false }
@@ -397,9 +416,9 @@ enum ScheduleStep: InterleavedStep {
       if world.schedule.life.isOver {
         world.deeds.refused += members.count
       } else {
-        world.schedule.beginAdding(members.count)
+        world.schedule.beginAddition(of: members.count)
         world.deeds.coming += 1
-        actor.go(on: .append(members), .membersWereAdded)
+        actor.go(on: .endAdding(members, ready: members))
       }
     case .runnerBegins:
       world.deeds.runners -= 1
@@ -437,6 +456,7 @@ enum ScheduleStep: InterleavedStep {
     let runner = next.runner
     let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.priority == nil
     world.promise(mayStart, "a member was handed out that must wait")
+    world.promise(world.deeds.beingAdded.isEmpty, "a member was handed out in the middle of an addition")
     let member = ScheduleWorld.operations.firstIndex { $0 === next.member } ?? 0
     let list = next.priority == nil ? \ScheduleWorld.Deeds.cancelled : \.ready
     world.promise(world.deeds[keyPath: list].first == member, "a member was handed out before its turn")

@@ -46,28 +46,34 @@ struct DrainingTests {
     await group.drained()
   }
 
-  /// Runs a closure that says whether the operation executes, in the middle of its addition to a group.
-  private final class BusyProbe: Operation, @unchecked Sendable {
-    let isRead = Locked({ false })
-    override var isExecuting: Bool { isRead.withLock { $0 }() }
+  /// Runs a closure in the middle of its addition to a group, which reads the priority.
+  private final class PriorityProbe: Operation, @unchecked Sendable {
+    let isRead = Locked({})
+
+    override var queuePriority: QueuePriority {
+      get {
+        isRead.withLock { $0 }()
+        return super.queuePriority
+      }
+      set { super.queuePriority = newValue }
+    }
   }
 
   @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
     let held = HeldOperation()
     weak var released: GroupOperation?
     do {
-      let (group, probe) = (GroupOperation([held]), BusyProbe())
+      let (group, probe) = (GroupOperation([held]), PriorityProbe())
       released = group
       group.finishesWhenCancelled = true
       await queue.add(group, until: held.begun)
       probe.isRead.withLock {
         $0 = { [unowned group, unowned probe] in
           if group.operations.contains(probe) { group.cancel() }
-          return group.isFinished
         }
       }
       group.addGraph(endingIn: probe)
-      #expect(group.isFinished && !probe.isCancelled)
+      #expect(group.isFinished && probe.isCancelled)
     }
     await poll { released == nil }
     #expect(!held.isFinished)

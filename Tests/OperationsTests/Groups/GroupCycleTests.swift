@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 /// Members on a cycle, and those that depend on them, are cancelled with an error that names the cycle.
 @Suite(.timeLimit(.minutes(5)))
@@ -239,13 +240,11 @@ struct GroupCycleTests {
     #expect(journal.entries.isEmpty)
   }
 
-  /// A plain operation whose cancellation lasts until the given operation has finished.
+  /// A plain operation whose cancellation takes as long as many other operations.
   private final class SlowlyCancelledOperation: BlockOperation, @unchecked Sendable {
-    weak var last: Operation?
-
     override func cancel() {
       super.cancel()
-      last?.waitUntilFinished()
+      OperationQueue().addOperations((0..<100).map { _ in BlockOperation {} }, waitUntilFinished: true)
     }
   }
 
@@ -253,7 +252,6 @@ struct GroupCycleTests {
     let (outside, waiting, journal) = (AsyncOperation(), NoteOperation("waiting", journal), journal)
     let group = await self.waiting(for: outside, [waiting])
     let (a, b) = (SlowlyCancelledOperation { journal.write("a") }, SlowlyCancelledOperation { journal.write("b") })
-    (a.last, b.last) = (b, a)
     a ==> b ==> a
     _ = await onThread { group.addOperations([a, b]) }
     for operation in [a, b] { await operation.finished() }
@@ -263,36 +261,37 @@ struct GroupCycleTests {
     #expect(journal.entries == ["waiting"] && group.errors.count == 2)
   }
 
-  /// Calls a closure when its readiness is read.
-  private final class ProbedOperation: Operation, @unchecked Sendable {
+  /// Calls a closure when its priority is read.
+  private final class ProbedOperation: AsyncOperation, @unchecked Sendable {
     private let probe: @Sendable () -> Void
 
     init(_ probe: @escaping @Sendable () -> Void) { self.probe = probe }
 
-    override var isReady: Bool {
-      probe()
-      return super.isReady
+    override var queuePriority: QueuePriority {
+      get {
+        probe()
+        return super.queuePriority
+      }
+      set { super.queuePriority = newValue }
     }
   }
 
   @Test(arguments: [true, false])
   func membersOnACycleThatAreAddedWhileTheGroupStarts(arePlain: Bool) async {
-    let (outside, starting, started) = (AsyncOperation(), Gate(), Gate())
-    let waiting = ProbedOperation { if starting.isOpen { started.open() } }
+    let (outside, starting, waiting) = (AsyncOperation(), Gate(), AsyncOperation())
     outside ==> waiting
     let group = GroupOperation([waiting])
     let cycle: [Operation] = arePlain ? [plain("a", journal), plain("b", journal)] : named("a", "b")
     cycle[0] ==> cycle[1] ==> cycle[0]
     let queue = queue
-    // The group reads the readiness of `last` while it adds the members, and that of `waiting` when it starts, after
-    // its search for cycles.
+    // The group reads the priority of `last` while it adds the members, and has searched for cycles when it has started.
     let last = ProbedOperation {
       if starting.isOpen { return }
       starting.open()
       queue.addOperation(group)
-      started.pass()
+      var isStarted: Bool { group.engine.state.withLock { $0.schedule.life.isRunning && $0.schedule.additions == 1 } }
+      while !isStarted {}
     }
-    outside ==> last
     _ = await onThread { group.addOperations(cycle + [last]) }
     for operation in cycle { await operation.finished() }
     #expect(!waiting.isFinished)

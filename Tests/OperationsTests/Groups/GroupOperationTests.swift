@@ -1,5 +1,6 @@
 import Foundation
 import OperationsTestSupport
+import Soak
 import Testing
 
 @testable import Operations
@@ -116,18 +117,21 @@ struct GroupOperationTests {
     await held.finished(opening: held.gate)
   }
 
-  /// Calls a closure in the middle of an addition to a group, which reads `isReady`.
-  private final class ReadinessProbe: Operation, @unchecked Sendable {
+  /// Calls a closure in the middle of an addition to a group, which reads `queuePriority`.
+  private final class PriorityProbe: Operation, @unchecked Sendable {
     let isRead = Locked({})
-    override var isReady: Bool {
-      isRead.withLock { $0 }()
-      return super.isReady
+    override var queuePriority: QueuePriority {
+      get {
+        isRead.withLock { $0 }()
+        return super.queuePriority
+      }
+      set { super.queuePriority = newValue }
     }
   }
 
   @Test(arguments: [false, true])
   func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
-    let (held, probe, last) = (HeldOperation(), ReadinessProbe(), note("last"))
+    let (held, probe, last) = (HeldOperation(), PriorityProbe(), note("last"))
     let (group, other) = (GroupOperation(), GroupOperation([held]))
     let taken = isPlain ? BlockOperation {} : note("taken")
     await queue.add(other, until: held.begun)
@@ -145,6 +149,37 @@ struct GroupOperationTests {
     await queue.run(settling: [group])
     await other.finished(opening: held.gate)
     #expect(taken.isFinished && !taken.isCancelled && last.isFinished)
+  }
+
+  @Test(arguments: [false, true])
+  func dependentAddedWithItsFailingDependencyInOneCall_neverExecutes(isPlain: Bool) async {
+    for _ in 0..<(isThorough ? 3_000 : 300) {
+      let group = GroupOperation()
+      group.errorPolicy = .cancelDependents
+      group.staysOpen = true
+      await queue.begin(group)
+      let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
+      let last: Operation = isPlain ? plain("last", journal) : note("last")
+      group.addOperations([failing] + (0..<1_000).map { _ in AsyncOperation() } + [failing ==> last])
+      group.staysOpen = false
+      await group.finished()
+      #expect(last.isCancelled && journal.entries.isEmpty)
+    }
+  }
+
+  @Test(arguments: [false, true]) func cycleAddedInOneCall_isCancelledAsAWhole(isPlain: Bool) async {
+    for _ in 0..<10 {
+      let group = GroupOperation()
+      group.staysOpen = true
+      await queue.begin(group)
+      let members: [Operation] = (0..<1_002).map { isPlain ? plain("\($0)", journal) : note("\($0)") }
+      chain(members)
+      members[1_001] ==> members[0]
+      group.addOperations(members)
+      group.staysOpen = false
+      await group.finished()
+      #expect(group.errors.count == 1_002 && journal.entries.isEmpty)
+    }
   }
 
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)

@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 /// Changes of the priority of a member that has not started.
 @Suite(.timeLimit(.minutes(5)))
@@ -40,6 +41,30 @@ struct MemberPriorityTests {
     if !isStarted { await queue.add(group, until: held.begun) }
     await group.finished(opening: held.gate)
     #expect(journal.entries.joined() == expected.order && group.isSuccessful)
+  }
+
+  @Test func plainMemberRaisedBeforeItsGroupStarts_comesFirst() async {
+    let members = ["a", "b"].map { plain($0, journal) }
+    let group = GroupOperation(members)
+    group.maxConcurrentOperationCount = 1
+    members[1].queuePriority = .high
+    await queue.run(settling: [group])
+    #expect(journal.entries == ["b", "a"])
+  }
+
+  @Test func plainMemberRaisedWhileItWaitsForAnother_comesFirst() async {
+    let (held, members) = (HeldOperation(), ["a", "b"].map { plain($0, journal) })
+    held ==> members
+    let group = GroupOperation([held] + members)
+    group.maxConcurrentOperationCount = 1
+    await queue.add(group, until: held.begun)
+    members[1].queuePriority = .high
+    group.isSuspended = true
+    await held.finished(opening: held.gate)
+    await poll { group.engine.state.withLock { $0.schedule.ready.count } == 2 }
+    group.isSuspended = false
+    await group.finished()
+    #expect(journal.entries == ["b", "a"])
   }
 
   @Test func aPlainMemberCanBeLowered() async {

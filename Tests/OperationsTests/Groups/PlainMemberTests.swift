@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// A plain Foundation operation behaves as a member as it does in a stock queue.
@@ -25,41 +26,6 @@ struct PlainMemberTests {
       willChangeValue(for: \.isReady)
       isWilling.withLock { $0 = true }
       didChangeValue(for: \.isReady)
-    }
-  }
-
-  /// A plain operation that a thread cancels while another one adds a dependency to it.
-  final class Contended: Operation, @unchecked Sendable {
-    private let isAdding = Locked<Void?>(nil)
-    private let hasChecked = DispatchSemaphore(value: 0)
-    private let delay: Duration
-
-    init(delay: Duration) { self.delay = delay }
-
-    /// Foundation records the answer when this returns.
-    override var isReady: Bool {
-      let isReady = super.isReady
-      if isAdding.withLock({ $0.take() }) != nil {
-        hasChecked.signal()
-        while !isCancelled {}
-        work(for: delay)
-      }
-      return isReady
-    }
-
-    func cancel(whileAdding dependency: Operation) async {
-      let hasCancelled = Gate()
-      // A thread of its own, because other tests may block those of the system.
-      Thread.detachNewThread { [self] in
-        hasChecked.wait()
-        cancel()
-        hasCancelled.open()
-      }
-      await onThreads(1) { [self] _ in
-        isAdding.withLock { $0 = () }
-        waits(for: dependency)
-      }
-      await hasCancelled.opened()
     }
   }
 
@@ -117,22 +83,73 @@ struct PlainMemberTests {
     never ==> member ==> after
     let group = await begun(isAddedLater ? [held] : [after, member, held])
     if isAddedLater { group.addOperations([after, member]) }
-    member.cancel()
+    #expect(group.cancelOperations(named: "member") == 1 && member.isCancelled)
     await after.finished()
     #expect(member.isFinished && journal.entries == ["after"])
     await group.finished(opening: held.gate)
     #expect(group.isSuccessful)
   }
 
-  @Test func cancelledWhileItGainsADependency_finishes() async {
-    let (never, late) = (Operation(), Operation())
-    for round in 0..<400 {
-      let (member, held) = (Contended(delay: .nanoseconds(round * 50)), HeldOperation())
-      never ==> member
-      let group = await begun([member, held])
-      await member.cancel(whileAdding: late)
-      await member.finished()
-      await group.finished(opening: held.gate)
+  @Test(arguments: [false, true])
+  func cancelledThroughItsSuspendedGroup_finishesAtOnce(gainsDependency: Bool) async {
+    let (never, member, other) = (AsyncOperation(), plain("member", journal), plain("other", journal))
+    let group = GroupOperation([member, other])
+    group.isSuspended = true
+    if gainsDependency { never ==> member } else { group.cancelOperations(named: "member") }
+    await queue.begin(group)
+    if gainsDependency { group.cancelOperations(named: "member") }
+    await member.finished()
+    #expect(group.operations == [other] && journal.entries.isEmpty)
+    group.isSuspended = false
+    await group.finished()
+  }
+
+  @Test func cancelledThroughItsGroupWhileItIsReady_needsNoSlot() async {
+    let (held, member) = (HeldOperation(), plain("member", journal))
+    let group = await begun([held, member], limit: 1)
+    await held.begun.opened()
+    group.cancelOperations(named: "member")
+    await member.finished()
+    #expect(held.isExecuting && journal.entries.isEmpty)
+    await group.finished(opening: held.gate)
+  }
+
+  @Test func cancelledByItself_isNoticedWhenItWouldStart() async {
+    let (held, dependency, member) = (HeldOperation(), HeldOperation(), plain("member", journal))
+    let dependent = NoteOperation("dependent", journal)
+    dependency ==> member ==> dependent
+    let group = await begun([held, dependency, member, dependent])
+    member.cancel()
+    await dependency.finished(opening: dependency.gate)
+    await dependent.finished()
+    #expect(member.isFinished && journal.entries == ["dependent"])
+    await group.finished(opening: held.gate)
+  }
+
+  @Test func cancellingWaitingMembersOnTwoThreads_countsEachOnce() async {
+    for _ in 0..<100 {
+      let group = GroupOperation((0..<50).map { plain("\($0)", journal) })
+      let count = Locked(0)
+      await onThreads(2) { _ in
+        let cancelled = group.cancelWaitingOperations()
+        count.withLock { $0 += cancelled }
+      }
+      #expect(count.withLock { $0 } == 50)
+    }
+  }
+
+  @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure, .cancelDependents])
+  func dependentOnAFailedMember_neverExecutes(under policy: GroupOperation.ErrorPolicy) async {
+    await onThreads(4) { thread in
+      // The first two threads keep the system busy.
+      let (queue, journal) = (OperationQueue(), Journal<String>())
+      for _ in 0..<(isThorough ? 10_000 : 1_000) {
+        let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
+        let group = GroupOperation([failing, failing ==> plain("dependent", journal)])
+        group.errorPolicy = policy
+        queue.addOperations([group], waitUntilFinished: true)
+      }
+      #expect(journal.entries.isEmpty, "thread \(thread)")
     }
   }
 
@@ -159,18 +176,16 @@ struct PlainMemberTests {
   }
 
   @Test(arguments: [false, true])
-  func oneThatIsNotReadyByItselfTakesNoSlot(hasWaited: Bool) async {
+  func overriddenReadiness_isLeftToFoundationOnceTheDependenciesHaveFinished(isCancelled: Bool) async {
     let (held, member) = (HeldOperation(), Willing("member", journal))
-    if hasWaited { held ==> member }
-    let group = await begun([member, held], limit: 1)
+    held ==> member
+    let group = await begun([member, held], limit: 2)
     await held.finished(opening: held.gate)
-    let late = NoteOperation("late", journal)
-    group.addOperation(late)
-    await late.finished()
-    #expect(journal.entries == ["late"])
+    if isCancelled { group.cancelOperations(named: "member") }
+    #expect(member.isCancelled == isCancelled && !member.isFinished)
     member.agree()
     await group.finished()
-    #expect(journal.entries == ["late", "member"])
+    #expect(member.isFinished && journal.entries == (isCancelled ? [] : ["member"]))
   }
 
   @Test func theLimitHoldsForThoseThatWaited() async {
@@ -193,21 +208,19 @@ struct PlainMemberTests {
   }
 
   @Test func itDoesNotStartWhileTheGroupIsSuspended() async {
-    let (held, early, late) = (HeldOperation(), Willing("early", journal), Willing("late", journal))
-    let waited = plain("waited", journal)
+    let (held, willing, waited) = (HeldOperation(), Willing("willing", journal), plain("waited", journal))
     held ==> waited
-    // The turn of the first has come before the group is suspended.
-    let group = await begun([early, held], limit: 1)
+    let group = await begun([held], limit: 1)
     await held.begun.opened()
     group.isSuspended = true
-    group.addOperations([waited, plain("was ready", journal), late])
+    group.addOperations([waited, plain("was ready", journal), willing])
     await held.finished(opening: held.gate)
-    for member in [early, late] { member.agree() }
+    willing.agree()
     await giveFoundationEveryOpportunity()
     #expect(journal.entries.isEmpty)
     group.isSuspended = false
     await group.finished()
-    #expect(Set(journal.entries) == ["early", "late", "waited", "was ready"])
+    #expect(Set(journal.entries) == ["willing", "waited", "was ready"])
   }
 
   // MARK: Cycles
@@ -218,7 +231,7 @@ struct PlainMemberTests {
     let group = await begun([a, b, held])
     // Closed where the group cannot notice.
     a.addDependency(b)
-    for operation in [a, b] { operation.cancel() }
+    for name in ["a", "b"] { group.cancelOperations(named: name) }
     for operation in [a, b] { await operation.finished() }
     group.cancel()
     await group.finished(opening: held.gate)
@@ -259,12 +272,12 @@ struct PlainMemberTests {
     await group.finished()
   }
 
-  @Test func theGateShowsWhileItWaitsAndIsGoneAfterwards() async {
+  @Test func itShowsItsOwnDependenciesAndNoneAfterwards() async {
     let (outside, member) = (AsyncOperation(), plain("member", journal))
     outside ==> member
     let group = await begun([member])
-    await poll { member.dependencies.count == 2 }
-    #expect(OperationGraph([group]).nodes.count == 3, "it is in no drawing")
+    #expect(member.dependencies == [outside] && group.operations == [member])
+    #expect(OperationGraph([group]).nodes.map(\.name) == ["G", "member", "async operation"])
     queue.addOperation(outside)
     await group.finished()
     #expect(member.dependencies.isEmpty)

@@ -253,10 +253,6 @@ final class DiagnosticsWorld {
         }
       }
       let place = place(item.place)
-      if item.own == nil, unfinishedDependencies(item).isEmpty, PlainMemberGate.isHolding(item.operation) {
-        // Its group has yet to notice that its dependencies have finished.
-        return true
-      }
       if place.isSuspended || !hasBegun(item.place) || !unfinishedDependencies(item).isEmpty { return false }
       let taken = place.members.count { $0.isRunning }
       return (place.limit < 0 || taken < place.limit) && !isKeptBack(item)

@@ -207,7 +207,8 @@ struct RandomGraphTests {
       if Int.random(in: 0..<4, using: &generator) == 0 {
         let victim = Int.random(in: max(0, index - 20)...index, using: &generator)
         cancelled.insert(victim)
-        if victim.isMultiple(of: 2) { members[victim].cancel() } else { group.cancelOperations(named: "\(victim)") }
+        if victim.isMultiple(of: 2) { members[victim].cancel() }
+        group.cancelOperations(named: "\(victim)")
       }
     }
     // Whatever they wait for.

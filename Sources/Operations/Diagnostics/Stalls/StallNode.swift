@@ -87,7 +87,7 @@ extension StallNode.Reason {
     return Self(.condition, rank: 3, predicate + time)
   }
 
-  /// A plain Foundation operation has no time.
+  /// A plain Foundation operation in no group has no time.
   static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
     var predicate = "is executing (Foundation does not record since when)"
     if let elapsed {
@@ -152,8 +152,8 @@ enum StallPlace {
   var slots: (isSuspended: Bool, limit: Int, operations: [Operation]) {
     switch self {
     case .queue(let queue): (queue.isSuspended, queue.maxConcurrentOperationCount, queue.operations)
-    case .group(let group) where group.isDraining: (false, -1, group.operations)
-    case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.operations)
+    case .group(let group) where group.isDraining: (false, -1, group.members)
+    case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.members)
     }
   }
 }

@@ -55,7 +55,7 @@ extension StallReport {
     /// The time for which the operation has been executing or evaluating its conditions.
     ///
     /// The time comes from the system's clock and is exact to a few milliseconds. It is nil for an operation that has
-    /// not started, and for a plain Foundation operation.
+    /// not started, and for a plain Foundation operation outside of a group.
     public var elapsed: Duration? { time?.duration }
     let time: Seconds?
     /// A sentence that explains why the operation has not finished.
@@ -145,8 +145,8 @@ extension OperationQueue {
   ///
   /// A plain Foundation operation does not report its queue. The method finds plain operations in this queue, in the
   /// main queue, in each queue that it reaches through an ``AsyncOperation``, and in the groups in these queues. Pass
-  /// any other queues in `queues`. The start time of a plain operation is unknown. Do not rename a plain operation
-  /// during the call, because on Linux its name has no lock.
+  /// any other queues in `queues`. The start time of a plain operation is known only in a group. Do not rename a plain
+  /// operation during the call, because on Linux its name has no lock.
   ///
   /// The report shows neither barrier blocks nor what an operation awaits while it executes.
   ///

@@ -122,6 +122,8 @@ struct StallWalk {
     case .executing:
       if let group = own as? GroupOperation {
         nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
+      } else if !own.represented.isExecuting, !own.represented.isReady {
+        nodes[node].reason = .notReady(own.represented)
       } else {
         nodes[node].reason = .executing(own, for: elapsed, isCancelled: stamp.isCancelled)
       }
@@ -165,16 +167,13 @@ struct StallWalk {
     }
     // A plain operation may wait for its dependencies.
     if !nodes[node].waits.isEmpty { return }
-    let own = operation as? AsyncOperation
     switch place {
-    // A plain member uses no slot before it is ready.
-    case .group where own == nil && !operation.isReady:
-      nodes[node].reason = PlainMemberGate.isHolding(operation) ? .starting : .notReady(operation)
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue:
       look(into: place)
       // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
       // readiness, so that the readiness reflects any earlier notification.
+      let own = operation as? AsyncOperation
       let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady
       if isReady || isNotificationPending {

@@ -83,21 +83,21 @@ public final class OperationTracer: Sendable {
   // MARK: Tracing
 
   func trace(_ operations: [Operation], inside group: Int?) {
-    var toFollow = operations.map { (operation: $0, group: group) }
+    var toFollow = operations.compactMap(\.asMember).map { (operation: $0, group: group) }
     var done = 0
     while done < toFollow.count {
       let (operation, group) = toFollow[done]
       done += 1
-      guard let index = follow(operation, inside: group), let own = operation as? AsyncOperation else { continue }
+      guard let index = follow(operation, inside: group) else { continue }
       // The group reports the members that are added later.
-      for member in own.shownMembers { toFollow.append((member, index)) }
+      for member in operation.shownMembers.compactMap(\.asMember) { toFollow.append((member, index)) }
     }
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
   /// Returns the index of the new record, or nil if the operation is already traced or another thread is starting to
   /// trace it.
-  private func follow(_ operation: Operation, inside group: Int?) -> Int? {
+  private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let id = ObjectIdentifier(operation)
     guard log.withLock({ $0.beginning.insert(id).inserted }) else { return nil }
     defer { log.withLock { _ = $0.beginning.remove(id) } }
@@ -106,19 +106,10 @@ public final class OperationTracer: Sendable {
       log.withLock { $0[index].group = $0[index].group ?? group }
       return nil
     }
-    let (own, name) = (operation as? AsyncOperation, operation.displayName)
-    let (now, isGroup) = (now, own?.runsOthersInside ?? false)
+    let (now, name, isGroup) = (now, operation.displayName, operation.runsOthersInside)
     let index = log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) }
-    guard let own else {
-      let (isReady, isExecuting) = (operation.unfinishedDependencies.isEmpty, operation.isExecuting)
-      log.withLock { log in
-        log[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: false)
-        log.note(plain: operation, index)
-      }
-      return index
-    }
     let follower = OperationFollower(self, index)
-    let (phase, isReady, isCancelled) = own.core.withLock { core in
+    let (phase, isReady, isCancelled) = operation.core.withLock { core in
       follower.next = core.makeExtras().exchange(\.trace, follower)
       return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
     }
@@ -126,13 +117,12 @@ public final class OperationTracer: Sendable {
     log.withLock {
       $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
     }
-    if phase.isOver { follower.noteEnd(of: own) }
+    if phase.isOver { follower.noteEnd(of: operation) }
     return index
   }
 
   func index(of operation: Operation) -> Int? {
-    guard let own = operation as? AsyncOperation else { return log.withLock { $0.index(ofPlain: operation) } }
-    var trace = own.trace
+    var trace = operation.asMember?.trace
     while let follower = trace as? OperationFollower {
       if follower.tracer === self { return follower.index }
       trace = follower.next
@@ -157,14 +147,7 @@ extension OperationTracer: QueueFollower {
 }
 
 struct TraceLog {
-  private struct Plain {
-    weak var operation: Operation?
-    let index: Int
-  }
-
   private(set) var records: [OperationTracer.Record] = []
-  /// Plain Foundation operations cannot store their index themselves.
-  private var plain: [ObjectIdentifier: Plain] = [:]
   /// The operations to which a thread is attaching the tracer.
   var beginning: Set<ObjectIdentifier> = []
   private var threads: [ObjectIdentifier: Int] = [:]
@@ -178,16 +161,6 @@ struct TraceLog {
     let index = records.count
     records.append(OperationTracer.Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
     return index
-  }
-
-  mutating func note(plain operation: Operation, _ index: Int) {
-    plain[ObjectIdentifier(operation)] = Plain(operation: operation, index: index)
-  }
-
-  /// An entry for the same address may belong to an earlier, released operation.
-  func index(ofPlain operation: Operation) -> Int? {
-    guard let entry = plain[ObjectIdentifier(operation)], entry.operation === operation else { return nil }
-    return entry.index
   }
 
   mutating func number(of thread: ObjectIdentifier, isMain: Bool) -> Int {

@@ -20,8 +20,6 @@ extension OperationTracer {
     /// The time when the operation began to wait for its keys, or nil if it did not wait for keys.
     public internal(set) var requestedKeys: Duration?
     /// The time when all dependencies had finished and all keys were granted.
-    ///
-    /// For a plain Foundation operation, the time is recorded only if the operation was ready when tracing began.
     public internal(set) var ready: Duration?
     /// The time when execution started, or nil if the operation never executed.
     public internal(set) var started: Duration?
@@ -30,8 +28,8 @@ extension OperationTracer {
     /// The time when the operation finished. For an asynchronous Foundation operation, this is the time when its group
     /// was notified.
     public internal(set) var finished: Duration?
-    /// The time when the operation was cancelled, or when tracing began if that was later. Always nil for a plain
-    /// Foundation operation.
+    /// The time when the operation was cancelled, or when tracing began if that was later. For a plain Foundation
+    /// operation, the time when its group was notified.
     public internal(set) var cancelled: Duration?
     /// The latest state.
     public internal(set) var state = OperationGraph.Node.State.pending
@@ -125,13 +123,5 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       return record.started != nil
     }
     if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
-  }
-
-  override func trace(of member: Operation) -> OperationTrace? {
-    let others = super.trace(of: member)
-    guard let index = tracer.index(of: member) else { return others }
-    let follower = OperationFollower(tracer, index)
-    follower.next = others
-    return follower
   }
 }

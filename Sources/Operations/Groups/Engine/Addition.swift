@@ -1,7 +1,7 @@
 import Foundation
 
-/// An addition of a batch of members, from the assignment of their indices to the commit. The group cannot finish in
-/// between. A batch stays in the processor's cache, because each operation is accessed several times.
+/// One call that adds members, from the assignment of their indices to the commit. Meanwhile the group cannot finish, and
+/// starts none of several new members, so that all of them are claimed before the first starts.
 struct Addition {
   /// The operations that are skipped if they cannot be added. Any other such operation traps.
   enum Skipping {
@@ -16,43 +16,35 @@ struct Addition {
     }
   }
 
-  private static let size = 64
-
-  let all: [Operation]
-  let range: Range<Int>
+  let all: [AsyncOperation]
   let firstIndex: Int
   var ready = ReadyList()
   /// The operations that had been cancelled before.
-  var cancelled: [Operation] = []
+  var cancelled: [AsyncOperation] = []
+  /// The operations that have dependents, which may close a cycle.
+  var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
   var skipped: Set<Int> = []
   var needTurns = false
   var hasDependencies = false
+  var hasPlainMembers = false
 
-  var operations: Zip2Sequence<ArraySlice<Operation>, PartialRangeFrom<Int>> { zip(all[range], firstIndex...) }
-
-  static func range(from start: Int, of all: [Operation]) -> Range<Int> { start..<min(start + size, all.count) }
+  var members: some Sequence<AsyncOperation> {
+    zip(all, firstIndex...).lazy.filter { !skipped.contains($1) }.map { $0.0 }
+  }
 }
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ all: [Operation], from start: Int = 0) -> Addition? {
+  mutating func begin(_ all: [AsyncOperation]) -> Addition? {
     if schedule.life.isOver { return nil }
-    let range = Addition.range(from: start, of: all)
-    schedule.beginAdding(range.count)
-    progress.add(range.count)
-    return Addition(all: all, range: range, firstIndex: members.append(all[range]))
+    schedule.beginAddition(of: all.count)
+    progress.add(all.count)
+    return Addition(all: all, firstIndex: members.append(all))
   }
 
-  /// - Parameter awaited: The operations of this and the earlier batches that have dependents.
-  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, whether it must cancel the members, and the
-  ///   addition of the next batch, if any.
-  mutating func commit(
-    _ addition: Addition,
-    awaited: [AsyncOperation]
-  ) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool, next: Addition?) {
-    let end = addition.range.upperBound
-    let next = end < addition.all.count ? begin(addition.all, from: end) : nil
+  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
+  mutating func commit(_ addition: Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
     let count = members.count
     for index in addition.skipped { _ = members.remove(at: index) }
     for part in addition.parts { weigh(part) }
@@ -60,18 +52,20 @@ extension GroupEngine.State {
     let offers = addition.needTurns && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { schedule.ready.append(addition.ready) }
-    if addition.hasDependencies { schedule.suspectCycle() }
-    schedule.membersWereAdded(except: addition.skipped.count)
+    // A plain Foundation operation does not report when it gains a dependency.
+    let mayWait = addition.hasDependencies || (addition.hasPlainMembers && schedule.life.isGathering)
+    if mayWait { schedule.suspectCycle() }
+    schedule.endAddition(of: addition.all.count, skipped: addition.skipped.count)
     var action = nextAction()
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
-    // A group that started before the last commit may have searched without these members.
-    if next == nil, case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
-      !awaited.isEmpty || schedule.needsScheduledSearch
+    // A group that started before the commit may have searched without these members.
+    if case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
+      !addition.awaited.isEmpty || schedule.needsScheduledSearch
     {
-      action.outcome = .searchForCycleThrough(awaited)
+      action.outcome = .searchForCycleThrough(addition.awaited)
     }
-    return (action, offers, schedule.isDraining, next)
+    return (action, offers, schedule.isDraining)
   }
 }
 
@@ -84,86 +78,76 @@ extension GroupEngine {
     to group: GroupOperation,
     hasRoom: Bool = false
   ) {
-    var addition = state.withLock { state in
+    let members = operations.compactMap { makeMember(for: $0, skipping) }
+    let addition = state.withLock { state in
       if hasRoom { state.roomWaiters.endReservation() }
-      return state.begin(operations)
+      return state.begin(members)
     }
-    if addition == nil {
-      for operation in operations { finishUnexecuted(operation, skipping, after: group) }
+    guard var addition else {
+      for member in members { finishUnexecuted(member, skipping, after: group) }
+      return
     }
-    var trace: OperationTrace?
-    var awaited: [AsyncOperation] = []
-    while var current = addition {
-      // Read after the members have their places, because a trace that was attached before did not see them.
-      let (newest, isCancelled) = group.core.withLock { ($0.trace, $0.lifecycle.isCancelled) }
-      if let newest, newest !== trace {
-        newest.send(.gained(operations))
-        trace = newest
-      }
-      claim(&current, &awaited, skipping, in: group)
-      // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
-      // members to be cancelled. The thread that cancels them skips those that were not claimed.
-      if isCancelled { cancelMembers(of: current) }
-      let (action, offers, isDraining, next) = state.withLock { $0.commit(current, awaited: awaited) }
-      if isDraining { cancelMembers(of: current) }
-      if offers { offer(current.all[current.range], ready: current.ready.takeAll()) }
-      carryOut(action)
-      addition = next
-    }
+    // Read after the members have their places, because a trace that was attached before did not see them.
+    let (trace, isCancelled) = group.core.withLock { ($0.trace, $0.lifecycle.isCancelled) }
+    trace?.send(.gained(members))
+    claim(&addition, skipping, in: group)
+    // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
+    // members to be cancelled. The thread that cancels them skips those that were not claimed.
+    if isCancelled { cancelMembers(of: addition) }
+    let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
+    if isDraining { cancelMembers(of: addition) }
+    if offers { offer(members, ready: addition.ready.takeAll()) }
+    carryOut(action)
   }
 
-  private func claim(
-    _ addition: inout Addition,
-    _ awaited: inout [AsyncOperation],
-    _ skipping: Addition.Skipping,
-    in group: GroupOperation
-  ) {
-    for (operation, index) in addition.operations {
-      switch claim(operation, index: index) {
-      case .claimed(let waits, let needsTurn, let isAwaited, let hasWeight, let isCancelled):
-        if waits { addition.hasDependencies = true }
-        if needsTurn { addition.needTurns = true }
-        if isCancelled {
-          addition.cancelled.append(operation)
-        } else if !waits, !needsTurn {
-          addition.ready.append(operation, operation.queuePriority)
-        }
-        guard let own = operation as? AsyncOperation else { continue }
-        if isAwaited { awaited.append(own) }
-        guard hasWeight || own is GroupOperation else { continue }
-        (own as? GroupOperation)?.refuse(enclosing: group)
-        if let part = MemberPart(own, index: index) { addition.parts.append(part) }
+  private func makeMember(for operation: Operation, _ skipping: Addition.Skipping) -> AsyncOperation? {
+    if let own = operation as? AsyncOperation { return own }
+    if let member = PlainMember.make(for: operation) { return member }
+    if skipping.isNamed(operation) { misuse(operation.cannotBeAdded(because: "has been started")) }
+    return nil
+  }
+
+  private func claim(_ addition: inout Addition, _ skipping: Addition.Skipping, in group: GroupOperation) {
+    for (member, index) in zip(addition.all, addition.firstIndex...) {
+      switch member.core.withLock({ $0.claim(for: self, index: index) }) {
+      case .claimed(let claim):
+        addition.add(member, claim)
+        guard claim.hasWeight || member is GroupOperation else { continue }
+        (member as? GroupOperation)?.refuse(enclosing: group)
+        if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
-        if case .none = skipping { misuse(operation.cannotBeAdded(because: "is in this group")) }
+        if case .none = skipping { misuse(member.cannotBeAdded(because: "is in this group")) }
         addition.skipped.insert(index)
       case .refused(let obstacle):
         // Another thread may have just added the operation elsewhere. Its dependents wait for it there.
-        if skipping.isNamed(operation) { misuse(operation.cannotBeAdded(because: obstacle)) }
+        if skipping.isNamed(member.represented) { misuse(member.cannotBeAdded(because: obstacle)) }
         addition.skipped.insert(index)
       }
     }
   }
 
   private func cancelMembers(of addition: Addition) {
-    for (operation, index) in addition.operations where !addition.skipped.contains(index) { operation.cancelAsMember() }
+    for member in addition.members { member.cancel() }
   }
 
-  private func claim(_ operation: Operation, index: Int) -> OperationCore.ClaimAction {
-    if let own = operation as? AsyncOperation {
-      return own.core.withLock { $0.claim(for: self, index: index) }
-    }
-    return claim(plain: operation, index: index)
+  private func finishUnexecuted(_ member: AsyncOperation, _ skipping: Addition.Skipping, after group: GroupOperation) {
+    if skipping.isNamed(member.represented) { member.claim(for: nil) } else if !member.claimIfFree() { return }
+    member.cancel(group.isCancelled ? nil : FailureReport([OperationError.shutDown(member, after: group)]))
+    member.startCancelled()
   }
+}
 
-  private func finishUnexecuted(_ operation: Operation, _ skipping: Addition.Skipping, after group: GroupOperation) {
-    if let own = operation as? AsyncOperation {
-      if skipping.isNamed(operation) { own.claim(for: nil) } else if !own.claimIfFree() { return }
-      own.cancel(group.isCancelled ? nil : FailureReport([OperationError.shutDown(own, after: group)]))
-    } else {
-      if !skipping.isNamed(operation), !operation.isFreePlainOperation { return }
-      operation.cancelAsMember()
+extension Addition {
+  fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
+    if claim.waits { hasDependencies = true }
+    if member is PlainMember { hasPlainMembers = true }
+    if claim.needsTurn { needTurns = true }
+    if claim.isAwaited { awaited.append(member) }
+    if claim.isCancelled {
+      cancelled.append(member)
+    } else if !claim.waits, !claim.needsTurn {
+      ready.append(member, member.queuePriority)
     }
-    operation.startCancelled()
   }
 }
 

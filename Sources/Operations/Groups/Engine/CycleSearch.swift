@@ -63,9 +63,8 @@ extension GroupEngine {
   /// Whether every member depends only on earlier members, as in most groups, which rules out a cycle.
   private var isInOrder: Bool {
     state.withLock { $0.members.operations }.allSatisfy { member in
-      guard let own = member as? AsyncOperation else { return member.dependencies.isEmpty }
       if member is GroupOperation { return false }
-      let (index, dependencies) = own.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
+      let (index, dependencies) = member.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
       return dependencies.allSatisfy { dependency in
         guard case .own(let operation) = dependency else { return false }
         return operation.core.withLock { $0.supervisor === self && $0.memberIndex < index }
@@ -85,7 +84,7 @@ extension GroupEngine {
       if operation === group || outer === group { return true }
       let supervisor = (operation as? AsyncOperation)?.core.withLock { $0.supervisor }
       if supervisor === self { return true }
-      if outer != nil || supervisor != nil || PlainMemberGate.holds(operation) { others += 1 }
+      if outer != nil || supervisor != nil { others += 1 }
     }
     return others == 0
   }
@@ -98,26 +97,18 @@ extension GroupEngine {
   ) {
     let ids = Set(blocked.compactMap { $0.node.operation.map { ObjectIdentifier($0) } })
     var cancelled: Set<ObjectIdentifier> = []
-    var own: [(operation: AsyncOperation, error: OperationError)] = []
-    var plain: [Operation] = []
+    var members: [(operation: AsyncOperation, error: OperationError)] = []
     for (node, cycle) in blocked {
-      guard let operation = node.operation, operation !== group else { continue }
+      guard let operation = node.operation as? AsyncOperation, operation !== group else { continue }
       var outer = enclosing[ObjectIdentifier(operation)]
       while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
         outer = enclosing[ObjectIdentifier(next)]
       }
       guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
       let message = "Dependency cycle in \(group.quotedName): \(GroupEngine.names(of: cycle))."
-      let error = OperationError(.dependencyCycle, message)
-      if let operation = operation as? AsyncOperation {
-        own.append((operation, error))
-      } else {
-        let outer = (enclosing[ObjectIdentifier(operation)] as? AsyncOperation)?.groupInside
-        (outer as? GroupOperation)?.engine.state.withLock { $0.plainMembers.note(error, of: operation) }
-        plain.append(operation)
-      }
+      members.append((operation, OperationError(.dependencyCycle, message)))
     }
-    AsyncOperation.cancel(own, plain: plain)
+    AsyncOperation.cancel(members)
   }
 
   private static func names(of cycle: [Operation]) -> String {

@@ -8,25 +8,23 @@ extension GroupEngine {
 
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
+    // A plain Foundation operation reports no changes.
+    if !draining, membersMayWait { for member in members { member.adoptChanges() } }
     let queue = GroupQueue(of: group)
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
     searchForSuspectedCycle(evenIfRunning: true)
-    let plain = beginPlainMembers()
     if needTurns {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
-      let ready = state.withLock { $0.schedule.ready.takeAll() } + plain
+      let ready = state.withLock { $0.schedule.ready.takeAll() }
       offer(members, ready: ready)
       carryOut(state.withLock { $0.schedule.resumeStarts() })
-    } else if !plain.isEmpty {
-      let ready = ReadyList(plain)
-      state.withLock { $0.schedule.ready.append(ready) }
     }
     let (group, action) = state.withLock { state in
       // If no member can start, the time of the group begins now.
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
-      state.schedule.membersWereAdded()
+      state.schedule.endAddition()
       return (group, state.nextAction())
     }
     group?.startDeadline()
@@ -35,20 +33,20 @@ extension GroupEngine {
 
   /// Adds ready members to the schedule, and lets members with keys stand in line, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
-  func offer(_ members: some Sequence<Operation>, ready: [Operation]) {
+  func offer(_ members: [AsyncOperation], ready: [AsyncOperation]) {
     let ready = Set(ready.map { ObjectIdentifier($0) })
     state.withLock { $0.schedule.postponeStarts() }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
-      } else if let own = member as? AsyncOperation {
-        own.changeWait { $0.groupDidStart() }
+      } else {
+        member.changeWait { $0.groupDidStart() }
       }
     }
     carryOut(state.withLock { $0.schedule.resumeStarts() })
   }
 
-  func becameReady(_ member: Operation, isReturning: Bool = false) {
+  func becameReady(_ member: AsyncOperation, isReturning: Bool = false) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     let priority = member.queuePriority
     carryOut(
@@ -87,6 +85,7 @@ extension GroupEngine {
         group?.startDeadline()
         guard let (member, listed, request) = next else { return GroupSchedule.RunnerRequest.none }
         carryOut(request)
+        member.adoptChanges()
         if let listed {
           // Read without the lock, because a subclass can override it.
           let priority = member.queuePriority
@@ -96,7 +95,7 @@ extension GroupEngine {
           }
         }
         // The thread that cancels all members may not have reached this one.
-        if isDraining { cancel(member, unlessStarted: true) }
+        if isDraining { member.cancel(nil, unlessStarted: true, in: self) }
         let quality = member.qualityOfService
         if quality == .default {
           runner.run(member) { start(member, by: runner) }
@@ -111,9 +110,8 @@ extension GroupEngine {
     searchForSuspectedCycle()
   }
 
-  private func start(_ member: Operation, by runner: GroupRunner) {
-    guard let own = member as? AsyncOperation else { return start(plain: member) }
-    if own.startAsMember(by: runner) { return }
+  private func start(_ member: AsyncOperation, by runner: GroupRunner) {
+    if member.startAsMember(by: runner) { return }
     releaseSlot()
     searchForSuspectedCycle()
   }
@@ -194,10 +192,8 @@ extension GroupEngine {
 }
 
 struct FinishedMember {
-  let operation: Operation
+  let operation: AsyncOperation
   let index: Int
-  /// The error of a plain Foundation operation, which cannot store it itself.
-  var error: (any Error)?
   /// Whether no member starts until the group has processed the failure of this one.
   var postponesStarts = false
 }

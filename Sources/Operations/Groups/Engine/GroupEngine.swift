@@ -10,7 +10,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
     var members = MemberList()
-    var plainMembers = PlainMembers()
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
@@ -35,10 +34,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone())
     }
 
-    /// - Returns: The members, if there was no such request. A plain one may still be refused.
-    mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [Operation] {
-      guard schedule.request(request) else { return [] }
-      return members.operations.filter { $0 is AsyncOperation || plainMembers[$0] != nil }
+    /// - Returns: The members, if there was no such request.
+    mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
+      schedule.request(request) ? members.operations : []
     }
 
     /// Has no effect if the member has finished.
@@ -66,18 +64,16 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   func belong(to group: GroupOperation) { owner = group }
 
-  var members: [Operation] { state.withLock { $0.members.operations } }
+  var members: [AsyncOperation] { state.withLock { $0.members.operations } }
 
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
   /// Whether members of a group that has not started may have dependencies. False for most groups, so that a walk through
-  /// all members is not necessary. A plain member can gain a dependency unnoticed.
+  /// all members is not necessary.
   var membersMayWait: Bool {
-    state.withLock { state in
-      state.schedule.cycleSearch != .none || state.plainMembers.count > 0 || state.progress.hasReportingMembers
-    }
+    state.withLock { $0.schedule.cycleSearch != .none || $0.progress.hasReportingMembers }
   }
 
   func change(_ change: (inout GroupSchedule) -> Void) {
@@ -95,14 +91,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     let (former, listeners) = state.withLock { state in
       // Keeps all references until the lock has been released.
       let former = state
-      (state.members, state.plainMembers) = (MemberList(), PlainMembers())
+      state.members = MemberList()
       state.schedule.disband()
       return (former, state.progress.endUpdates())
     }
     for listener in listeners { listener.finish() }
-    for hold in former.plainMembers.holds { hold.stopWaiting() }
     let members = former.members.operations
-    for case let member as AsyncOperation in members {
+    for member in members {
       member.changeWait { $0.becomeFree() }
     }
     return members
@@ -157,7 +152,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Cancels the members, or only those that have not started.
   func drain(by request: GroupSchedule.EndRequest) {
     let members = state.withLock { $0.takeMembers(toEnd: request) }
-    for member in members { cancel(member, unlessStarted: request < .cancel) }
+    for member in members { member.cancel(nil, unlessStarted: request < .cancel, in: self) }
     membersWereCancelled()
   }
 
@@ -166,14 +161,12 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   override func membersWereCancelled() { change { _ in } }
 
-  /// - Returns: Whether a waiting member was cancelled, if `unlessStarted` is true.
-  @discardableResult
-  func cancel(_ member: Operation, unlessStarted: Bool = false) -> Bool {
-    if let own = member as? AsyncOperation { return own.cancel(nil, unlessStarted: unlessStarted, in: self) }
-    if unlessStarted, member.isExecuting { return false }
-    let isWaiting = !member.isFinished && !member.isCancelled
-    member.cancelAsMember()
-    return isWaiting
+  /// - Returns: The number of members that were not cancelled before.
+  func cancel(_ members: [AsyncOperation], unlessStarted: Bool = false) -> Int {
+    members.count { member in
+      let isNew = !member.represented.isCancelled
+      return member.cancel(nil, unlessStarted: unlessStarted, in: self) && isNew
+    }
   }
 
   func whenDrained(_ waiter: @escaping @Sendable () -> Void) {

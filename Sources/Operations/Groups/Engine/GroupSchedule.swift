@@ -89,13 +89,14 @@ struct GroupSchedule {
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
   var cycleSearch = CycleSearch.none
-  /// The number of members whose results have not been processed, plus one for each addition in progress, plus one until
-  /// the group starts.
-  private(set) var unfinished = 1
+  /// The number of members whose results have not been processed.
+  private(set) var unfinishedMembers = 0
+  /// The number of calls that are adding members or starting the group, which does not end meanwhile.
+  private(set) var additions = 0
   private(set) var slotsTaken = 0
   var ready = ReadyList()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
-  var cancelled = ArrayDeque<Operation>()
+  var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [FinishedMember]?
   /// The number of reasons for which no member starts: failures that the group must process first, and ready members
@@ -119,11 +120,14 @@ struct GroupSchedule {
 
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
   var hasNothingToRun: Bool {
-    life.isRunning && unfinished > 0 && slotsTaken == 0 && hasNoneReady && waitingResults == nil
+    guard life.isRunning, unfinishedMembers > 0, additions == 0 else { return false }
+    return slotsTaken == 0 && hasNoneReady && waitingResults == nil
   }
 
   /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
   private var hasEnded: Bool { !life.isGathering && !life.isRunning }
+
+  private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
   private var hasNoneReady: Bool { ready.isEmpty && cancelled.isEmpty }
 
@@ -136,6 +140,8 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
+  /// Begins to start the group, which cannot finish before the call to ``endAddition(of:skipped:)``.
+  ///
   /// - Returns: Whether members have keys, so that none of them starts before the call to ``resumeStarts()``. Nil
   ///   if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
@@ -143,7 +149,8 @@ struct GroupSchedule {
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
     if needTurns { postponeStarts() }
-    if isSuspended, unfinished == 1, openness == .none { openness = .untilFirstMember }
+    if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
+    additions += 1
     return needTurns
   }
 
@@ -173,7 +180,7 @@ struct GroupSchedule {
 
   private mutating func orphanIfOnlyExecuting() -> GroupOperation? {
     guard case .abandoned(let group, let queue) = life else { return nil }
-    guard hasNoneReady, unfinished == slotsTaken, waitingResults == nil else { return nil }
+    guard hasNoneReady, unfinishedMembers == slotsTaken, additions == 0, waitingResults == nil else { return nil }
     life = .orphaned(queue)
     return group
   }
@@ -191,7 +198,7 @@ struct GroupSchedule {
 
   /// Ends the life of a group without members that is not open, or the engine's hold on an abandoned one.
   mutating func endIfDone() -> Outcome {
-    guard life.isRunning, unfinished == 0, waitingResults == nil, !isOpen else {
+    guard life.isRunning, hasNoMembers, waitingResults == nil, !isOpen else {
       return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
     }
     defer { life = .ended }
@@ -200,13 +207,20 @@ struct GroupSchedule {
 
   // MARK: Adding members
 
-  /// Begins to add members. The group cannot finish before the call to ``membersWereAdded(except:)``.
-  mutating func beginAdding(_ count: Int) {
-    unfinished += count + 1
+  /// Begins to add members. The group cannot finish before the call to ``endAddition(of:skipped:)``, and starts none of
+  /// several members before it.
+  mutating func beginAddition(of count: Int) {
+    unfinishedMembers += count
+    additions += 1
+    if count > 1 { startObstacles += 1 }
     stopAwaitingMember()
   }
 
-  mutating func membersWereAdded(except skipped: Int = 0) { unfinished -= skipped + 1 }
+  mutating func endAddition(of count: Int = 0, skipped: Int = 0) {
+    unfinishedMembers -= skipped
+    additions -= 1
+    if count > 1 { startObstacles -= 1 }
+  }
 
   /// - Returns: Whether the member stands in line now. Otherwise it does so when the group starts.
   mutating func needTurn() -> Bool {
@@ -218,7 +232,7 @@ struct GroupSchedule {
   /// A returning member goes before the others of its priority. `takenNext` means that the runner whose member made
   /// this one ready is about to take the next member.
   mutating func becameReady(
-    _ member: Operation,
+    _ member: AsyncOperation,
     _ priority: Operation.QueuePriority,
     isReturning: Bool = false,
     takenNext: Bool
@@ -228,17 +242,17 @@ struct GroupSchedule {
   }
 
   /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
-  mutating func wasCancelled(_ member: Operation, wasNotReady: Bool) {
+  mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if !hasEnded, wasNotReady || !isDraining { cancelled.append(member) }
   }
 
-  mutating func priorityWasRaised(_ member: Operation, _ priority: Operation.QueuePriority) {
+  mutating func priorityWasRaised(_ member: AsyncOperation, _ priority: Operation.QueuePriority) {
     if !hasEnded { ready.append(member, priority) }
   }
 
   /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
   /// releases them.
-  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<Operation>) {
+  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<AsyncOperation>) {
     defer { (ready, cancelled) = (ReadyList(), ArrayDeque()) }
     return (ready, cancelled)
   }
@@ -266,9 +280,9 @@ struct GroupSchedule {
 
   /// - Returns: The next member, and the priority of one that was ready. The runner must put back a member that has a lower
   ///   priority now. Nil if the runner must stop.
-  mutating func take() -> (member: Operation, priority: Int?, runner: RunnerRequest)? {
+  mutating func take() -> (member: AsyncOperation, priority: Int?, runner: RunnerRequest)? {
     guard mayHandOut else { return nil }
-    let next: (operation: Operation, priority: Int?)
+    let next: (operation: AsyncOperation, priority: Int?)
     if let member = cancelled.popFirst() {
       next = (member, nil)
     } else if let (member, priority) = ready.popFirst() {
@@ -280,7 +294,7 @@ struct GroupSchedule {
     return (next.operation, next.priority, requestRunner())
   }
 
-  mutating func putBack(_ member: Operation, _ priority: Operation.QueuePriority) {
+  mutating func putBack(_ member: AsyncOperation, _ priority: Operation.QueuePriority) {
     slotsTaken -= 1
     if !hasEnded { ready.append(member, priority) }
   }
@@ -314,5 +328,5 @@ struct GroupSchedule {
     return results
   }
 
-  mutating func resultWasProcessed() { unfinished -= 1 }
+  mutating func resultWasProcessed() { unfinishedMembers -= 1 }
 }

@@ -4,25 +4,25 @@ import Foundation
 /// costs at most a binary search. At most 15 of 16 places are vacant, or 64.
 struct MemberList {
   /// The members before ``firstIndex``, as they were when the list was last compacted.
-  private var early: [(index: Int, operation: Operation?)] = []
+  private var early: [(index: Int, operation: AsyncOperation?)] = []
   /// The members from ``firstIndex`` on. Removed members are nil.
-  private var slots: [Operation?] = []
+  private var slots: [AsyncOperation?] = []
   private var firstIndex = 0
   private(set) var count = 0
 
   var room: Int { early.count + slots.count }
 
-  var operations: [Operation] { early.compactMap(\.operation) + slots.compactMap(\.self) }
+  var operations: [AsyncOperation] { early.compactMap(\.operation) + slots.compactMap(\.self) }
 
   func contains(_ index: Int) -> Bool { self[index] != nil }
 
-  subscript(index: Int) -> Operation? {
+  subscript(index: Int) -> AsyncOperation? {
     if index < firstIndex { return earlyPosition(of: index).flatMap { early[$0].operation } }
     return slots.indices.contains(index - firstIndex) ? slots[index - firstIndex] : nil
   }
 
   /// - Returns: The index of the first added member. The indices of the other members follow.
-  mutating func append(_ operations: ArraySlice<Operation>) -> Int {
+  mutating func append(_ operations: [AsyncOperation]) -> Int {
     let index = firstIndex + slots.count
     for operation in operations { slots.append(operation) }
     count += operations.count
@@ -30,8 +30,8 @@ struct MemberList {
   }
 
   /// - Returns: The member, which the caller releases. Nil if it has been removed before.
-  mutating func remove(at index: Int) -> Operation? {
-    var operation: Operation?
+  mutating func remove(at index: Int) -> AsyncOperation? {
+    var operation: AsyncOperation?
     if index >= firstIndex {
       swap(&operation, &slots[index - firstIndex])
     } else if let position = earlyPosition(of: index) {

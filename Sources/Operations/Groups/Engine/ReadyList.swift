@@ -4,20 +4,17 @@ import Foundation
 /// is raised, or that is cancelled, is added once more elsewhere. The earlier entry then has no effect, because a
 /// member starts once.
 struct ReadyList {
-  private var normal = ArrayDeque<Operation>()
+  private var normal = ArrayDeque<AsyncOperation>()
   /// The members whose priority is not normal, by the raw value of the priority. Usually empty, and no list is.
-  private var others: [Int: ArrayDeque<Operation>] = [:]
+  private var others: [Int: ArrayDeque<AsyncOperation>] = [:]
   private(set) var count = 0
-
-  /// Must be called without a lock, as ``append(_:_:isFirst:)``.
-  init(_ operations: [Operation] = []) { for operation in operations { append(operation, operation.queuePriority) } }
 
   var isEmpty: Bool { count == 0 }
 
   /// The caller reads the operation's `queuePriority` without a lock, because a subclass can override it. If `isFirst` is
   /// true, the member goes before all others of its priority.
-  mutating func append(_ operation: Operation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
-    func add(to list: inout ArrayDeque<Operation>) {
+  mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
+    func add(to list: inout ArrayDeque<AsyncOperation>) {
       if isFirst { list.prepend([operation]) } else { list.append(operation) }
     }
     count += 1
@@ -37,7 +34,7 @@ struct ReadyList {
   }
 
   /// Returns the first member, and the raw value of the priority with which it was added.
-  mutating func popFirst() -> (operation: Operation, priority: Int)? {
+  mutating func popFirst() -> (operation: AsyncOperation, priority: Int)? {
     if isEmpty { return nil }
     count -= 1
     guard let highest = others.keys.max(), highest > Operation.QueuePriority.normal.rawValue || normal.isEmpty else {
@@ -48,8 +45,8 @@ struct ReadyList {
     return operation.map { ($0, highest) }
   }
 
-  mutating func takeAll() -> [Operation] {
-    var members: [Operation] = []
+  mutating func takeAll() -> [AsyncOperation] {
+    var members: [AsyncOperation] = []
     while let member = popFirst()?.operation { members.append(member) }
     return members
   }

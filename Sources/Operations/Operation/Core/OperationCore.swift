@@ -40,10 +40,22 @@ import Foundation
   }
 
   enum ClaimAction {
-    /// `waits` for unfinished dependencies; `needsTurn` when its group starts.
-    case claimed(waits: Bool, needsTurn: Bool, isAwaited: Bool, hasWeight: Bool, isCancelled: Bool)
+    case claimed(Claim)
     case refused(because: String)
     case repeated
+  }
+
+  /// What a group must know of a member that it adds.
+  struct Claim {
+    /// Whether the member has unfinished dependencies.
+    let waits: Bool
+    /// Whether the member stands in lines when the group starts.
+    let needsTurn: Bool
+    /// Whether other operations depend on the member.
+    let isAwaited: Bool
+    /// Whether the member counts otherwise than as one unit of progress.
+    let hasWeight: Bool
+    let isCancelled: Bool
   }
 
   struct Completion {
@@ -149,11 +161,13 @@ import Foundation
 
   private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
     .claimed(
-      waits: waits,
-      needsTurn: needsTurn,
-      isAwaited: ledger.dependents?.isEmpty == false,
-      hasWeight: extras.map { $0.progressWeight != 1 || $0.progress != nil } ?? false,
-      isCancelled: lifecycle.isCancelled
+      Claim(
+        waits: waits,
+        needsTurn: needsTurn,
+        isAwaited: ledger.dependents?.isEmpty == false,
+        hasWeight: extras.map { $0.progressWeight != 1 || $0.progress != nil } ?? false,
+        isCancelled: lifecycle.isCancelled
+      )
     )
   }
 

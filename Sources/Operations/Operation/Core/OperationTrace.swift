@@ -27,7 +27,4 @@ class OperationTrace: @unchecked Sendable {
   }
 
   func handle(_ event: Event) {}
-
-  /// Returns the trace for a plain Foundation member, which sends no events itself. The member's end is reported late.
-  func trace(of member: Operation) -> OperationTrace? { next?.trace(of: member) }
 }
