@@ -4,7 +4,7 @@ extension Operation {
   /// The name or, for an operation without one, the name of its type: “Upload”, and “task operation” for a type of the
   /// package.
   var displayName: String {
-    let operation = (self as? AsyncOperation)?.represented ?? self
+    let operation = shownOperation
     if let name = operation.name, !name.isEmpty { return name }
     let type = type(of: operation)
     let typeName = String(describing: type).prefix { $0 != "<" }

@@ -229,11 +229,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// `run` throws it.
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
-  /// The operation that groups, errors and reports show instead of this one.
+  /// The plain Foundation operation that this one runs in a group. Any other operation represents itself.
   var represented: Operation { self }
 
-  /// Adopts the dependencies, the priority and the cancellation of the represented operation, if it is another one. A
-  /// group calls this method before it starts, and before it starts the member.
+  /// Adopts the changes of the represented operation. Called when the group starts, and before it starts the member.
   func adoptChanges() {}
 
   /// Returns the operations that are cancelled with this one, on the first call only.

@@ -116,6 +116,9 @@ extension AsyncOperation {
 }
 
 extension Operation {
+  /// The operation that groups, errors and reports show instead of this one.
+  var shownOperation: Operation { (self as? AsyncOperation)?.represented ?? self }
+
   /// The operation as the member of a group: itself or, if it is a plain Foundation operation, the member that runs it.
   /// Nil for a plain operation in no group.
   var asMember: AsyncOperation? { self as? AsyncOperation ?? PlainMember.of(self) }

@@ -25,9 +25,9 @@ struct Addition {
   var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
   var skipped: Set<Int> = []
-  var needTurns = false
-  var hasDependencies = false
-  var hasPlainMembers = false
+  /// What is true of any of the members.
+  var claims: OperationCore.Claim = []
+  var plainMembers = 0
 
   var members: some Sequence<AsyncOperation> {
     zip(all, firstIndex...).lazy.filter { !skipped.contains($1) }.map { $0.0 }
@@ -49,11 +49,11 @@ extension GroupEngine.State {
     for index in addition.skipped { _ = members.remove(at: index) }
     for part in addition.parts { weigh(part) }
     progress.add(-addition.skipped.count)
-    let offers = addition.needTurns && schedule.needTurn()
+    let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { schedule.ready.append(addition.ready) }
     // A plain Foundation operation does not report when it gains a dependency.
-    let mayWait = addition.hasDependencies || (addition.hasPlainMembers && schedule.life.isGathering)
+    let mayWait = addition.claims.contains(.waits) || (addition.plainMembers > 0 && schedule.life.isGathering)
     if mayWait { schedule.suspectCycle() }
     schedule.endAddition(of: addition.all.count, skipped: addition.skipped.count)
     var action = nextAction()
@@ -112,7 +112,7 @@ extension GroupEngine {
       switch member.core.withLock({ $0.claim(for: self, index: index) }) {
       case .claimed(let claim):
         addition.add(member, claim)
-        guard claim.hasWeight || member is GroupOperation else { continue }
+        guard claim.contains(.hasWeight) || member is GroupOperation else { continue }
         (member as? GroupOperation)?.refuse(enclosing: group)
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
@@ -139,13 +139,12 @@ extension GroupEngine {
 
 extension Addition {
   fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
-    if claim.waits { hasDependencies = true }
-    if member is PlainMember { hasPlainMembers = true }
-    if claim.needsTurn { needTurns = true }
-    if claim.isAwaited { awaited.append(member) }
-    if claim.isCancelled {
+    claims.formUnion(claim)
+    if member is PlainMember { plainMembers += 1 }
+    if claim.contains(.isAwaited) { awaited.append(member) }
+    if claim.contains(.isCancelled) {
       cancelled.append(member)
-    } else if !claim.waits, !claim.needsTurn {
+    } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
       ready.append(member, member.queuePriority)
     }
   }

@@ -46,16 +46,18 @@ import Foundation
   }
 
   /// What a group must know of a member that it adds.
-  struct Claim {
-    /// Whether the member has unfinished dependencies.
-    let waits: Bool
-    /// Whether the member stands in lines when the group starts.
-    let needsTurn: Bool
-    /// Whether other operations depend on the member.
-    let isAwaited: Bool
-    /// Whether the member counts otherwise than as one unit of progress.
-    let hasWeight: Bool
-    let isCancelled: Bool
+  struct Claim: OptionSet {
+    let rawValue: UInt8
+
+    /// The member has unfinished dependencies.
+    static let waits = Self(rawValue: 1)
+    /// The member stands in lines when its group starts.
+    static let needsTurn = Self(rawValue: 2)
+    /// Other operations depend on the member.
+    static let isAwaited = Self(rawValue: 4)
+    /// The member may count as more than one unit of progress.
+    static let hasWeight = Self(rawValue: 8)
+    static let isCancelled = Self(rawValue: 16)
   }
 
   struct Completion {
@@ -160,15 +162,13 @@ import Foundation
   }
 
   private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
-    .claimed(
-      Claim(
-        waits: waits,
-        needsTurn: needsTurn,
-        isAwaited: ledger.dependents?.isEmpty == false,
-        hasWeight: extras.map { $0.progressWeight != 1 || $0.progress != nil } ?? false,
-        isCancelled: lifecycle.isCancelled
-      )
-    )
+    var claim: Claim = []
+    if waits { claim.insert(.waits) }
+    if needsTurn { claim.insert(.needsTurn) }
+    if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
+    if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
+    if lifecycle.isCancelled { claim.insert(.isCancelled) }
+    return .claimed(claim)
   }
 
   private var obstacle: String? {
