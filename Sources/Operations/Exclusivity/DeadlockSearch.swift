@@ -1,26 +1,19 @@
 /// A search for members of holders that wait, directly or indirectly, for a holder around them. It has a deep copy of the
 /// entries, so that it needs no lock, and because ThreadSanitizer does not detect that an array's copy was released.
 struct DeadlockSearch {
-  struct Entry {
-    let isHolding: Bool
-    let claims: [(use: Int, weight: KeyUse.Weight)]
-    let enclosing: [KeyTicket]
-    let line: Int?
-  }
-
-  private var entries: [KeyTicket: Entry]
+  private var entries: [KeyTicket: KeyEntry]
   private var loads: [Int: KeyUse.Load] = [:]
   /// The waiting entries, by use and by line.
   private var lines: [Int: [Int?: ArrayDeque<KeyTicket>]] = [:]
   private var memberCounts: [KeyTicket: Int] = [:]
 
-  init(_ entries: [KeyTicket: Entry]) {
+  init(_ entries: [KeyTicket: KeyEntry]) {
     self.entries = entries
     for (ticket, entry) in entries.sorted(by: { $0.key < $1.key }) {
       for group in entry.enclosing { memberCounts[group, default: 0] += 1 }
       for claim in entry.claims {
-        if entry.isHolding {
-          loads[claim.use, default: KeyUse.Load()].add(ticket, claim.weight)
+        if entry.state.isHolding {
+          loads[claim.use, default: KeyUse.Load()].add(ticket, claim)
         } else {
           lines[claim.use, default: [:]][entry.line, default: ArrayDeque()].append(ticket)
         }
@@ -43,8 +36,8 @@ struct DeadlockSearch {
       guard let entry = entries[ticket], canFinish(ticket, entry) else { continue }
       entries[ticket] = nil
       for claim in entry.claims {
-        if entry.isHolding {
-          loads[claim.use]?.remove(ticket, claim.weight)
+        if entry.state.isHolding {
+          loads[claim.use]?.remove(ticket, claim)
           pending += lines[claim.use]?.values.compactMap(\.first) ?? []
         } else {
           lines[claim.use]?[entry.line]?.popFirst()
@@ -58,18 +51,18 @@ struct DeadlockSearch {
     }
   }
 
-  private func canFinish(_ ticket: KeyTicket, _ entry: Entry) -> Bool {
-    if entry.isHolding { return memberCounts[ticket] ?? 0 == 0 }
+  private func canFinish(_ ticket: KeyTicket, _ entry: KeyEntry) -> Bool {
+    if entry.state.isHolding { return memberCounts[ticket] ?? 0 == 0 }
     return entry.claims.allSatisfy { lines[$0.use]?[entry.line]?.first == ticket && isAdmitted($0) }
   }
 
-  private func isAdmitted(_ claim: (use: Int, weight: KeyUse.Weight)) -> Bool {
+  private func isAdmitted(_ claim: KeyClaim) -> Bool {
     let load = loads[claim.use] ?? KeyUse.Load()
-    return load.sum + claim.weight.value <= min(claim.weight.limit, load.smallestLimit)
+    return load.sum + claim.weight <= min(claim.limit, load.smallestLimit)
   }
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
-    let waiters = entries.filter { !$1.isHolding && !$1.enclosing.isEmpty }.keys.sorted()
+    let waiters = entries.filter { !$1.state.isHolding && !$1.enclosing.isEmpty }.keys.sorted()
     var members: [KeyTicket: [KeyTicket]] = [:]
     for waiter in waiters {
       for group in entries[waiter]?.enclosing ?? [] { members[group, default: []].append(waiter) }
@@ -81,7 +74,7 @@ struct DeadlockSearch {
         guard let entry = entries[next] else { continue }
         if next != waiter, entries[waiter]?.enclosing.contains(next) == true { return true }
         let following =
-          entry.isHolding
+          entry.state.isHolding
           ? members[next] ?? []
           : entry.claims.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets.sorted() ?? [] }
         toVisit += following.filter { seen.insert($0).inserted }
@@ -96,15 +89,17 @@ extension KeyTable {
   /// holders about to be cancelled.
   mutating func beginDeadlockSearch() -> DeadlockSearch? {
     guard beginSearch() else { return nil }
-    var copies: [KeyTicket: DeadlockSearch.Entry] = [:]
+    var copies: [KeyTicket: KeyEntry] = [:]
     for entry in entries.all {
       if case .called = entry.state { continue }
       if entry.state == .waiting, entry.enclosing.contains(where: { state(of: $0) == .replaced }) { continue }
-      copies[entry.ticket] = DeadlockSearch.Entry(
-        isHolding: entry.state.isHolding,
-        claims: entry.claims.map { ($0.use, $0.weight) },
+      copies[entry.ticket] = KeyEntry(
+        ticket: entry.ticket,
+        claims: entry.claims.map { $0 },
         enclosing: entry.enclosing.map { $0 },
-        line: entry.line
+        line: entry.line,
+        isStarted: entry.isStarted,
+        state: entry.state
       )
     }
     return DeadlockSearch(copies)
@@ -116,7 +111,7 @@ extension KeyTable {
     guard let entry = self[ticket], entry.state == .waiting else { return }
     for claim in entry.claims {
       let use = uses[claim.use]
-      if use.admits(claim.weight, besideCalled: false) { continue }
+      if use.admits(claim, besideCalled: false) { continue }
       let holder = use.holders.tickets.min().flatMap { claimant($0) }
       guard let waiter = claimant(ticket) else { return }
       return effects.append(.cancel(waiter, .deadlock(use.id.key, holder: holder)))

@@ -1,4 +1,4 @@
-/// A part of a request for keys: one key, the limit that it is requested with, and its policy.
+/// A request for one key. The claims of an operation are requested together.
 struct KeyClaim {
   let domain: ExclusivityDomain
   let key: ExclusivityKey
@@ -6,6 +6,8 @@ struct KeyClaim {
   var weight = 1
   var throttles: [KeyThrottle] = []
   var policy = ExclusivityPolicy.wait
+  /// The index of the use of the key, while the claimant is in the table.
+  var use = 0
 }
 
 /// The progress of a claimant towards its keys.
@@ -22,17 +24,10 @@ enum KeyState: Hashable {
   var isHolding: Bool { self == .holding || self == .replaced }
 }
 
-/// One claim of an entry.
-struct KeyShare {
-  let use: Int
-  let weight: KeyUse.Weight
-  var throttles: [KeyThrottle]
-}
-
 /// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
 struct KeyEntry {
   let ticket: KeyTicket
-  var claims: [KeyShare]
+  var claims: [KeyClaim]
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
   /// The innermost of them that holds keys. Its members share lines.
@@ -53,6 +48,5 @@ struct KeyEntry {
 extension SlotList<KeyEntry> {
   func contains(_ ticket: KeyTicket) -> Bool { indices.contains(ticket.place) && self[ticket.place].ticket == ticket }
 
-  // A closure, because a generic key path is created anew at each use.
   var all: [KeyEntry] { indices.map { self[$0] }.filter { $0.ticket.number >= 0 } }
 }

@@ -29,8 +29,8 @@ extension KeyTable {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
     return entry.claims.map { claim in
       let use = uses[claim.use]
-      let isFull = !use.admits(claim.weight, besideCalled: false)
-      return (Obstacle(use: use.id, isFull: isFull), min(claim.weight.limit, use.holders.smallestLimit))
+      let isFull = !use.admits(claim, besideCalled: false)
+      return (Obstacle(use: use.id, isFull: isFull), min(claim.limit, use.holders.smallestLimit))
     }
   }
 

@@ -7,7 +7,6 @@
 /// The members of a holder stand in lines of their own, so that the order of waiting never causes a deadlock.
 struct KeyTable<Claimant> {
   typealias Ticket = KeyTicket
-  typealias Claim = KeyShare
   typealias Entry = KeyEntry
 
   /// What the caller must do after releasing the lock, in the order of the effects.
@@ -70,11 +69,11 @@ struct KeyTable<Claimant> {
     {
       return nil
     }
-    let claims = requested.map { claim in
-      let use = index(of: useID(of: claim, inside: enclosing))
+    var claims = requested
+    for index in claims.indices {
+      let use = self.index(of: useID(of: claims[index], inside: enclosing))
       uses[use].claimCount += 1
-      let weight = KeyUse.Weight(value: claim.weight, limit: claim.limit)
-      return Claim(use: use, weight: weight, throttles: claim.throttles)
+      claims[index].use = use
     }
     let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
     nextNumber += 1
@@ -146,7 +145,7 @@ struct KeyTable<Claimant> {
     for claim in entries[ticket.place].claims {
       trimLines(of: claim.use)
       let first = uses[claim.use].first(in: line) ?? ticket
-      guard first == ticket, uses[claim.use].admits(claim.weight, besideCalled: true) else { return false }
+      guard first == ticket, uses[claim.use].admits(claim, besideCalled: true) else { return false }
     }
     return isOpen(ticket, &effects)
   }
@@ -164,7 +163,7 @@ struct KeyTable<Claimant> {
     let delay = patience << min(entries[ticket.place].refusals, 9)
     entries[ticket.place].state = .called(until: now + delay)
     for claim in entries[ticket.place].claims {
-      uses[claim.use].called.add(ticket, claim.weight)
+      uses[claim.use].called.add(ticket, claim)
       if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
     }
     // Most calls have been answered when the next one is made.
@@ -176,7 +175,7 @@ struct KeyTable<Claimant> {
 
   private mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
     entries[ticket.place].state = .holding
-    for claim in entries[ticket.place].claims { uses[claim.use].holders.add(ticket, claim.weight) }
+    for claim in entries[ticket.place].claims { uses[claim.use].holders.add(ticket, claim) }
     noteStart(of: ticket, &effects)
   }
 
@@ -187,7 +186,7 @@ struct KeyTable<Claimant> {
       if time == nil {
         uses[claim.use].passed.remove(ticket)
       } else {
-        uses[claim.use].called.remove(ticket, claim.weight)
+        uses[claim.use].called.remove(ticket, claim)
         if !claim.throttles.isEmpty { noteCall(under: claim, -1) }
       }
       usesToServe.append(claim.use)
@@ -203,7 +202,7 @@ struct KeyTable<Claimant> {
     defer { serve(&effects) }
     if state != .waiting {
       endCall(ticket)
-      let areFree = entries[ticket.place].claims.allSatisfy { uses[$0.use].admits($0.weight, besideCalled: false) }
+      let areFree = entries[ticket.place].claims.allSatisfy { uses[$0.use].admits($0, besideCalled: false) }
       if areFree, isOpen(ticket, &effects) {
         entries[ticket.place].isStarted = true
         hold(ticket, &effects)
@@ -265,13 +264,13 @@ struct KeyTable<Claimant> {
   }
 
   /// Returns the claims, which keep their uses. A ticket stays in its lines until it is in front.
-  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [Claim] {
+  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [KeyClaim] {
     endCall(ticket)
     let (claims, state) = (entries[ticket.place].claims, entries[ticket.place].state)
     for claim in claims {
       if state == .waiting { uses[claim.use].didLeaveLine() }
       if state == .replaced { uses[claim.use].replacedCount -= 1 }
-      if state.isHolding { uses[claim.use].holders.remove(ticket, claim.weight) }
+      if state.isHolding { uses[claim.use].holders.remove(ticket, claim) }
       usesToServe.append(claim.use)
     }
     if let timer = entries[ticket.place].timer { effects.append(.stop(timer)) }
@@ -280,7 +279,7 @@ struct KeyTable<Claimant> {
     return claims
   }
 
-  private mutating func remove(_ claims: [Claim], _ effects: inout [Effect]) {
+  private mutating func remove(_ claims: [KeyClaim], _ effects: inout [Effect]) {
     for claim in claims {
       uses[claim.use].claimCount -= 1
       if uses[claim.use].claimCount > 0 { continue }
@@ -321,7 +320,7 @@ struct KeyTable<Claimant> {
       }
       for ticket in tickets where replaced[ticket] != .replace { replaced[ticket] = claim.policy }
     }
-    var claims: [Claim] = []
+    var claims: [KeyClaim] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
       guard let state = state(of: ticket), state != .replaced else { continue }
       let refusal = policy == .replace ? Refusal.replaced(by: claimant) : nil

@@ -118,7 +118,7 @@ extension KeyTable {
   }
 
   /// Records that a claimant was called under a throttled key or, with -1, that its call has ended.
-  mutating func noteCall(under claim: Claim, _ change: Int) {
+  mutating func noteCall(under claim: KeyClaim, _ change: Int) {
     let id = uses[claim.use].id.outermost
     logs[id, default: StartLog()].calls += change
     if change > 0 { return }

@@ -30,12 +30,6 @@ struct KeyUse {
     }
   }
 
-  /// The weight of a claimant, and its limit for the sum of the weights.
-  struct Weight {
-    let value: Int
-    let limit: Int
-  }
-
   /// Claimants that share the key, the sum of their weights, and their limits. Usually there is only one.
   struct Load {
     private var first: (ticket: KeyTicket, limit: Int)?
@@ -48,24 +42,24 @@ struct KeyUse {
     var count: Int { (first == nil ? 0 : 1) + others.count }
     var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
 
-    mutating func add(_ ticket: KeyTicket, _ weight: Weight) {
-      sum += weight.value
+    mutating func add(_ ticket: KeyTicket, _ claim: KeyClaim) {
+      sum += claim.weight
       if first == nil {
-        first = (ticket, weight.limit)
+        first = (ticket, claim.limit)
         return
       }
       others.insert(ticket)
-      if weight.limit < .max { limits.insert(weight.limit, at: index(after: weight.limit)) }
+      if claim.limit < .max { limits.insert(claim.limit, at: index(after: claim.limit)) }
     }
 
-    mutating func remove(_ ticket: KeyTicket, _ weight: Weight) {
-      sum -= weight.value
+    mutating func remove(_ ticket: KeyTicket, _ claim: KeyClaim) {
+      sum -= claim.weight
       if first?.ticket == ticket {
         first = nil
         return
       }
       others.remove(ticket)
-      if weight.limit < .max { limits.remove(at: index(after: weight.limit) - 1) }
+      if claim.limit < .max { limits.remove(at: index(after: claim.limit) - 1) }
     }
 
     /// Returns the index of the first larger limit, by a binary search.
@@ -101,12 +95,12 @@ struct KeyUse {
   // MARK: Admitting
 
   /// Whether the key may admit another claimant.
-  var admitsMore: Bool { admits(Weight(value: 1, limit: .max), besideCalled: true) }
+  var admitsMore: Bool { holders.sum + called.sum < min(holders.smallestLimit, called.smallestLimit) }
 
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
-  func admits(_ weight: Weight, besideCalled: Bool) -> Bool {
-    let sum = holders.sum + weight.value + (besideCalled ? called.sum : 0)
-    return sum <= weight.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
+  func admits(_ claim: KeyClaim, besideCalled: Bool) -> Bool {
+    let sum = holders.sum + claim.weight + (besideCalled ? called.sum : 0)
+    return sum <= claim.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
   }
 
   // MARK: Lines

@@ -49,7 +49,8 @@ extension AsyncOperation {
     if !completion.observers.isEmpty {
       Trampoline.isolate { for observer in completion.observers { observer.didFinish?(self) } }
     }
-    if let starter = completion.starterOfFailedMember {
+    let starter = completion.turn == nil ? nil : core.withLock { $0.lifecycle.hasFailed ? $0.starter : nil }
+    if let starter {
       starter.settleFailedMember { settle(completion) }
     } else {
       settle(completion)

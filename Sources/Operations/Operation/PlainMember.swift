@@ -6,18 +6,8 @@ import Foundation
 /// On Linux, Foundation keeps unretained pointers from an operation to its dependents, so the member keeps the plain
 /// operation alive, and removes its dependencies at its end.
 final class PlainMember: AsyncOperation, @unchecked Sendable {
-  private struct Entry {
-    let id: ObjectIdentifier
-    weak var member: PlainMember?
-
-    init(_ member: PlainMember) {
-      id = ObjectIdentifier(member)
-      self.member = member
-    }
-  }
-
   /// By plain operation, which has at most one member.
-  private static let entries = Locked<[ObjectIdentifier: Entry]>([:])
+  private static let entries = Locked<[ObjectIdentifier: DependencyLedger.WeakDependent]>([:])
 
   private let operation: Operation
 
@@ -37,7 +27,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
   static func of(_ operation: Operation) -> PlainMember? {
     entries.withLock { entries in
       guard let entry = entries[ObjectIdentifier(operation)] else { return nil }
-      return entry.member
+      return entry.operation as? PlainMember
     }
   }
 
@@ -48,8 +38,10 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     let new = PlainMember(operation)
     new.adoptChanges()
     return entries.withLock { entries in
-      if let entry = entries[ObjectIdentifier(operation)], let earlier = entry.member { return earlier }
-      entries[ObjectIdentifier(operation)] = Entry(new)
+      if let entry = entries[ObjectIdentifier(operation)], let earlier = entry.operation as? PlainMember {
+        return earlier
+      }
+      entries[ObjectIdentifier(operation)] = DependencyLedger.WeakDependent(new)
       return new
     }
   }

@@ -199,9 +199,9 @@ struct KeyTableInterleavingTests {
         let claims = use.holders.tickets.compactMap { holder in
           table[holder]?.claims.first { table.uses[$0.use].id == use.id }
         }
-        let weight = claims.map(\.weight.value).reduce(0, +)
+        let weight = claims.map(\.weight).reduce(0, +)
         expect(claims.count == use.holders.count, "a holder is gone")
-        expect(weight == use.holders.sum && weight <= claims.map(\.weight.limit).min() ?? .max, "beyond the limit")
+        expect(weight == use.holders.sum && weight <= claims.map(\.limit).min() ?? .max, "beyond the limit")
       }
       drain()
     }

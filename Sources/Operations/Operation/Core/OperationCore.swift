@@ -60,14 +60,8 @@ import Foundation
     static let isCancelled = Self(rawValue: 16)
   }
 
-  struct Completion {
-    var observers: [OperationObserver] = []
-    var turn: OperationTurn?
-    /// Notified before the keys of a failed member are released.
-    var starterOfFailedMember: OperationStarter?
-    /// Nil if the operation settles when its observers have been notified.
-    var end: End?
-  }
+  /// The end is nil if the operation settles when its observers have been notified.
+  typealias Completion = (observers: [OperationObserver], turn: OperationTurn?, end: End?)
 
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
@@ -281,10 +275,9 @@ import Foundation
   mutating func complete() -> Completion {
     lifecycle.complete()
     let turn = extras?.turn
-    if observers.isEmpty, turn == nil { return Completion(end: settle()) }
+    if observers.isEmpty, turn == nil { return ([], nil, settle()) }
     defer { observers = [] }
-    let starter = turn != nil && lifecycle.hasFailed ? starter : nil
-    return Completion(observers: observers, turn: turn, starterOfFailedMember: starter)
+    return (observers, turn, nil)
   }
 
   mutating func settle() -> End {
