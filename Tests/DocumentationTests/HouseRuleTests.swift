@@ -3,10 +3,10 @@ import Testing
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
   private static let mostTypes = 237
-  private static let mostStoredBooleans = 30
-  private static let mostExtensionFiles = 20
+  private static let mostStoredBooleans = 27
+  private static let mostExtensionFiles = 17
   private static let mostInternalDocumentationLines = 1_000
-  private static let mostLines = 14_900
+  private static let mostLines = 14_750
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -14,8 +14,7 @@ struct KeyClaim {
 enum KeyState: Hashable {
   /// Stands in the lines of its keys.
   case waiting
-  /// May be started, and then takes its keys or finds them taken. It holds nothing. Until this time, no claimant behind it
-  /// is called for its keys. Nil when the time has passed.
+  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil when the time has passed.
   case called(until: Int?)
   case holding
   /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
@@ -37,7 +36,6 @@ struct KeyEntry {
   var state = KeyState.waiting
   /// How often the claimant was started after its keys had been taken.
   var refusals = 0
-  /// The timer of the window that the claimant waits for.
   var timer: ClockTimer?
 
   static var vacant: Self {

@@ -5,9 +5,7 @@ protocol KeyClaimant: AnyObject, Sendable {
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
   var claimantName: String? { get }
   var clock: any Clock<Duration> { get }
-  /// It is the claimant's turn. One that has been started holds its keys.
   func call(holdsKeys: Bool)
-  /// Cancels the claimant, because of its policy or because of another claimant.
   func cancel(because refusal: KeyRegistry.Table.Refusal?)
 }
 

@@ -1,10 +1,8 @@
 /// The claimants that hold keys, and the claimants that wait for keys.
 ///
-/// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. A
-/// called claimant that is started takes all its keys at once, unless others have taken some of them meanwhile. It is then
-/// the first in line again.
-///
-/// The members of a holder stand in lines of their own, so that the order of waiting never causes a deadlock.
+/// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. When
+/// it is started, it takes all its keys at once, or finds some taken and is the first in line again. The members of a holder
+/// stand in lines of their own, so that the order of waiting never causes a deadlock.
 struct KeyTable<Claimant> {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
@@ -33,7 +31,6 @@ struct KeyTable<Claimant> {
   /// The time in milliseconds, which the caller sets before each change.
   var now = 0
   var entries = SlotList(vacant: KeyEntry.vacant)
-  /// At the places of the entries.
   private var claimants: [Claimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
   private(set) var useIndices: [KeyUse.ID: Int] = [:]
@@ -55,8 +52,7 @@ struct KeyTable<Claimant> {
 
   // MARK: Entering
 
-  /// Applies the policies of a claimant, which then stands in its lines or, if it is its turn, has been called. Returns nil
-  /// if the claimant is dropped.
+  /// Adds a claimant, which stands in its lines or, if it is its turn, has been called. Returns nil if it is dropped.
   mutating func enter(
     _ claimant: Claimant,
     _ requested: [KeyClaim],
@@ -132,7 +128,6 @@ struct KeyTable<Claimant> {
     }
   }
 
-  /// The first claimant of a line whose turn it is, in the order of their arrival.
   private mutating func nextCallable(in use: Int, _ effects: inout [Effect]) -> Ticket? {
     trimLines(of: use)
     guard uses[use].hasWaiters, uses[use].admitsMore else { return nil }
@@ -195,8 +190,8 @@ struct KeyTable<Claimant> {
 
   // MARK: Starting
 
-  /// A claimant that is started takes its keys, if it has been called and they admit it. Otherwise it is first in line
-  /// again, and stays started if `waits`. Returns whether the claimant has taken its keys by this call.
+  /// Takes the keys of a called claimant, or makes it the first in line again. It stays started if `waits`. Returns whether
+  /// this call has taken the keys.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout [Effect]) -> Bool {
     guard let state = state(of: ticket), !state.isHolding else { return false }
     defer { serve(&effects) }
@@ -238,7 +233,6 @@ struct KeyTable<Claimant> {
     serve(&effects)
   }
 
-  /// A claimant that waits inside a holder may have closed a deadlock.
   private mutating func suspectDeadlock(of ticket: Ticket) {
     if entries[ticket.place].line != nil { suspectDeadlock() }
   }

@@ -77,7 +77,7 @@ struct KeyUse {
   /// The number of claimants in any state.
   var claimCount = 0
   var holders = Load()
-  /// The claimants that have been called, while no other one is called in their place.
+  /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
   /// The claimants that have been called and not started in time.
   var passed: Set<KeyTicket> = []
@@ -94,7 +94,6 @@ struct KeyUse {
 
   // MARK: Admitting
 
-  /// Whether the key may admit another claimant.
   var admitsMore: Bool { holders.sum + called.sum < min(holders.smallestLimit, called.smallestLimit) }
 
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
@@ -132,7 +131,6 @@ struct KeyUse {
     if memberLines[line]?.isEmpty == true { memberLines[line] = nil }
   }
 
-  /// A claimant that has left stays in its line until it is in front or most have left.
   mutating func didLeaveLine() { leftCount += 1 }
 
   var isTrimmed: Bool { leftCount == 0 }

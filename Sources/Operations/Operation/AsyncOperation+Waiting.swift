@@ -81,7 +81,6 @@ extension AsyncOperation {
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
 
-  /// The operation has been called under its keys and, if it has been started, holds them.
   func turnHasCome(holdingKeys: Bool) { changeWait { $0.turnHasCome(holdingKeys: holdingKeys) } }
 
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
@@ -123,7 +122,7 @@ extension AsyncOperation {
     trace?.send(.waitsForTurn)
   }
 
-  /// Leaves the lines, unless another thread has requested the turn again meanwhile.
+  /// Another thread may have requested the turn again meanwhile.
   func leaveLines(of turn: OperationTurn, because departure: OperationTurn.Departure) {
     turn.leave(departure)
     let (isWaiting, supervisor) = core.withLock { ($0.lifecycle.phase == .pending(.turn), $0.supervisor) }

@@ -84,7 +84,7 @@ extension Array {
 
 /// Elements at indices that never change. The indices of removed elements are used again.
 struct SlotList<Element> {
-  /// A vacant slot has this value, because accessing an optional in place would copy it.
+  // In vacant slots, because accessing an optional in place would copy it.
   private let vacant: Element
   private var slots: [Element] = []
   private var vacantIndices: [Int] = []

@@ -25,7 +25,6 @@ struct Addition {
   var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
   var skipped: Set<Int> = []
-  /// What is true of any of the members.
   var claims: OperationCore.Claim = []
   var plainMembers = 0
 

@@ -140,10 +140,8 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
-  /// Begins to start the group, which cannot finish before the call to ``endAddition(of:skipped:)``.
-  ///
-  /// - Returns: Whether members have keys, so that none of them starts before the call to ``resumeStarts()``. Nil
-  ///   if the group has been started before.
+  /// Begins to start the group, until ``endAddition(of:skipped:)``. Returns whether members have keys, so that none starts
+  /// before ``resumeStarts()``. Nil if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
@@ -207,8 +205,7 @@ struct GroupSchedule {
 
   // MARK: Adding members
 
-  /// Begins to add members. The group cannot finish before the call to ``endAddition(of:skipped:)``, and starts none of
-  /// several members before it.
+  /// Begins to add members, until ``endAddition(of:skipped:)``. None of several members starts before that.
   mutating func beginAddition(of count: Int) {
     unfinishedMembers += count
     additions += 1

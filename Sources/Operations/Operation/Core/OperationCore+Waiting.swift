@@ -10,7 +10,6 @@ extension OperationCore {
     case open(gate: Operation)
     /// The operation is ready. The caller notifies the group. A returning member was started before, in vain.
     case notify(OperationSupervisor?, isReturning: Bool)
-    /// A paused operation goes on.
     case resume(OperationPause)
     /// A started operation has its keys.
     case prepareInputs
@@ -28,7 +27,6 @@ extension OperationCore {
     return waitForTurn()
   }
 
-  /// The dependencies have finished, but the last of them has not notified this operation yet.
   mutating func endCounting() -> WaitAction { countDown(by: ledger.remaining) }
 
   /// The group of the member has started, or has been released.
@@ -76,7 +74,7 @@ extension OperationCore {
     }
   }
 
-  /// The delay of a paused operation is over. It takes its keys again, and a member needs a slot.
+  /// A paused operation takes its keys again, and a member needs a slot.
   mutating func delayIsOver() -> WaitAction {
     guard lifecycle.phase == .paused(.delay) else { return .none }
     if let turn = extras?.turn {

@@ -24,7 +24,6 @@ import Foundation
     case prepare
     /// The caller takes the keys, and then calls ``proceedInTurn(_:)``.
     case takeTurn(OperationTurn, OperationSupervisor?)
-    /// A paused operation goes on.
     case resume(OperationPause)
     case skip
     case ignore
@@ -45,17 +44,13 @@ import Foundation
     case repeated
   }
 
-  /// What a group must know of a member that it adds.
+  /// What a group must know of a member: whether it has unfinished dependencies or keys, and whether others depend on it.
   struct Claim: OptionSet {
     let rawValue: UInt8
 
-    /// The member has unfinished dependencies.
     static let waits = Self(rawValue: 1)
-    /// The member stands in lines when its group starts.
     static let needsTurn = Self(rawValue: 2)
-    /// Other operations depend on the member.
     static let isAwaited = Self(rawValue: 4)
-    /// The member may count as more than one unit of progress.
     static let hasWeight = Self(rawValue: 8)
     static let isCancelled = Self(rawValue: 16)
   }
@@ -74,7 +69,6 @@ import Foundation
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
-    /// A member that pauses has given its slot back.
     var holdsSlot: Bool { extras?.pause == nil }
   }
 
@@ -183,8 +177,7 @@ import Foundation
     return groupDidStart()
   }
 
-  /// Returns the supervisor of a cancelled member, which must start it so that it finishes, and whether the member waited
-  /// for more than a slot.
+  /// The supervisor of a cancelled member starts it so that it finishes.
   func cancelledMember(_ phase: OperationLifecycle.Phase) -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
     guard phase.isPending, let supervisor else { return nil }
     return (supervisor, phase.isBlocked || bridge.isOpening)

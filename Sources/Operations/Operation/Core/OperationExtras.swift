@@ -81,7 +81,6 @@ final class OperationPause: Sendable {
   /// Where the operation continues, unless its group starts it again.
   let place: ExecutionPlace
   let timer: ClockTimer
-  /// The work that follows, for a stall report.
   let next: String
   let remaining: @Sendable () -> Duration
 

@@ -44,7 +44,6 @@ struct OperationLifecycle {
 
     var isPending: Bool { if case .pending = self { true } else { false } }
 
-    /// Whether the operation is not ready.
     var isBlocked: Bool {
       switch self {
       case .pending(.groupStart), .pending(.dependencies), .pending(.turn): true
@@ -52,7 +51,6 @@ struct OperationLifecycle {
       }
     }
 
-    /// Whether the work has begun and has not finished.
     var isExecuting: Bool {
       switch self {
       case .executing, .paused: true
@@ -111,7 +109,7 @@ struct OperationLifecycle {
 
   var canContinue: Bool { phase == .executing && !isCancelled }
 
-  /// Changes what an operation waits for that is pending or paused.
+  /// The operation must be pending or paused.
   mutating func wait(for next: Wait) {
     if phase.isPending { phase = .pending(next) } else if case .paused = phase { phase = .paused(next) }
   }

@@ -1,9 +1,7 @@
 import Foundation
 
-/// The turn of an operation under its keys. Mutual exclusion, a higher layer, subclasses it. All calls are made without a
-/// lock held.
+/// The turn of an operation under its keys, for mutual exclusion, a higher layer. Called without a lock held.
 class OperationTurn: @unchecked Sendable {
-  /// The occasions on which an operation leaves the lines of its keys, or gives its keys back.
   enum Departure {
     /// It has a new dependency. Has no effect after its start.
     case newDependency
@@ -24,6 +22,5 @@ class OperationTurn: @unchecked Sendable {
 
   func leave(_ departure: Departure) {}
 
-  /// What the operation waits for, as a part of a message.
   var goal: String { "its turn" }
 }
