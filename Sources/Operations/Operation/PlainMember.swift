@@ -125,7 +125,9 @@ extension Operation {
   /// that finish at once would deadlock, because each locks itself and then its dependents.
   func cancelAsMember() {
     if !isFinished { removeDependencies(unfinishedDependencies) }
-    if !isCancelled { cancel() }
+    // Even if it is cancelled already: Foundation on Linux counts fewer than zero dependencies if one of them finishes
+    // before it is removed from such an operation, and starts from zero then.
+    cancel()
   }
 
   /// Removes the dependencies of a plain operation that has finished, perhaps before them. When a dependency finishes

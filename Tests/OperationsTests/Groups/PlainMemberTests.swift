@@ -126,16 +126,23 @@ struct PlainMemberTests {
     await group.finished(opening: held.gate)
   }
 
-  @Test func cancellingWaitingMembersOnTwoThreads_countsEachOnce() async {
-    for _ in 0..<100 {
-      let group = GroupOperation((0..<50).map { plain("\($0)", journal) })
-      let count = Locked(0)
-      await onThreads(2) { _ in
-        let cancelled = group.cancelWaitingOperations()
-        count.withLock { $0 += cancelled }
-      }
-      #expect(count.withLock { $0 } == 50)
+  /// Calls a closure when it is cancelled.
+  private final class CancelProbe: Operation, @unchecked Sendable {
+    let probe = Locked<(@Sendable () -> Void)?>(nil)
+
+    override func cancel() {
+      probe.withLock { $0.take() }?()
+      super.cancel()
     }
+  }
+
+  @Test func cancellingWaitingMembersTwiceAtOnce_countsEachOnce() async {
+    let (member, count) = (CancelProbe(), Locked(0))
+    let group = GroupOperation([member])
+    member.probe.withLock { $0 = { [unowned group] in count.withLock { $0 += group.cancelWaitingOperations() } } }
+    #expect(group.cancelWaitingOperations() == 1)
+    #expect(count.withLock { $0 } == 0)
+    await queue.run(settling: [group])
   }
 
   @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure, .cancelDependents])

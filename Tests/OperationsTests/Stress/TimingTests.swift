@@ -124,12 +124,14 @@ struct TimingTests {
     }
   }
 
-  @Test func dependencyOfAPlainMemberEndsWhileItsGroupIsCancelled_groupFinishes() async {
+  @Test(arguments: [false, true])
+  func dependencyOfAPlainMemberEndsWhileItsGroupIsCancelled_groupFinishes(isCancelledBefore: Bool) async {
     for _ in 0..<rounds {
       let (dependency, member) = (BlockOperation {}, BlockOperation {})
       dependency ==> member
       let group = GroupOperation([member])
-      OperationQueue().addOperation(group)
+      await OperationQueue().begin(group)
+      if isCancelledBefore { member.cancel() }
       await atOnce({ dependency.start() }, { group.cancel() })
       await group.finished()
     }
