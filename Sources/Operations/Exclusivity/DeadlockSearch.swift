@@ -3,8 +3,8 @@
 struct DeadlockSearch {
   private var entries: [KeyTicket: KeyEntry]
   private var loads: [Int: KeyUse.Load] = [:]
-  /// The waiting entries, by use and by line.
-  private var lines: [Int: [Int?: ArrayDeque<KeyTicket>]] = [:]
+  /// The waiting entries, by use and by innermost holder.
+  private var waitQueues: [Int: [Int?: ArrayDeque<KeyTicket>]] = [:]
   private var memberCounts: [KeyTicket: Int] = [:]
 
   init(_ entries: [KeyTicket: KeyEntry]) {
@@ -15,7 +15,7 @@ struct DeadlockSearch {
         if entry.state.isHolding {
           loads[claim.use, default: KeyUse.Load()].add(ticket, claim)
         } else {
-          lines[claim.use, default: [:]][entry.line, default: ArrayDeque()].append(ticket)
+          waitQueues[claim.use, default: [:]][entry.waitQueue, default: ArrayDeque()].append(ticket)
         }
       }
     }
@@ -29,7 +29,7 @@ struct DeadlockSearch {
   }
 
   /// Removes every entry that can finish. A holder finishes when it has no members left. A waiter has no members, so it
-  /// finishes when it is first in its lines and its keys admit it. The remaining entries wait for each other.
+  /// finishes when it is first in its wait queues and its keys admit it. The remaining entries wait for each other.
   private mutating func finishAll() {
     var pending = Array(entries.keys)
     while let ticket = pending.popLast() {
@@ -38,10 +38,10 @@ struct DeadlockSearch {
       for claim in entry.claims {
         if entry.state.isHolding {
           loads[claim.use]?.remove(ticket, claim)
-          pending += lines[claim.use]?.values.compactMap(\.first) ?? []
+          pending += waitQueues[claim.use]?.values.compactMap(\.first) ?? []
         } else {
-          lines[claim.use]?[entry.line]?.popFirst()
-          if let first = lines[claim.use]?[entry.line]?.first { pending.append(first) }
+          waitQueues[claim.use]?[entry.waitQueue]?.popFirst()
+          if let first = waitQueues[claim.use]?[entry.waitQueue]?.first { pending.append(first) }
         }
       }
       for group in entry.enclosing {
@@ -53,7 +53,7 @@ struct DeadlockSearch {
 
   private func canFinish(_ ticket: KeyTicket, _ entry: KeyEntry) -> Bool {
     if entry.state.isHolding { return memberCounts[ticket] ?? 0 == 0 }
-    return entry.claims.allSatisfy { lines[$0.use]?[entry.line]?.first == ticket && isAdmitted($0) }
+    return entry.claims.allSatisfy { waitQueues[$0.use]?[entry.waitQueue]?.first == ticket && isAdmitted($0) }
   }
 
   private func isAdmitted(_ claim: KeyClaim) -> Bool {
@@ -97,7 +97,7 @@ extension KeyTable {
         ticket: entry.ticket,
         claims: entry.claims.map { $0 },
         enclosing: entry.enclosing.map { $0 },
-        line: entry.line,
+        waitQueue: entry.waitQueue,
         isStarted: entry.isStarted,
         state: entry.state
       )

@@ -86,7 +86,7 @@ extension [ExclusivityKey] {
 
 /// The effect of requesting a key that is held or waited for.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
-  /// The operation waits in line: see <doc:MutualExclusion>.
+  /// The operation waits its turn: see <doc:MutualExclusion>.
   case wait
   /// The operation cancels all earlier holders and waiters with ``OperationError/Code/replaced``, then waits for the
   /// holders to finish. A replaced attempt of a ``RetryOperation`` has failed with this error. A member of a group

@@ -12,7 +12,7 @@ struct KeyClaim {
 
 /// The progress of a claimant towards its keys.
 enum KeyState: Hashable {
-  /// Stands in the lines of its keys.
+  /// Waits in the wait queues of its keys.
   case waiting
   /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil when the time has passed.
   case called(until: Int?)
@@ -29,8 +29,8 @@ struct KeyEntry {
   var claims: [KeyClaim]
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
-  /// The innermost of them that holds keys. Its members share lines.
-  let line: Int?
+  /// The innermost of them that holds keys. Its members share wait queues.
+  let waitQueue: Int?
   /// Whether the claimant has been started, so that it holds its keys when it is called.
   var isStarted: Bool
   var state = KeyState.waiting
@@ -39,7 +39,7 @@ struct KeyEntry {
   var timer: ClockTimer?
 
   static var vacant: Self {
-    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], line: nil, isStarted: false)
+    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], waitQueue: nil, isStarted: false)
   }
 }
 

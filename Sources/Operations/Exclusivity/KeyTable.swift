@@ -1,8 +1,8 @@
 /// The claimants that hold keys, and the claimants that wait for keys.
 ///
-/// A claimant stands in the lines of all its keys. It is called when it is the first in all of them and they admit it. When
-/// it is started, it takes all its keys at once, or finds some taken and is the first in line again. The members of a holder
-/// stand in lines of their own, so that the order of waiting never causes a deadlock.
+/// A claimant enters the wait queues of all its keys. It is called when it is the first in all of them and they admit it.
+/// When it is started, it takes all its keys at once, or finds some taken and is the first waiter again. The members of a
+/// holder have wait queues of their own, so that the order of waiting never causes a deadlock.
 struct KeyTable<Claimant> {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
@@ -52,7 +52,7 @@ struct KeyTable<Claimant> {
 
   // MARK: Entering
 
-  /// Adds a claimant, which stands in its lines or, if it is its turn, has been called. Returns nil if it is dropped.
+  /// Adds a claimant, which waits or, if it is its turn, has been called. Returns nil if it is dropped.
   mutating func enter(
     _ claimant: Claimant,
     _ requested: [KeyClaim],
@@ -77,7 +77,7 @@ struct KeyTable<Claimant> {
       ticket: ticket,
       claims: claims,
       enclosing: enclosing,
-      line: enclosing.first { state(of: $0)?.isHolding == true }?.number,
+      waitQueue: enclosing.first { state(of: $0)?.isHolding == true }?.number,
       isStarted: isStarted
     )
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
@@ -85,7 +85,7 @@ struct KeyTable<Claimant> {
     if isCallable(ticket, &effects) {
       call(ticket, &effects)
     } else {
-      stand(ticket)
+      wait(ticket)
       suspectDeadlock(of: ticket)
     }
     serve(&effects)
@@ -106,9 +106,9 @@ struct KeyTable<Claimant> {
     return index
   }
 
-  private mutating func stand(_ ticket: Ticket) {
-    let line = entries[ticket.place].line
-    for claim in entries[ticket.place].claims { uses[claim.use].stand(ticket, in: line) }
+  private mutating func wait(_ ticket: Ticket) {
+    let waitQueue = entries[ticket.place].waitQueue
+    for claim in entries[ticket.place].claims { uses[claim.use].wait(ticket, in: waitQueue) }
   }
 
   // MARK: Calling
@@ -118,7 +118,7 @@ struct KeyTable<Claimant> {
     while let use = usesToServe.popLast() {
       while let ticket = nextCallable(in: use, &effects) {
         for claim in entries[ticket.place].claims {
-          uses[claim.use].leaveFront(of: entries[ticket.place].line)
+          uses[claim.use].leaveFront(of: entries[ticket.place].waitQueue)
           usesToServe.append(claim.use)
         }
         call(ticket, &effects)
@@ -129,24 +129,24 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func nextCallable(in use: Int, _ effects: inout [Effect]) -> Ticket? {
-    trimLines(of: use)
+    trimWaitQueues(of: use)
     guard uses[use].hasWaiters, uses[use].admitsMore else { return nil }
     for ticket in uses[use].firstWaiters where isCallable(ticket, &effects) { return ticket }
     return nil
   }
 
   private mutating func isCallable(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
-    let line = entries[ticket.place].line
+    let waitQueue = entries[ticket.place].waitQueue
     for claim in entries[ticket.place].claims {
-      trimLines(of: claim.use)
-      let first = uses[claim.use].first(in: line) ?? ticket
+      trimWaitQueues(of: claim.use)
+      let first = uses[claim.use].first(in: waitQueue) ?? ticket
       guard first == ticket, uses[claim.use].admits(claim, besideCalled: true) else { return false }
     }
     return isOpen(ticket, &effects)
   }
 
-  /// Removes claimants that have left from the front of the lines.
-  private mutating func trimLines(of use: Int) {
+  /// Removes claimants that have left from the front of the wait queues.
+  private mutating func trimWaitQueues(of use: Int) {
     if uses[use].isTrimmed { return }
     let entries = entries
     uses[use].trim { entries.contains($0) }
@@ -190,7 +190,7 @@ struct KeyTable<Claimant> {
 
   // MARK: Starting
 
-  /// Takes the keys of a called claimant, or makes it the first in line again. It stays started if `waits`. Returns whether
+  /// Takes the keys of a called claimant, or makes it the first waiter again. It stays started if `waits`. Returns whether
   /// this call has taken the keys.
   mutating func start(_ ticket: Ticket, waits: Bool, _ effects: inout [Effect]) -> Bool {
     guard let state = state(of: ticket), !state.isHolding else { return false }
@@ -205,7 +205,7 @@ struct KeyTable<Claimant> {
       }
       entries[ticket.place].state = .waiting
       entries[ticket.place].refusals += 1
-      stand(ticket)
+      wait(ticket)
       suspectDeadlock(of: ticket)
     }
     if waits { entries[ticket.place].isStarted = true }
@@ -234,7 +234,7 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func suspectDeadlock(of ticket: Ticket) {
-    if entries[ticket.place].line != nil { suspectDeadlock() }
+    if entries[ticket.place].waitQueue != nil { suspectDeadlock() }
   }
 
   /// A search costs more with more entries.
@@ -257,12 +257,12 @@ struct KeyTable<Claimant> {
     remove(claims, &effects)
   }
 
-  /// Returns the claims, which keep their uses. A ticket stays in its lines until it is in front.
+  /// Returns the claims, which keep their uses. A ticket stays in its wait queues until it is in front.
   private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [KeyClaim] {
     endCall(ticket)
     let (claims, state) = (entries[ticket.place].claims, entries[ticket.place].state)
     for claim in claims {
-      if state == .waiting { uses[claim.use].didLeaveLine() }
+      if state == .waiting { uses[claim.use].didLeaveWaitQueue() }
       if state == .replaced { uses[claim.use].replacedCount -= 1 }
       if state.isHolding { uses[claim.use].holders.remove(ticket, claim) }
       usesToServe.append(claim.use)

@@ -83,9 +83,9 @@ struct KeyUse {
   var passed: Set<KeyTicket> = []
   var replacedCount = 0
   /// The waiting claimants in no holder, and some that have left.
-  private var line = ArrayDeque<KeyTicket>()
+  private var waitQueue = ArrayDeque<KeyTicket>()
   /// The waiting claimants inside holders, by the number of the innermost holder.
-  private var memberLines: [Int: ArrayDeque<KeyTicket>] = [:]
+  private var memberQueues: [Int: ArrayDeque<KeyTicket>] = [:]
   private var leftCount = 0
 
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
@@ -104,47 +104,51 @@ struct KeyUse {
 
   // MARK: Lines
 
-  var hasWaiters: Bool { !line.isEmpty || !memberLines.isEmpty }
+  var hasWaiters: Bool { !waitQueue.isEmpty || !memberQueues.isEmpty }
 
   /// All waiting claimants, and some that have left.
-  var waiting: [KeyTicket] { Array(line.all) + memberLines.values.flatMap { Array($0.all) } }
+  var waiting: [KeyTicket] { Array(waitQueue.all) + memberQueues.values.flatMap { Array($0.all) } }
 
-  /// The first claimants of all lines, in the order of their arrival.
+  /// The first claimants of all wait queues, in the order of their arrival.
   var firstWaiters: [KeyTicket] {
-    let first = line.first.map { [$0] } ?? []
-    return memberLines.isEmpty ? first : (first + memberLines.values.compactMap(\.first)).sorted()
+    let first = waitQueue.first.map { [$0] } ?? []
+    return memberQueues.isEmpty ? first : (first + memberQueues.values.compactMap(\.first)).sorted()
   }
 
-  func first(in line: Int?) -> KeyTicket? { line.map { memberLines[$0]?.first } ?? self.line.first }
+  func first(in waitQueue: Int?) -> KeyTicket? { waitQueue.map { memberQueues[$0]?.first } ?? self.waitQueue.first }
 
   /// Adds a claimant behind all that arrived before it.
-  mutating func stand(_ ticket: KeyTicket, in line: Int?) {
-    if let line { memberLines[line, default: ArrayDeque()].insert(ticket) } else { self.line.insert(ticket) }
+  mutating func wait(_ ticket: KeyTicket, in waitQueue: Int?) {
+    if let waitQueue {
+      memberQueues[waitQueue, default: ArrayDeque()].insert(ticket)
+    } else {
+      self.waitQueue.insert(ticket)
+    }
   }
 
-  mutating func leaveFront(of line: Int?) {
-    guard let line else {
-      self.line.popFirst()
+  mutating func leaveFront(of waitQueue: Int?) {
+    guard let waitQueue else {
+      self.waitQueue.popFirst()
       return
     }
-    memberLines[line]?.popFirst()
-    if memberLines[line]?.isEmpty == true { memberLines[line] = nil }
+    memberQueues[waitQueue]?.popFirst()
+    if memberQueues[waitQueue]?.isEmpty == true { memberQueues[waitQueue] = nil }
   }
 
-  mutating func didLeaveLine() { leftCount += 1 }
+  mutating func didLeaveWaitQueue() { leftCount += 1 }
 
   var isTrimmed: Bool { leftCount == 0 }
 
   /// Removes the claimants that have left from the fronts.
   mutating func trim(_ isPresent: (KeyTicket) -> Bool) {
     if leftCount > claimCount + 32 {
-      line.removeAll { !isPresent($0) }
-      for number in memberLines.keys { memberLines[number]?.removeAll { !isPresent($0) } }
+      waitQueue.removeAll { !isPresent($0) }
+      for number in memberQueues.keys { memberQueues[number]?.removeAll { !isPresent($0) } }
       leftCount = 0
     }
-    leftCount -= line.trim(isPresent)
-    for number in memberLines.keys { leftCount -= memberLines[number]?.trim(isPresent) ?? 0 }
-    for (number, line) in memberLines where line.isEmpty { memberLines[number] = nil }
+    leftCount -= waitQueue.trim(isPresent)
+    for number in memberQueues.keys { leftCount -= memberQueues[number]?.trim(isPresent) ?? 0 }
+    for (number, waitQueue) in memberQueues where waitQueue.isEmpty { memberQueues[number] = nil }
   }
 }
 

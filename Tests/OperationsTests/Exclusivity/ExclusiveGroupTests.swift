@@ -220,13 +220,11 @@ struct ExclusiveGroupTests {
   }
 
   @Test func aReplacedAttempt_isAnErrorOfItsRetry() async throws {
-    let retry = RetryOperation<String>(
-      attempts: 2,
-      retryIf: { [journal] error, _ in
-        journal.write("\(error)")
-        return OperationError.Code.replaced ~= error
-      }
-    ) { [domain, journal] attempt in
+    let isReplaced = { @Sendable [journal] (error: any Error, _: Int) in
+      journal.write("\(error)")
+      return OperationError.Code.replaced ~= error
+    }
+    let retry = RetryOperation<String>(attempts: 2, retryIf: isReplaced) { [domain, journal] attempt in
       let attempt = ResultOperation { "\(attempt)" }.named("attempt \(attempt)").exclusive("a", in: domain)
       attempt.addObserver(OperationObserver(didStart: { journal.write($0.displayName) }))
       return attempt

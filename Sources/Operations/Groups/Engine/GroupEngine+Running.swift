@@ -31,7 +31,7 @@ extension GroupEngine {
     carryOut(action)
   }
 
-  /// Adds ready members to the schedule, and lets members with keys stand in line, in the order of the members.
+  /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
   func offer(_ members: [AsyncOperation], ready: [AsyncOperation]) {
     let ready = Set(ready.map { ObjectIdentifier($0) })

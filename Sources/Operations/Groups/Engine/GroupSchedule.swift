@@ -4,7 +4,7 @@ import Foundation
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
   enum Life {
-    /// Members with keys stand in line when the group starts.
+    /// Members with keys wait their turn from the start of the group.
     case gathering(needTurns: Bool)
     /// No runner has taken a member yet, so the time of the group has not begun.
     case starting(GroupOperation, GroupQueue)
@@ -219,7 +219,7 @@ struct GroupSchedule {
     if count > 1 { startObstacles -= 1 }
   }
 
-  /// - Returns: Whether the member stands in line now. Otherwise it does so when the group starts.
+  /// - Returns: Whether the member waits its turn now. Otherwise it does so when the group starts.
   mutating func needTurn() -> Bool {
     guard life.isGathering else { return true }
     life = .gathering(needTurns: true)

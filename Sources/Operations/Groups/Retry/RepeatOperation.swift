@@ -12,7 +12,7 @@
 /// ## Backing off
 ///
 /// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread, no slot of a group, and none of its keys. It takes its keys again, in line, before the next iteration. To hold
+/// thread, no slot of a group, and none of its keys. It waits its turn and takes its keys again before the next iteration. To hold
 /// a key across iterations, give it to a group around this operation. A slot of an `OperationQueue` cannot be released.
 ///
 /// ## Cancellation

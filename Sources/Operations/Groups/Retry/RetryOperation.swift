@@ -13,7 +13,7 @@
 /// ## Backing off
 ///
 /// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread, no slot of a group, and none of its keys. It takes its keys again, in line, before the next attempt, and each
+/// thread, no slot of a group, and none of its keys. It waits its turn and takes its keys again before the next attempt, and each
 /// attempt is one start of a throttle. To hold a key across attempts, give it to a group around this operation. A slot of
 /// an `OperationQueue` cannot be released. If the operation runs inside an operation that is not a group, such as a
 /// `flatMap`, the enclosing operation keeps its slot.

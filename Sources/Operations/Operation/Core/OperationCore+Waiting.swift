@@ -36,7 +36,7 @@ extension OperationCore {
     return ledger.isWaiting ? .none : waitForTurn()
   }
 
-  /// Makes an operation with keys stand in their lines, unless it still waits for its dependencies.
+  /// Lets an operation with keys wait its turn, unless it still waits for its dependencies.
   mutating func requestTurn() -> WaitAction {
     guard lifecycle.phase == .pending(.slot), extras?.turn != nil, !lifecycle.isCancelled else { return .none }
     return waitForTurn()

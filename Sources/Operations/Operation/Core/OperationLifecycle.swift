@@ -7,7 +7,7 @@
 struct OperationLifecycle {
   /// What an operation waits for without a thread, before its work begins or goes on.
   enum Wait: Hashable, Sendable {
-    /// The start of its group, after which it stands in the lines of its keys.
+    /// The start of its group, after which it enters the wait queues of its keys.
     case groupStart
     case dependencies
     /// Its turn under its keys.

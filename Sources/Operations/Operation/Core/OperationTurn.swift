@@ -13,11 +13,11 @@ class OperationTurn: @unchecked Sendable {
     case end
   }
 
-  /// Stands in the lines, and returns whether it is the operation's turn. A started operation then holds its keys. A later
+  /// Enters the wait queues, and returns whether it is the operation's turn. A started operation then holds its keys. A later
   /// turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``. A repeated request has no effect.
   func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool { true }
 
-  /// Takes all keys, or finds them taken. Then the operation is first in line again. If `waits`, it stays started.
+  /// Takes all keys, or finds them taken. Then the operation is the first waiter again. If `waits`, it stays started.
   func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool { true }
 
   func leave(_ departure: Departure) {}
