@@ -14,7 +14,7 @@ extension AsyncOperation {
       }
       action = core.withLock { $0.proceedInTurn() }
       // It has gained a dependency, or was ended.
-      if case .isGone = action { leaveLines(of: turn, because: .pause) }
+      if case .isGone = action { leaveWaitQueues(of: turn, because: .pause) }
     }
     switch action {
     case .notReady, .isGone: return false

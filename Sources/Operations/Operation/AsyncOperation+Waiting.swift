@@ -96,7 +96,7 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn, let supervisor): request(turn, inside: supervisor)
-    case .withdrawTurn(let turn): leaveLines(of: turn, because: .newDependency)
+    case .withdrawTurn(let turn): leaveWaitQueues(of: turn, because: .newDependency)
     case .open(let gate): open(gate)
     case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
     case .resume(let pause): pause.continue()
@@ -123,7 +123,7 @@ extension AsyncOperation {
   }
 
   /// Another thread may have requested the turn again meanwhile.
-  func leaveLines(of turn: OperationTurn, because departure: OperationTurn.Departure) {
+  func leaveWaitQueues(of turn: OperationTurn, because departure: OperationTurn.Departure) {
     turn.leave(departure)
     let (isWaiting, supervisor) = core.withLock { ($0.lifecycle.phase == .pending(.turn), $0.supervisor) }
     if isWaiting { request(turn, inside: supervisor) }

@@ -18,7 +18,7 @@ enum LedgerStep: InterleavedStep {
   case awaitGate(byHand: Bool)
   case conclude, close
   // The turn.
-  case requestTurn, groupStart, request, leaveLines, checkLines, free, steal, call, take, proceed
+  case requestTurn, groupStart, request, leaveWaitQueues, checkWaitQueues, free, steal, call, take, proceed
   case startMember
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
@@ -112,10 +112,10 @@ enum LedgerStep: InterleavedStep {
     case .request:
       if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? .called : .waiting }
       if world.deeds.turn == .called { actor.go(on: .call) }
-    case .leaveLines:
+    case .leaveWaitQueues:
       if [.waiting, .called].contains(world.deeds.turn), !world.deeds.waitsStarted { world.deeds.turn = .idle }
-      actor.go(on: .checkLines)
-    case .checkLines: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .request) }
+      actor.go(on: .checkWaitQueues)
+    case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .request) }
     case .free:
       world.deeds.isKeyFree = true
       guard world.deeds.turn == .waiting else { return }
@@ -144,7 +144,7 @@ enum LedgerStep: InterleavedStep {
       case .execute, .skip: close(&world)
       case .isGone:
         if world.deeds.turn != .over { world.deeds.turn = .idle }
-        actor.go(on: .checkLines)
+        actor.go(on: .checkWaitQueues)
       default: break
       }
 
@@ -224,7 +224,7 @@ enum LedgerStep: InterleavedStep {
     switch action {
     case .none, .resume: break
     case .requestTurn: actor.go(on: .request)
-    case .withdrawTurn: actor.go(on: .leaveLines)
+    case .withdrawTurn: actor.go(on: .leaveWaitQueues)
     case .open(let gate): open(gate, &world, &actor)
     case .notify: if world.isMember { actor.spawn([.startMember]) }
     case .prepareInputs:

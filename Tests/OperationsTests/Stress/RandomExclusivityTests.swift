@@ -21,11 +21,11 @@ struct RandomExclusivityTests {
     let group: Int
   }
 
-  private typealias Want = (level: Level, limit: Int)
+  private typealias Want = (level: Level, limit: Int, weight: Int)
 
   /// Sees which operations execute under which key.
   private final class Watch: Sendable {
-    private typealias Holder = (operation: AsyncOperation, limit: Int)
+    private typealias Holder = (operation: AsyncOperation, limit: Int, weight: Int)
 
     private let holders = Locked<[Level: [Holder]]>([:])
     let violations = Journal<String>()
@@ -40,12 +40,13 @@ struct RandomExclusivityTests {
     private func begin(_ operation: AsyncOperation, _ wants: [Want]) {
       for want in wants {
         let all = holders.withLock { holders in
-          holders[want.level, default: []].append((operation, want.limit))
+          holders[want.level, default: []].append((operation, want.limit, want.weight))
           return holders[want.level] ?? []
         }
         // A finished operation leaves the list a moment later, and an operation that was ended may still be working.
         let present = all.filter { $0.operation === operation || !$0.operation.isFinished }
-        if !operation.isFinished, present.count > present.map(\.limit).min() ?? .max {
+        let weight = present.map(\.weight).reduce(0, +)
+        if !operation.isFinished, weight > present.map(\.limit).min() ?? .max {
           violations.write("\(present.map { "\($0.operation.displayName) \($0.limit)" }) under \(want.level.key)")
         }
       }
@@ -87,7 +88,9 @@ struct RandomExclusivityTests {
     private func wants(of names: [ExclusivityKey], inside outer: [(Int, [Want])], atMost count: Int) -> [Want] {
       names.shuffled(using: &generator).prefix(Int.random(in: 1...count, using: &generator)).map { key in
         let group = outer.first { $0.1.contains { $0.level.key == key } }?.0 ?? 0
-        return (Level(key: key, group: group), [1, 1, 2, 3, .max].randomElement(using: &generator) ?? 1)
+        let limit = [1, 1, 2, 3, .max].randomElement(using: &generator) ?? 1
+        let weight = limit == .max ? 1 : Int.random(in: 1...limit, using: &generator)
+        return (Level(key: key, group: group), limit, weight)
       }
     }
 
@@ -97,11 +100,11 @@ struct RandomExclusivityTests {
     }
 
     private func give(_ wants: [Want], to operation: AsyncOperation) {
-      for (level, limit) in wants {
+      for (level, limit, weight) in wants {
         switch limit {
         case 1: operation.exclusive(level.key, policy: policy(), in: domain)
         case .max: operation.shared(level.key, in: domain)
-        default: operation.limited(level.key, to: limit, in: domain)
+        default: operation.limited(level.key, to: limit, weight: weight, in: domain)
         }
         // An interval may be shorter than the time in which its timer is set.
         guard one(of: 4) else { continue }
