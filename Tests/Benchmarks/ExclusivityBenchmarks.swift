@@ -20,7 +20,7 @@ enum ExclusivityBenchmarks {
       of: "operation, \(count) under one key",
       .group(count, "exclusive") { operation, _ in operation.exclusive("key") },
       over: .chain(count),
-      .atMost(2.5)
+      .atMost(1.7)
     ),
     Benchmark(
       "exclusive-keys",
@@ -29,7 +29,7 @@ enum ExclusivityBenchmarks {
         operation.exclusive(keys[index])
       },
       over: .asyncBlocks(count),
-      .atMost(1.3)
+      .atMost(2)
     ),
     growth("one-key") { .group($0, "one key") { operation, _ in operation.exclusive("key") } },
     growth("own-keys") { .group($0, "own keys") { $0.exclusive(ExclusivityKey("\($1)")) } },
