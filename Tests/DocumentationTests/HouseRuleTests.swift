@@ -6,7 +6,7 @@ struct HouseRuleTests {
   private static let mostStoredBooleans = 27
   private static let mostExtensionFiles = 17
   private static let mostInternalDocumentationLines = 1_000
-  private static let mostLines = 14_750
+  private static let mostLines = 14_760
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -6,8 +6,9 @@ import Foundation
 /// On Linux, Foundation keeps unretained pointers from an operation to its dependents, so the member keeps the plain
 /// operation alive, and removes its dependencies at its end.
 final class PlainMember: AsyncOperation, @unchecked Sendable {
-  /// By plain operation, which has at most one member.
-  private static let entries = Locked<[ObjectIdentifier: DependencyLedger.WeakDependent]>([:])
+  /// By plain operation, from the addition until the plain operation has finished or the group is released unstarted. Not
+  /// weak, because that would double the cost of every reference to a member.
+  private static let members = Locked<[ObjectIdentifier: PlainMember]>([:])
 
   private let operation: Operation
 
@@ -16,34 +17,24 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     super.init()
   }
 
-  deinit {
-    let (id, key) = (ObjectIdentifier(self), ObjectIdentifier(operation))
-    PlainMember.entries.withLock { entries in
-      if entries[key]?.id == id { entries[key] = nil }
-    }
-  }
+  static func of(_ operation: Operation) -> PlainMember? { members.withLock { $0[ObjectIdentifier(operation)] } }
 
-  /// Returns the member that runs a plain operation, or nil if there is none.
-  static func of(_ operation: Operation) -> PlainMember? {
-    entries.withLock { entries in
-      guard let entry = entries[ObjectIdentifier(operation)] else { return nil }
-      return entry.operation as? PlainMember
-    }
-  }
-
-  /// Returns the member that runs a plain operation, or a new one. Nil if the operation has been started.
+  /// Returns the member that runs a plain operation, or a new one. Nil if the operation has been started elsewhere.
   static func make(for operation: Operation) -> PlainMember? {
-    if let member = of(operation) { return member }
-    if operation.isExecuting || operation.isFinished { return nil }
+    if operation.isExecuting || operation.isFinished { return of(operation) }
     let new = PlainMember(operation)
-    new.adoptChanges()
-    return entries.withLock { entries in
-      if let entry = entries[ObjectIdentifier(operation)], let earlier = entry.operation as? PlainMember {
-        return earlier
-      }
-      entries[ObjectIdentifier(operation)] = DependencyLedger.WeakDependent(new)
-      return new
+    let member = members.withLock { members in
+      let member = members[ObjectIdentifier(operation)] ?? new
+      members[ObjectIdentifier(operation)] = member
+      return member
     }
+    member.adoptChanges()
+    return member
+  }
+
+  func forget() {
+    let former = PlainMember.members.withLock { $0.removeValue(forKey: ObjectIdentifier(operation)) }
+    withExtendedLifetime(former) {}
   }
 
   override var represented: Operation { operation }
@@ -63,7 +54,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 
   override func adoptChanges() {
     if operation.isCancelled { return cancel() }
-    queuePriority = operation.queuePriority
+    if super.queuePriority != operation.queuePriority { queuePriority = operation.queuePriority }
     let unfinished = operation.unfinishedDependencies
     if unfinished.isEmpty { return }
     let known = Set(dependencies.map { ObjectIdentifier($0) })
@@ -98,6 +89,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 
   private func operationDidFinish(_ end: () -> Void) {
     operation.forgetDependencies()
+    forget()
     end()
   }
 }

@@ -16,30 +16,26 @@ struct Addition {
     }
   }
 
-  let all: [AsyncOperation]
-  let firstIndex: Int
+  let count: Int
+  var members: [AsyncOperation] = []
+  var plainMembers: [PlainMember] = []
+  var skipped: [Int] = []
   var ready = ReadyList()
   /// The operations that had been cancelled before.
   var cancelled: [AsyncOperation] = []
   /// The operations that have dependents, which may close a cycle.
   var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
-  var skipped: Set<Int> = []
   var claims: OperationCore.Claim = []
-  var plainMembers = 0
-
-  var members: some Sequence<AsyncOperation> {
-    zip(all, firstIndex...).lazy.filter { !skipped.contains($1) }.map { $0.0 }
-  }
 }
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ all: [AsyncOperation]) -> Addition? {
+  mutating func begin(_ count: Int) -> Addition? {
     if schedule.life.isOver { return nil }
-    schedule.beginAddition(of: all.count)
-    progress.add(all.count)
-    return Addition(all: all, firstIndex: members.append(all))
+    schedule.beginAddition(of: count)
+    progress.add(count)
+    return Addition(count: count)
   }
 
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
@@ -47,14 +43,14 @@ extension GroupEngine.State {
     let count = members.count
     for index in addition.skipped { _ = members.remove(at: index) }
     for part in addition.parts { weigh(part) }
-    progress.add(-addition.skipped.count)
+    let skipped = addition.count - addition.members.count
+    progress.add(-skipped)
+    if schedule.life.isGathering { plainMembers += addition.plainMembers }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { schedule.ready.append(addition.ready) }
-    // A plain Foundation operation does not report when it gains a dependency.
-    let mayWait = addition.claims.contains(.waits) || (addition.plainMembers > 0 && schedule.life.isGathering)
-    if mayWait { schedule.suspectCycle() }
-    schedule.endAddition(of: addition.all.count, skipped: addition.skipped.count)
+    if addition.claims.contains(.waits) { schedule.suspectCycle() }
+    schedule.endAddition(of: addition.count, skipped: skipped)
     var action = nextAction()
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
@@ -77,26 +73,35 @@ extension GroupEngine {
     to group: GroupOperation,
     hasRoom: Bool = false
   ) {
-    let members = operations.compactMap { makeMember(for: $0, skipping) }
     let addition = state.withLock { state in
       if hasRoom { state.roomWaiters.endReservation() }
-      return state.begin(members)
+      return state.begin(operations.count)
     }
     guard var addition else {
-      for member in members { finishUnexecuted(member, skipping, after: group) }
+      for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
     }
-    // Read after the members have their places, because a trace that was attached before did not see them.
-    let (trace, isCancelled) = group.core.withLock { ($0.trace, $0.lifecycle.isCancelled) }
-    trace?.send(.gained(members))
-    claim(&addition, skipping, in: group)
+    // A batch stays in the processor's cache, because each operation is accessed several times.
+    for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
+      let members = makeMembers(operations[start...].prefix(GroupEngine.batch), skipping)
+      let firstIndex = state.withLock { $0.members.append(members) }
+      // Read after the members have their places, because a trace that was attached before did not see them.
+      group.trace?.send(.gained(members))
+      claim(members, from: firstIndex, for: &addition, skipping, in: group)
+    }
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
-    if isCancelled { cancelMembers(of: addition) }
+    if group.isCancelled { cancelMembers(of: addition) }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
     if isDraining { cancelMembers(of: addition) }
-    if offers { offer(members, ready: addition.ready.takeAll()) }
+    if offers { offer(addition.members, ready: addition.ready.takeAll()) }
     carryOut(action)
+  }
+
+  private static let batch = 64
+
+  private func makeMembers(_ operations: ArraySlice<Operation>, _ skipping: Addition.Skipping) -> [AsyncOperation] {
+    operations.compactMap { makeMember(for: $0, skipping) }
   }
 
   private func makeMember(for operation: Operation, _ skipping: Addition.Skipping) -> AsyncOperation? {
@@ -106,8 +111,14 @@ extension GroupEngine {
     return nil
   }
 
-  private func claim(_ addition: inout Addition, _ skipping: Addition.Skipping, in group: GroupOperation) {
-    for (member, index) in zip(addition.all, addition.firstIndex...) {
+  private func claim(
+    _ members: [AsyncOperation],
+    from firstIndex: Int,
+    for addition: inout Addition,
+    _ skipping: Addition.Skipping,
+    in group: GroupOperation
+  ) {
+    for (member, index) in zip(members, firstIndex...) {
       switch member.core.withLock({ $0.claim(for: self, index: index) }) {
       case .claimed(let claim):
         addition.add(member, claim)
@@ -116,11 +127,11 @@ extension GroupEngine {
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
         if case .none = skipping { misuse(member.cannotBeAdded(because: "is in this group")) }
-        addition.skipped.insert(index)
+        addition.skipped.append(index)
       case .refused(let obstacle):
         // Another thread may have just added the operation elsewhere. Its dependents wait for it there.
         if skipping.isNamed(member.represented) { misuse(member.cannotBeAdded(because: obstacle)) }
-        addition.skipped.insert(index)
+        addition.skipped.append(index)
       }
     }
   }
@@ -138,8 +149,9 @@ extension GroupEngine {
 
 extension Addition {
   fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
+    members.append(member)
+    if let plain = member as? PlainMember { plainMembers.append(plain) }
     claims.formUnion(claim)
-    if member is PlainMember { plainMembers += 1 }
     if claim.contains(.isAwaited) { awaited.append(member) }
     if claim.contains(.isCancelled) {
       cancelled.append(member)

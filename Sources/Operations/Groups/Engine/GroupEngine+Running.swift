@@ -8,8 +8,11 @@ extension GroupEngine {
 
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
-    // A plain Foundation operation reports no changes.
-    if !draining, membersMayWait { for member in members { member.adoptChanges() } }
+    let plainMembers = state.withLock { state in
+      defer { state.plainMembers = [] }
+      return state.plainMembers
+    }
+    for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.

@@ -10,6 +10,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
     var members = MemberList()
+    /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
+    var plainMembers: [PlainMember] = []
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
@@ -73,7 +75,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Whether members of a group that has not started may have dependencies. False for most groups, so that a walk through
   /// all members is not necessary.
   var membersMayWait: Bool {
-    state.withLock { $0.schedule.cycleSearch != .none || $0.progress.hasReportingMembers }
+    state.withLock { state in
+      state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty || state.progress.hasReportingMembers
+    }
   }
 
   func change(_ change: (inout GroupSchedule) -> Void) {
@@ -91,11 +95,12 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     let (former, listeners) = state.withLock { state in
       // Keeps all references until the lock has been released.
       let former = state
-      state.members = MemberList()
+      (state.members, state.plainMembers) = (MemberList(), [])
       state.schedule.disband()
       return (former, state.progress.endUpdates())
     }
     for listener in listeners { listener.finish() }
+    for member in former.plainMembers { member.forget() }
     let members = former.members.operations
     for member in members {
       member.changeWait { $0.becomeFree() }
