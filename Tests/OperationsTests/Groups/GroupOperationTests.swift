@@ -153,7 +153,7 @@ struct GroupOperationTests {
 
   @Test(arguments: [false, true])
   func dependentAddedWithItsFailingDependencyInOneCall_neverExecutes(isPlain: Bool) async {
-    for _ in 0..<(isThorough ? 3_000 : 300) {
+    for _ in 0..<(isThorough ? 600 : 60) {
       let group = GroupOperation()
       group.errorPolicy = .cancelDependents
       group.staysOpen = true
@@ -168,7 +168,7 @@ struct GroupOperationTests {
   }
 
   @Test(arguments: [false, true]) func cycleAddedInOneCall_isCancelledAsAWhole(isPlain: Bool) async {
-    for _ in 0..<20 {
+    for _ in 0..<(isThorough ? 20 : 5) {
       let group = GroupOperation()
       group.staysOpen = true
       await queue.begin(group)

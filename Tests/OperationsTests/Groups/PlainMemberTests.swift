@@ -150,7 +150,7 @@ struct PlainMemberTests {
     await onThreads(4) { thread in
       // The first two threads keep the system busy.
       let (queue, journal) = (OperationQueue(), Journal<String>())
-      for _ in 0..<(isThorough ? 10_000 : 1_000) {
+      for _ in 0..<(isThorough ? 3_000 : 300) {
         let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
         let group = GroupOperation([failing, failing ==> plain("dependent", journal)])
         group.errorPolicy = policy
