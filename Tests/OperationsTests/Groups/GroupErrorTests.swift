@@ -169,7 +169,9 @@ struct GroupErrorTests {
     group.errorPolicy = policy
     // The first member is ready when the second one becomes ready, or has been taken by a runner.
     second.whenRanked = { [engine = group.engine] in
-      if bad.isFinished { mayStart.write(engine.state.withLock { $0.schedule.mayHandOut }) }
+      guard bad.isFinished else { return }
+      // A group that drains starts its members only to finish them.
+      mayStart.write(engine.state.withLock { $0.schedule.mayHandOut && !$0.schedule.isDraining })
     }
     await fail(bad, in: group)
     await group.finished()
