@@ -46,19 +46,6 @@ struct DrainingTests {
     await group.drained()
   }
 
-  /// Runs a closure in the middle of its addition to a group, which reads the priority.
-  private final class PriorityProbe: Operation, @unchecked Sendable {
-    let isRead = Locked({})
-
-    override var queuePriority: QueuePriority {
-      get {
-        isRead.withLock { $0 }()
-        return super.queuePriority
-      }
-      set { super.queuePriority = newValue }
-    }
-  }
-
   @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
     let held = HeldOperation()
     weak var released: GroupOperation?

@@ -117,18 +117,6 @@ struct GroupOperationTests {
     await held.finished(opening: held.gate)
   }
 
-  /// Calls a closure in the middle of an addition to a group, which reads `queuePriority`.
-  private final class PriorityProbe: Operation, @unchecked Sendable {
-    let isRead = Locked({})
-    override var queuePriority: QueuePriority {
-      get {
-        isRead.withLock { $0 }()
-        return super.queuePriority
-      }
-      set { super.queuePriority = newValue }
-    }
-  }
-
   @Test(arguments: [false, true])
   func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
     let (held, probe, last) = (HeldOperation(), PriorityProbe(), note("last"))

@@ -139,3 +139,16 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
 
 /// Starts an operation by hand from asynchronous code, on a thread of Dispatch.
 func start(_ operation: Operation) async { await onThreads(1) { _ in operation.start() } }
+
+/// A plain operation that calls a closure in the middle of its addition to a group, which reads the priority.
+final class PriorityProbe: Operation, @unchecked Sendable {
+  let isRead = Locked({})
+
+  override var queuePriority: QueuePriority {
+    get {
+      isRead.withLock { $0 }()
+      return super.queuePriority
+    }
+    set { super.queuePriority = newValue }
+  }
+}
