@@ -300,6 +300,35 @@ struct GroupCycleTests {
     #expect(group.errors.count == 2 && journal.entries.isEmpty)
   }
 
+  /// Calls a closure when its dependencies are read.
+  private final class WatchedOperation: Operation, @unchecked Sendable {
+    let probe = Journal<@Sendable () -> Void>()
+
+    override var dependencies: [Operation] {
+      for probe in probe.entries { probe() }
+      return super.dependencies
+    }
+  }
+
+  @Test func membersOnACycleThatAreAddedDuringTheSearchAtTheStart() async {
+    let (outside, waiting, adding) = (AsyncOperation(), WatchedOperation(), Gate())
+    outside ==> waiting
+    let group = GroupOperation([waiting])
+    let cycle: [Operation] = [plain("a", journal), plain("b", journal)]
+    cycle[0] ==> cycle[1] ==> cycle[0]
+    waiting.probe.write {
+      if adding.isOpen || !group.engine.state.withLock({ $0.schedule.life.isRunning }) { return }
+      adding.open()
+      group.addOperations(cycle)
+    }
+    queue.addOperation(group)
+    for operation in cycle { await operation.finished() }
+    #expect(!waiting.isFinished)
+    queue.addOperation(outside)
+    await group.finished()
+    #expect(group.errors.count == 2 && journal.entries.isEmpty)
+  }
+
   @Test func groupsInQueuesThatWaitForEachOthersMembers() async {
     let (a, b) = (AsyncOperation().named("a"), AsyncOperation().named("b"))
     a ==> b ==> a

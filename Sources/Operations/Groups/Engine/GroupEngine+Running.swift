@@ -28,7 +28,8 @@ extension GroupEngine {
       // If no member can start, the time of the group begins now.
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
       state.schedule.endAddition()
-      return (group, state.nextAction())
+      // A cycle that was added meanwhile has not been searched for.
+      return (group, Action(runner: state.schedule.requestRunner(), outcome: state.schedule.nextOutcome()))
     }
     group?.startDeadline()
     carryOut(action)
