@@ -73,18 +73,17 @@ extension GroupEngine {
     to group: GroupOperation,
     hasRoom: Bool = false
   ) {
-    let addition = state.withLock { state in
-      if hasRoom { state.roomWaiters.endReservation() }
-      return state.begin(operations.count)
-    }
-    guard var addition else {
+    guard var addition = state.withLock({ $0.begin(operations.count) }) else {
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
     }
     // A batch stays in the processor's cache, because each operation is accessed several times.
     for start in stride(from: 0, to: operations.count, by: GroupEngine.batch) {
       let members = makeMembers(operations[start...].prefix(GroupEngine.batch), skipping)
-      let firstIndex = state.withLock { $0.members.append(members) }
+      let firstIndex = state.withLock { state in
+        if hasRoom { state.roomWaiters.endReservation() }
+        return state.members.append(members)
+      }
       // Read after the members have their places, because a trace that was attached before did not see them.
       group.trace?.send(.gained(members))
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
