@@ -44,23 +44,23 @@ extension AsyncOperation {
     // waiters.
     super.start()
     Trampoline.isolate { didFinish() }
-    let completion = core.withLock { $0.complete() }
+    let end = core.withLock { $0.complete() }
     if !isAfterExecution { willNotExecute() }
-    if !completion.observers.isEmpty {
-      Trampoline.isolate { for observer in completion.observers { observer.didFinish?(self) } }
-    }
-    let starter = completion.turn == nil ? nil : core.withLock { $0.lifecycle.hasFailed ? $0.starter : nil }
-    if let starter {
-      starter.settleFailedMember { settle(completion) }
-    } else {
-      settle(completion)
-    }
+    if let end { notifyOfEnd(end) } else { settleAfterObservers() }
   }
 
-  /// Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-  private func settle(_ completion: OperationCore.Completion) {
-    completion.turn?.leave(.end)
-    notifyOfEnd(completion.end ?? core.withLock { $0.settle() })
+  private func settleAfterObservers() {
+    let (observers, turn, starter) = core.withLock { core in
+      defer { core.observers = [] }
+      return (core.observers, core.extras?.turn, core.lifecycle.hasFailed ? core.starter : nil)
+    }
+    if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
+    // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
+    func settle() {
+      turn?.leave(.end)
+      notifyOfEnd(core.withLock { $0.settle() })
+    }
+    if turn != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {

@@ -99,7 +99,8 @@ struct PlainMemberTests {
     await queue.begin(group)
     if gainsDependency { group.cancelOperations(named: "member") }
     await member.finished()
-    #expect(group.operations == [other] && journal.entries.isEmpty)
+    await poll { group.operations == [other] }
+    #expect(journal.entries.isEmpty)
     group.isSuspended = false
     await group.finished()
   }

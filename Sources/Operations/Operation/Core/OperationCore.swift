@@ -55,9 +55,6 @@ import Foundation
     static let isCancelled = Self(rawValue: 16)
   }
 
-  /// The end is nil if the operation settles when its observers have been notified.
-  typealias Completion = (observers: [OperationObserver], turn: OperationTurn?, end: End?)
-
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
     let dependents: [DependencyLedger.WeakDependent?]
@@ -264,13 +261,10 @@ import Foundation
     }
   }
 
-  /// Records that Foundation considers the operation finished. Settles it at once if it has neither observers nor keys.
-  mutating func complete() -> Completion {
+  /// Records that Foundation considers the operation finished. Settles it, unless it has observers or keys.
+  mutating func complete() -> End? {
     lifecycle.complete()
-    let turn = extras?.turn
-    if observers.isEmpty, turn == nil { return ([], nil, settle()) }
-    defer { observers = [] }
-    return (observers, turn, nil)
+    return observers.isEmpty && extras?.turn == nil ? settle() : nil
   }
 
   mutating func settle() -> End {
