@@ -1,5 +1,4 @@
-/// The tasks that wait until a group has fewer than a number of unfinished members. A finished member makes room for
-/// the tasks of at most one number, so finding them takes constant time.
+/// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
   /// Resumed with true if there is room.
   typealias Waiter = CheckedContinuation<Bool, Never>
@@ -11,23 +10,17 @@ struct RoomWaiters {
     case adding
   }
 
-  struct Tasks {
-    var watching: [Int: Waiter] = [:]
-    var adding: [Int: Waiter] = [:]
-    /// The tickets of adding tasks, and of some that have left.
-    var order = ArrayDeque<Int>()
-
-    var isEmpty: Bool { watching.isEmpty && adding.isEmpty }
-  }
-
-  /// By number. Nil if the group has finished, after which no task waits.
-  private var tasks: [Int: Tasks]? = [:]
+  /// By number and ticket. Nil if the group has finished, after which no task waits.
+  private var watching: [Int: [Int: Waiter]]? = [:]
+  private var adding: [Int: [Int: Waiter]] = [:]
+  /// By number, the tickets of adding tasks, and of some that have left.
+  private var order: [Int: ArrayDeque<Int>] = [:]
   /// The number of members that resumed tasks are about to add.
   private var reserved = 0
   private var lastTicket = 0
 
-  var isEmpty: Bool { tasks?.isEmpty ?? true }
-  var isOver: Bool { tasks == nil }
+  var isEmpty: Bool { watching?.isEmpty ?? true && adding.isEmpty }
+  var isOver: Bool { watching == nil }
 
   mutating func makeTicket() -> Int {
     lastTicket += 1
@@ -40,7 +33,7 @@ struct RoomWaiters {
     switch purpose {
     case .watching: return members < count
     case .adding:
-      guard members + reserved < count, tasks?[count]?.adding.isEmpty ?? true else { return false }
+      guard members + reserved < count, adding[count] == nil else { return false }
       reserved += 1
       return true
     }
@@ -50,35 +43,31 @@ struct RoomWaiters {
 
   mutating func add(_ waiter: Waiter, ticket: Int, below count: Int, for purpose: Purpose) {
     switch purpose {
-    case .watching: tasks?[count, default: Tasks()].watching[ticket] = waiter
+    case .watching: watching?[count, default: [:]][ticket] = waiter
     case .adding:
-      tasks?[count, default: Tasks()].adding[ticket] = waiter
-      tasks?[count]?.order.append(ticket)
+      adding[count, default: [:]][ticket] = waiter
+      order[count, default: ArrayDeque()].append(ticket)
     }
   }
 
   mutating func remove(ticket: Int, below count: Int) -> Waiter? {
-    let waiter =
-      tasks?[count]?.watching.removeValue(forKey: ticket) ?? tasks?[count]?.adding.removeValue(forKey: ticket)
-    removeIfEmpty(count)
-    return waiter
+    defer {
+      if watching?[count]?.isEmpty == true { watching?[count] = nil }
+      if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
+    }
+    return watching?[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
-  private mutating func removeIfEmpty(_ count: Int) { if tasks?[count]?.isEmpty == true { tasks?[count] = nil } }
-
-  /// Returns the tasks for which there is room. Takes O(k) for k different numbers of adding tasks.
+  /// Returns the tasks for which there is room. Only the numbers between the two counts need be checked, because there
+  /// was room for the tasks of larger numbers before.
   mutating func take(downTo members: Int, from previous: Int) -> [Waiter] {
-    // Checked first, because this is called for every finished member.
     if isEmpty || members >= previous { return [] }
     var taken: [Waiter] = []
     for count in members + 1...previous {
-      guard let watching = tasks?[count]?.watching, !watching.isEmpty else { continue }
-      taken += watching.values
-      tasks?[count]?.watching = [:]
-      removeIfEmpty(count)
+      if let waiters = watching?.removeValue(forKey: count) { taken += waiters.values }
     }
-    for count in tasks?.keys.sorted() ?? [] {
-      while members + reserved < count, let ticket = tasks?[count]?.order.popFirst() {
+    for count in members + reserved + 1...previous + reserved where adding[count] != nil {
+      while members + reserved < count, let ticket = order[count]?.popFirst() {
         guard let waiter = remove(ticket: ticket, below: count) else { continue }
         reserved += 1
         taken.append(waiter)
@@ -88,7 +77,8 @@ struct RoomWaiters {
   }
 
   mutating func end() -> [Waiter] {
-    tasks.take()?.values.flatMap { [$0.watching, $0.adding].flatMap(\.values) } ?? []
+    defer { (watching, adding, order) = (nil, [:], [:]) }
+    return [watching ?? [:], adding].flatMap { $0.values.flatMap(\.values) }
   }
 }
 
