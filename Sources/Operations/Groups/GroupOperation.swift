@@ -72,18 +72,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     /// The members that depend on a failed or cancelled member, directly or indirectly, are cancelled. All others run, as
     /// with `make -k`.
     ///
-    /// The cancelled members finish without executing and without errors of their own. The dependents of a plain
-    /// Foundation member run, because it does not report them. A dependency that is added after the failure has no
-    /// effect. The cost is O(d) for d dependents.
+    /// The cancelled members finish without executing and without errors of their own. This includes members and
+    /// dependencies that are added after the failure. A member is not failed if the group drops its errors: see
+    /// ``GroupOperation/operation(_:didFinishWith:)``. The dependents of a plain Foundation member run, because it does
+    /// not report them. The cost is O(d) for d dependents.
     case cancelDependents
-
-    /// Whether no member may start until the group has processed a failure.
-    var stopsOthers: Bool {
-      switch self {
-      case .collect, .cancelDependents: false
-      case .cancelOnFailure, .stopOnFailure: true
-      }
-    }
   }
 
   let engine: GroupEngine
@@ -290,11 +283,12 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
-      switch errorPolicy {
-      case .collect, .cancelDependents: break
-      case .stopOnFailure: engine.drain(by: .drain)
-      case .cancelOnFailure: engine.drain(by: .cancel)
-      }
+    }
+    switch errorPolicy {
+    case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: member)
+    case .stopOnFailure where !kept.isEmpty: engine.drain(by: .drain)
+    case .cancelOnFailure where !kept.isEmpty: engine.drain(by: .cancel)
+    case .collect, .cancelDependents, .stopOnFailure, .cancelOnFailure: break
     }
   }
 

@@ -65,30 +65,16 @@ extension AsyncOperation {
 
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
-    let membership = end.membership
-    if let clock = membership?.starter?.clock { core.withLock { $0.keep(clock) } }
-    // A group that cancels its other members after a failure must do so before the dependents of the failed member can
-    // start.
-    let isFailureFirst = end.lifecycle.hasFailed && membership?.starter?.isNotifiedOfFailuresFirst == true
-    if end.lifecycle.hasFailed || end.lifecycle.isCancelled,
-      let supervisor = membership?.starter?.supervisorOfCancelledDependents
-    {
-      for dependent in end.dependents.lazy.compactMap({ $0?.operation }) {
-        dependent.cancel(nil, unlessStarted: true, in: supervisor)
-      }
-    }
-    if isFailureFirst { notify(membership, of: end) }
+    let starter = end.membership?.starter
+    if let clock = starter?.clock { core.withLock { $0.keep(clock) } }
+    // A group that cancels other members because of this one must do so before the dependents can start.
+    let isGroupFirst = end.lifecycle.hasFailed || end.lifecycle.isCancelled
+    if isGroupFirst { starter?.memberDidFinish(self, end) }
     for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters { waiter() }
-    if !isFailureFirst { notify(membership, of: end) }
+    if !isGroupFirst { starter?.memberDidFinish(self, end) }
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
-  }
-
-  private func notify(_ membership: OperationCore.Membership?, of end: OperationCore.End) {
-    guard let membership, let starter = membership.starter else { return }
-    let (index, failed) = (membership.index, end.lifecycle.hasFailed)
-    starter.memberDidFinish(self, index: index, failed: failed, holdsSlot: end.holdsSlot)
   }
 
   /// Calls `waiter` after the observers, or at once if the operation has settled.

@@ -114,15 +114,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// The priority among the ready operations of a queue or a group.
   ///
-  /// In a group, a change also counts while the operation is ready and waits for a slot, in O(1). A queue on Linux uses
-  /// the priority that the operation has when it is added.
+  /// In a group, a change also counts while the operation is ready and waits for a slot, in O(log n). Within a priority,
+  /// members start in the order in which they became ready, also after a change. A queue on Linux uses the priority that
+  /// the operation has when it is added.
   open override var queuePriority: Operation.QueuePriority {
     get { super.queuePriority }
     set {
-      let isRaised = newValue.rawValue > super.queuePriority.rawValue
+      if newValue == super.queuePriority { return }
       super.queuePriority = newValue
-      let supervisor = isRaised ? core.withLock { $0.lifecycle.phase.wait == .slot ? $0.supervisor : nil } : nil
-      supervisor?.memberPriorityWasRaised(self)
+      core.withLock { $0.lifecycle.phase.wait == .slot ? $0.supervisor : nil }?.memberPriorityWasChanged(self)
     }
   }
 

@@ -47,9 +47,14 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     return element
   }
 
-  package mutating func popFirst(dueAt time: Deadline) -> (deadline: Deadline, element: Element)? {
-    guard let first = heap.first, first.deadline <= time, let element = remove(first) else { return nil }
+  package mutating func popFirst() -> (deadline: Deadline, element: Element)? {
+    guard let first = heap.first, let element = remove(first) else { return nil }
     return (first.deadline, element)
+  }
+
+  package mutating func popFirst(dueAt time: Deadline) -> (deadline: Deadline, element: Element)? {
+    guard let earliest, earliest <= time else { return nil }
+    return popFirst()
   }
 
   package mutating func popAll(dueAt time: Deadline) -> [Element] {

@@ -149,15 +149,44 @@ struct ScheduleInterleavingTests {
     #expect(schedule.ready.takeAll().map(\.displayName) == ["urgent", "returning", "first", "second"])
   }
 
-  @Test func aReadyListThatIsAddedFollowsTheReadyMembersOfEachPriority() {
-    let members = (0..<10).map { AsyncOperation().named("\($0)") }
+  /// Compared with a sorted array, in which every member keeps the number with which it became ready.
+  @Test(arguments: SeededGenerator.seeds) func theReadyListIsInOrderOfPriorityThenOfReadiness(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
     let priorities: [Operation.QueuePriority] = [.low, .normal, .veryHigh, .veryLow, .high]
-    for (index, member) in members.enumerated() { member.queuePriority = priorities[index % 5] }
-    var ready = ReadyList(Array(members[..<5]))
-    ready.append(ReadyList(Array(members[5...])))
-    #expect(ready.count == 10)
-    let order = ready.takeAll().map(\.displayName)
-    #expect(order == ["2", "7", "4", "9", "1", "6", "0", "5", "3", "8"] && ready.isEmpty)
+    let members = (0..<40).map { _ in AsyncOperation() }
+    var (list, expected, numbers) = (ReadyList(), [(member: Int, priority: Int, number: Int)](), 0)
+    func sort() { expected.sort { ($1.priority, $0.number) < ($0.priority, $1.number) } }
+    for _ in 0..<2_000 {
+      let (member, priority) = (Int.random(in: 0..<40, using: &random), priorities.randomElement(using: &random)!)
+      let place = expected.firstIndex { $0.member == member }
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0..<3 where place == nil:
+        let chosen = seed.isMultiple(of: 2) ? priority : .normal
+        let isFirst = Int.random(in: 0..<8, using: &random) == 0
+        numbers += 1
+        list.append(members[member], chosen, isFirst: isFirst)
+        expected.append((member, chosen.rawValue, isFirst ? -numbers : numbers))
+      case 3:
+        list.move(members[member], to: priority)
+        if let place { expected[place].priority = priority.rawValue }
+      case 4:
+        list.remove(members[member])
+        if let place { expected.remove(at: place) }
+      default:
+        let next = list.popFirst()
+        #expect(next?.operation === expected.first.map { members[$0.member] })
+        if let next, !expected.isEmpty {
+          let first = expected.removeFirst()
+          if Int.random(in: 0..<4, using: &random) == 0 {
+            list.insert(next.operation, ReadyList.Rank(priority: .veryLow, number: next.rank.number))
+            expected.append((first.member, Operation.QueuePriority.veryLow.rawValue, first.number))
+          }
+        }
+      }
+      sort()
+      #expect(list.count == expected.count && list.isEmpty == expected.isEmpty)
+    }
+    #expect(list.takeAll().elementsEqual(expected.map { members[$0.member] }) { $0 === $1 })
   }
 
   @Test func theTimeOfAGroupBeginsOnceAndNotIfItDrains() {
@@ -175,7 +204,7 @@ struct ScheduleInterleavingTests {
   @Test func anAbandonedGroupIsReleasedAsSoonAsOnlyExecutingMembersRemain() {
     var schedule = GroupSchedule()
     schedule.beginAddition(of: 2)
-    schedule.ready.append(ReadyList([named("a"), named("b")]))
+    for name in ["a", "b"] { schedule.ready.append(named(name), .normal) }
     schedule.endAddition(of: 2)
     _ = ScheduleWorld.begin(&schedule)
     schedule.endAddition()
@@ -254,13 +283,6 @@ struct ScheduleInterleavingTests {
     #expect(taken?.runner == GroupSchedule.RunnerRequest.none, "the limit is reached")
     let afterwards = schedule.releaseSlot(takenNext: false)
     #expect(afterwards == .addRunner)
-  }
-}
-
-extension ReadyList {
-  fileprivate init(_ members: [AsyncOperation]) {
-    self.init()
-    for member in members { append(member, member.queuePriority) }
   }
 }
 
@@ -387,7 +409,7 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.beingAdded.subtract(members)
       world.deeds.ready += ready
       change(&world, &actor) { schedule in
-        schedule.ready.append(ReadyList(ready.map { ScheduleWorld.operations[$0] }))
+        for member in ready { schedule.ready.append(ScheduleWorld.operations[member], .normal) }
         schedule.endAddition(of: members.count)
       }
     case .cancel(let member):
@@ -395,6 +417,7 @@ enum ScheduleStep: InterleavedStep {
       if world.deeds.ready.contains(member), world.schedule.isDraining { return }
       world.deeds.cancelled.append(member)
       let (operation, isReady) = (ScheduleWorld.operations[member], world.deeds.ready.contains(member))
+      world.deeds.ready.removeAll { $0 == member }
       change(&world, &actor) { $0.wasCancelled(operation, wasNotReady: !isReady) }
     case .becomeReady(let member, _) where world.deeds.wereCancelled.contains(member): return
     case .becomeReady(let member, let takenNext):
@@ -454,11 +477,11 @@ enum ScheduleStep: InterleavedStep {
     let hasSlot = world.schedule.limit < 0 || world.schedule.slotsTaken < world.schedule.limit
     guard let next = world.schedule.take() else { return }
     let runner = next.runner
-    let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.priority == nil
+    let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.rank == nil
     world.promise(mayStart, "a member was handed out that must wait")
     world.promise(world.deeds.beingAdded.isEmpty, "a member was handed out in the middle of an addition")
     let member = ScheduleWorld.operations.firstIndex { $0 === next.member } ?? 0
-    let list = next.priority == nil ? \ScheduleWorld.Deeds.cancelled : \.ready
+    let list = next.rank == nil ? \ScheduleWorld.Deeds.cancelled : \.ready
     world.promise(world.deeds[keyPath: list].first == member, "a member was handed out before its turn")
     world.deeds[keyPath: list].removeFirst()
     if !world.deeds.started.insert(member).inserted {

@@ -80,6 +80,51 @@ struct CancelDependentsTests {
     #expect(group.errors.count == 1)
   }
 
+  @Test(arguments: [true, false])
+  func dependentsThatAreAddedAfterTheFailure_areCancelled(isDependencyOlder: Bool) async {
+    let (first, held, late, indirect) = (failing("first"), HeldOperation(), note("late"), note("indirect"))
+    if isDependencyOlder { first ==> late }
+    late ==> indirect
+    let group = group([first, held])
+    await queue.add(group, until: held.begun)
+    await first.finished()
+    await poll { group.operations == [held] }
+    if !isDependencyOlder { first ==> late }
+    group.addOperations([indirect, late])
+    for operation in [late, indirect] { await operation.finished() }
+    await group.finished(opening: held.gate)
+    #expect(late.isCancelled && indirect.isCancelled && journal.entries == ["first"] && group.errors.count == 1)
+  }
+
+  @Test func aDependencyThatAMemberGainsAfterTheFailure_cancelsIt() async {
+    let (first, held, other) = (failing("first"), HeldOperation(), note("other"))
+    held ==> other
+    let group = group([first, held, other])
+    await queue.add(group, until: held.begun)
+    await first.finished()
+    await poll { group.operations.count == 2 }
+    first ==> other
+    await other.finished()
+    await group.finished(opening: held.gate)
+    #expect(other.isCancelled && journal.entries == ["first"])
+  }
+
+  /// As under the other policies, only what the group keeps counts.
+  @Test(arguments: [false, true]) func dependentsOfAMemberWhoseErrorTheGroupDrops_run(isCancelled: Bool) async {
+    final class Dropping: GroupOperation, @unchecked Sendable {
+      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { [] }
+    }
+    let (first, next) = (HeldOperation(), note("next"))
+    first ==> next
+    let group = Dropping([first, next])
+    group.errorPolicy = .cancelDependents
+    await queue.add(group, until: first.begun)
+    if isCancelled { first.cancel() }
+    first.finish(with: TestError("dropped"))
+    await group.finished()
+    #expect(next.isCancelled == isCancelled && journal.entries == (isCancelled ? [] : ["next"]) && group.isSuccessful)
+  }
+
   @Test func nestedGroups_failAndAreCancelledAsWholes() async {
     let (inner, dependent) = (GroupOperation([failing("inner")]), GroupOperation([note("never")]))
     let (last, sibling) = (note("last"), note("sibling"))

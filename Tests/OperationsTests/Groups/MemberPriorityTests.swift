@@ -23,6 +23,9 @@ struct MemberPriorityTests {
     ([Change(0, .veryLow), Change(0, .veryHigh), Change(1, .low)], "acb"),
     ([Change(1, .high), Change(1, .veryHigh), Change(2, .high)], "bca"),
     ([Change(0, .low), Change(1, .veryLow), Change(1, .normal)], "bca"),
+    ([Change(0, .high), Change(0, .normal)], "abc"),
+    ([Change(1, .low), Change(0, .low), Change(1, .normal)], "bca"),
+    ([Change(2, .high), Change(0, .high)], "acb"),
   ]
 
   private let queue = OperationQueue()
@@ -117,6 +120,29 @@ struct MemberPriorityTests {
     clock.advance(by: .seconds(10))
     await group.finished()
     #expect(attempts.entries == [1, 2] && retry.isSuccessful)
+  }
+
+  @Test func aRetryThatIsRaisedWhileItWaitsForASlotAfterItsPause_comesFirst() async {
+    let (clock, held, journal) = (ManualClock(), HeldOperation(), journal)
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(10))) { attempt in
+      ResultOperation<Int> {
+        journal.write("attempt \(attempt)")
+        if attempt == 1 { throw TestError("first attempt") }
+        return attempt
+      }
+    }
+    let members = notes()
+    for member in members { member.queuePriority = .low }
+    let group = GroupOperation([retry, held] + members)
+    (group.clock, group.maxConcurrentOperationCount) = (clock, 1)
+    await queue.add(group, until: held.begun)
+    await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(10))
+    await poll { retry.core.withLock { $0.lifecycle.phase } == .paused(.slot) }
+    for member in members { member.queuePriority = .normal }
+    retry.queuePriority = .high
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["attempt 1", "attempt 2", "a", "b", "c"])
   }
 
   @Test(arguments: [true, false])

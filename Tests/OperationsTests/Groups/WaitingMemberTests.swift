@@ -47,6 +47,18 @@ struct WaitingMemberTests {
     #expect(group.isSuspended)
   }
 
+  @Test func cancelledWhileReady_aMemberIsReleasedByTheSuspendedGroup() async {
+    let (live, group, last) = (LiveCount(), GroupOperation(), AsyncOperation())
+    group.isSuspended = true
+    group.addOperations([last] + (0..<100).map { _ in CountedOperation(live).named("cancelled") })
+    await queue.begin(group)
+    #expect(group.cancelOperations(named: "cancelled") == 100)
+    await live.none()
+    #expect(group.isSuspended && group.operations == [last])
+    group.isSuspended = false
+    await group.finished()
+  }
+
   @Test func eventsAfterTheEnd_addNoEntries() {
     let (group, member) = (GroupOperation(), AsyncOperation())
     var schedule = GroupSchedule()
@@ -59,8 +71,7 @@ struct WaitingMemberTests {
     schedule.resultWasProcessed()
     _ = schedule.endIfDone()
     #expect(!schedule.life.isRunning)
-    schedule.putBack(member, .low)
-    schedule.priorityWasRaised(member, .high)
+    schedule.putBack(member, ReadyList.Rank(priority: .low, number: 0))
     schedule.wasCancelled(member, wasNotReady: true)
     _ = schedule.becameReady(member, .normal, takenNext: false)
     #expect(schedule.ready.isEmpty && schedule.cancelled.popFirst() == nil)

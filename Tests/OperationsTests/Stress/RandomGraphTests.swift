@@ -68,11 +68,13 @@ struct RandomGraphTests {
     }
 
     /// Cancels some, at moments that the machine chooses.
-    mutating func cancelSome() async {
+    @discardableResult
+    mutating func cancelSome() async -> Set<Int> {
       let victims = nodes.filter { _ in Int.random(in: 0..<20, using: &generator) == 0 }
       await onThreads(2) { thread in
         for victim in victims where victim.index.isMultiple(of: 2) == (thread == 0) { victim.cancel() }
       }
+      return Set(victims.map(\.index))
     }
 
     func check(_ seed: UInt64, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -130,6 +132,40 @@ struct RandomGraphTests {
     graph.check(seed)
     let failed = graph.nodes.filter { !$0.errors.isEmpty }.map { $0.name! }
     #expect(group.failures.map { $0.path[1] }.sorted() == failed.sorted(), "seed \(seed)")
+  }
+
+  /// Drops the errors of every third node.
+  private final class DroppingGroup: GroupOperation, @unchecked Sendable {
+    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+      (member as? Node)?.index.isMultiple(of: 3) == true ? [] : errors
+    }
+  }
+
+  /// Half of the members are added while others fail, and the priorities change meanwhile.
+  @Test(arguments: SeededGenerator.seeds)
+  func inAGroupThatCancelsDependents(seed: UInt64) async {
+    var graph = Graph(seed: seed)
+    let group = DroppingGroup()
+    (group.errorPolicy, group.staysOpen) = (.cancelDependents, true)
+    group.maxConcurrentOperationCount = Int.random(in: 1...8, using: &graph.generator)
+    let order = graph.nodes.shuffled(using: &graph.generator)
+    group.addOperations(Array(order.prefix(order.count / 2)))
+    OperationQueue().addOperation(group)
+    let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
+    for node in order.dropFirst(order.count / 2) {
+      group.addOperation(node)
+      order.randomElement(using: &graph.generator)!.queuePriority = priorities.randomElement(using: &graph.generator)!
+    }
+    let victims = await graph.cancelSome()
+    group.staysOpen = false
+    await group.finished()
+    graph.check(seed)
+    let stopping = Set(
+      graph.nodes.filter { $0.isCancelled || (!$0.errors.isEmpty && !$0.index.isMultiple(of: 3)) }.map(\.index)
+    )
+    let dependents = Set(graph.edges.filter { stopping.contains($0.from) }.map(\.to))
+    let cancelled = Set(graph.nodes.filter(\.isCancelled).map(\.index))
+    #expect(cancelled.isSuperset(of: dependents) && cancelled.isSubset(of: dependents.union(victims)), "seed \(seed)")
   }
 
   @Test(arguments: SeededGenerator.seeds)

@@ -17,10 +17,11 @@ struct Addition {
   }
 
   let count: Int
+  let policy: GroupOperation.ErrorPolicy
   var members: [AsyncOperation] = []
   var plainMembers: [PlainMember] = []
   var skipped: [Int] = []
-  var ready = ReadyList()
+  var ready: [(member: AsyncOperation, priority: Operation.QueuePriority)] = []
   /// The operations that had been cancelled before.
   var cancelled: [AsyncOperation] = []
   /// The operations that have dependents, which may close a cycle.
@@ -35,7 +36,7 @@ extension GroupEngine.State {
     if schedule.life.isOver { return nil }
     schedule.beginAddition(of: count)
     progress.add(count)
-    return Addition(count: count)
+    return Addition(count: count, policy: errorPolicy)
   }
 
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
@@ -48,7 +49,7 @@ extension GroupEngine.State {
     if schedule.life.isGathering { plainMembers += addition.plainMembers }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
-    if !offers { schedule.ready.append(addition.ready) }
+    if !offers { for (member, priority) in addition.ready { schedule.ready.append(member, priority) } }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(of: addition.count, skipped: skipped)
     var action = nextAction()
@@ -91,9 +92,10 @@ extension GroupEngine {
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     if group.isCancelled { cancelMembers(of: addition) }
+    if addition.policy == .cancelDependents { for member in addition.members { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
     if isDraining { cancelMembers(of: addition) }
-    if offers { offer(addition.members, ready: addition.ready.takeAll()) }
+    if offers { offer(addition.members, ready: Set(addition.ready.map { ObjectIdentifier($0.member) })) }
     carryOut(action)
   }
 
@@ -155,7 +157,7 @@ extension Addition {
     if claim.contains(.isCancelled) {
       cancelled.append(member)
     } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
-      ready.append(member, member.queuePriority)
+      ready.append((member, member.queuePriority))
     }
   }
 }

@@ -21,7 +21,7 @@ extension GroupEngine {
     if needTurns {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
-      offer(members, ready: ready)
+      offer(members, ready: Set(ready.map { ObjectIdentifier($0) }))
       carryOut(state.withLock { $0.schedule.resumeStarts() })
     }
     let (group, action) = state.withLock { state in
@@ -37,8 +37,7 @@ extension GroupEngine {
 
   /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
-  func offer(_ members: [AsyncOperation], ready: [AsyncOperation]) {
-    let ready = Set(ready.map { ObjectIdentifier($0) })
+  func offer(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
     state.withLock { $0.schedule.postponeStarts() }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
@@ -87,14 +86,14 @@ extension GroupEngine {
           return (state.schedule.take(), state.schedule.isDraining, state.schedule.beginTime())
         }
         group?.startDeadline()
-        guard let (member, listed, request) = next else { return GroupSchedule.RunnerRequest.none }
+        guard let (member, rank, request) = next else { return GroupSchedule.RunnerRequest.none }
         carryOut(request)
         member.adoptChanges()
-        if let listed {
+        if let rank {
           // Read without the lock, because a subclass can override it.
           let priority = member.queuePriority
-          if priority.rawValue < listed {
-            state.withLock { $0.schedule.putBack(member, priority) }
+          if priority.rawValue < rank.priority.rawValue {
+            state.withLock { $0.schedule.putBack(member, ReadyList.Rank(priority: priority, number: rank.number)) }
             continue
           }
         }
@@ -132,15 +131,18 @@ extension GroupEngine {
 
   // MARK: Finishing members and the group
 
-  func finished(_ member: FinishedMember, failed: Bool, holdsSlot: Bool, takenNext: Bool) {
-    var member = member
+  func finished(_ operation: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
+    var member = FinishedMember(operation: operation, index: end.membership?.index ?? 0)
     let (action, group) = state.withLock { state -> (Action, GroupOperation?) in
       // A member may finish after the group has been deallocated.
       guard state.schedule.life.isRunning else { return (Action(), nil) }
-      let group = processesAll || failed ? state.schedule.life.group : nil
-      member.postponesStarts = failed && group != nil && state.errorPolicy.stopsOthers
+      let cancelsDependents = state.errorPolicy == .cancelDependents
+      let concernsOthers = end.lifecycle.hasFailed || (cancelsDependents && end.lifecycle.isCancelled)
+      if cancelsDependents, concernsOthers { member.dependents = end.dependents }
+      let group = processesAll || concernsOthers ? state.schedule.life.group : nil
+      member.postponesStarts = concernsOthers && group != nil && state.errorPolicy != .collect
       if member.postponesStarts { state.schedule.postponeStarts() }
-      let runner = holdsSlot ? state.schedule.releaseSlot(takenNext: takenNext) : .none
+      let runner = end.holdsSlot ? state.schedule.releaseSlot(takenNext: takenNext) : .none
       guard let group else { return (state.remove(member, requesting: runner), nil) }
       return (Action(runner: runner), state.schedule.beginProcessing(member) ? group : nil)
     }
@@ -150,12 +152,9 @@ extension GroupEngine {
 
   /// Keeps the members that wait for the keys of a failed one from starting before the failure has cancelled them.
   func postponeStarts(during body: () -> Void) {
-    let stopsOthers = state.withLock { state in
-      if state.errorPolicy.stopsOthers { state.schedule.postponeStarts() }
-      return state.errorPolicy.stopsOthers
-    }
+    state.withLock { $0.schedule.postponeStarts() }
     body()
-    if stopsOthers { carryOut(state.withLock { $0.schedule.resumeStarts() }) }
+    carryOut(state.withLock { $0.schedule.resumeStarts() })
   }
 
   private func process(_ first: FinishedMember, in group: GroupOperation) {
@@ -200,4 +199,6 @@ struct FinishedMember {
   let index: Int
   /// Whether no member starts until the group has processed the failure of this one.
   var postponesStarts = false
+  /// Those that a failure or a cancellation cancels.
+  var dependents: [DependencyLedger.WeakDependent?] = []
 }

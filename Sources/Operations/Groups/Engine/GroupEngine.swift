@@ -102,9 +102,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     for listener in listeners { listener.finish() }
     for member in former.plainMembers { member.forget() }
     let members = former.members.operations
-    for member in members {
-      member.changeWait { $0.becomeFree() }
-    }
+    for member in members { member.changeWait { $0.becomeFree() } }
     return members
   }
 
@@ -120,9 +118,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     change { $0.wasCancelled(member, wasNotReady: wasNotReady) }
   }
 
-  override func memberPriorityWasRaised(_ member: AsyncOperation) {
+  override func memberPriorityWasChanged(_ member: AsyncOperation) {
     let priority = member.queuePriority
-    change { $0.priorityWasRaised(member, priority) }
+    state.withLock { $0.schedule.ready.move(member, to: priority) }
   }
 
   override func memberReportsProgress(_ member: AsyncOperation, index: Int) {
@@ -144,10 +142,11 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   override func memberGainedDependency(_ member: AsyncOperation) {
-    let isRunning = state.withLock { state in
+    let (isRunning, policy) = state.withLock { state in
       if state.schedule.life.isGathering { state.schedule.suspectCycle() }
-      return state.schedule.life.isRunning && !state.schedule.isDraining
+      return (state.schedule.life.isRunning && !state.schedule.isDraining, state.errorPolicy)
     }
+    if policy == .cancelDependents { cancelIfDependencyFailed(member) }
     // A new cycle leads through the new dependency. If no member runs, no later event starts a search.
     if isRunning { searchForCycle(from: member) }
   }
@@ -172,6 +171,22 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       let isNew = !member.represented.isCancelled
       return member.cancel(nil, unlessStarted: unlessStarted, in: self) && isNew
     }
+  }
+
+  /// Cancels the members that depend on a failed or cancelled one, and those that are added later.
+  func cancelDependents(of member: FinishedMember) {
+    member.operation.core.withLock { $0.fail(in: self) }
+    for dependent in member.dependents.lazy.compactMap({ $0?.operation }) {
+      dependent.cancel(nil, unlessStarted: true, in: self)
+    }
+  }
+
+  func cancelIfDependencyFailed(_ member: AsyncOperation) {
+    let failed = member.core.withLock { $0.ledger.dependencies.entries }.contains { dependency in
+      guard case .own(let operation) = dependency else { return false }
+      return operation.core.withLock { $0.hasFailed(in: self) }
+    }
+    if failed { member.cancel(nil, unlessStarted: true, in: self) }
   }
 
   func whenDrained(_ waiter: @escaping @Sendable () -> Void) {

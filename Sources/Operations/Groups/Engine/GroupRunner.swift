@@ -55,19 +55,12 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
 
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
-  override var isNotifiedOfFailuresFirst: Bool { true }
-
   override func settleFailedMember(_ body: () -> Void) { engine.postponeStarts(during: body) }
 
-  override var supervisorOfCancelledDependents: OperationSupervisor? {
-    engine.state.withLock { $0.errorPolicy == .cancelDependents } ? engine : nil
-  }
-
-  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
+  override func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
     let isHere = isRunning(member)
     if isHere { finished.append(member) }
-    let result = FinishedMember(operation: member, index: index)
-    engine.finished(result, failed: failed, holdsSlot: holdsSlot, takenNext: isHere)
+    engine.finished(member, end, takenNext: isHere)
   }
 
   override func memberDidPause() { engine.releaseSlot() }

@@ -240,11 +240,9 @@ struct GroupSchedule {
 
   /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
-    if !hasEnded, wasNotReady || !isDraining { cancelled.append(member) }
-  }
-
-  mutating func priorityWasRaised(_ member: AsyncOperation, _ priority: Operation.QueuePriority) {
-    if !hasEnded { ready.append(member, priority) }
+    if hasEnded || (isDraining && !wasNotReady) { return }
+    if !wasNotReady { ready.remove(member) }
+    cancelled.append(member)
   }
 
   /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
@@ -275,25 +273,20 @@ struct GroupSchedule {
 
   mutating func runnerBegan() { isRunnerRequested = false }
 
-  /// - Returns: The next member, and the priority of one that was ready. The runner must put back a member that has a lower
+  /// - Returns: The next member, and the rank of one that was ready. The runner must put back a member that has a lower
   ///   priority now. Nil if the runner must stop.
-  mutating func take() -> (member: AsyncOperation, priority: Int?, runner: RunnerRequest)? {
+  mutating func take() -> (member: AsyncOperation, rank: ReadyList.Rank?, runner: RunnerRequest)? {
     guard mayHandOut else { return nil }
-    let next: (operation: AsyncOperation, priority: Int?)
-    if let member = cancelled.popFirst() {
-      next = (member, nil)
-    } else if let (member, priority) = ready.popFirst() {
-      next = (member, priority)
-    } else {
-      return nil
-    }
     slotsTaken += 1
-    return (next.operation, next.priority, requestRunner())
+    if let member = cancelled.popFirst() { return (member, nil, requestRunner()) }
+    if let (member, rank) = ready.popFirst() { return (member, rank, requestRunner()) }
+    slotsTaken -= 1
+    return nil
   }
 
-  mutating func putBack(_ member: AsyncOperation, _ priority: Operation.QueuePriority) {
+  mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     slotsTaken -= 1
-    if !hasEnded { ready.append(member, priority) }
+    if !hasEnded { ready.insert(member, rank) }
   }
 
   mutating func postponeStarts() { startObstacles += 1 }

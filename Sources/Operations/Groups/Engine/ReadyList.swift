@@ -1,53 +1,81 @@
 import Foundation
 
-/// The ready members of a group, by queue priority, and first in, first out within a priority. A member whose priority
-/// is raised, or that is cancelled, is added once more elsewhere. The earlier entry then has no effect, because a
-/// member starts once.
+/// The ready members of a group, by queue priority, and within a priority in the order in which they became ready. While
+/// members of normal priority are only appended and taken, a deque is enough. Otherwise it becomes a heap.
 struct ReadyList {
-  private var normal = ArrayDeque<AsyncOperation>()
-  /// The members whose priority is not normal, by the raw value of the priority. Usually empty, and no list is.
-  private var others: [Int: ArrayDeque<AsyncOperation>] = [:]
-  private(set) var count = 0
+  /// The place of a member. It keeps its number when its priority changes.
+  struct Rank: Comparable, Sendable {
+    let priority: Operation.QueuePriority
+    let number: Int
 
-  var isEmpty: Bool { count == 0 }
+    static func < (left: Self, right: Self) -> Bool {
+      (right.priority.rawValue, left.number) < (left.priority.rawValue, right.number)
+    }
+  }
 
-  /// The caller reads the operation's `queuePriority` without a lock, because a subclass can override it. If `isFirst` is
-  /// true, the member goes before all others of its priority.
+  private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
+
+  private var deque = ArrayDeque<AsyncOperation>()
+  private var heap = Heap()
+  private var places: [ObjectIdentifier: Heap.Place] = [:]
+  private var lastNumber = 0
+
+  var count: Int { deque.count + heap.count }
+  var isEmpty: Bool { deque.isEmpty && heap.count == 0 }
+
+  /// The caller reads the `queuePriority` without a lock, because a subclass can override it. If `isFirst` is true, the
+  /// member goes before all others of its priority.
   mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
-    func add(to list: inout ArrayDeque<AsyncOperation>) {
-      if isFirst { list.prepend([operation]) } else { list.append(operation) }
-    }
-    count += 1
-    switch priority {
-    case .normal: add(to: &normal)
-    case .veryHigh, .high, .low, .veryLow: add(to: &others[priority.rawValue, default: ArrayDeque()])
-    @unknown default: add(to: &normal)
+    if priority == .normal, heap.count == 0 {
+      if isFirst { deque.prepend([operation]) } else { deque.append(operation) }
+    } else {
+      orderByRank()
+      lastNumber += 1
+      insert(operation, Rank(priority: priority, number: isFirst ? -lastNumber : lastNumber))
     }
   }
 
-  mutating func append(_ list: Self) {
-    for operation in list.normal.all { normal.append(operation) }
-    for (priority, list) in list.others {
-      for operation in list.all { others[priority, default: ArrayDeque()].append(operation) }
-    }
-    count += list.count
+  /// Inserts a member that has been taken, with the number that it had.
+  mutating func insert(_ operation: AsyncOperation, _ rank: Rank) {
+    orderByRank()
+    add(operation, rank)
   }
 
-  /// Returns the first member, and the raw value of the priority with which it was added.
-  mutating func popFirst() -> (operation: AsyncOperation, priority: Int)? {
-    if isEmpty { return nil }
-    count -= 1
-    guard let highest = others.keys.max(), highest > Operation.QueuePriority.normal.rawValue || normal.isEmpty else {
-      return normal.popFirst().map { ($0, Operation.QueuePriority.normal.rawValue) }
-    }
-    let operation = others[highest]?.popFirst()
-    if others[highest]?.isEmpty == true { others[highest] = nil }
-    return operation.map { ($0, highest) }
+  /// Changes the priority of a member, if it is in the list.
+  mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
+    if let number = remove(operation)?.number { insert(operation, Rank(priority: priority, number: number)) }
+  }
+
+  /// The caller holds another reference to the operation, which is not released here.
+  @discardableResult
+  mutating func remove(_ operation: AsyncOperation) -> Rank? {
+    orderByRank()
+    guard let place = places.removeValue(forKey: ObjectIdentifier(operation)) else { return nil }
+    _ = heap.remove(place)
+    return place.deadline
+  }
+
+  mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
+    if let operation = deque.popFirst() { return (operation, Rank(priority: .normal, number: 0)) }
+    guard let (rank, operation) = heap.popFirst() else { return nil }
+    places[ObjectIdentifier(operation)] = nil
+    places.giveBackRoom()
+    return (operation, rank)
   }
 
   mutating func takeAll() -> [AsyncOperation] {
-    var members: [AsyncOperation] = []
-    while let member = popFirst()?.operation { members.append(member) }
-    return members
+    (0..<count).compactMap { _ in popFirst()?.operation }
+  }
+
+  private mutating func orderByRank() {
+    while let operation = deque.popFirst() {
+      lastNumber += 1
+      add(operation, Rank(priority: .normal, number: lastNumber))
+    }
+  }
+
+  private mutating func add(_ operation: AsyncOperation, _ rank: Rank) {
+    let id = ObjectIdentifier(operation)
+    if places[id] == nil { places[id] = heap.add(operation, at: rank) }
   }
 }

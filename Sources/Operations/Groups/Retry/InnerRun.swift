@@ -43,7 +43,7 @@ final class InnerRun: OperationSupervisor, @unchecked Sendable {
     Trampoline.run { _ = member.startAsMember(by: self) }
   }
 
-  override func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {
+  override func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
     itself.withLock { $0 = nil }
     whenFinished()
   }

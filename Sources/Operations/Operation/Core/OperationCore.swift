@@ -8,6 +8,8 @@ import Foundation
     /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
     case queue(OperationQueue?)
     case group(Membership)
+    /// The operation has ended, and those that depend on it may not become members.
+    case failed(in: OperationSupervisor)
   }
 
   @safe struct Membership {
@@ -161,8 +163,14 @@ import Foundation
     switch place {
     case .none: return nil
     case .queue: return "is in a queue"
-    case .group: return "is in a group"
+    case .group, .failed: return "is in a group"
     }
+  }
+
+  mutating func fail(in supervisor: OperationSupervisor) { place = .failed(in: supervisor) }
+
+  func hasFailed(in supervisor: OperationSupervisor) -> Bool {
+    if case .failed(let other) = place { other === supervisor } else { false }
   }
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
@@ -274,7 +282,7 @@ import Foundation
       bridge.close()
       waiters = []
       switch place {
-      case .none: break
+      case .none, .failed: break
       case .queue: place = .queue(nil)
       case .group: place = .group(Membership())
       }

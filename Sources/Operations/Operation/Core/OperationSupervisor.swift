@@ -12,7 +12,7 @@ class OperationSupervisor: OperationStarter, @unchecked Sendable {
     if wasNotReady { memberIsReady(member, isReturning: false) }
   }
 
-  func memberPriorityWasRaised(_ member: AsyncOperation) {}
+  func memberPriorityWasChanged(_ member: AsyncOperation) {}
 
   var supervisedGroup: AsyncOperation? { nil }
 
@@ -37,17 +37,11 @@ class OperationStarter: @unchecked Sendable {
 
   init(clock: (any Clock<Duration>)? = nil) { self.clock = clock }
 
-  /// Whether a failure must be reported here before the operation's dependents are notified.
-  var isNotifiedOfFailuresFirst: Bool { false }
-
   /// Calls `body`, which releases the keys of a failed member and reports its end.
   func settleFailedMember(_ body: () -> Void) { body() }
 
-  /// The supervisor whose members are cancelled if they depend on a failed or cancelled member. Nil for none.
-  var supervisorOfCancelledDependents: OperationSupervisor? { nil }
-
-  /// Called after the observers. An operation that finishes while it pauses without its slot holds none.
-  func memberDidFinish(_ member: AsyncOperation, index: Int, failed: Bool, holdsSlot: Bool) {}
+  /// Called after the observers. If the member has failed or was cancelled, its dependents are notified later.
+  func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {}
 
   /// Called when an executing operation releases its slot. It becomes ready again, and is started a second time.
   func memberDidPause() {}
