@@ -56,7 +56,7 @@ struct CancellationOutcomeTests {
       await queue.add(operation, until: operation.begun)
       operation.cancel(with: TestError("reason"))
       await operation.finished()
-      #expect(operation.errors.count == 2 && operation.errors[0] as? TestError == TestError("reason"))
+      #expect(operation.errors.count == 2 && operation.errors.first as? TestError == TestError("reason"))
       let thrown = await #expect(throws: AggregateError.self) { try await operation.completed() }
       #expect(thrown?.isCancelled == true)
     }
