@@ -105,10 +105,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine.belong(to: self)
     self.name = name
     let (named, joined) = DependencyRecorder.recording(operations)
-    add(
-      OperationBuilder.withDependencies(named, joined: joined),
-      skipping: .unnamed(except: Set(named.map { ObjectIdentifier($0) }))
-    )
+    let onlyNamed = Set(named.map { ObjectIdentifier($0) }).subtracting(joined.map { ObjectIdentifier($0) })
+    add(OperationBuilder.withDependencies(named, joined: joined), skipping: .unnamed(except: onlyNamed))
   }
 
   deinit { Trampoline.release(engine.disband()) }

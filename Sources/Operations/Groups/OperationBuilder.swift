@@ -56,8 +56,8 @@ extension OperationBuilder {
     var seen: Set<ObjectIdentifier> = []
     var result: [Operation] = []
     var path: [(operation: Operation, next: ArraySlice<Operation>)] = []
-    for operation in operations + (joined ?? []).filter(isFree) where seen.insert(ObjectIdentifier(operation)).inserted
-    {
+    let named = operations.filter { joinedIDs?.contains(ObjectIdentifier($0)) != true || isFree($0) }
+    for operation in named + (joined ?? []).filter(isFree) where seen.insert(ObjectIdentifier(operation)).inserted {
       path.append((operation, operation.dependencies[...]))
       while let top = path.indices.last {
         guard let next = path[top].next.popFirst() else {

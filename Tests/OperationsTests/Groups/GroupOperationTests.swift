@@ -47,6 +47,21 @@ struct GroupOperationTests {
     #expect(group.operations.map(\.displayName) == ["a", "b", "c", "d", "nested"])
   }
 
+  @Test func membersOfAnInnerGroupThatAreJoinedInBraces_stayWhereTheyAre() async throws {
+    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
+    let plain = plain("plain", journal)
+    let inner = GroupOperation { [b, plain] }
+    let group = GroupOperation {
+      inner
+      a ==> b
+      a ==> plain
+      [b, plain] ==> c
+    }
+    #expect(Set(group.operations) == [inner, a, c] && inner.operations == [b, plain])
+    try await queue.run(group)
+    #expect(journal.entries.first == "a" && journal.entries.last == "c" && journal.count == 4)
+  }
+
   @Test func theBuilderLeavesPlainDependenciesThatWereAttachedOutside() async {
     let suspended = OperationQueue.suspended()
     let (queued, free, inside) = (plain("queued", journal), plain("free", journal), note("inside"))
