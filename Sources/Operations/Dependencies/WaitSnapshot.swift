@@ -9,6 +9,8 @@ struct WaitSnapshot {
     case unfinished
     /// Even of cancelled operations.
     case everything
+    /// As ``everything``, up to dependencies that are in a queue or group or have been started.
+    case free
   }
 
   struct Wait {
@@ -119,13 +121,13 @@ struct WaitSnapshot {
     }
     nodes[node].stamp = stamp
     let isEnding = scope == .unfinished && stamp.phase.isOver
-    let members = isEnding ? [] : inside?.members.filter { scope == .everything || !$0.isFinished } ?? []
-    if !members.isEmpty, scope == .everything || stamp.isWaiting {
+    let members = isEnding ? [] : inside?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
+    if !members.isEmpty, scope != .unfinished || stamp.isWaiting {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
     } else {
       let shown = own.represented
       waitForDependencies(node, shown === own ? dependencies.map(\.operation) : shown.dependencies, stamp)
-      if !stamp.isCancelled || scope == .everything, let group = supervisor?.pendingGroup {
+      if !stamp.isCancelled || scope != .unfinished, let group = supervisor?.pendingGroup {
         addWait(node, for: index(of: group, isStart: true), .groupStart)
       }
     }
@@ -136,7 +138,8 @@ struct WaitSnapshot {
 
   private mutating func waitForDependencies(_ node: Int, _ dependencies: [Operation], _ stamp: Stamp) {
     if scope == .unfinished, !stamp.phase.isPending || stamp.isCancelled { return }
-    for dependency in dependencies where scope == .everything || !dependency.isFinished {
+    for dependency in dependencies where scope != .unfinished || !dependency.isFinished {
+      if scope == .free, (dependency as? AsyncOperation)?.isFree == false { continue }
       addWait(node, for: index(of: dependency), .dependency)
     }
   }

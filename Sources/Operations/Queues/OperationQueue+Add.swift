@@ -61,8 +61,8 @@ extension OperationQueue {
 extension OperationQueue {
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.
   ///
-  /// Operations that are already in a queue or group, or have been started, stay where they are. Several graphs can
-  /// share operations. The dependencies of a group's members are added as well.
+  /// Operations that are already in a queue or group, or have been started, stay where they are, and what only they
+  /// depend on is not added. Several graphs can share operations. The dependencies of a group's members are added as well.
   ///
   /// Add plain Foundation operations separately, because the package cannot detect whether they are in a queue. The
   /// package also cannot detect that Foundation's own methods added an `AsyncOperation` to another queue: use this
@@ -85,7 +85,7 @@ extension OperationQueue {
   /// Claims the free operations that an operation depends on directly or indirectly.
   private func claimDependencies(of last: AsyncOperation) -> [Operation] {
     // Cancelled operations do not wait, but other operations may wait for their dependencies.
-    let snapshot = WaitSnapshot(of: [last], scope: .everything)
+    let snapshot = WaitSnapshot(of: [last], scope: .free)
     let free = snapshot.nodes.indices.reversed().filter { !snapshot.isStart($0) }
       .compactMap { snapshot.nodes[$0].operation as? AsyncOperation }.filter { $0 !== last && $0.isFree }
     if free.isEmpty { return [] }

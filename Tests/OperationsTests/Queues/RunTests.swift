@@ -88,6 +88,18 @@ struct RunTests {
     #expect(journal.entries == ["a", "b", "c", "d"])
   }
 
+  /// Otherwise n operations behind one chain of n would cost n².
+  @Test func aGraph_endsAtOperationsOfQueuesAndGroups() async throws {
+    let (first, owned, group) = (NoteOperation("first", journal), NoteOperation("owned", journal), GroupOperation())
+    let last = first ==> owned ==> NoteOperation("last", journal)
+    group.addOperation(owned)
+    queue.addGraph(endingIn: last)
+    #expect(queue.operations == [last] && first.stallReport().entries.first?.cause == .notEnqueued)
+    try await queue.run(group)
+    try await last.completed()
+    #expect(journal.entries == ["first", "owned", "last"])
+  }
+
   @Test func aGraph_includesTheDependenciesOfMembers() async throws {
     let member = NoteOperation("outside", journal) ==> NoteOperation("member", journal)
     try await queue.run(GroupOperation([member]))
