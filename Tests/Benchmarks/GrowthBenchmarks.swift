@@ -9,6 +9,16 @@ enum GrowthBenchmarks {
     .growth("group-pairs", "pairs of members that wait for a member group of as many", of: 500, addPairs),
     .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
+    .growth("group-bounds", "tasks that add a member each, below a number of their own", of: 500, addBelowBounds),
+    .growth("group-chain-from-end", "members of a chain, added from its end", of: 2000) { addChain($0, fromEnd: true) },
+    Benchmark(
+      "chain-from-end",
+      of: "round of 8000 members of a chain that are added from its end or in order",
+      Workload(name: "from the end", units: 1) { addChain(8000, fromEnd: true) },
+      over: Workload(name: "in order", units: 1) { addChain(8000, fromEnd: false) },
+      .atMost(3)
+    ),
+    .growth("run-behind-chain", "operations, each run behind a chain of as many in a group", of: 300, runBehindChain),
     .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
     // Without a target, because the path of each of the n failures is as long as its group is deep.
     .growth("group-failures", "nested groups around a failure", of: 500, target: .none, nestFailure),
@@ -71,6 +81,52 @@ enum GrowthBenchmarks {
         group.addOperations([first, second])
       }
       OperationQueue().addOperation(outside)
+    }
+  }
+
+  private static func addBelowBounds(_ count: Int) {
+    let (held, added) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let group = GroupOperation([held])
+    group.staysOpen = true
+    run(group) {
+      for bound in 1...count {
+        Task {
+          await group.addOperation(AsyncOperation(), whenBelow: bound)
+          added.signal()
+        }
+      }
+      held.finish()
+      for _ in 0..<count { added.wait() }
+      group.staysOpen = false
+    }
+  }
+
+  private static func addChain(_ count: Int, fromEnd: Bool) {
+    let held = AsyncBlockOperation { _ in }
+    let members = chain([held] + (0..<count).map { _ in AsyncOperation() }).dropFirst()
+    let group = GroupOperation([held])
+    run(group) {
+      for member in fromEnd ? Array(members.reversed()) : Array(members) { group.addOperation(member) }
+      held.finish()
+    }
+  }
+
+  private static func runBehindChain(_ count: Int) {
+    let (held, finished) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let members = chain([held] + (0..<count).map { _ in AsyncOperation() })
+    run(GroupOperation(members)) {
+      let queue = OperationQueue()
+      for _ in 0..<count {
+        let last = AsyncOperation()
+        members[count] ==> last
+        Task {
+          try await queue.run(last)
+          finished.signal()
+        }
+      }
+      while queue.operationCount < count { Thread.sleep(forTimeInterval: 0.001) }
+      held.finish()
+      for _ in 0..<count { finished.wait() }
     }
   }
 

@@ -4,7 +4,9 @@ enum CycleSearch {
   case none
   /// There may be a cycle that has not been searched for.
   case suspected
-  /// As ``suspected``, and a delayed search is pending.
+  /// As ``suspected``, and a search was too long. The next one is made when no member runs.
+  case postponed
+  /// As ``postponed``, and a delayed search is pending.
   case scheduled
 }
 
@@ -18,8 +20,7 @@ extension GroupSchedule {
     return true
   }
 
-  /// Whether no event of a member begins the search.
-  var needsScheduledSearch: Bool { cycleSearch == .suspected && hasNothingToRun }
+  var needsScheduledSearch: Bool { (cycleSearch == .suspected || cycleSearch == .postponed) && hasNothingToRun }
 
   /// - Returns: Whether the caller must call ``beginScheduledSearch()`` after a delay.
   mutating func scheduleCycleSearch() -> Bool {
@@ -119,10 +120,12 @@ extension GroupEngine {
 
   /// Searches for a cycle through a member. A long search is postponed until no member runs.
   func searchForCycle(from operation: AsyncOperation) {
+    let isCovered = state.withLock { [.postponed, .scheduled].contains($0.schedule.cycleSearch) }
+    if isCovered { return searchForSuspectedCycleSoon() }
     if let snapshot = WaitSnapshot(of: operation, limit: GroupEngine.searchSteps) {
       if !snapshot.order.stuck.isEmpty { searchForCycle() }
     } else {
-      state.withLock { $0.schedule.suspectCycle() }
+      state.withLock { $0.schedule.cycleSearch = .postponed }
       searchForSuspectedCycleSoon()
     }
   }
