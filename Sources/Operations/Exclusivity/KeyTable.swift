@@ -238,9 +238,7 @@ struct KeyTable<Claimant> {
   }
 
   /// A search costs more with more entries.
-  mutating func suspectDeadlock() {
-    if searchTime == nil { searchTime = now + 20 + entries.count / 200 }
-  }
+  mutating func suspectDeadlock() { if searchTime == nil { searchTime = now + 20 + entries.count / 200 } }
 
   mutating func beginSearch() -> Bool {
     guard let time = searchTime, time <= now else { return false }

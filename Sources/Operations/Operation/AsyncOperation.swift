@@ -85,7 +85,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// The errors of the operation, in the order they occurred. Complete before `isFinished` turns true.
   public final var errors: [any Error] { ownFailures.map(\.error) }
 
-  /// Whether the operation has finished without errors and was not cancelled.
+  /// Whether the operation has finished without errors and was not cancelled. True for a group whose members were all
+  /// cancelled one by one, without errors.
   public final var isSuccessful: Bool {
     guard isFinished else { return false }
     return core.withLock { !$0.lifecycle.isCancelled && !$0.lifecycle.hasFailed }
@@ -138,8 +139,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Stops the work, because the operation was cancelled while it was executing. Call `finish` when the work has
   /// stopped.
   ///
-  /// Called at most once, on the cancelling thread, at any moment of the execution. The default implementation does
-  /// nothing, so the work continues to its end.
+  /// Called at most once, on the cancelling thread, at any moment of the execution. If another thread finishes the
+  /// operation at that moment, `isFinished` may already be true. The default implementation does nothing, so the work
+  /// continues to its end.
   open func didCancel() {}
 
   /// Responds to the end of the operation.
@@ -178,8 +180,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// Finishes the operation. The first call counts; later calls are ignored.
   ///
-  /// Can be called on any thread, inside ``execute()`` or later. After a call before the start, the operation finishes
-  /// without executing when it is started.
+  /// Can be called on any thread, inside ``execute()`` or later. Finish last: the next operation of a queue or group with
+  /// a limit of 1 may start before this method returns. After a call before the start, the operation finishes without
+  /// executing when it is started.
   public final func finish() { complete(with: []) }
 
   /// Finishes the operation with an error.

@@ -34,6 +34,8 @@ extension GroupOperation {
 
   /// Cancels the members that have this name.
   ///
+  /// Members that are cancelled without an error are no failures of the group, which can be successful without them.
+  ///
   /// - Returns: The number of members that this call cancelled. Members that were cancelled before do not count.
   @discardableResult
   public final func cancelOperations(named name: String) -> Int {

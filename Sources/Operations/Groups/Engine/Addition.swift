@@ -137,9 +137,7 @@ extension GroupEngine {
     }
   }
 
-  private func cancelMembers(of addition: Addition) {
-    for member in addition.members { member.cancel() }
-  }
+  private func cancelMembers(of addition: Addition) { for member in addition.members { member.cancel() } }
 
   private func finishUnexecuted(_ member: AsyncOperation, _ skipping: Addition.Skipping, after group: GroupOperation) {
     if skipping.isNamed(member.represented) { member.claim(for: nil) } else if !member.claimIfFree() { return }

@@ -42,9 +42,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
 
     /// Has no effect if the member has finished.
-    mutating func weigh(_ part: MemberPart) {
-      if members.contains(part.index) { progress.weigh(part) }
-    }
+    mutating func weigh(_ part: MemberPart) { if members.contains(part.index) { progress.weigh(part) } }
   }
 
   /// What the caller must do after releasing the lock.

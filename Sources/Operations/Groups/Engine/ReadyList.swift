@@ -41,7 +41,6 @@ struct ReadyList {
     add(operation, rank)
   }
 
-  /// Changes the priority of a member, if it is in the list.
   mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
     if let number = remove(operation)?.number { insert(operation, Rank(priority: priority, number: number)) }
   }
@@ -63,9 +62,7 @@ struct ReadyList {
     return (operation, rank)
   }
 
-  mutating func takeAll() -> [AsyncOperation] {
-    (0..<count).compactMap { _ in popFirst()?.operation }
-  }
+  mutating func takeAll() -> [AsyncOperation] { (0..<count).compactMap { _ in popFirst()?.operation } }
 
   private mutating func orderByRank() {
     while let operation = deque.popFirst() {

@@ -114,9 +114,7 @@ import Foundation
   }
 
   /// Keeps the clock of the former group, unless the operation has its own.
-  mutating func keep(_ clock: any Clock<Duration>) {
-    if extras?.clock == nil { makeExtras().clock = clock }
-  }
+  mutating func keep(_ clock: any Clock<Duration>) { if extras?.clock == nil { makeExtras().clock = clock } }
 
   // MARK: Places
 

@@ -48,7 +48,7 @@ final class OperationExtras {
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
     let isEmpty = timeout == nil && clock == nil && trace == nil && progress == nil && condition == nil
-    if isEmpty, progressWeight == 1 { return nil }
+    if isEmpty, progressWeight == 1, !finishesWhenCancelled { return nil }
     let remainder = OperationExtras()
     remainder.condition = condition
     remainder.timeout = timeout
@@ -56,6 +56,7 @@ final class OperationExtras {
     remainder.trace = trace
     remainder.progress = progress
     remainder.progressWeight = progressWeight
+    remainder.finishesWhenCancelled = finishesWhenCancelled
     return remainder
   }
 }
@@ -70,9 +71,7 @@ struct HandOver: Identifiable, Sendable {
 
   var id: ObjectIdentifier { ObjectIdentifier(producer) }
 
-  var missingInput: MissingInput? {
-    obstacle(producer).map { MissingInput(producer: producer, cause: $0) }
-  }
+  var missingInput: MissingInput? { obstacle(producer).map { MissingInput(producer: producer, cause: $0) } }
 }
 
 /// A pause of an executing operation, such as a back-off, during which it uses no slot of a group and holds no keys.
