@@ -69,9 +69,7 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   private mutating func makeIndexIfInUse() {
     guard isIndexed else { return }
     var positions: [ObjectIdentifier: [Int]] = [:]
-    for (position, slot) in slots.enumerated() {
-      if let slot { positions[slot.id, default: []].append(position) }
-    }
+    for (position, slot) in slots.enumerated() { if let slot { positions[slot.id, default: []].append(position) } }
     (index[0].positions, index[0].holes) = (positions, 0)
   }
 

@@ -18,9 +18,7 @@ struct WaitOrder {
   /// therefore follows the first of them.
   init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
     var dependents = [[Int]](repeating: [], count: waits.count)
-    for (waiter, waited) in waits.enumerated() {
-      for one in waited { dependents[one].append(waiter) }
-    }
+    for (waiter, waited) in waits.enumerated() { for one in waited { dependents[one].append(waiter) } }
     self.dependents = dependents
     var missing = waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }
     let free = missing.indices.filter { missing[$0] == 0 }

@@ -77,9 +77,7 @@ struct FailureReport: Sendable {
   private mutating func append(_ failure: OperationFailure) {
     if let aggregate = failure.error as? AggregateError {
       hasPaths = true
-      for inner in aggregate.failures {
-        append(OperationFailure(path: failure.path + inner.path, error: inner.error))
-      }
+      for inner in aggregate.failures { append(OperationFailure(path: failure.path + inner.path, error: inner.error)) }
     } else {
       failures.append(failure)
       if !meansCancelled(failure.error) { failuresAfterCancellation.append(failure) }

@@ -31,6 +31,8 @@ struct KeyEntry {
   let enclosing: [KeyTicket]
   /// The innermost of them that holds keys. Its members share wait queues.
   let waitQueue: Int?
+  /// The queue or group that starts the claimant.
+  var origin: ObjectIdentifier?
   /// Whether the claimant has been started, so that it holds its keys when it is called.
   var isStarted: Bool
   var state = KeyState.waiting

@@ -50,11 +50,13 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
 
   override func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool {
     let enclosing = enclosingRequests(from: supervisor)
+    let origin =
+      supervisor.map { ObjectIdentifier($0) } ?? operation?.core.withLock { $0.queue }.map { ObjectIdentifier($0) }
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
     return KeyRegistry.change { table, effects in
       if case .idle = phase {
         let tickets = enclosing.compactMap { $0.ticket }
-        let ticket = table.enter(self, claims, inside: tickets, isStarted: isStarted, &effects)
+        let ticket = table.enter(self, claims, inside: tickets, from: origin, isStarted: isStarted, &effects)
         phase = ticket.map { .entered($0) } ?? .over
         return ticket.map { table.state(of: $0) != .waiting } ?? false
       }

@@ -12,7 +12,8 @@ extension KeyTable {
   /// Returns a claimant that holds a key, has been called for it, or waits for it, in this order of preference.
   func claimant(of id: KeyUse.ID) -> Claimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let ticket = use.holders.tickets.first ?? use.called.tickets.first ?? use.passed.first ?? firstWaiter(of: use)
+    let called = use.called.tickets.first ?? use.passed.values.first?.first
+    let ticket = use.holders.tickets.first ?? called ?? firstWaiter(of: use)
     return ticket.flatMap { claimant($0) }
   }
 

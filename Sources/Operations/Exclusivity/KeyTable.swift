@@ -57,6 +57,7 @@ struct KeyTable<Claimant> {
     _ claimant: Claimant,
     _ requested: [KeyClaim],
     inside enclosing: [Ticket] = [],
+    from origin: ObjectIdentifier? = nil,
     isStarted: Bool,
     _ effects: inout [Effect]
   ) -> Ticket? {
@@ -78,6 +79,7 @@ struct KeyTable<Claimant> {
       claims: claims,
       enclosing: enclosing,
       waitQueue: enclosing.first { state(of: $0)?.isHolding == true }?.number,
+      origin: origin,
       isStarted: isStarted
     )
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
@@ -154,6 +156,10 @@ struct KeyTable<Claimant> {
 
   private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
     if entries[ticket.place].isStarted { return hold(ticket, &effects) }
+    let origin = entries[ticket.place].origin
+    if origin != nil, entries[ticket.place].claims.contains(where: { uses[$0.use].passed[origin] != nil }) {
+      return pass(ticket)
+    }
     let patience = entries[ticket.place].claims.map { uses[$0.use].id.domain.patience }.max() ?? 0
     let delay = patience << min(entries[ticket.place].refusals, 9)
     entries[ticket.place].state = .called(until: now + delay)
@@ -179,7 +185,9 @@ struct KeyTable<Claimant> {
     guard case .called(let time) = entries[ticket.place].state else { return }
     for claim in entries[ticket.place].claims {
       if time == nil {
-        uses[claim.use].passed.remove(ticket)
+        let origin = entries[ticket.place].origin
+        uses[claim.use].passed[origin]?.remove(ticket)
+        if uses[claim.use].passed[origin]?.isEmpty == true { uses[claim.use].passed[origin] = nil }
       } else {
         uses[claim.use].called.remove(ticket, claim)
         if !claim.throttles.isEmpty { noteCall(under: claim, -1) }
@@ -215,9 +223,7 @@ struct KeyTable<Claimant> {
   // MARK: Time
 
   /// When to call ``timeDidPass(_:)``.
-  var deadline: Int? {
-    (calls.values.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)).min()
-  }
+  var deadline: Int? { (calls.values.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)).min() }
 
   /// Lets the next claimants pass those that have not been started in time.
   mutating func timeDidPass(_ effects: inout [Effect]) {
@@ -226,11 +232,16 @@ struct KeyTable<Claimant> {
         calls[delay]?.popFirst()
         guard state(of: first.ticket) == .called(until: first.until) else { continue }
         endCall(first.ticket)
-        entries[first.ticket.place].state = .called(until: nil)
-        for claim in entries[first.ticket.place].claims { uses[claim.use].passed.insert(first.ticket) }
+        pass(first.ticket)
       }
     }
     serve(&effects)
+  }
+
+  private mutating func pass(_ ticket: Ticket) {
+    entries[ticket.place].state = .called(until: nil)
+    let (claims, origin) = (entries[ticket.place].claims, entries[ticket.place].origin)
+    for claim in claims { uses[claim.use].passed[origin, default: []].insert(ticket) }
   }
 
   private mutating func suspectDeadlock(of ticket: Ticket) {
@@ -304,7 +315,7 @@ struct KeyTable<Claimant> {
     for claim in requested where claim.policy == .replace || claim.policy == .latest {
       let id = useID(of: claim, inside: enclosing)
       guard let use = useIndices[id].map({ uses[$0] }) else { continue }
-      var tickets = use.waiting + use.passed
+      var tickets = use.waiting + use.passed.values.flatMap(\.self)
       if claim.policy == .replace {
         tickets += use.called.tickets
         // Without this check, n claimants that replace each other would read n replaced holders each.

@@ -79,8 +79,8 @@ struct KeyUse {
   var holders = Load()
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
-  /// The claimants that have been called and not started in time.
-  var passed: Set<KeyTicket> = []
+  /// The claimants that have been called and not started in time, by their queue or group, which is full or suspended.
+  var passed: [ObjectIdentifier?: Set<KeyTicket>] = [:]
   var replacedCount = 0
   /// The waiting claimants in no holder, and some that have left.
   private var waitQueue = ArrayDeque<KeyTicket>()

@@ -195,9 +195,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Finishes the operation with several errors, or without an error if `errors` is empty.
   public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
 
-  func complete(with errors: [any Error]) {
-    finish(reporting: errors.isEmpty ? nil : FailureReport(errors))
-  }
+  func complete(with errors: [any Error]) { finish(reporting: errors.isEmpty ? nil : FailureReport(errors)) }
 
   /// Releases the work of an operation that was started and does not execute.
   func willNotExecute() {}

@@ -17,12 +17,14 @@ struct KeyTableTests {
     _ keys: [ExclusivityKey: Int],
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
+    from origin: ExclusivityDomain? = nil,
     isStarted: Bool = true
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
       KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
-    guard let ticket = table.enter(name, claims, inside: enclosing, isStarted: isStarted, &effects) else {
+    let id = origin.map { ObjectIdentifier($0) }
+    guard let ticket = table.enter(name, claims, inside: enclosing, from: id, isStarted: isStarted, &effects) else {
       Issue.record("\(name) was dropped")
       return KeyTicket(number: -1, place: -1)
     }
@@ -63,6 +65,20 @@ struct KeyTableTests {
   private mutating func deadlock() -> KeyTicket? {
     table.now += 1_000
     return table.beginDeadlockSearch()?.victim()
+  }
+
+  /// Otherwise n operations of a suspended queue, or members of a full group, would delay the others n times.
+  @Test mutating func timeIsLeftOnlyToTheFirstOfOneQueue() {
+    let (stopped, idle) = (ExclusivityDomain(), ExclusivityDomain())
+    let waiters = (0..<100).map { enter("\($0)", ["a": 1], from: stopped, isStarted: false) }
+    let others = (0..<2).map { enter("other \($0)", ["a": 1], from: idle, isStarted: false) }
+    #expect(isCalled(waiters[0]) && isWaiting(waiters[1]) && isWaiting(others[0]))
+    let (early, late) = (pass(19), pass(1))
+    #expect(early.isEmpty && late.count == 100 && late.last == "other 0" && isWaiting(others[1]))
+    let hasStarted = [start(others[0]), start(waiters[3])]
+    #expect(hasStarted == [true, false] && isWaiting(waiters[3]))
+    for ticket in others + waiters { table.leave(ticket, &effects) }
+    #expect(table.entries.isEmpty && table.useIndices.isEmpty)
   }
 
   // MARK: The rule

@@ -32,9 +32,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       )
     }
 
-    mutating func nextAction() -> Action {
-      Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone())
-    }
+    mutating func nextAction() -> Action { Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone()) }
 
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {

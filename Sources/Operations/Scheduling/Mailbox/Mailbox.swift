@@ -172,9 +172,7 @@ struct Mailbox {
   // MARK: Running and withdrawing
 
   /// Removes an event that is about to run. Returns its body, or nil if the event was withdrawn.
-  mutating func claim(_ ticket: EventTicket) -> EventTicket.Body? {
-    ticket.isWaiting ? remove(ticket) : nil
-  }
+  mutating func claim(_ ticket: EventTicket) -> EventTicket.Body? { ticket.isWaiting ? remove(ticket) : nil }
 
   /// Removes an event that has not begun. Returns its body, or nil if the event is new or gone.
   mutating func withdraw(_ ticket: EventTicket) -> EventTicket.Body? {
