@@ -14,30 +14,19 @@ public struct AggregateError: Error {
 
   init(_ failures: [OperationFailure], isCancelled: Bool) {
     guard !failures.isEmpty else { misuse("An AggregateError needs a failure: throw nothing where nothing failed.") }
-    self.failures = failures
+    self.failures = failures.markingConsequences()
     self.isCancelled = isCancelled
   }
 
-  /// The first failure that is not the consequence of another failure, or the first failure if all are consequences.
-  ///
-  /// A consequence is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that
-  /// reports the failure of another operation.
+  /// The first failure that is no consequence of another, or the first failure if all are consequences.
   ///
   /// - Complexity: O(n).
-  public var primary: OperationFailure {
-    // Lazy, because describing an error is expensive.
-    lazy var signatures = Set(failures.map { ErrorSignature($0.error) })
-    let primary = failures.first { failure in
-      switch failure.error {
-      case let error as OperationError where error.isOfFailedProducer: false
-      case let error as OperationError where error.code == .conditionFailed:
-        !error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-          && !error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }
-      default: true
-      }
-    }
-    return primary ?? failures[0]
-  }
+  public var primary: OperationFailure { failures.first { !$0.isConsequence } ?? failures[0] }
+
+  /// The failures that are no consequences of others, in the order they occurred: see ``OperationFailure/isConsequence``.
+  ///
+  /// Empty if the causes are not among the failures, for example if a group waits for a failed operation outside.
+  public var rootFailures: [OperationFailure] { failures.filter { !$0.isConsequence } }
 
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }

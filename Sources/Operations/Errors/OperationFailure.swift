@@ -9,6 +9,11 @@ public struct OperationFailure: Error {
   public let path: [String]
   /// The error.
   public let error: any Error
+  /// Whether the failure only reports the failure of another operation.
+  ///
+  /// That is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that reports another
+  /// failure of the same group or ``AggregateError``.
+  public private(set) var isConsequence: Bool
 
   /// Creates a failure.
   ///
@@ -18,6 +23,7 @@ public struct OperationFailure: Error {
   public init(path: [String], error: any Error) {
     self.path = path
     self.error = error
+    isConsequence = (error as? OperationError)?.isOfFailedProducer == true
   }
 
   /// Returns `errors` with the paths of `failures`, from which a group has derived them, in O(n).
@@ -44,6 +50,24 @@ public struct OperationFailure: Error {
   }
 
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
+
+  fileprivate func marked(where isKnown: (ErrorSignature) -> Bool) -> Self {
+    guard let error = error as? OperationError, error.code == .conditionFailed else { return self }
+    var marked = self
+    marked.isConsequence =
+      error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
+      || error.rootCauses.errors.contains { isKnown(ErrorSignature($0)) }
+    return marked
+  }
+}
+
+extension [OperationFailure] {
+  /// Returns the failures, with those marked that report others of the list, in O(n).
+  func markingConsequences() -> Self {
+    // Lazy, because describing an error is expensive.
+    lazy var signatures = Set(map { ErrorSignature($0.error) })
+    return map { $0.marked { signatures.contains($0) } }
+  }
 }
 
 extension OperationFailure: LocalizedError, CustomStringConvertible {

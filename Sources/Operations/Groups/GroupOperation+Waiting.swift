@@ -47,22 +47,27 @@ extension GroupOperation {
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
   }
 
-  /// Waits until the group has finished and none of its members executes, without holding a thread.
+  /// Waits until the group has finished and no work of its members runs, at any depth, without holding a thread.
   ///
-  /// A group finishes before its executing members if it times out, or if it is cancelled and
-  /// ``AsyncOperation/finishesWhenCancelled`` is true. Wait for the members before you delete what they use. A nested
-  /// group that finishes early has executing members of its own: wait for it as well. The wait also ends when the
-  /// waiting task is cancelled.
+  /// A group or a member finishes before its work if it times out, or if it is cancelled and
+  /// ``AsyncOperation/finishesWhenCancelled`` is true. Wait for the work before you delete what it uses. The wait includes
+  /// the attempts of retries, and the closures and functions of a ``ResultOperation`` or a ``TaskOperation``. It cannot
+  /// include the work of another type that finished early, such as the block of an ``AsyncBlockOperation``, because that
+  /// no longer calls `finish`. The wait also ends when the waiting task is cancelled.
   public final func drained() async {
     await finished()
     if isFinished { await waitUnlessCancelled { engine.whenDrained($0) } }
   }
 
-  /// Cancels the members that have not started. Executing members continue.
+  /// Cancels the members that wait, at any depth. Executing members continue.
+  ///
+  /// A member waits if it has not started, or if it is a ``RetryOperation`` or a ``RepeatOperation`` that backs off,
+  /// whose failed attempts are then no failures of the group. Inside an executing member, such as a nested group, what
+  /// waits is cancelled as well.
   ///
   /// Together with ``staysOpen``, this shuts a server down gracefully: see <doc:CancellationAndTimeouts>.
   ///
-  /// - Returns: The number of members that this call cancelled.
+  /// - Returns: The number of operations that this call cancelled, without those inside cancelled ones.
   @discardableResult
-  public final func cancelWaitingOperations() -> Int { engine.cancel(engine.members, unlessStarted: true) }
+  public final func cancelWaitingOperations() -> Int { AsyncOperation.cancelWaiting(engine.members, in: engine) }
 }

@@ -260,7 +260,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// ``AsyncOperation/errors`` contains the same errors without the names.
   public final var failures: [OperationFailure] {
     let name = displayName
-    return ownFailures.map { $0.below(name) }
+    return ownFailures.map { $0.below(name) }.markingConsequences()
   }
 
   /// Returns the errors that a finished member contributes to the group. Override this method to translate or drop

@@ -12,26 +12,40 @@ extension AsyncOperation {
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }
   }
 
-  /// Cancels the operation, unless it is executing and `unlessStarted` is set, and everything inside it. If a supervisor is
-  /// given, only its member is cancelled. Returns whether the call had an effect.
+  /// Cancels the operation and everything inside it, in the given phases and as a member of the supervisor, if there is
+  /// one. Returns whether the call had an effect.
   @discardableResult
   final func cancel(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    unlessStarted: Bool = false,
-    in supervisor: OperationSupervisor? = nil
+    in supervisor: OperationSupervisor? = nil,
+    where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
-    guard let begun = beginCancelling(reason, as: decision, unlessStarted: unlessStarted, in: supervisor) else {
-      return false
-    }
-    begun.reachMembers()
-    return true
+    let begun = beginCancelling(reason, as: decision, in: supervisor, where: isIncluded)
+    begun?.reachMembers()
+    return begun != nil
   }
 
   /// Cancels operations that wait for each other. All are marked before the first can finish and another execute.
   static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)]) {
     let begun = operations.compactMap { $0.beginCancelling(FailureReport([$1])) }
     for cancellation in begun { cancellation.reachMembers() }
+  }
+
+  /// Cancels the operations that do not work, and what does not work inside the others, at any depth. An operation that
+  /// pauses does not work. Returns the number of operations that this call cancelled, without those inside them.
+  static func cancelWaiting(_ operations: [AsyncOperation], in supervisor: OperationSupervisor? = nil) -> Int {
+    var rest = operations.map { (operation: $0, supervisor: supervisor) }[...]
+    var count = 0
+    while let (operation, supervisor) = rest.popFirst() {
+      let isNew = !operation.represented.isCancelled
+      if operation.cancel(nil, in: supervisor, where: { $0 != .executing }) {
+        if isNew { count += 1 }
+      } else if operation.isExecuting {
+        rest += operation.members.compactMap(\.asMember).map { ($0, operation.engineOfMembers) }
+      }
+    }
+    return count
   }
 
   /// A cancellation that has been marked, and must reach the members and the work.
@@ -68,13 +82,13 @@ extension AsyncOperation {
   private func beginCancelling(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    unlessStarted: Bool = false,
-    in supervisor: OperationSupervisor? = nil
+    in supervisor: OperationSupervisor? = nil,
+    where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Cancellation? {
     let begun = core.withLock { core -> Cancellation? in
       if let supervisor, core.supervisor !== supervisor { return nil }
       let phase = core.lifecycle.phase
-      guard let interruption = core.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted) else {
+      guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else {
         return nil
       }
       return Cancellation(

@@ -99,12 +99,14 @@ extension AsyncOperation {
           core.withLock { $0.makeExtras().condition = condition.name }
           do { try await condition.evaluate(self) } catch {
             let failure = condition.failure(of: self, because: error)
+            releaseTask()
             finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
             return
           }
           // Another thread has ended the operation meanwhile.
           if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
         }
+        releaseTask()
         place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
       },
       while: .suspended(.conditions)
@@ -162,6 +164,9 @@ extension AsyncOperation {
     Trampoline.isolate { for observer in observers where mayExecute { observer.didStart?(self) } }
     return mayExecute
   }
+
+  /// Releases a task that has done its work.
+  func releaseTask() { _ = core.withLock { $0.extras?.exchange(\.task, nil) } }
 
   /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.
   func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {

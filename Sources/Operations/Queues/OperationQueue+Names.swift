@@ -14,17 +14,17 @@ extension OperationQueue {
 }
 
 extension OperationQueue {
-  /// Cancels the operations of the queue that have not started. Executing operations continue.
+  /// Cancels the operations of the queue that wait, at any depth. Executing operations continue: see
+  /// ``GroupOperation/cancelWaitingOperations()``.
   ///
   /// A cancelled operation leaves the queue when the queue has a slot for it.
   ///
-  /// - Returns: The number of operations that this call cancelled.
+  /// - Returns: The number of operations that this call cancelled, without those inside cancelled ones.
   @discardableResult
   public func cancelWaitingOperations() -> Int {
-    operations.count { operation in
-      if let own = operation as? AsyncOperation { return own.cancel(nil, unlessStarted: true) }
-      return !operation.isExecuting && [operation].cancelUnfinished() == 1
-    }
+    let operations = operations
+    let plain = operations.filter { !($0 is AsyncOperation) && !$0.isExecuting }
+    return AsyncOperation.cancelWaiting(operations.compactMap { $0 as? AsyncOperation }) + plain.cancelUnfinished()
   }
 }
 

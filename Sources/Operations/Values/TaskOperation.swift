@@ -70,7 +70,9 @@ extension ResultOperation {
   /// `body` runs on this thread in the task of the context, which is cancelled with the operation.
   final func finish(byCalling body: () throws -> Output, in context: TaskContext) {
     adopt(context.task, while: .executing)
-    if let result = context.run({ Result(catching: body) }) { finish(with: result) }
+    guard let result = context.run({ Result(catching: body) }) else { return }
+    releaseTask()
+    finish(with: result)
   }
 
   /// Finishes with the value that `body` returns or the error that it throws.
@@ -101,6 +103,7 @@ extension ResultOperation {
       }
       result = .success(output)
     } catch { result = .failure(error) }
+    releaseTask()
     if case .failure(is CancellationError) = result {
       cancel()
       finish()

@@ -81,6 +81,19 @@ struct ErrorTests {
     #expect(primary(echo, own) == ["b"])
     #expect(primary(echo, echo) == ["a"])
     #expect(primary(OperationError(.inputUnavailable, "never set"), own) == ["a"], "no failure caused that")
+    let errors: [any Error] = [echo, condition, cause, own]
+    let roots = AggregateError(errors.map { failure("a", error: $0) }).rootFailures
+    #expect(roots.map { "\($0.error)" } == ["\(cause)", "\(own)"])
+    #expect(failure("a", error: echo).isConsequence && !failure("a", error: condition).isConsequence)
+    #expect(AggregateError([failure("a", error: echo)]).rootFailures.isEmpty)
+  }
+
+  @Test func failuresOfAGroup_areMarkedAsConsequences() async {
+    let (cause, dependent) = (failing("cause"), AsyncOperation())
+    dependent.addCondition(.noFailedDependencies)
+    let group = GroupOperation("group") { cause ==> dependent }
+    await queue.run(settling: [group])
+    #expect(group.failures.map(\.isConsequence) == [false, true])
   }
 
   @Test func errorsOfAType_areInOrder() {

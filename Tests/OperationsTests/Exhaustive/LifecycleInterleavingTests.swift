@@ -293,7 +293,7 @@ enum LifecycleStep: InterleavedStep {
     let before = world.lifecycle
     let unlessStarted = self == .cancelUnlessStarted
     let decision = self == .timeOut ? OperationLifecycle.Decision.timeout : .cancellation
-    let interruption = world.lifecycle.cancel(reason, as: decision, unlessStarted: unlessStarted)
+    let interruption = world.lifecycle.cancel(reason, as: decision) { !unlessStarted || !$0.isExecuting }
     let isTooLate = before.phase.isOver || (unlessStarted && before.phase.isExecuting)
     let hasReason = self == .cancelWithError || self == .timeOut
     let counts = !isTooLate && before.decision == .none

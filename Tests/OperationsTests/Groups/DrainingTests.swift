@@ -116,6 +116,47 @@ struct DrainingTests {
     #expect(try await wait.value)
   }
 
+  @Test(arguments: ["task", "closure", "nested", "attempt", "earlier attempt"])
+  func theWaitIncludesTheWorkOfAMemberThatTimedOut(_ kind: String) async throws {
+    let (begun, gate, clock) = (Gate(), Gate(), ManualClock())
+    let isOver = Locked(false)
+    let work: ResultOperation<Void> =
+      kind == "closure"
+      ? ResultOperation {
+        begun.open()
+        gate.pass()
+        isOver.withLock { $0 = true }
+      }
+      : TaskOperation {
+        begun.open()
+        // A cancellation does not end this wait.
+        await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+        isOver.withLock { $0 = true }
+      }
+    work.finishesWhenCancelled = true
+    let member: AsyncOperation =
+      switch kind {
+      case "nested": GroupOperation([GroupOperation([work])])
+      case "attempt": RetryOperation(attempts: 1) { _ in work }
+      case "earlier attempt":
+        RetryOperation(attempts: 2) { number in number == 1 ? work : ResultOperation {} }
+      default: work
+      }
+    (kind == "attempt" ? member : work).timeout = .seconds(1)
+    let group = GroupOperation([member])
+    group.clock = clock
+    await queue.add(group, until: begun)
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await group.finished()
+    let drained = immediately {
+      await group.drained()
+      return isOver.withLock { $0 }
+    }
+    #expect(!isOver.withLock { $0 })
+    gate.open()
+    #expect(try await drained.value)
+  }
+
   // MARK: Cancelling what waits
 
   @Test func whatWaitsIsCancelled_whatExecutesContinues() async {
@@ -151,6 +192,23 @@ struct DrainingTests {
     #expect(!group.isFinished)
     await group.finished(opening: held.gate)
     #expect(journal.entries.isEmpty && held.isSuccessful)
+  }
+
+  @Test func whatWaitsInsideExecutingMembersIsCancelled_andBackOffsEnd() async {
+    let (held, clock) = (HeldOperation(), ManualClock())
+    let retry = RetryOperation(attempts: 9, backoff: .constant(.seconds(60))) { _ in
+      TaskOperation<Void> { throw TestError("attempt") }
+    }
+    let inner = GroupOperation("inner") { held ==> note("behind") }
+    let attempt = RetryOperation(attempts: 2) { _ in inner }
+    let group = GroupOperation([retry, attempt, note("last").waits(for: held)])
+    group.clock = clock
+    await queue.add(group, until: held.begun)
+    await clock.waitForSleepers()
+    #expect(group.cancelWaitingOperations() == 3)
+    await group.finished(opening: held.gate)
+    #expect(retry.failedAttempts == 1 && retry.isCancelled && group.isSuccessful && group.failures.isEmpty)
+    #expect(held.isSuccessful && attempt.isSuccessful && journal.entries.isEmpty)
   }
 
   @Test func membersOfAGroupThatHasNotStarted_areAllCancelled() async {

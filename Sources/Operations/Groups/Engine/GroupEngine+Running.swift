@@ -98,7 +98,7 @@ extension GroupEngine {
           }
         }
         // The thread that cancels all members may not have reached this one.
-        if isDraining { member.cancel(nil, unlessStarted: true, in: self) }
+        if isDraining { member.cancel(nil, in: self) { !$0.isExecuting } }
         let quality = member.qualityOfService
         if quality == .default {
           runner.run(member) { start(member, by: runner) }
@@ -132,6 +132,7 @@ extension GroupEngine {
   // MARK: Finishing members and the group
 
   func finished(_ operation: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
+    for work in end.continuingWork(of: operation) { workContinues(work) }
     var member = FinishedMember(operation: operation, index: end.membership?.index ?? 0)
     let (action, group) = state.withLock { state -> (Action, GroupOperation?) in
       // A member may finish after the group has been deallocated.
@@ -183,7 +184,7 @@ extension GroupEngine {
     case .proceed, .release: return
     case .end(let life):
       endProgress()
-      let (waiters, _) = state.withLock { ($0.drainWaiters.take() ?? [], $0.schedule.takeStaleEntries()) }
+      let (waiters, _) = state.withLock { ($0.workDidEnd(), $0.schedule.takeStaleEntries()) }
       for waiter in waiters { waiter() }
       if let group = life.group { Trampoline.run { group.finishNow() } }
     case .searchForCycle: searchForCycle()

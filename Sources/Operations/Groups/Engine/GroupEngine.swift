@@ -15,8 +15,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
-    /// Called when all members have finished. Nil after that.
-    var drainWaiters: [@Sendable () -> Void]? = []
+    /// The work that `drained()` waits for: that of all members counts as one, and what continues after the end of a
+    /// member as one each.
+    var undrainedWork = 1
+    var drainWaiters: [@Sendable () -> Void] = []
 
     mutating func remove(_ member: FinishedMember, requesting runner: GroupSchedule.RunnerRequest) -> Action {
       let count = members.count
@@ -33,6 +35,13 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
 
     mutating func nextAction() -> Action { Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone()) }
+
+    /// - Returns: The waiters to call, if that was the last work.
+    mutating func workDidEnd() -> [@Sendable () -> Void] {
+      undrainedWork -= 1
+      defer { if undrainedWork == 0 { drainWaiters = [] } }
+      return undrainedWork == 0 ? drainWaiters : []
+    }
 
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
@@ -152,7 +161,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Cancels the members, or only those that have not started.
   func drain(by request: GroupSchedule.EndRequest) {
     let members = state.withLock { $0.takeMembers(toEnd: request) }
-    for member in members { member.cancel(nil, unlessStarted: request < .cancel, in: self) }
+    for member in members { member.cancel(nil, in: self) { request == .cancel || !$0.isExecuting } }
     membersWereCancelled()
   }
 
@@ -162,10 +171,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func membersWereCancelled() { change { _ in } }
 
   /// - Returns: The number of members that were not cancelled before.
-  func cancel(_ members: [AsyncOperation], unlessStarted: Bool = false) -> Int {
+  func cancel(_ members: [AsyncOperation]) -> Int {
     members.count { member in
       let isNew = !member.represented.isCancelled
-      return member.cancel(nil, unlessStarted: unlessStarted, in: self) && isNew
+      return member.cancel(nil, in: self) && isNew
     }
   }
 
@@ -173,7 +182,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   func cancelDependents(of member: FinishedMember) {
     member.operation.core.withLock { $0.fail(in: self) }
     for dependent in member.dependents.lazy.compactMap({ $0?.operation }) {
-      dependent.cancel(nil, unlessStarted: true, in: self)
+      dependent.cancel(nil, in: self) { !$0.isExecuting }
     }
   }
 
@@ -182,14 +191,21 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       guard case .own(let operation) = dependency else { return false }
       return operation.core.withLock { $0.hasFailed(in: self) }
     }
-    if failed { member.cancel(nil, unlessStarted: true, in: self) }
+    if failed { member.cancel(nil, in: self) { !$0.isExecuting } }
   }
 
-  func whenDrained(_ waiter: @escaping @Sendable () -> Void) {
+  // MARK: Draining
+
+  override func whenDrained(_ waiter: @escaping @Sendable () -> Void) {
     let isDrained = state.withLock { state in
-      state.drainWaiters?.append(waiter)
-      return state.drainWaiters == nil
+      if state.undrainedWork > 0 { state.drainWaiters.append(waiter) }
+      return state.undrainedWork == 0
     }
     if isDrained { waiter() }
+  }
+
+  override func workContinues(_ work: ContinuingWork) {
+    state.withLock { $0.undrainedWork += 1 }
+    work.whenOver { [self] in for waiter in state.withLock({ $0.workDidEnd() }) { waiter() } }
   }
 }

@@ -43,7 +43,12 @@ final class InnerRun: OperationSupervisor, @unchecked Sendable {
     Trampoline.run { _ = member.startAsMember(by: self) }
   }
 
+  override func workContinues(_ work: ContinuingWork) {
+    outer?.core.withLock { $0.supervisor }?.workContinues(work)
+  }
+
   override func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
+    for work in end.continuingWork(of: member) { workContinues(work) }
     itself.withLock { $0 = nil }
     whenFinished()
   }

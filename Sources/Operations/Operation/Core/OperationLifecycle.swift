@@ -159,14 +159,14 @@ struct OperationLifecycle {
     return interruption
   }
 
-  /// Cancels the operation. The first cancellation counts; nil is returned for others. Its reason is recorded unless a
-  /// finish came before.
+  /// Cancels the operation in the given phases. The first cancellation counts; nil is returned for others. Its reason is
+  /// recorded unless a finish came before.
   mutating func cancel(
     _ reason: FailureReport? = nil,
     as decision: Decision = .cancellation,
-    unlessStarted: Bool = false
+    where isIncluded: (Phase) -> Bool = { _ in true }
   ) -> Interruption? {
-    if isCancelled || phase.isOver || (unlessStarted && phase.isExecuting) { return nil }
+    if isCancelled || phase.isOver || !isIncluded(phase) { return nil }
     isCancelled = true
     if self.decision == .none {
       self.decision = decision

@@ -23,10 +23,40 @@ class OperationSupervisor: OperationStarter, @unchecked Sendable {
 
   func memberGainedDependency(_ member: AsyncOperation) {}
 
+  /// Called when the work of a member, or of an operation inside it, continues after its end.
+  func workContinues(_ work: ContinuingWork) {}
+
+  /// Calls `waiter` when all members have finished and no work of them continues.
+  func whenDrained(_ waiter: @escaping @Sendable () -> Void) { waiter() }
+
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
   /// Returns whether the progress of the group around this one must be published as well.
   func publishProgress() -> Bool { false }
+}
+
+/// Work that may continue after the end of its operation, which timed out or finished when it was cancelled.
+enum ContinuingWork {
+  case members(of: OperationSupervisor)
+  case task(Task<Void, Never>)
+
+  func whenOver(_ body: @escaping @Sendable () -> Void) {
+    switch self {
+    case .members(let supervisor): supervisor.whenDrained(body)
+    case .task(let task):
+      Task.detached {
+        await task.value
+        body()
+      }
+    }
+  }
+}
+
+extension OperationCore.End {
+  func continuingWork(of operation: AsyncOperation) -> [ContinuingWork] {
+    let inner = [operation.engineOfMembers, extras?.inner?.engineOfMembers].compactMap(\.self)
+    return inner.map { .members(of: $0) } + (extras?.task.map { [.task($0)] } ?? [])
+  }
 }
 
 /// Starts operations for a supervisor. Each thread has its own, because threads that share one object would spend most
