@@ -70,7 +70,7 @@ struct SourceTests {
 
   /// From the bottom up. A file may name types of its own layer and of those before it.
   private static let layers = [
-    "Support", "Errors", "Operation, Dependencies", "Values", "Groups", "Queues", "Exclusivity", "Diagnostics",
+    "Support", "Errors", "Operation, Dependencies", "Values", "Groups", "Exclusivity", "Queues", "Diagnostics",
   ]
   /// The other half of the package, which shares only these two layers with the first.
   private static let belowScheduling = ["Support", "Errors", "Scheduling"]

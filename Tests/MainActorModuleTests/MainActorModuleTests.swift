@@ -135,4 +135,17 @@ struct MainActorModuleTests {
     block ==> last
     #expect(try await queue.run(last) == false)
   }
+
+  @Test func aTaskOfTheMainActor_holdsKeysAndSlotsWithItsOwnState() async throws {
+    let (view, queue) = (View(), OperationQueue())
+    try await withKeys(.exclusive("view"), in: ExclusivityDomain()) { view.shown += 1 }
+    try await queue.withSlot("view") { view.shown += 1 }
+    try await queue.run(
+      MainOperation { operation in
+        view.shown += 1
+        operation.finish()
+      }
+    )
+    #expect(view.shown == 3)
+  }
 }

@@ -73,15 +73,7 @@ extension AsyncOperation {
     weight: Int = 1,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    if limit < 1 {
-      misuse(
-        "\(quotedName) cannot be limited to \(limit) operations under the key \(key.quoted). Set a limit of 1 or more."
-      )
-    }
-    if weight < 1 {
-      misuse("\(quotedName) cannot weigh \(weight) under the key \(key.quoted). Set a weight of 1 or more.")
-    }
-    return request([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
+    request([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
   }
 
   /// Lets at most `count` operations start under the key within any `interval`.
@@ -102,22 +94,13 @@ extension AsyncOperation {
     per interval: Duration,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    if count < 1 {
-      misuse(
-        "\(quotedName) cannot be throttled to \(count) starts under the key \(key.quoted). Set a count of 1 or more."
-      )
-    }
-    if interval <= .zero {
-      misuse(
-        "\(quotedName) cannot be throttled under the key \(key.quoted) per \(interval.text). Set an interval that is longer than zero."
-      )
-    }
-    let throttle = KeyThrottle(count: count, interval: interval)
-    return request([KeyClaim(domain: domain, key: key, throttles: [throttle])])
+    request([KeyClaim(domain: domain, key: key, throttles: [KeyThrottle(count: count, interval: interval)])])
   }
 
-  private func request(_ claims: [KeyClaim]) -> Self {
+  @discardableResult
+  final func request(_ claims: [KeyClaim]) -> Self {
     if claims.isEmpty { return self }
+    if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
     let new = KeyRequest(of: self)
     let obstacle = core.withLock { core -> String? in
       guard core.lifecycle.phase.isPending else { return "has been started already" }
@@ -133,11 +116,8 @@ extension AsyncOperation {
         "\(quotedName) \(obstacle) and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new one."
       )
     }
-    if let claim = core.withLock({ ($0.extras?.turn as? KeyRequest)?.impossibleClaim }) {
-      misuse(
-        "\(quotedName) weighs \(claim.weight) under the key \(claim.key.quoted), which admits \(claim.limit), and could "
-          + "never run. Set a weight up to the limit."
-      )
+    if let obstacle = core.withLock({ ($0.extras?.turn as? KeyRequest)?.claims.obstacle }) {
+      misuse("\(quotedName) \(obstacle)")
     }
     return self
   }

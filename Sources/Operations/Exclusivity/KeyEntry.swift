@@ -1,6 +1,6 @@
 /// A request for one key. The claims of an operation are requested together.
 struct KeyClaim {
-  let domain: ExclusivityDomain
+  var domain = ExclusivityDomain.shared
   let key: ExclusivityKey
   var limit = Int.max
   var weight = 1

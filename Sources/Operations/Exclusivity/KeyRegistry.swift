@@ -5,6 +5,10 @@ protocol KeyClaimant: AnyObject, Sendable {
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
   var claimantName: String? { get }
   var clock: any Clock<Duration> { get }
+  /// Nil if the claimant is a task, or if the operation has been released.
+  var operation: AsyncOperation? { get }
+  /// Read under the lock of the registry. Nil if the claimant is not in the table.
+  var ticket: KeyTicket? { get }
   func call(holdsKeys: Bool)
   func cancel(because refusal: KeyRegistry.Table.Refusal?)
 }
@@ -27,6 +31,17 @@ enum KeyRegistry {
 
   /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
+
+  typealias User = (claimant: any KeyClaimant, isHolder: Bool)
+
+  static func users(of obstacle: Table.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
+
+  /// The claimants around some work, innermost first.
+  static func claimants(around work: (any EnclosingWork)?) -> [any KeyClaimant] {
+    work?.enclosing.compactMap {
+      ($0 as? AsyncOperation)?.core.withLock { $0.extras?.turn } as? KeyRequest ?? $0 as? any KeyClaimant
+    } ?? []
+  }
 
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {

@@ -19,43 +19,20 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
 
   init(of operation: AsyncOperation) { self.operation = operation }
 
-  /// Adds claims. A key that is claimed twice counts once, with the smaller limit, the larger weight and the strongest
-  /// policy.
-  func add(_ new: [KeyClaim]) {
-    if claims.isEmpty, new.count == 1 {
-      claims = new
-      return
-    }
-    var index = Dictionary(uniqueKeysWithValues: zip(claims.map(\.id), claims.indices))
-    for claim in new {
-      guard let position = index[claim.id] else {
-        index[claim.id] = claims.count
-        claims.append(claim)
-        continue
-      }
-      claims[position].limit = min(claims[position].limit, claim.limit)
-      claims[position].weight = max(claims[position].weight, claim.weight)
-      claims[position].throttles += claim.throttles
-      let policies = [claim.policy, claims[position].policy]
-      claims[position].policy = [.drop, .replace, .latest].first(where: policies.contains) ?? .wait
-    }
-  }
-
-  /// The first claim whose weight no holder could have.
-  var impossibleClaim: KeyClaim? { claims.first { $0.weight > $0.limit } }
+  func add(_ new: [KeyClaim]) { claims.add(new) }
 
   override var goal: String { (claims.count == 1 ? "the key " : "the keys ") + claims.map(\.key).quoted }
 
   // MARK: OperationTurn
 
   override func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool {
-    let enclosing = enclosingRequests(from: supervisor)
+    let enclosing = KeyRegistry.claimants(around: operation)
     let origin =
       supervisor.map { ObjectIdentifier($0) } ?? operation?.core.withLock { $0.queue }.map { ObjectIdentifier($0) }
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
     return KeyRegistry.change { table, effects in
       if case .idle = phase {
-        let tickets = enclosing.compactMap { $0.ticket }
+        let tickets = enclosing.compactMap(\.ticket)
         let ticket = table.enter(self, claims, inside: tickets, from: origin, isStarted: isStarted, &effects)
         phase = ticket.map { .entered($0) } ?? .over
         return ticket.map { table.state(of: $0) != .waiting } ?? false
@@ -104,26 +81,15 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
     }
   }
 
-  private var ticket: KeyTicket? { if case .entered(let ticket) = phase { ticket } else { nil } }
-
-  /// The requests of the enclosing groups, innermost first.
-  private func enclosingRequests(from supervisor: OperationSupervisor?) -> [KeyRequest] {
-    var requests: [KeyRequest] = []
-    var next = supervisor?.supervisedGroup
-    while let group = next {
-      let (turn, supervisor) = group.core.withLock { ($0.extras?.turn, $0.supervisor) }
-      if let request = turn as? KeyRequest { requests.append(request) }
-      next = supervisor?.supervisedGroup
-    }
-    return requests
-  }
+  /// Read under the lock of the registry.
+  var ticket: KeyTicket? { if case .entered(let ticket) = phase { ticket } else { nil } }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.
-  private func releaseFinishedHolders(inside enclosing: [KeyRequest]) {
+  private func releaseFinishedHolders(inside enclosing: [any KeyClaimant]) {
     for claim in claims where claim.policy == .drop {
       while true {
         let owner = KeyRegistry.withTable { table in
-          table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap { $0.ticket }))
+          table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
         }
         guard let owner = owner as? KeyRequest, owner.operation?.isFinished == true else { break }
         owner.leave(.end)
@@ -141,20 +107,17 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
 
   func cancel(because refusal: KeyRegistry.Table.Refusal?) {
     guard let operation else { return }
-    if let refusal { operation.cancel(with: OperationError(operation, refusal)) } else { operation.cancel() }
+    if let refusal {
+      operation.cancel(with: OperationError(operation.quotedName, inside: "group", refusal))
+    } else {
+      operation.cancel()
+    }
   }
 
   // MARK: Reading
 
   var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
-  }
-
-  typealias User = (operation: AsyncOperation, isHolder: Bool)
-
-  static func users(of obstacle: KeyRegistry.Table.Obstacle) -> [User] {
-    let users = KeyRegistry.withTable { $0.users(of: obstacle) }
-    return users.compactMap { user, isHolder in (user as? KeyRequest)?.operation.map { ($0, isHolder) } }
   }
 
   /// The throttled key whose window the operation waits for.
@@ -166,16 +129,12 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
   }
 }
 
-extension KeyClaim {
-  fileprivate var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key) }
-}
-
 extension OperationError {
-  fileprivate init(_ operation: Operation, _ refusal: KeyRegistry.Table.Refusal) {
+  /// `outer` is what a deadlocked claimant runs inside: groups, or other tasks.
+  init(_ name: String, inside outer: String, _ refusal: KeyRegistry.Table.Refusal) {
     func quoted(_ claimant: (any KeyClaimant)?) -> String {
       claimant?.claimantName.map { "“\($0)”" } ?? "another operation"
     }
-    let name = operation.quotedName
     switch refusal {
     case .excluded(let key, let owner):
       self.init(.excluded, "\(name) did not run because \(quoted(owner)) has the key \(key.quoted).")
@@ -185,7 +144,7 @@ extension OperationError {
       self.init(
         .waitCycle,
         "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(quoted(holder)) holds, and "
-          + "\(quoted(holder)) waits for a group around \(name). Let the groups request all of the keys."
+          + "\(quoted(holder)) waits for a \(outer) around \(name). Let the \(outer)s request all of the keys."
       )
     }
   }

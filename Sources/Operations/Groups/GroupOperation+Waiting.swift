@@ -1,6 +1,9 @@
 public import Foundation
 
 extension GroupOperation {
+  /// Cancels the members. Unlike `cancel()`, this does not cancel the group, which accepts further members.
+  public final func cancelAllOperations() { _ = engine.cancel(engine.members) }
+
   /// Waits until fewer than `count` members are unfinished, without blocking a thread.
   ///
   /// This is backpressure for a task that adds members faster than they finish:

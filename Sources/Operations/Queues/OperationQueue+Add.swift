@@ -73,12 +73,13 @@ extension OperationQueue {
     addClaimed(dependencies + (isNew ? [last] : []))
   }
 
-  /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on.
-  func addWithDependencies(_ operation: AsyncOperation) {
+  /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on, as part of some work.
+  func addWithDependencies(_ operation: AsyncOperation, inside caller: (any EnclosingWork)? = nil) {
     let hasDependencies = operation.core.withLock { !$0.ledger.dependencies.isEmpty }
     let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
     let dependencies = mayWait ? claimDependencies(of: operation) : []
     operation.claim(for: self)
+    for case let own as AsyncOperation in dependencies + [operation] { own.belong(to: caller) }
     if dependencies.isEmpty { addClaimed(operation) } else { addClaimed(dependencies + [operation]) }
   }
 

@@ -13,7 +13,7 @@ extension OperationQueue {
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     try await withTaskCancellationHandler {
-      addWithDependencies(operation)
+      addWithDependencies(operation, inside: CurrentWork.innermost)
       try await operation.completed()
     } onCancel: {
       operation.cancel()

@@ -97,7 +97,7 @@ extension ResultOperation {
     let result: Result<Output, any Error>
     do {
       let output = try await withTaskCancellationHandler {
-        try await body()
+        try await CurrentWork.$innermost.withValue(self) { try await body() }
       } onCancel: {
         self.cancel()
       }

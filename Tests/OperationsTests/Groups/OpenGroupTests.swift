@@ -253,6 +253,79 @@ struct OpenGroupTests {
     await close(group)
   }
 
+  // MARK: A queue of one's own
+
+  @Test func aStartedGroup_executesAndEndsWithItsLastOwner() async {
+    let (live, held) = (LiveCount(), HeldOperation())
+    do {
+      let group = CountedGroup(live, []).started()
+      group.addOperation(note("first"))
+      await group.waitForRoom(below: 1)
+      group.addOperations([held, note("last").waits(for: held)])
+      await held.begun.opened()
+    }
+    #expect(live.alive == 1 && journal.entries == ["first"], "its members keep it alive")
+    held.gate.open()
+    await live.none()
+    #expect(journal.entries == ["first", "last"])
+  }
+
+  @Test func aStartedGroupThatWasReleased_endsItsProgressAndFreesItsKeys() async {
+    let domain = ExclusivityDomain()
+    var updates: AsyncStream<Double>?
+    do {
+      let group = GroupOperation().exclusive("key", in: domain).started()
+      updates = group.progressUpdates
+      #expect(domain.holders(of: "key") == ["group operation"])
+    }
+    if let updates { for await _ in updates {} }
+    #expect(domain.isUnused)
+  }
+
+  @Test(arguments: Closing.allCases) func aStartedGroupWithoutMembers_canBeClosed(closing: Closing) async {
+    let group = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
+    closing.close(group)
+    await group.drained()
+    #expect(group.isFinished && group.maxConcurrentOperationCount == 1)
+  }
+
+  @Test func releasingAndAddingAtOnce_losesNoMember() async {
+    let live = LiveCount()
+    for _ in 0..<(isThorough ? 20_000 : 1_000) {
+      let group = CountedGroup(live, []).started()
+      let (first, second) = (CountedOperation(live), CountedOperation(live))
+      async let adding: Void = onThreads(2) { group.addOperation($0 == 0 ? first : second) }
+      await adding
+      await first.finished()
+      await second.finished()
+    }
+    await live.none()
+  }
+
+  @Test func cancellingAllMembers_leavesTheGroupOpen() async {
+    let (held, group) = (HeldOperation(), GroupOperation("queue", maxConcurrentOperationCount: 1).started())
+    group.addOperations([held, note("waiting")])
+    await held.begun.opened()
+    group.cancelAllOperations()
+    held.gate.open()
+    await group.waitForRoom(below: 1)
+    #expect(held.isCancelled && !group.isCancelled && journal.entries.isEmpty)
+    group.addOperation(note("next"))
+    await group.waitForRoom(below: 1)
+    #expect(journal.entries == ["next"])
+  }
+
+  @Test func theLimitAndThePolicyCanBeArguments() {
+    let made = [
+      GroupOperation("a", maxConcurrentOperationCount: 2, errorPolicy: .cancelDependents) { note("member") },
+      GroupOperation([note("member")], maxConcurrentOperationCount: 2, errorPolicy: .cancelDependents).named("a"),
+      GroupOperation("a", maxConcurrentOperationCount: 2, errorPolicy: .cancelDependents),
+    ]
+    #expect(made.map(\.maxConcurrentOperationCount) == [2, 2, 2] && made.map(\.name) == ["a", "a", "a"])
+    #expect(made.allSatisfy { $0.errorPolicy == .cancelDependents } && made.map(\.operations.count) == [1, 1, 0])
+    #expect(GroupOperation("b").name == "b" && GroupOperation().maxConcurrentOperationCount == -1)
+  }
+
   @Test func itIsReleasedWhenItHasBeenClosed() async {
     let live = LiveCount()
     do {

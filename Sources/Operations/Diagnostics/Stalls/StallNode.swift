@@ -7,6 +7,8 @@ struct StallNode {
     case start(of: Operation)
     case slots(of: StallPlace)
     case key(KeyRegistry.Table.Obstacle)
+    /// A task that holds keys, or waits for them, without an operation.
+    case task(String, isHolder: Bool)
   }
 
   typealias Wait = WaitSnapshot.Wait
@@ -37,7 +39,7 @@ struct StallNode {
   var operation: Operation? {
     switch subject {
     case .operation(let operation), .start(let operation): operation
-    case .slots, .key: nil
+    case .slots, .key, .task: nil
     }
   }
 }
@@ -115,6 +117,8 @@ extension StallNode.Reason {
     return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
   }
 
+  /// A task does not record since when it holds its keys.
+  static let running = Self(.executing, rank: 3, "is running")
   static let starting = Self(.transitioning, rank: 1, "is about to start")
   static let ending = Self(.transitioning, rank: 0, "is about to finish")
 }

@@ -199,10 +199,10 @@ extension StallFindings {
   private func isCurrent(_ node: Int) -> Bool {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): return WaitSnapshot.Stamp(of: operation) == nodes[node].stamp
-    case .slots: return true
+    case .slots, .task: return true
     case .key(let obstacle):
       let users = nodes[node].waits.compactMap { nodes[$0.node].operation }
-      return KeyRequest.users(of: obstacle).map(\.operation).elementsEqual(users) { $0 === $1 }
+      return KeyRegistry.users(of: obstacle).compactMap(\.claimant.operation).elementsEqual(users) { $0 === $1 }
     }
   }
 }

@@ -34,9 +34,11 @@ extension StallFindings {
     var seen = Set(nodes[node].operation.map { [ObjectIdentifier($0)] } ?? [])
     return nodes[node].waits.flatMap { wait -> [String] in
       let next = nodes[wait.node]
-      let operations = next.operation.map { [$0] }
-      let waited = operations ?? next.waits.prefix(Self.namesAtMost).compactMap { nodes[$0.node].operation }
-      return waited.filter { seen.insert(ObjectIdentifier($0)).inserted }.map(\.displayName)
+      let waited = next.operation == nil ? next.waits.prefix(Self.namesAtMost).map { nodes[$0.node] } : [next]
+      return waited.compactMap { node in
+        if case .task(let name, _) = node.subject { return name }
+        return node.operation.flatMap { seen.insert(ObjectIdentifier($0)).inserted ? $0.displayName : nil }
+      }
     }
   }
 
@@ -44,6 +46,7 @@ extension StallFindings {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): operation.shownName
     case .slots: "a slot"
+    case .task(let name, _): "“\(name.inOneLine)”"
     case .key(let obstacle): "the key \(obstacle.use.key.quoted)"
     }
   }

@@ -6,7 +6,7 @@ struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
   private var slots: [ObjectIdentifier: Int] = [:]
-  private var keys: [KeyRegistry.Table.Obstacle: (node: Int, users: [KeyRequest.User])] = [:]
+  private var keys: [KeyRegistry.Table.Obstacle: (node: Int, users: [KeyRegistry.User])] = [:]
   private var resources: [Int: StallNode.Subject] = [:]
   /// The places in which operations were found, because some do not store theirs. A released operation's address could
   /// be reused.
@@ -84,9 +84,13 @@ struct StallWalk {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): visit(node, operation)
     case .slots(let place): visit(node, place)
+    case .task(_, let isHolder): nodes[node].reason = isHolder ? .running : .starting
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
-        wait(node, for: snapshot.index(of: user.operation), .user(isHolder: user.isHolder))
+        let next = user.claimant.operation.map { snapshot.index(of: $0) }
+        let task = next == nil ? user.claimant.claimantName : nil
+        guard let next = next ?? task.map({ add(.task($0, isHolder: user.isHolder)) }) else { continue }
+        wait(node, for: next, .user(isHolder: user.isHolder))
       }
       // The key has been released meanwhile.
       if nodes[node].waits.isEmpty { nodes[node].reason = .starting }
@@ -135,13 +139,15 @@ struct StallWalk {
     guard let request = operation.core.withLock({ $0.extras?.turn }) as? KeyRequest else { return false }
     var obstacles = request.obstacles
     let new = obstacles.map(\.obstacle).filter { keys[$0] == nil }
-    for obstacle in new { keys[obstacle] = (add(.key(obstacle)), KeyRequest.users(of: obstacle)) }
+    for obstacle in new { keys[obstacle] = (add(.key(obstacle)), KeyRegistry.users(of: obstacle)) }
     // The operation may have become a user of the key before the users were read. It does not wait for itself.
     if !new.isEmpty { obstacles = request.obstacles }
     for (obstacle, limit) in obstacles {
       guard let key = keys[obstacle] else { continue }
       // The first waiter does not wait for itself.
-      if obstacle.isFull || key.users.first?.operation !== operation { wait(node, for: key.node, .key(limit: limit)) }
+      if obstacle.isFull || key.users.first?.claimant.operation !== operation {
+        wait(node, for: key.node, .key(limit: limit))
+      }
     }
     if !nodes[node].waits.isEmpty { return true }
     guard let key = request.throttledKey else { return false }

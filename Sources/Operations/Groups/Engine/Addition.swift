@@ -32,8 +32,9 @@ struct Addition {
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ count: Int) -> Addition? {
+  mutating func begin(_ count: Int, in group: GroupOperation) -> Addition? {
     if schedule.life.isOver { return nil }
+    schedule.wake(group)
     schedule.beginAddition(of: count)
     progress.add(count)
     return Addition(count: count, policy: errorPolicy)
@@ -74,7 +75,7 @@ extension GroupEngine {
     to group: GroupOperation,
     hasRoom: Bool = false
   ) {
-    guard var addition = state.withLock({ $0.begin(operations.count) }) else {
+    guard var addition = state.withLock({ $0.begin(operations.count, in: group) }) else {
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
     }

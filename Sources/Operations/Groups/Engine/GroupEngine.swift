@@ -86,8 +86,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   func change(_ change: (inout GroupSchedule) -> Void) {
+    let owner = owner
     carryOut(
       state.withLock { state in
+        state.schedule.wake(owner)
         change(&state.schedule)
         return state.nextAction()
       }

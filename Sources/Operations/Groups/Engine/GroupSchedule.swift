@@ -9,6 +9,8 @@ struct GroupSchedule {
     /// No runner has taken a member yet, so the time of the group has not begun.
     case starting(GroupOperation, GroupQueue)
     case running(GroupOperation, GroupQueue)
+    /// Open and without members. The group is not retained, so that it ends with its last owner.
+    case idle(GroupQueue)
     /// The group timed out, and has finished before its members.
     case abandoned(GroupOperation, GroupQueue)
     /// The engine has released the abandoned group, because only executing members remain. These may never finish.
@@ -20,13 +22,14 @@ struct GroupSchedule {
     var group: GroupOperation? {
       switch self {
       case .starting(let group, _), .running(let group, _), .abandoned(let group, _): group
-      case .gathering, .orphaned, .ended, .disbanded: nil
+      case .gathering, .idle, .orphaned, .ended, .disbanded: nil
       }
     }
 
     var queue: GroupQueue? {
       switch self {
-      case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue), .orphaned(let queue): queue
+      case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue): queue
+      case .idle(let queue), .orphaned(let queue): queue
       case .gathering, .ended, .disbanded: nil
       }
     }
@@ -35,7 +38,7 @@ struct GroupSchedule {
 
     var isRunning: Bool {
       switch self {
-      case .starting, .running, .abandoned, .orphaned: true
+      case .starting, .running, .idle, .abandoned, .orphaned: true
       case .gathering, .ended, .disbanded: false
       }
     }
@@ -44,7 +47,7 @@ struct GroupSchedule {
     var isOver: Bool {
       switch self {
       case .orphaned, .ended, .disbanded: true
-      case .gathering, .starting, .running, .abandoned: false
+      case .gathering, .starting, .running, .idle, .abandoned: false
       }
     }
   }
@@ -81,7 +84,7 @@ struct GroupSchedule {
     case searchForCycle
     /// Searches through new members, which close a cycle only if operations wait for them.
     case searchForCycleThrough([AsyncOperation])
-    /// The caller must release the group, which only executing members have outlived.
+    /// The caller must release the group, which only executing members have outlived, or which is open without members.
     case release(GroupOperation)
   }
 
@@ -171,6 +174,8 @@ struct GroupSchedule {
   mutating func abandon() -> GroupOperation? {
     switch life {
     case .starting(let group, let queue), .running(let group, let queue): life = .abandoned(group, queue)
+    // Another thread is about to end the life.
+    case .idle(let queue): life = .orphaned(queue)
     case .gathering, .abandoned, .orphaned, .ended, .disbanded: return nil
     }
     return orphanIfOnlyExecuting()
@@ -194,13 +199,23 @@ struct GroupSchedule {
     return outcome
   }
 
-  /// Ends the life of a group without members that is not open, or the engine's hold on an abandoned one.
+  /// Ends the life of a group without members that is not open, or the engine's hold on an open or an abandoned one.
   mutating func endIfDone() -> Outcome {
-    guard life.isRunning, hasNoMembers, waitingResults == nil, !isOpen else {
+    guard life.isRunning, hasNoMembers, waitingResults == nil else {
       return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
+    }
+    if isOpen {
+      guard case .running(let group, let queue) = life, slotsTaken == 0 else { return .proceed }
+      life = .idle(queue)
+      return .release(group)
     }
     defer { life = .ended }
     return .end(life)
+  }
+
+  /// Retains an open group without members, which is about to change.
+  mutating func wake(_ group: GroupOperation?) {
+    if let group, case .idle(let queue) = life { life = .running(group, queue) }
   }
 
   // MARK: Adding members

@@ -20,6 +20,8 @@ final class OperationExtras {
 
   // MARK: Inner operations
 
+  /// The work of the task that waits for the operation.
+  var caller: (any EnclosingWork)?
   /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
   /// Works for the operation. Cancelled with it, and at its end.

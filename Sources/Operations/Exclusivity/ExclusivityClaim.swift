@@ -1,0 +1,100 @@
+/// A claim to keys, for code that is no operation: see ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
+///
+/// The claims have the meaning of the methods of ``AsyncOperation`` with the same names.
+public struct ExclusivityClaim: Sendable {
+  let claims: [KeyClaim]
+
+  private init(_ claims: [KeyClaim]) {
+    if let obstacle = claims.obstacle { misuse("A claim \(obstacle)") }
+    self.claims = claims
+  }
+
+  /// Excludes all other holders of the keys.
+  public static func exclusive(_ keys: ExclusivityKey...) -> Self { exclusive(keys) }
+
+  /// Excludes all other holders of the keys in a list.
+  public static func exclusive(_ keys: [ExclusivityKey]) -> Self { Self(keys.map { KeyClaim(key: $0, limit: 1) }) }
+
+  /// Holds the key alongside other shared holders, but not alongside an exclusive one.
+  public static func shared(_ key: ExclusivityKey) -> Self { Self([KeyClaim(key: key)]) }
+
+  /// Lets holders whose weights add up to at most `limit` hold the key at once.
+  ///
+  /// - Precondition: The limit and the weight are 1 or greater, and the weight is at most the limit.
+  public static func limited(_ key: ExclusivityKey, to limit: Int, weight: Int = 1) -> Self {
+    Self([KeyClaim(key: key, limit: limit, weight: weight)])
+  }
+
+  /// Lets at most `count` holders start under the key within any `interval`.
+  ///
+  /// - Precondition: The count is 1 or greater, and the interval is positive.
+  public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration) -> Self {
+    Self([KeyClaim(key: key, throttles: [KeyThrottle(count: count, interval: interval)])])
+  }
+}
+
+extension [KeyClaim] {
+  /// Creates the claims of one claimant, in a domain.
+  init(_ claims: [ExclusivityClaim], in domain: ExclusivityDomain) {
+    self = []
+    for claim in claims { add(domain === ExclusivityDomain.shared ? claim.claims : claim.claims.map { $0.in(domain) }) }
+  }
+
+  /// Adds claims. A key that is claimed twice counts once, with the smaller limit, the larger weight and the strongest
+  /// policy.
+  mutating func add(_ new: [KeyClaim]) {
+    if isEmpty, new.count <= 1 {
+      self = new
+      return
+    }
+    var index = Dictionary(uniqueKeysWithValues: zip(map(\.id), indices))
+    for claim in new {
+      guard let position = index[claim.id] else {
+        index[claim.id] = count
+        append(claim)
+        continue
+      }
+      self[position].limit = Swift.min(self[position].limit, claim.limit)
+      self[position].weight = Swift.max(self[position].weight, claim.weight)
+      self[position].throttles += claim.throttles
+      let policies = [claim.policy, self[position].policy]
+      self[position].policy = [.drop, .replace, .latest].first(where: policies.contains) ?? .wait
+    }
+  }
+
+  /// The mistake that keeps a claimant from ever taking the keys, after the name of the claimant.
+  var obstacle: String? {
+    for claim in self {
+      let key = claim.key.quoted
+      if claim.limit < 1 {
+        return "cannot be limited to \(claim.limit) operations under the key \(key). Set a limit of 1 or more."
+      }
+      if claim.weight < 1 { return "cannot weigh \(claim.weight) under the key \(key). Set a weight of 1 or more." }
+      if claim.weight > claim.limit {
+        return "weighs \(claim.weight) under the key \(key), which admits \(claim.limit), and could never run. Set a "
+          + "weight up to the limit."
+      }
+      for throttle in claim.throttles {
+        if throttle.count < 1 {
+          return "cannot be throttled to \(throttle.count) starts under the key \(key). Set a count of 1 or more."
+        }
+        if throttle.interval <= .zero {
+          return
+            "cannot be throttled under the key \(key) per \(throttle.interval.text). Set an interval that is longer "
+            + "than zero."
+        }
+      }
+    }
+    return nil
+  }
+}
+
+extension KeyClaim {
+  fileprivate var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key) }
+
+  func `in`(_ domain: ExclusivityDomain, policy: ExclusivityPolicy = .wait) -> Self {
+    var claim = self
+    (claim.domain, claim.policy) = (domain, policy)
+    return claim
+  }
+}

@@ -1,0 +1,133 @@
+/// Holds keys while `body` runs in the calling task, without an operation.
+///
+/// ```swift
+/// try await withKeys(.exclusive("database"), .limited("disk", to: 2)) {
+///   try await store.save(document)
+/// }
+/// ```
+///
+/// The task waits its turn in the same wait queues as operations, and takes all keys together. `body` runs in the
+/// caller's isolation, and need not be `Sendable`. The keys are released when it returns or throws.
+///
+/// ## Cancellation
+///
+/// Cancelling the task while it waits ends the wait at once with a `CancellationError`. Cancelling it later is visible to
+/// `body`, which keeps the keys until it returns. So does a `body` whose keys are requested with
+/// ``ExclusivityPolicy/replace``.
+///
+/// ## Nesting
+///
+/// What `body` runs with `run`, `withKeys` or `withSlot`, also in child tasks, may use the keys of the task, as the
+/// members of a group do. A detached task may not. Two tasks that wait for each other's keys deadlock: one of them
+/// receives an error with the code ``OperationError/Code/waitCycle``, which names both.
+///
+/// - Parameters:
+///   - claims: The claims. Without claims, `body` runs at once.
+///   - domain: The domain of the keys.
+///   - name: The name of the holder in errors, reports and lists. The default is the calling function and line.
+///   - clock: The clock that measures the interval of a throttled key. The default is a `ContinuousClock`.
+///   - body: The code that needs the keys.
+/// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``.
+public func withKeys<R>(
+  _ claims: ExclusivityClaim...,
+  in domain: ExclusivityDomain = .shared,
+  name: String? = nil,
+  clock: any Clock<Duration> = ContinuousClock(),
+  function: StaticString = #function,
+  line: UInt = #line,
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: () async throws -> R
+) async throws -> R {
+  let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
+  try await keys.take()
+  defer { keys.release() }
+  return try await CurrentWork.$innermost.withValue(keys) { try await body() }
+}
+
+/// The keys of a task.
+final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
+  private enum Wait {
+    case none
+    case suspended(CheckedContinuation<Void, any Error>)
+    case over(Result<Void, any Error>)
+  }
+
+  let clock: any Clock<Duration>
+  let caller = CurrentWork.innermost
+  private let claims: [KeyClaim]
+  private let name: String?
+  private let function: StaticString
+  private let line: UInt
+  /// Guarded, as the wait, by the lock of the registry.
+  private(set) var ticket: KeyTicket?
+  private var wait = Wait.none
+
+  init(
+    _ claims: [KeyClaim],
+    _ clock: any Clock<Duration>,
+    named name: String?,
+    or function: StaticString,
+    _ line: UInt
+  ) {
+    self.claims = claims
+    self.clock = clock
+    self.name = name
+    self.function = function
+    self.line = line
+    if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
+  }
+
+  var outer: AsyncOperation? { nil }
+  var operation: AsyncOperation? { nil }
+
+  var claimantName: String? { name ?? "\(function), line \(line)" }
+
+  private var quotedName: String { "“\(claimantName ?? "")”" }
+
+  /// Waits until the task holds its keys.
+  nonisolated(nonsending) func take() async throws {
+    try Task.checkCancellation()
+    let around = KeyRegistry.claimants(around: self)
+    let isHolding = KeyRegistry.change { table, effects in
+      ticket = table.enter(self, claims, inside: around.compactMap(\.ticket), isStarted: true, &effects)
+      guard ticket.flatMap({ table.state(of: $0) })?.isHolding == true else { return false }
+      wait = .over(.success(()))
+      return true
+    }
+    if isHolding { return }
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
+          if case .over(let result) = wait { return result }
+          wait = .suspended(continuation)
+          return nil
+        }
+        if let result { continuation.resume(with: result) }
+      }
+    } onCancel: {
+      end(with: .failure(CancellationError()))
+    }
+  }
+
+  func release() { KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, &effects) } } }
+
+  func call(holdsKeys: Bool) { end(with: .success(())) }
+
+  /// Has no effect on a task that holds its keys.
+  func cancel(because refusal: KeyRegistry.Table.Refusal?) {
+    end(with: .failure(refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError()))
+  }
+
+  /// Ends the wait. The first end counts.
+  private func end(with result: Result<Void, any Error>) {
+    let continuation = KeyRegistry.change { table, effects -> CheckedContinuation<Void, any Error>? in
+      let former = wait
+      if case .over = former { return nil }
+      wait = .over(result)
+      if case .failure = result, let ticket { table.leave(ticket, &effects) }
+      if case .suspended(let continuation) = former { return continuation }
+      return nil
+    }
+    continuation?.resume(with: result)
+  }
+}

@@ -1,0 +1,108 @@
+public import Foundation
+
+extension OperationQueue {
+  /// Runs `body` in the calling task while it occupies a slot of this queue and holds keys.
+  ///
+  /// ```swift
+  /// try await queue.withSlot("upload", holding: .limited("server", to: 2)) {
+  ///   try await upload(photo)
+  /// }
+  /// ```
+  ///
+  /// The task waits for the slot and the keys as an operation does, which waits for its keys without a slot. An operation
+  /// with the name represents `body` in ``Foundation/OperationQueue/operations``, in reports and in traces, and
+  /// `finished()` waits for it. The operation has no errors: those of `body` are thrown to the caller.
+  ///
+  /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys: see
+  /// ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
+  ///
+  /// Cancelling the task, or the operation, while it waits ends the wait at once with a `CancellationError`. A cancelled
+  /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
+  /// keeps the slot until it returns. Cancelling the operation later has no effect.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the operation. The default is the calling function and line.
+  ///   - claims: The keys to hold.
+  ///   - domain: The domain of the keys.
+  ///   - body: The code that needs the slot.
+  /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
+  ///   ``OperationError/Code/waitCycle`` if the task and those around it occupy all slots already.
+  public func withSlot<R>(
+    _ name: String? = nil,
+    holding claims: ExclusivityClaim...,
+    in domain: ExclusivityDomain = .shared,
+    function: StaticString = #function,
+    line: UInt = #line,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> R
+  ) async throws -> R {
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
+    try operation.refuseCycle(limit: maxConcurrentOperationCount, "its queue") { $0.queue === self }
+    return try await operation.hold(body) { addOperation(operation) }
+  }
+}
+
+extension GroupOperation {
+  /// Runs `body` in the calling task while it occupies a slot of this group and holds keys.
+  ///
+  /// The task waits until the group executes and has a slot. For the rest, see
+  /// ``Foundation/OperationQueue/withSlot(_:holding:in:function:line:isolation:_:)``.
+  ///
+  /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
+  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the task
+  ///   and those around it occupy all slots already.
+  public final func withSlot<R>(
+    _ name: String? = nil,
+    holding claims: ExclusivityClaim...,
+    in domain: ExclusivityDomain = .shared,
+    function: StaticString = #function,
+    line: UInt = #line,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> R
+  ) async throws -> R {
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
+    try operation.refuseCycle(limit: maxConcurrentOperationCount, quotedName) { $0.supervisor === engine }
+    return try await operation.hold(body) { addOperation(operation) }
+  }
+}
+
+/// Occupies a slot while a task runs code of its own.
+private final class SlotOperation: AsyncOperation, @unchecked Sendable {
+  /// Resumes the task. Written before another thread can access the operation.
+  private var resume: (@Sendable () -> Void)?
+
+  init(_ name: String, _ claims: [ExclusivityClaim], in domain: ExclusivityDomain) {
+    super.init()
+    self.name = name
+    belong(to: CurrentWork.innermost)
+    request([KeyClaim](claims, in: domain))
+    addObserver(OperationObserver(didCancel: { ($0 as? SlotOperation)?.resume?() }))
+  }
+
+  override var finishesByItself: Bool { true }
+
+  override func execute() { resume?() }
+
+  /// Throws if this operation and those around it would wait for each other's slots.
+  func refuseCycle(limit: Int, _ place: String, isIn: (OperationCore) -> Bool) throws {
+    let users = enclosing.compactMap { $0 as? AsyncOperation }.filter { $0.core.withLock { isIn($0) && $0.holdsSlot } }
+    if limit < 1 || users.count < limit { return }
+    throw OperationError(
+      .waitCycle,
+      "\(quotedName) would wait forever for a slot of \(place): the work around it occupies all of them, as "
+        + "\(users.quotedNames). Request one slot, or raise maxConcurrentOperationCount."
+    )
+  }
+
+  nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
+    try Task.checkCancellation()
+    await waitUnlessCancelled { resume in
+      self.resume = resume
+      add()
+    }
+    if Task.isCancelled { cancel() }
+    defer { finish() }
+    if isCancelled { throw outcomeError ?? CancellationError() }
+    return try await CurrentWork.$innermost.withValue(self) { try await body() }
+  }
+}

@@ -1,0 +1,34 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Testing
+
+/// The code of the article “From tasks”, and of the comments on keys, slots and results for tasks.
+@Suite(.timeLimit(.minutes(5)))
+struct FromTasks: Printing {
+  private typealias Save = Load
+
+  private let queue = OperationQueue()
+  let printed = Journal<String>()
+
+  private struct Store: Sendable {
+    let printed: Journal<String>
+    func save(_ document: String) async throws { printed.write(document) }
+  }
+
+  private func upload(_ photo: String) async throws { printed.write(photo) }
+
+  @Test func keysSlotsAndAQueueOfOnesOwn() async throws {
+    let (store, document, photo) = (Store(printed: printed), "letter", "photo")
+    try await withKeys(.exclusive("database"), .limited("disk", to: 2)) {
+      try await store.save(document)
+    }
+    try await queue.withSlot("upload", holding: .limited("server", to: 2)) {
+      try await upload(photo)
+    }
+    #expect(printed.entries == ["letter", "photo"])
+    let saves = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
+    saves.addOperation(Save(document))
+    await saves.waitForRoom(below: 1)
+  }
+}

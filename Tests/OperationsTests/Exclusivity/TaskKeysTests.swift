@@ -1,0 +1,211 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Keys that a task holds while it runs code of its own.
+@Suite(.timeLimit(.minutes(5)))
+struct TaskKeysTests {
+  private let domain = ExclusivityDomain()
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  /// Holds keys until the gate is opened.
+  private func hold(
+    _ claim: ExclusivityClaim,
+    _ name: String = "holder",
+    until gate: Gate,
+    then next: @escaping @Sendable () async throws -> Void = {}
+  ) async -> Task<Void, any Error> {
+    let begun = Gate()
+    let task = immediately {
+      try await withKeys(claim, in: domain, name: name) {
+        begun.open()
+        await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+        try await next()
+      }
+    }
+    await begun.opened()
+    return task
+  }
+
+  /// Not `Sendable`, so that a body that uses it must run in the isolation of its caller.
+  private final class Counter { var count = 0 }
+
+  @MainActor @Test func theBodyRunsInTheIsolationOfItsCaller() async throws {
+    let counter = Counter()
+    let same = try await withKeys(.exclusive("a", "b"), .limited("c", to: 2), in: domain) {
+      MainActor.preconditionIsolated()
+      await Task.yield()
+      counter.count += 1
+      return counter
+    }
+    #expect(same === counter && counter.count == 1)
+    #expect(domain.isUnused)
+  }
+
+  @Test func tasksAndOperationsWaitForEachOtherInOrder() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), until: gate)
+    let operation = NoteOperation("operation", journal).exclusive("key", in: domain).named("operation")
+    queue.addOperation(operation)
+    let waiter = immediately {
+      try await withKeys(.exclusive("key"), in: domain, name: "waiter") { journal.write("waiter") }
+    }
+    #expect(domain.holders(of: "key") == ["holder"] && domain.waiting(for: "key") == ["operation", "waiter"])
+    gate.open()
+    try await holder.value
+    try await waiter.value
+    await operation.finished()
+    #expect(journal.entries == ["operation", "waiter"])
+    #expect(domain.isUnused)
+  }
+
+  @Test func anErrorOfTheBody_releasesTheKeys() async throws {
+    await #expect(throws: TestError("full")) {
+      try await withKeys(.exclusive("key"), in: domain) { throw TestError("full") }
+    }
+    #expect(domain.isUnused)
+  }
+
+  @Test func withoutAName_theFunctionAndTheLineNameIt() async throws {
+    try await withKeys(.exclusive("key"), in: domain, line: 7) {
+      #expect(domain.holders(of: "key") == ["withoutAName_theFunctionAndTheLineNameIt(), line 7"])
+    }
+  }
+
+  @Test func aThrottleMeasuresTheGivenClock() async throws {
+    let clock = ManualClock()
+    @Sendable func start(_ text: String) async throws {
+      try await withKeys(.throttled("key", to: 1, per: .seconds(1)), in: domain, clock: clock) { journal.write(text) }
+    }
+    try await start("first")
+    let second = immediately { try await start("second") }
+    #expect(journal.entries == ["first"])
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    try await second.value
+    #expect(journal.entries == ["first", "second"])
+  }
+
+  // MARK: Cancellation
+
+  @Test func cancelledWhileItWaits_leavesAtOnce() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), until: gate)
+    let waiter = immediately { try await withKeys(.exclusive("key"), in: domain) { journal.write("never") } }
+    #expect(domain.waiting(for: "key").count == 1)
+    waiter.cancel()
+    await #expect(throws: CancellationError.self) { try await waiter.value }
+    #expect(domain.waiting(for: "key").isEmpty && journal.entries.isEmpty)
+    await #expect(throws: CancellationError.self) {
+      try await cancelledTask { try await withKeys(.exclusive("free"), in: domain) { journal.write("never") } }.value
+    }
+    gate.open()
+    try await holder.value
+    #expect(domain.isUnused && journal.entries.isEmpty)
+  }
+
+  @Test func cancelledWhileItRuns_keepsTheKeysUntilTheBodyReturns() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), until: gate) { journal.write("\(Task.isCancelled)") }
+    holder.cancel()
+    #expect(domain.holders(of: "key") == ["holder"])
+    gate.open()
+    try await holder.value
+    #expect(journal.entries == ["true"] && domain.isUnused)
+  }
+
+  @Test func racesOfACancellationAndAGrant_leaveNothingBehind() async {
+    for _ in 0..<(isThorough ? 100_000 : 5_000) {
+      let gate = Gate()
+      let tasks = (0..<2).map { _ in
+        Task { try await withKeys(.exclusive("key"), in: domain) { await gate.opened() } }
+      }
+      let release = Task { gate.open() }
+      tasks[1].cancel()
+      await release.value
+      for task in tasks { _ = await task.result }
+    }
+    #expect(domain.isUnused)
+  }
+
+  @Test func aReplacedWaiter_receivesTheReason() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), until: gate)
+    let waiter = immediately { try await withKeys(.exclusive("key"), in: domain, name: "old") {} }
+    let newest = NoteOperation("newest", journal).exclusive("key", policy: .replace, in: domain)
+    queue.addOperation(newest)
+    let error = await #expect(throws: OperationError.self) { try await waiter.value }
+    #expect(error?.code == .replaced && error?.message.hasPrefix("“old” was cancelled") == true)
+    #expect(domain.holders(of: "key") == ["holder"], "a body keeps its keys")
+    gate.open()
+    try await holder.value
+    await newest.finished()
+    #expect(domain.isUnused)
+  }
+
+  // MARK: Nesting
+
+  @Test func whatTheBodyRuns_mayUseItsKeys() async throws {
+    try await withKeys(.exclusive("key"), in: domain) {
+      try await withKeys(.exclusive("key"), in: domain) { journal.write("nested") }
+      let first = NoteOperation("first", journal).exclusive("key", in: domain)
+      let group = GroupOperation([NoteOperation("member", journal).exclusive("key", in: domain)])
+      try await queue.run(first ==> group)
+      async let child: Void = withKeys(.exclusive("key"), in: domain) { journal.write("child") }
+      try await child
+      try await queue.run { try await withKeys(.exclusive("key"), in: domain) { journal.write("task") } }
+      try await queue.withSlot(holding: .exclusive("key"), in: domain) { journal.write("slot") }
+    }
+    #expect(journal.entries == ["nested", "first", "member", "child", "task", "slot"] && domain.isUnused)
+  }
+
+  @Test func theBodyOfATaskOperation_mayUseTheKeysOfItsOperation() async throws {
+    let task = TaskOperation { [domain] in try await withKeys(.exclusive("key"), in: domain) { 1 } }
+    #expect(try await queue.run(task.exclusive("key", in: domain)) == 1)
+  }
+
+  @Test func aDetachedTask_waits() async throws {
+    let detached = try await withKeys(.exclusive("key"), in: domain) {
+      let detached = Task.detached { try await withKeys(.exclusive("key"), in: domain, name: "detached") {} }
+      await poll { domain.waiting(for: "key") == ["detached"] }
+      return detached
+    }
+    try await detached.value
+    #expect(domain.isUnused)
+  }
+
+  @Test func crossedWaits_endWithBothNames() async throws {
+    let gate = Gate()
+    let nested = { @Sendable (name: String, key: ExclusivityKey) in
+      { @Sendable () async throws -> Void in try await withKeys(.exclusive(key), in: domain, name: name) {} }
+    }
+    let first = await hold(.exclusive("a"), "first", until: gate, then: nested("first's b", "b"))
+    let second = await hold(.exclusive("b"), "second", until: gate, then: nested("second's a", "a"))
+    gate.open()
+    let errors = [await first.result, await second.result].compactMap { result -> OperationError? in
+      if case .failure(let error as OperationError) = result { error } else { nil }
+    }
+    #expect(errors.map(\.code) == [.waitCycle])
+    let isSecond = errors.first?.message.hasPrefix("“second's a”") == true
+    #expect(errors.first?.message.contains(isSecond ? "“first” holds" : "“second” holds") == true)
+    #expect(domain.isUnused)
+  }
+
+  // MARK: Reports
+
+  @Test func aStallReport_namesTheTaskThatHoldsTheKey() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), "save", until: gate)
+    let operation = NoteOperation("waiting", journal).exclusive("key", in: domain).named("waiting")
+    queue.addOperation(operation)
+    let entry = queue.stallReport().entries.first
+    #expect(entry?.waitsFor == ["save"] && entry?.cause == .exclusivity)
+    #expect(entry?.description == "“waiting” waits for the key “key”, held by “save”, which is running.")
+    gate.open()
+    try await holder.value
+    await operation.finished()
+  }
+}

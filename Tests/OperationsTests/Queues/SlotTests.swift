@@ -1,0 +1,158 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Slots of a queue or a group that a task occupies while it runs code of its own.
+@Suite(.timeLimit(.minutes(5)))
+struct SlotTests {
+  private let domain = ExclusivityDomain()
+  private let queue = OperationQueue.limited(to: 1)
+  private let journal = Journal<String>()
+
+  private final class Counter { var count = 0 }
+
+  /// Occupies a slot of the queue until the gate is opened.
+  private func occupy(_ name: String = "held", until gate: Gate) async -> Task<Void, any Error> {
+    let begun = Gate()
+    let task = immediately {
+      try await queue.withSlot(name) {
+        begun.open()
+        await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+      }
+    }
+    await begun.opened()
+    return task
+  }
+
+  @MainActor @Test func theBodyRunsInTheIsolationOfItsCaller() async throws {
+    let counter = Counter()
+    let same = try await queue.withSlot {
+      MainActor.preconditionIsolated()
+      await Task.yield()
+      counter.count += 1
+      return counter
+    }
+    #expect(same === counter && counter.count == 1)
+  }
+
+  @Test func itOccupiesASlot_underItsName() async throws {
+    let gate = Gate()
+    let holder = await occupy(until: gate)
+    #expect(queue.operations.map(\.name) == ["held"])
+    let next = NoteOperation("next", journal)
+    queue.addOperation(next)
+    #expect(queue.stallReport().entries.contains { $0.operation == "note operation" || $0.waitsFor == ["held"] })
+    #expect(journal.entries.isEmpty)
+    gate.open()
+    try await holder.value
+    await queue.finished()
+    #expect(journal.entries == ["next"])
+  }
+
+  @Test func errorsOfTheBody_areThrownAndFreeTheSlot() async throws {
+    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
+    await #expect(throws: TestError("full")) { try await group.withSlot { throw TestError("full") } }
+    try await group.withSlot("again") { journal.write("again") }
+    group.finish()
+    try await group.completed()
+    #expect(journal.entries == ["again"])
+  }
+
+  @Test func itHoldsKeys_andWaitsForThemWithoutASlot() async throws {
+    let holder = HeldOperation().exclusive("key", in: domain)
+    await OperationQueue().add(holder, until: holder.begun)
+    let waiter = immediately {
+      try await queue.withSlot("waiter", holding: .exclusive("key"), in: domain) {
+        journal.write(domain.holders(of: "key").joined())
+      }
+    }
+    try await queue.withSlot { journal.write("free") }
+    #expect(domain.waiting(for: "key") == ["waiter"])
+    holder.gate.open()
+    try await waiter.value
+    #expect(journal.entries == ["free", "waiter"])
+    await queue.finished()
+    #expect(domain.isUnused)
+  }
+
+  // MARK: Cancellation
+
+  @Test func cancelledWhileItWaits_returnsAtOnce() async throws {
+    let gate = Gate()
+    let holder = await occupy(until: gate)
+    let waiters = (0..<2).map { index in
+      immediately { try await queue.withSlot("waiter \(index)") { journal.write("never") } }
+    }
+    waiters[0].cancel()
+    queue.cancelOperations(named: "waiter 1")
+    for waiter in waiters { await #expect(throws: CancellationError.self) { try await waiter.value } }
+    gate.open()
+    try await holder.value
+    await queue.finished()
+    await #expect(throws: CancellationError.self) {
+      try await cancelledTask { try await queue.withSlot { journal.write("never") } }.value
+    }
+    #expect(journal.entries.isEmpty && queue.operations.isEmpty)
+  }
+
+  @Test func cancelledWhileItRuns_keepsTheSlotUntilTheBodyReturns() async throws {
+    let gate = Gate()
+    let holder = await occupy(until: gate)
+    holder.cancel()
+    queue.cancelAllOperations()
+    #expect(queue.operations.count == 1)
+    gate.open()
+    try await holder.value
+    await queue.finished()
+  }
+
+  @Test(arguments: [true, false])
+  func aGroupThatIsOver_throws(isCancelled: Bool) async throws {
+    let group = GroupOperation("over")
+    if isCancelled { group.cancel() }
+    await queue.run(settling: [group])
+    let error = await #expect(throws: (any Error).self) { try await group.withSlot { journal.write("never") } }
+    #expect(isCancelled ? error is CancellationError : (error as? OperationError)?.code == .shutDown)
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test(arguments: [true, false])
+  func racesOfACancellationAndASlot_leaveNothingBehind(inAGroup: Bool) async {
+    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
+    for _ in 0..<(isThorough ? 100_000 : 2_000) {
+      let tasks = (0..<2).map { _ in
+        Task { if inAGroup { try await group.withSlot {} } else { try await queue.withSlot {} } }
+      }
+      tasks[1].cancel()
+      for task in tasks { _ = await task.result }
+    }
+    await queue.finished()
+    await group.waitForRoom(below: 1)
+    #expect(queue.operations.isEmpty && group.operations.isEmpty)
+  }
+
+  // MARK: Cycles
+
+  @Test func aTaskThatAlreadyHasAllSlots_receivesAnError() async throws {
+    let group = GroupOperation("pair", maxConcurrentOperationCount: 2).started()
+    let error = await #expect(throws: OperationError.self) {
+      try await group.withSlot("outer") {
+        try await group.withSlot("inner") { try await group.withSlot("third") {} }
+      }
+    }
+    #expect(error?.code == .waitCycle)
+    #expect(error?.message.hasPrefix("“third” would wait forever for a slot of “pair”") == true)
+    #expect(error?.message.contains("“inner”, “outer”") == true)
+    let task = TaskOperation { [queue] in try await queue.withSlot {} }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(task) }
+    try await queue.withSlot {
+      try await withThrowingTaskGroup(of: Void.self) { children in
+        children.addTask { await #expect(throws: OperationError(.waitCycle, "")) { try await queue.withSlot {} } }
+        try await children.waitForAll()
+      }
+    }
+  }
+}
