@@ -6,10 +6,16 @@ extension Operation {
   var displayName: String {
     let operation = shownOperation
     if let name = operation.name, !name.isEmpty { return name }
-    let type = type(of: operation)
-    let typeName = String(describing: type).prefix { $0 != "<" }
-    guard String(reflecting: type).hasPrefix("Operations.") else { return String(typeName) }
+    let typeName = String(describing: type(of: operation)).prefix { $0 != "<" }
+    guard operation.isOfThisPackage else { return String(typeName) }
     return typeName.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }
+  }
+
+  private var isOfThisPackage: Bool { String(reflecting: type(of: self)).hasPrefix("Operations.") }
+
+  /// Names an operation that has neither a name nor a type that says what it does.
+  func nameIfAnonymous(_ name: String) {
+    if self.name?.isEmpty != false, isOfThisPackage { self.name = name }
   }
 
   var quotedName: String { "“\(displayName)”" }

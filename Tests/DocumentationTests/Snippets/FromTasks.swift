@@ -31,4 +31,12 @@ struct FromTasks: Printing {
     saves.addOperation(Save(document))
     await saves.waitForRoom(below: 1)
   }
+
+  private func fetch(_ url: String) async throws -> String { "page of \(url)" }
+
+  @Test func retry() async throws {
+    let url = "home"
+    let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
+    #expect(try await queue.run(page) == "page of home")
+  }
 }

@@ -39,27 +39,85 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     var latestErrors: [any Error] = []
   }
 
-  private typealias Plan = (
-    decide: @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision,
-    make: @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
-  )
+  private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
+  private typealias Plan = (decide: Decide, make: @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>)
 
-  /// Creates an operation that makes up to `attempts` attempts.
+  /// Creates an operation that makes up to `attempts` attempts, each of which is an asynchronous function.
+  ///
+  /// ```swift
+  /// let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
+  /// ```
+  ///
+  /// The function runs as a ``TaskOperation``, which is cancelled with this operation. For the other parameters, see the
+  /// initializer for operations.
+  @_disfavoredOverload
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
+    retryUnless: (@Sendable (_ value: Output) -> Bool)? = nil,
+    retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
+    _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
+  ) {
+    if Output.self is AsyncOperation.Type {
+      misuse(
+        "A RetryOperation does not run an operation that an asynchronous closure returns. Return a value, or make the "
+          + "operation in a closure without await."
+      )
+    }
+    let decide = Self.decision(retryIf, retryUnless, retryWhen)
+    self.init(attempts, backoff, decide) { attempt in AnyOutputOperation(TaskOperation { try await body(attempt) }) }
+  }
+
+  /// Creates an operation that makes up to `attempts` attempts, each of which is an operation.
+  ///
+  /// By default, every error is retried. An error is decided by `retryIf`, and a value by `retryUnless`. Where that
+  /// closure is missing, `retryWhen` decides. None of them is called after the last attempt.
+  ///
+  /// ```swift
+  /// let order = RetryOperation(attempts: 10, backoff: .constant(.seconds(1)), retryUnless: { $0.isComplete }) { _ in
+  ///   LoadOrder(id)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - attempts: The maximum number of attempts, including the first. At least 1.
   ///   - backoff: The delays between attempts.
-  ///   - retryIf: Returns whether to retry after this error of this attempt. The first attempt is 1. Not called after
-  ///     the last attempt.
+  ///   - retryIf: Returns whether to retry after this error of this attempt. The first attempt is 1.
+  ///   - retryUnless: Returns whether the value is the operation's value. The value of the last attempt is in any case.
+  ///   - retryWhen: Returns the decision after the result of this attempt, which can set the delay, for example from a
+  ///     server's `Retry-After` header.
   ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. For the
   ///     thread, see <doc:ThreadingAndCancellation>.
   public convenience init(
     attempts: Int,
     backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> Bool = { _, _ in true },
+    retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
+    retryUnless: (@Sendable (_ value: Output) -> Bool)? = nil,
+    retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
-    self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
+    let decide = Self.decision(retryIf, retryUnless, retryWhen)
+    self.init(attempts, backoff, decide) { AnyOutputOperation(try make($0)) }
+  }
+
+  /// Creates an operation that retries an operation of any kind, including a group.
+  ///
+  /// ```swift
+  /// let sync = RetryOperation(attempts: 3) { _ in
+  ///   GroupOperation("Sync") { login ==> upload }
+  /// }
+  /// ```
+  @_disfavoredOverload
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
+    retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
+  ) where Output == Void {
+    let decide = Self.decision(retryIf, nil, retryWhen)
+    self.init(attempts, backoff, decide) { AnyOutputOperation(anyOperation: try make($0)) }
   }
 
   /// Creates an operation whose `retryIf` can also set the delay, for example from a server's `Retry-After` header.
@@ -79,59 +137,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
-    self.init(attempts, backoff, ({ $0.decision(retryIf, $1) }, { AnyOutputOperation(try make($0)) }))
-  }
-
-  /// Creates an operation that also retries after values, for example until a server has completed an order.
-  ///
-  /// ```swift
-  /// let order = RetryOperation(attempts: 10, backoff: .constant(.seconds(1)), retryUnless: { $0.isComplete }) { _ in
-  ///   LoadOrder(id)
-  /// }
-  /// ```
-  ///
-  /// - Parameters:
-  ///   - attempts: The maximum number of attempts, including the first. At least 1. The value of the last attempt is the
-  ///     operation's value in any case.
-  ///   - backoff: The delays between attempts.
-  ///   - isAcceptable: Returns whether the value is the operation's value. Not called after the last attempt, nor after
-  ///     an error, which is retried.
-  ///   - make: Makes a new operation for each attempt, as in the other initializers.
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryUnless isAcceptable: @escaping @Sendable (_ value: Output) -> Bool,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
-  ) {
-    let decide = { @Sendable (result: Result<Output, any Error>, _: Int) -> RetryDecision in
-      if case .success(let value) = result { isAcceptable(value) ? .stop : .retry } else { .retry }
-    }
-    self.init(attempts, backoff, (decide, { AnyOutputOperation(try make($0)) }))
-  }
-
-  private init(_ attempts: Int, _ backoff: Backoff, _ plan: Plan) {
-    if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
-    self.attempts = attempts
-    self.backoff = backoff
-    attemptState = Locked(AttemptState(plan: plan))
-    super.init()
-  }
-
-  /// Creates an operation that retries an operation of any kind, including a group.
-  ///
-  /// ```swift
-  /// let sync = RetryOperation(attempts: 3) { _ in
-  ///   GroupOperation("Sync") { login ==> upload }
-  /// }
-  /// ```
-  @_disfavoredOverload
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> Bool = { _, _ in true },
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
-  ) where Output == Void {
-    self.init(attempts: attempts, backoff: backoff, retryIf: { retryIf($0, $1) ? .retry : .stop }, make)
+    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
   }
 
   /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
@@ -142,7 +148,45 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
   ) where Output == Void {
-    self.init(attempts, backoff, ({ $0.decision(retryIf, $1) }, { AnyOutputOperation(anyOperation: try make($0)) }))
+    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
+  }
+
+  /// Not available, because the closure must take the number of the attempt.
+  @available(*, unavailable, message: "Take the number of the attempt: RetryOperation(attempts: 3) { _ in … }")
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    _ body: @escaping @Sendable () async throws -> Output
+  ) { fatalError() }
+
+  private init(
+    _ attempts: Int,
+    _ backoff: Backoff,
+    _ decide: @escaping Decide,
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
+  ) {
+    if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
+    self.attempts = attempts
+    self.backoff = backoff
+    attemptState = Locked(AttemptState(plan: (decide, make)))
+    super.init()
+  }
+
+  private static func decision(
+    _ retryIf: (@Sendable (any Error, Int) -> Bool)?,
+    _ retryUnless: (@Sendable (Output) -> Bool)?,
+    _ retryWhen: Decide?
+  ) -> Decide {
+    { result, attempt in
+      switch result {
+      case .failure(let error):
+        if let retryIf { return retryIf(error, attempt) ? .retry : .stop }
+        return retryWhen?(result, attempt) ?? .retry
+      case .success(let value):
+        if let retryUnless { return retryUnless(value) ? .stop : .retry }
+        return retryWhen?(result, attempt) ?? .stop
+      }
+    }
   }
 
   /// The errors of the last 16 failed attempts so far, in order.
@@ -168,7 +212,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = attemptState.withLock({ $0.plan }) else { return finish() }
     do {
-      runInside(try Trampoline.isolate { try plan.make(number) }) { self.ended(attempt: number, with: $0.result) }
+      let attempt = try Trampoline.isolate { try plan.make(number) }
+      attempt.operation.nameIfAnonymous("\(displayName), attempt \(number)")
+      runInside(attempt) { self.ended(attempt: number, with: $0.result) }
     } catch {
       ended(attempt: number, with: .failure(error))
     }

@@ -35,6 +35,57 @@ struct RetryOperationTests {
     #expect(retry.attemptErrors as? [TestError] == ["1", "2", "3"].map(TestError.init))
   }
 
+  @Test func anAttemptCanBeAFunction() async throws {
+    let retry = RetryOperation(attempts: 3) { number in
+      await Task.yield()
+      journal.write("attempt \(number)")
+      if number < 2 { throw TestError("\(number)") }
+      return number
+    }
+    #expect(try await queue.run(retry) == 2)
+    let plain = RetryOperation(attempts: 3) { number in
+      await Task.yield()
+      if number < 3 { throw TestError("\(number)") }
+    }
+    try await queue.run(plain)
+    #expect(journal.entries == ["attempt 1", "attempt 2"] && plain.failedAttempts == 2)
+  }
+
+  @Test func aFunctionIsCancelledWithTheRetry() async {
+    let begun = Gate()
+    let retry = RetryOperation(attempts: 3) { _ in
+      begun.open()
+      try await Task.sleep(for: .seconds(3600))
+    }
+    await queue.add(retry, until: begun)
+    retry.cancel()
+    await #expect(throws: CancellationError.self) { try await retry.completed() }
+  }
+
+  @Test func retryWhenDecidesWhatNoOtherClosureDecides() async throws {
+    let retry = RetryOperation(
+      attempts: 9,
+      retryIf: { _, _ in true },
+      retryWhen: { result, attempt in
+        journal.write("\(result) \(attempt)")
+        return attempt < 3 ? .retry(after: .zero) : .stop
+      },
+      { ResultOperation.attempt($0, failingAt: 1) }
+    )
+    #expect(try await queue.run(retry) == 3)
+    #expect(journal.entries == ["success(2) 2", "success(3) 3"])
+    let function = RetryOperation(attempts: 9, retryWhen: { $1 < 2 ? .retry : .stop }) { _ in throw TestError("last") }
+    await #expect(throws: TestError("last")) { try await queue.run(function) }
+    #expect(function.failedAttempts == 2)
+  }
+
+  @Test func attemptsWithoutANameAreNamedAfterTheRetry() async {
+    let retry = RetryOperation(attempts: 2) { _ in GroupOperation([ResultOperation<Int> { throw TestError("boom") }]) }
+    await queue.run(settling: [retry.named("page 3")])
+    let error = await #expect(throws: AggregateError.self) { try await retry.completed() }
+    #expect(error?.failures.map(\.path) == [["page 3", "page 3, attempt 2", "result operation"]])
+  }
+
   @Test(arguments: [(4, 3), (2, 2)])
   func retryUnlessSeesTheValue(attempts: Int, value: Int) async throws {
     let isAcceptable = { @Sendable (value: Int) in value >= 3 }
@@ -235,5 +286,12 @@ struct RetryOperationTests {
     // If each cost a little more, the time limit would be over long before the last, or the stack used up.
     let count = isThorough ? 200_000 : 20_000
     try await queue.run(RepeatOperation { $0 <= count ? AsyncOperation() : nil })
+  }
+}
+
+extension ResultOperation<Int> {
+  /// Fails in one attempt, and otherwise returns the number of the attempt.
+  fileprivate static func attempt(_ number: Int, failingAt failure: Int) -> ResultOperation<Int> {
+    ResultOperation { if number == failure { throw TestError("\(number)") } else { number } }
   }
 }
