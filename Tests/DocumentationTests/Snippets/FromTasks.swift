@@ -34,6 +34,29 @@ struct FromTasks: Printing {
 
   private func fetch(_ url: String) async throws -> String { "page of \(url)" }
 
+  private typealias Download = Load
+
+  private func show<Value>(_ page: Result<Value, any Error>, for url: String) { print(url) }
+
+  @Test func results() async {
+    let urls = ["home", "news"]
+    do {
+      let pages = queue.results(of: urls, atMost: 6) { Download($0) }
+      for await (url, page) in pages { show(page, for: url) }
+    }
+    do {
+      let pages = queue.results(of: urls, atMost: 6) { try await fetch($0) }
+      for await (url, page) in pages { show(page, for: url) }
+    }
+    #expect(printed.entries.sorted() == ["home", "home", "news", "news"])
+  }
+
+  @Test func firstOfSeveral() async throws {
+    let mirrors = ["home"]
+    let page = try await queue.first(of: mirrors.map { Download($0) }, staggered: .milliseconds(250))
+    _ = page
+  }
+
   @Test func retry() async throws {
     let url = "home"
     let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }

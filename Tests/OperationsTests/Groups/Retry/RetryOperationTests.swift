@@ -74,7 +74,11 @@ struct RetryOperationTests {
     )
     #expect(try await queue.run(retry) == 3)
     #expect(journal.entries == ["success(2) 2", "success(3) 3"])
-    let function = RetryOperation(attempts: 9, retryWhen: { $1 < 2 ? .retry : .stop }) { _ in throw TestError("last") }
+    let decide = { @Sendable (_: Result<Void, any Error>, attempt: Int) in attempt < 2 ? RetryDecision.retry : .stop }
+    let function = RetryOperation(attempts: 9, retryWhen: decide) { _ in
+      await Task.yield()
+      throw TestError("last")
+    }
     await #expect(throws: TestError("last")) { try await queue.run(function) }
     #expect(function.failedAttempts == 2)
   }

@@ -1,0 +1,220 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+/// The results of many operations as they come, and the first of several.
+@Suite(.timeLimit(.minutes(5)))
+struct ResultsTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  /// An operation that executes until the test finishes it.
+  private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
+    override func execute() {}
+  }
+
+  /// A sequence that records which elements were read.
+  private struct Elements: Sequence {
+    let count: Int
+    let journal: Journal<String>
+
+    func makeIterator() -> AnyIterator<Int> {
+      var next = 0
+      return AnyIterator {
+        guard next < count else { return nil }
+        defer { next += 1 }
+        journal.write("read \(next)")
+        return next
+      }
+    }
+  }
+
+  @Test func resultsComeInTheOrderOfFinishing() async {
+    let gates = (0..<3).map { _ in Gate() }
+    gates[2].open()
+    var order: [Int] = []
+    for await (index, result) in queue.results(
+      of: 0..<3,
+      atMost: 3,
+      { index in
+        await gates[index].opened()
+        if index == 1 { throw TestError("\(index)") }
+        return index * 10
+      }
+    ) {
+      order.append(index)
+      if index == 1 {
+        #expect(throws: TestError("1")) { try result.get() }
+      } else {
+        #expect((try? result.get()) == index * 10)
+      }
+      if index > 0 { gates[index - 1].open() }
+    }
+    #expect(order == [2, 1, 0])
+  }
+
+  @Test func whatIsNotReadCountsAmongThoseAtOnce() async {
+    var count = 0
+    for await (index, _) in queue.results(
+      of: Elements(count: 10, journal: journal),
+      atMost: 3,
+      { index in
+        ResultOperation { index }
+      }
+    ) {
+      count += 1
+      #expect(journal.count == min(count + 3, 10), "\(index)")
+      await queue.finished()
+      #expect(journal.count == min(count + 3, 10), "a slow loop slows the work down")
+    }
+    #expect(count == 10)
+  }
+
+  @MainActor @Test func theElementsAndTheLoopMayBelongToAnActor() async {
+    final class Page {
+      let number: Int
+      init(_ number: Int) { self.number = number }
+    }
+    let pages = (0..<20).map { Page($0) }
+    var sum = 0
+    for await (page, result) in queue.results(
+      of: pages,
+      atMost: 2,
+      { page in
+        let number = page.number
+        return ResultOperation { number }
+      }
+    ) {
+      MainActor.preconditionIsolated()
+      if case .success(page.number) = result { sum += page.number }
+    }
+    #expect(sum == 190)
+  }
+
+  @Test func leavingTheLoop_cancelsTheRest() async {
+    let operations = [ResultOperation { 1 }] + (0..<3).map { _ in HeldResult() as ResultOperation<Int> }
+    let results = queue.results(of: operations)
+    for await (operation, _) in results {
+      #expect(operation === operations[0])
+      break
+    }
+    for operation in operations.dropFirst() {
+      #expect(operation.isCancelled)
+      operation.finish()
+    }
+    await queue.finished()
+  }
+
+  @Test func cancellingTheTask_endsTheLoop() async throws {
+    let begun = Gate()
+    let task = Task {
+      for await _ in queue.results(
+        of: 0..<9,
+        atMost: 2,
+        { _ in
+          begun.open()
+          try await Task.sleep(for: .seconds(3600))
+        }
+      ) { journal.write("never") }
+      return Task.isCancelled
+    }
+    await begun.opened()
+    task.cancel()
+    #expect(await task.value && journal.entries.isEmpty)
+    await queue.finished()
+  }
+
+  @Test func aMillionElements_needTheMemoryOfAFew() async {
+    let live = LiveCount()
+    var largest = 0
+    let count = isThorough ? 1_000_000 : 20_000
+    for await _ in queue.results(
+      of: 0..<count,
+      atMost: 6,
+      { _ in
+        let token = LiveCount.Token(live)
+        return ResultOperation { withExtendedLifetime(token) {} }
+      }
+    ) { largest = max(largest, live.alive) }
+    #expect(largest <= 8)
+    await live.none()
+  }
+
+  @Test func racesOfALoopAndItsCancellation_leaveNothingBehind() async {
+    let live = LiveCount()
+    for round in 0..<(isThorough ? 100_000 : 3_000) {
+      let task = Task {
+        for await (index, _) in queue.results(
+          of: 0..<3,
+          atMost: 2,
+          { _ in
+            let token = LiveCount.Token(live)
+            return ResultOperation { withExtendedLifetime(token) {} }
+          }
+        ) where index == round % 4 { break }
+      }
+      if round.isMultiple(of: 2) { task.cancel() }
+      await task.value
+    }
+    await queue.finished()
+    await live.none()
+  }
+
+  // MARK: The first of several
+
+  @Test func theFirstSuccess_cancelsTheOthers() async throws {
+    let (failed, held) = (ResultOperation<Int> { throw TestError("down") }, HeldResult())
+    #expect(try await queue.first(of: [failed, held as ResultOperation, ResultOperation { 7 }]) == 7)
+    #expect(held.isCancelled && !held.isFinished)
+    held.finish()
+  }
+
+  @Test func allFailures_areInTheOrderOfTheOperations() async {
+    let gate = Gate()
+    let first = TaskOperation<Int> {
+      await gate.opened()
+      throw TestError("1")
+    }
+    let second = ResultOperation<Int> { throw TestError("2") }
+    second.addObserver(OperationObserver(didFinish: { _ in gate.open() }))
+    let error = await #expect(throws: AggregateError.self) {
+      try await queue.first(of: [first.named("a"), second.named("b")])
+    }
+    #expect(error?.failures.map(\.path) == [["a"], ["b"]])
+  }
+
+  @Test func staggered_theNextBeginsWhenOneFailsOrTheTimeHasPassed() async throws {
+    let clock = ManualClock()
+    let slow = HeldResult()
+    let begun = Gate()
+    slow.addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    let failing = ResultOperation<Int> { throw TestError("down") }
+    let (good, unused) = (ResultOperation { 3 }, ResultOperation { 4 })
+    let operations = [slow as ResultOperation, failing, good, unused]
+    for operation in operations { operation.clock = clock }
+    let task = Task { try await queue.first(of: operations, staggered: .milliseconds(250)) }
+    await begun.opened()
+    await clock.waitForSleepers()
+    #expect(failing.state == .pending)
+    clock.advance(by: .milliseconds(250))
+    #expect(try await task.value == 3)
+    #expect(failing.isFinished && slow.isCancelled && unused.isCancelled && unused.result != nil)
+    slow.finish()
+  }
+
+  @Test func cancellingTheTask_cancelsAll() async {
+    let operations = (0..<3).map { _ in HeldResult() }
+    let begun = Gate()
+    operations[2].addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    let task = Task { try await queue.first(of: operations) }
+    await begun.opened()
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    for operation in operations {
+      #expect(operation.isCancelled)
+      operation.finish()
+    }
+  }
+}
