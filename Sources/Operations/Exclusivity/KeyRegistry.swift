@@ -36,6 +36,15 @@ enum KeyRegistry {
 
   static func users(of obstacle: Table.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
 
+  /// The operations that hold the keys for which a claimant waits.
+  static func holders(before claimant: any KeyClaimant) -> [AsyncOperation] {
+    let users = withTable { table in
+      let obstacles = claimant.ticket.map { table.obstacles(of: $0).map(\.obstacle) } ?? []
+      return obstacles.flatMap { table.users(of: $0) }
+    }
+    return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
+  }
+
   /// The claimants around some work, innermost first.
   static func claimants(around work: (any EnclosingWork)?) -> [any KeyClaimant] {
     work?.enclosing.compactMap {

@@ -116,6 +116,8 @@ final class KeyRequest: OperationTurn, KeyClaimant, @unchecked Sendable {
 
   // MARK: Reading
 
+  override var holders: [AsyncOperation] { KeyRegistry.holders(before: self) }
+
   var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }

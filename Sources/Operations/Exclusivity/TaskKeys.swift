@@ -95,18 +95,26 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return true
     }
     if isHolding { return }
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
-          if case .over(let result) = wait { return result }
-          wait = .suspended(continuation)
-          return nil
-        }
-        if let result { continuation.resume(with: result) }
+    try await lendingPriority(to: escalateHolders) {
+      try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { suspend($0) }
+      } onCancel: {
+        end(with: .failure(CancellationError()))
       }
-    } onCancel: {
-      end(with: .failure(CancellationError()))
     }
+  }
+
+  @Sendable private func escalateHolders(to priority: TaskPriority) {
+    for holder in KeyRegistry.holders(before: self) { holder.escalatePriority(to: priority) }
+  }
+
+  private func suspend(_ continuation: CheckedContinuation<Void, any Error>) {
+    let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
+      if case .over(let result) = wait { return result }
+      wait = .suspended(continuation)
+      return nil
+    }
+    if let result { continuation.resume(with: result) }
   }
 
   func release() { KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, &effects) } } }

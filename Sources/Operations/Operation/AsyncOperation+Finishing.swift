@@ -127,7 +127,7 @@ extension AsyncOperation {
   ///   ``AggregateError`` for a group or for several errors, the error itself for a single error, or
   ///   `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
-    await ended()
+    await lendingPriority(to: escalatePriority) { await ended() }
     if let error = outcomeError { throw error }
   }
 

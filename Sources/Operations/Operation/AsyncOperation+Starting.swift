@@ -170,10 +170,11 @@ extension AsyncOperation {
 
   /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.
   func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
-    let superfluous = core.withLock { core -> Task<Void, Never>? in
-      guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return task }
-      return core.makeExtras().exchange(\.task, task)
+    let (superfluous, priority) = core.withLock { core -> (Task<Void, Never>?, TaskPriority?) in
+      guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return (task, nil) }
+      return (core.makeExtras().exchange(\.task, task), core.extras?.lentPriority)
     }
     superfluous?.cancel()
+    if let priority { task.raisePriority(to: priority) }
   }
 }

@@ -12,6 +12,8 @@ extension OperationQueue {
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
+    // Before the operation is added, because a queue on Linux uses the priority that it has then.
+    operation.escalatePriority(to: Task.currentPriority)
     try await withTaskCancellationHandler {
       addWithDependencies(operation, inside: CurrentWork.innermost)
       try await operation.completed()

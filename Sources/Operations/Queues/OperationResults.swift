@@ -89,7 +89,7 @@ extension OperationQueue {
   }
 }
 
-/// The results of operations, as they finish: see ``Foundation/OperationQueue/results(of:atMost:_:)``.
+/// The results of operations, as they finish: see `results(of:atMost:_:)` of a queue.
 ///
 /// The sequence never throws: each result is a value or an error. It can be iterated once, by one task.
 public struct OperationResults<Source, Output: Sendable>: AsyncSequence {

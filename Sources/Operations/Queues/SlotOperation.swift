@@ -10,7 +10,7 @@ extension OperationQueue {
   /// ```
   ///
   /// The task waits for the slot and the keys as an operation does, which waits for its keys without a slot. An operation
-  /// with the name represents `body` in ``Foundation/OperationQueue/operations``, in reports and in traces, and
+  /// with the name represents `body` in the `operations` of the queue, in reports and in traces, and
   /// `finished()` waits for it. The operation has no errors: those of `body` are thrown to the caller.
   ///
   /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys: see
@@ -45,8 +45,7 @@ extension OperationQueue {
 extension GroupOperation {
   /// Runs `body` in the calling task while it occupies a slot of this group and holds keys.
   ///
-  /// The task waits until the group executes and has a slot. For the rest, see
-  /// ``Foundation/OperationQueue/withSlot(_:holding:in:function:line:isolation:_:)``.
+  /// The task waits until the group executes and has a slot. For the rest, see the method of an `OperationQueue`.
   ///
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
   ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the task
@@ -96,9 +95,11 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
-    await waitUnlessCancelled { resume in
-      self.resume = resume
-      add()
+    await lendingPriority(to: escalatePriority) {
+      await waitUnlessCancelled { resume in
+        self.resume = resume
+        add()
+      }
     }
     if Task.isCancelled { cancel() }
     defer { finish() }

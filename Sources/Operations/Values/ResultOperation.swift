@@ -55,7 +55,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// cancels the operation nor ends the wait.
   public final var value: Output {
     get async throws {
-      await ended()
+      await lendingPriority(to: escalatePriority) { await ended() }
       return try output()
     }
   }

@@ -87,7 +87,8 @@ extension ResultOperation {
     in context: TaskContext?,
     _ body: @escaping @Sendable () async throws -> Output
   ) {
-    let priority = priority ?? Self.currentPriority
+    let own = priority ?? Self.currentPriority
+    let priority = lentPriority.map { max($0, own) } ?? own
     let work = { @Sendable in await self.finish(byRunning: body) }
     guard let context else { return adopt(.detached(priority: priority, operation: work), while: .executing) }
     context.run { adopt(Task(priority: priority, operation: work), while: .executing) }

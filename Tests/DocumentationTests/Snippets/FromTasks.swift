@@ -7,39 +7,104 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct FromTasks: Printing {
   private typealias Save = Load
+  private typealias Download = Load
 
   private let queue = OperationQueue()
+  private let url = "home"
+  private let urls = ["home", "news"]
+  private let document = "letter"
+  private let photo = "photo"
   let printed = Journal<String>()
 
-  private struct Store: Sendable {
-    let printed: Journal<String>
-    func save(_ document: String) async throws { printed.write(document) }
+  private actor Store {
+    private(set) var documents: [String] = []
+
+    func load() async throws -> [String] { documents }
+    func save(_ document: String) async throws { documents.append(document) }
+    func save(_ documents: [String]) async throws { self.documents = documents }
   }
 
-  private func upload(_ photo: String) async throws { printed.write(photo) }
+  @Sendable private func upload(_ photo: String) async throws { printed.write(photo) }
 
-  @Test func keysSlotsAndAQueueOfOnesOwn() async throws {
-    let (store, document, photo) = (Store(printed: printed), "letter", "photo")
+  @Sendable private func fetch(_ url: String) async throws -> String { "page of \(url)" }
+
+  private func load(_ url: String) async -> Result<String, any Error> {
+    do { return .success(try await fetch(url)) } catch { return .failure(error) }
+  }
+
+  private func show<Value>(_ page: Result<Value, any Error>, for url: String) { print(url) }
+
+  // MARK: Keys and slots
+
+  @Test func keysAndSlots() async throws {
+    let store = Store()
     try await withKeys(.exclusive("database"), .limited("disk", to: 2)) {
       try await store.save(document)
     }
     try await queue.withSlot("upload", holding: .limited("server", to: 2)) {
       try await upload(photo)
     }
-    #expect(printed.entries == ["letter", "photo"])
+    try await withKeys(.exclusive("database")) {
+      let old = try await store.load()
+      try await store.save(old + [document])
+    }
+    #expect(await store.documents == ["letter", "letter"] && printed.entries == ["photo"])
+  }
+
+  @Test func limitAndRate() async throws {
+    queue.maxConcurrentOperationCount = 4
+    try await queue.withSlot("upload") { try await upload(photo) }
+    try await withKeys(.throttled("api", to: 10, per: .seconds(1))) { try await upload(photo) }
+    #expect(printed.count == 2)
+  }
+
+  actor Limit {
+    private var free = 4
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+
+    func enter() async {
+      if free > 0 { free -= 1 } else { await withCheckedContinuation { waiters.append($0) } }
+    }
+
+    func leave() { if waiters.isEmpty { free += 1 } else { waiters.removeFirst().resume() } }
+  }
+
+  @Test func aLimitWithoutThePackage() async throws {
+    let limit = Limit()
+    await limit.enter()
+    try await upload(photo)
+    await limit.leave()
+    #expect(printed.count == 1)
+  }
+
+  @Test func aQueueOfOnesOwn() async {
     let saves = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
     saves.addOperation(Save(document))
     await saves.waitForRoom(below: 1)
   }
 
-  private func fetch(_ url: String) async throws -> String { "page of \(url)" }
+  // MARK: Retries
 
-  private typealias Download = Load
+  @Test func retry() async throws {
+    do {
+      let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
+      #expect(try await queue.run(page) == "page of home")
+    }
+    let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5)
+    let page = try await queue.run(RetryOperation(attempts: 3, backoff: backoff) { _ in try await fetch(url) })
+    #expect(try await fetchWithRetry(url) == page)
+  }
 
-  private func show<Value>(_ page: Result<Value, any Error>, for url: String) { print(url) }
+  func fetchWithRetry(_ url: String) async throws -> String {
+    for _ in 1..<3 {
+      do { return try await fetch(url) } catch { try await Task.sleep(for: .seconds(1)) }
+    }
+    return try await fetch(url)
+  }
+
+  // MARK: Several results
 
   @Test func results() async {
-    let urls = ["home", "news"]
     do {
       let pages = queue.results(of: urls, atMost: 6) { Download($0) }
       for await (url, page) in pages { show(page, for: url) }
@@ -48,18 +113,25 @@ struct FromTasks: Printing {
       let pages = queue.results(of: urls, atMost: 6) { try await fetch($0) }
       for await (url, page) in pages { show(page, for: url) }
     }
-    #expect(printed.entries.sorted() == ["home", "home", "news", "news"])
+    await withTaskGroup { group in
+      var rest = urls.dropFirst(6).makeIterator()
+      for url in urls.prefix(6) { group.addTask { (url, await self.load(url)) } }
+      for await (url, page) in group {
+        show(page, for: url)
+        if let url = rest.next() { group.addTask { (url, await self.load(url)) } }
+      }
+    }
+    #expect(printed.entries.sorted() == ["home", "home", "home", "news", "news", "news"])
   }
 
   @Test func firstOfSeveral() async throws {
     let mirrors = ["home"]
-    let page = try await queue.first(of: mirrors.map { Download($0) }, staggered: .milliseconds(250))
-    _ = page
-  }
-
-  @Test func retry() async throws {
-    let url = "home"
-    let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
-    #expect(try await queue.run(page) == "page of home")
+    do {
+      let page = try await queue.first(of: mirrors.map { Download($0) }, staggered: .milliseconds(250))
+      #expect(!page.isEmpty)
+    }
+    let downloads = mirrors.map { mirror in TaskOperation { try await fetch(mirror) } }
+    let page = try await queue.first(of: downloads, staggered: .milliseconds(250))
+    #expect(page == "page of home")
   }
 }

@@ -90,6 +90,7 @@ extension GroupEngine {
       group.trace?.send(.gained(members))
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }
+    if let priority = group.lentPriority { for member in addition.members { member.escalatePriority(to: priority) } }
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     if group.isCancelled { cancelMembers(of: addition) }

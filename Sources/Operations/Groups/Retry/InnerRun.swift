@@ -31,6 +31,7 @@ final class InnerRun: OperationSupervisor, @unchecked Sendable {
     }
     withExtendedLifetime(previous) {}
     if !isNeeded { inner.cancel() }
+    if let priority = outer.lentPriority { inner.escalatePriority(to: priority) }
     outer.trace?.send(.gained(inner.members))
     _ = inner.startAsMember(by: run)
   }

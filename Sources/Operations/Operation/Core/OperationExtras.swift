@@ -20,6 +20,8 @@ final class OperationExtras {
 
   // MARK: Inner operations
 
+  /// The highest priority of a task that waits for the operation, if it is above the default.
+  var lentPriority: TaskPriority?
   /// The work of the task that waits for the operation.
   var caller: (any EnclosingWork)?
   /// Kept when the operation may leave the thread that started it.

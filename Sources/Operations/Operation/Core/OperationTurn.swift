@@ -23,4 +23,7 @@ class OperationTurn: @unchecked Sendable {
   func leave(_ departure: Departure) {}
 
   var goal: String { "its turn" }
+
+  /// The operations that hold the keys for which this one waits.
+  var holders: [AsyncOperation] { [] }
 }

@@ -1,0 +1,41 @@
+import Foundation
+
+extension AsyncOperation {
+  /// Raises the priority of the operation, and of the unfinished operations on which its end depends.
+  ///
+  /// These are its dependencies, its members, the operations inside it, and the holders of the keys that it waits for. In a
+  /// group, their `queuePriority` rises. The task of a ``TaskOperation`` is escalated (on Apple platforms, from version 26).
+  /// A priority never falls, and the default priority of a task has no effect. Members that are added later, and later
+  /// attempts, begin with the priority.
+  ///
+  /// A task that awaits an operation by `run`, `value`, `completed()` or `withSlot` lends the operation its own priority in
+  /// this way, when it begins to wait and when its priority rises.
+  ///
+  /// - Complexity: O(n) for n operations whose priority rises, and O(1) if the operation has this priority.
+  public final func escalatePriority(to priority: TaskPriority) {
+    var rest: [AsyncOperation] = [self]
+    while let operation = rest.popLast() {
+      guard operation.adopt(priority) else { continue }
+      let (dependencies, turn) = operation.core.withLock { ($0.ledger.dependencies.entries, $0.extras?.turn) }
+      rest += dependencies.compactMap { if case .own(let dependency) = $0 { dependency } else { nil } }
+      rest += operation.members.compactMap { $0 as? AsyncOperation } + (turn?.holders ?? [])
+    }
+  }
+
+  /// The priority that was lent to the operation.
+  final var lentPriority: TaskPriority? { core.withLock { $0.extras?.lentPriority } }
+
+  /// Returns whether the priority of the operation has risen.
+  private func adopt(_ priority: TaskPriority) -> Bool {
+    let (hasRisen, task) = core.withLock { core -> (Bool, Task<Void, Never>?) in
+      if priority <= core.extras?.lentPriority ?? .medium || core.lifecycle.phase.isOver { return (false, nil) }
+      core.makeExtras().lentPriority = priority
+      return (true, core.extras?.task)
+    }
+    guard hasRisen else { return false }
+    task?.raisePriority(to: priority)
+    let queuePriority = priority > .high ? Operation.QueuePriority.veryHigh : .high
+    if queuePriority.rawValue > self.queuePriority.rawValue { self.queuePriority = queuePriority }
+    return true
+  }
+}
