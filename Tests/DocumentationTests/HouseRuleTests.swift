@@ -2,11 +2,11 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 251
+  private static let mostTypes = 252
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 19
   private static let mostInternalDocumentationLines = 1_050
-  private static let mostLines = 15_680
+  private static let mostLines = 15_810
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

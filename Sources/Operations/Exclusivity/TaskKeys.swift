@@ -18,14 +18,18 @@
 /// ## Nesting
 ///
 /// What `body` runs with `run`, `withKeys` or `withSlot`, also in child tasks, may use the keys of the task, as the
-/// members of a group do. A detached task may not. Two tasks that wait for each other's keys deadlock: one of them
-/// receives an error with the code ``OperationError/Code/waitCycle``, which names both.
+/// members of a group do. A detached task may not. A task made with `Task { }` inherits the keys as well, so `body` must
+/// await it. Two tasks that wait for each other's keys deadlock: one of them receives an error with the code
+/// ``OperationError/Code/waitCycle``, which names both.
 ///
 /// - Parameters:
 ///   - claims: The claims. Without claims, `body` runs at once.
 ///   - domain: The domain of the keys.
 ///   - name: The name of the holder in errors, reports and lists. The default is the calling function and line.
 ///   - clock: The clock that measures the interval of a throttled key. The default is a `ContinuousClock`.
+///   - function: The calling function, for the name.
+///   - line: The calling line, for the name.
+///   - isolation: The isolation of the caller.
 ///   - body: The code that needs the keys.
 /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``.
 public func withKeys<R>(

@@ -24,6 +24,9 @@ extension OperationQueue {
   ///   - name: The name of the operation. The default is the calling function and line.
   ///   - claims: The keys to hold.
   ///   - domain: The domain of the keys.
+  ///   - function: The calling function, for the name.
+  ///   - line: The calling line, for the name.
+  ///   - isolation: The isolation of the caller.
   ///   - body: The code that needs the slot.
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
   ///   ``OperationError/Code/waitCycle`` if the task and those around it occupy all slots already.

@@ -3,6 +3,10 @@ import Operations
 import OperationsTestSupport
 import Testing
 
+#if canImport(FoundationXML)
+import FoundationXML
+#endif
+
 /// The timeline, the summary and the graph of a trace, and the trace in the Trace Event Format.
 @Suite(.timeLimit(.minutes(5)))
 struct TraceOutputTests {
@@ -49,6 +53,63 @@ struct TraceOutputTests {
 
         """
     )
+  }
+
+  @Test func picture_isDrawnToScale() async throws {
+    await runImporter()
+    let picture = try Picture(tracer.svg(width: 600))
+    #expect(picture.bars.map(\.kind) == ["finished", "finished", "failed", "cancelled"] && picture.groups == 1)
+    let widths = picture.bars.map(\.width)
+    #expect(abs(widths[0] - 2 * widths[1]) < 0.5 && widths[2] == 2 && picture.right <= 600)
+    #expect(picture.text.contains("Import: failed, 30 ms") && picture.text.contains("Skipped: cancelled"))
+    #expect(picture.text.contains("0 s") && picture.text.contains("30 ms"))
+  }
+
+  @Test func picture_isWellFormed_whateverTheNames() async throws {
+    _ = try Picture(tracer.svg())
+    await run([operation("<a & \"b\">\u{0}\n")])
+    let picture = try Picture(tracer.svg(width: 0))
+    #expect(picture.text.contains { $0.hasPrefix("<a & \"b\">") } && picture.right <= 300)
+  }
+
+  /// What an SVG file contains, as an XML parser reads it.
+  private final class Picture: NSObject, XMLParserDelegate {
+    private(set) var bars: [(kind: String, width: Double)] = []
+    private(set) var groups = 0
+    private(set) var right = 0.0
+    private(set) var text = [""]
+
+    init(_ svg: String) throws {
+      super.init()
+      let parser = XMLParser(data: Data(svg.utf8))
+      parser.delegate = self
+      try #require(parser.parse())
+    }
+
+    func parser(
+      _ parser: XMLParser,
+      didStartElement name: String,
+      namespaceURI: String?,
+      qualifiedName: String?,
+      attributes: [String: String]
+    ) {
+      text.append("")
+      if name == "path" { groups += 1 }
+      guard name == "rect", let width = attributes["width"].flatMap({ Double($0) }) else { return }
+      bars.append((attributes["class"] ?? "", width))
+      right = max(right, width + (attributes["x"].flatMap { Double($0) } ?? 0))
+    }
+
+    func parser(
+      _ parser: XMLParser,
+      didEndElement name: String,
+      namespaceURI: String?,
+      qualifiedName: String?
+    ) {
+      text.append("")
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text[text.count - 1] += string }
   }
 
   @Test func timeline_isAsLongAndAsWideAsRequested() async {
