@@ -15,6 +15,22 @@ extension DispatchQueue {
 }
 
 extension QualityOfService {
+  // An operation and a queue without a quality of their own take that of the thread that adds. A group adds its members
+  // on whatever thread a member has finished, so it reads the quality of its own thread once, at its start. Dispatch
+  // lends no more than user-initiated. Linux has no quality of service.
+  #if canImport(Darwin)
+  static var current: Self {
+    switch DispatchQoS.QoSClass(rawValue: qos_class_self()) {
+    case .userInteractive, .userInitiated: .userInitiated
+    case .utility: .utility
+    case .background: .background
+    default: .default
+    }
+  }
+  #else
+  static let current = Self.default
+  #endif
+
   var dispatchQoS: DispatchQoS {
     switch self {
     case .userInteractive: .userInteractive

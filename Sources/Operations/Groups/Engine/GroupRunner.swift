@@ -75,7 +75,7 @@ final class GroupQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
     clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
     super.init()
     name = "Operations.GroupOperation " + group.displayName
-    if group.qualityOfService != .default { qualityOfService = group.qualityOfService }
+    qualityOfService = group.qualityOfService == .default ? .current : group.qualityOfService
   }
 
   func continueOperation(_ body: @escaping @Sendable () -> Void) {
