@@ -134,12 +134,6 @@ extension AsyncOperation {
   private static let opening = ThreadLocal<AsyncOperation>()
   private static let nudging = ThreadLocal<AsyncOperation>()
 
-  private static let finishedOperation = {
-    let operation = Operation()
-    operation.start()
-    return operation
-  }()
-
   /// The answer to `isReady`, which may be read as part of an event on this thread.
   var readiness: FoundationBridge.Readiness {
     core.withLock { core in
@@ -170,9 +164,12 @@ extension AsyncOperation {
     if isDue, super.isReady { nudge() }
   }
 
-  /// Makes Foundation check readiness again. Adding a finished operation as a dependency has no other effect.
+  /// Makes Foundation check readiness again. Adding a finished operation as a dependency has no other effect. It is a
+  /// new one each time, because Apple's reference does not define what adding a dependency twice does.
   private func nudge() {
-    AsyncOperation.nudging.withValue(self) { super.addDependency(AsyncOperation.finishedOperation) }
+    let finished = Operation()
+    finished.start()
+    AsyncOperation.nudging.withValue(self) { super.addDependency(finished) }
   }
 
   /// Blocks the thread in `start()` until another thread has opened the gate, a few instructions later.
