@@ -40,8 +40,8 @@ public import Foundation
 /// ## Key-value observing
 ///
 /// The operation sends no key-value notifications itself. When the work has ended, the operation calls Foundation's own
-/// `start()`, which makes the transition to finished. `queue.progress` therefore counts the operation. It does not
-/// count operations that override `isFinished`.
+/// `start()`, which makes the transition to finished. `queue.progress` therefore counts the operation, unless it was
+/// cancelled while it executed: Foundation then skips the step that counts.
 open class AsyncOperation: Operation, @unchecked Sendable {
   /// The state of an operation.
   public enum State: Sendable {

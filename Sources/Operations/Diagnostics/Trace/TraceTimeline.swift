@@ -22,7 +22,7 @@ extension OperationTracer {
   ///   - width: The largest number of columns in a line. A value below 40 counts as 40, and a value above 10,000 as
   ///     10,000. Long names are shortened to leave room for the bars.
   ///   - lines: The largest number of operations to draw. If there are more, the timeline shows the operations that
-  ///     took longest, and a last line gives the number of omitted operations.
+  ///     took longest, and a last line says how to draw all.
   public func timeline(width: Int = 80, lines: Int = 100) -> String {
     TraceTimeline(records, now, width: min(max(width, 40), 10_000), lines: max(lines, 0)).text
   }
@@ -92,7 +92,7 @@ private struct TraceTimeline {
       text += line + "\n"
     }
     let rest = records.count - lines.count
-    return rest > 0 ? text + "… and \(rest) more.\n" : text
+    return rest > 0 ? text + "… and \(rest) more. timeline(lines: \(records.count)) draws all.\n" : text
   }
 
   private func bar(_ record: OperationTracer.Record) -> String {
