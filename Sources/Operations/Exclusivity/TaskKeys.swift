@@ -57,7 +57,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   let clock: any Clock<Duration>
-  let caller = CurrentWork.innermost
+  /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
+  private(set) weak var caller = CurrentWork.innermost
   private let claims: [KeyClaim]
   private let name: String?
   private let function: StaticString
