@@ -85,14 +85,17 @@ struct DeadlockSearch {
 }
 
 extension KeyTable {
-  /// Returns a search if one is due. It leaves out throttles, and claimants that have been called or that are members of
-  /// holders about to be cancelled.
+  /// Returns a search if one is due. It leaves out throttles, and claimants that have been called. Members of holders
+  /// about to be cancelled are left to a later search.
   mutating func beginDeadlockSearch() -> DeadlockSearch? {
     guard beginSearch() else { return nil }
     var copies: [KeyTicket: KeyEntry] = [:]
     for entry in entries.all {
       if case .called = entry.state { continue }
-      if entry.state == .waiting, entry.enclosing.contains(where: { state(of: $0) == .replaced }) { continue }
+      if entry.state == .waiting, entry.enclosing.contains(where: { isAboutToBeCancelled($0) }) {
+        suspectDeadlock()
+        continue
+      }
       copies[entry.ticket] = KeyEntry(
         ticket: entry.ticket,
         claims: entry.claims.map { $0 },
@@ -103,6 +106,10 @@ extension KeyTable {
       )
     }
     return DeadlockSearch(copies)
+  }
+
+  private func isAboutToBeCancelled(_ ticket: Ticket) -> Bool {
+    if case .replaced(let time) = state(of: ticket) { time > now } else { false }
   }
 
   /// Refuses a member that would wait forever. There may be another deadlock.

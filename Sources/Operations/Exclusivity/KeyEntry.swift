@@ -17,10 +17,13 @@ enum KeyState: Hashable {
   /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil when the time has passed.
   case called(until: Int?)
   case holding
-  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
-  case replaced
+  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it. Its members leave by this time,
+  /// unless it goes on, as a task does.
+  case replaced(until: Int)
 
-  var isHolding: Bool { self == .holding || self == .replaced }
+  var isHolding: Bool { self == .holding || isReplaced }
+
+  var isReplaced: Bool { if case .replaced = self { true } else { false } }
 }
 
 /// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.

@@ -272,7 +272,7 @@ struct KeyTable<Claimant> {
     let (claims, state) = (entries[ticket.place].claims, entries[ticket.place].state)
     for claim in claims {
       if state == .waiting { uses[claim.use].didLeaveWaitQueue() }
-      if state == .replaced { uses[claim.use].replacedCount -= 1 }
+      if state.isReplaced { uses[claim.use].replacedCount -= 1 }
       if state.isHolding { uses[claim.use].holders.remove(ticket, claim) }
       usesToServe.append(claim.use)
     }
@@ -325,11 +325,11 @@ struct KeyTable<Claimant> {
     }
     var claims: [KeyClaim] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
-      guard let state = state(of: ticket), state != .replaced else { continue }
+      guard let state = state(of: ticket), !state.isReplaced else { continue }
       let refusal = policy == .replace ? Refusal.replaced(by: claimant) : nil
       if let other = self.claimant(ticket) { effects.append(.cancel(other, refusal)) }
       if state == .holding {
-        entries[ticket.place].state = .replaced
+        entries[ticket.place].state = .replaced(until: now + 20)
         for claim in entries[ticket.place].claims { uses[claim.use].replacedCount += 1 }
       } else {
         claims += remove(ticket, &effects)

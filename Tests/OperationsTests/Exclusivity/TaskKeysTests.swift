@@ -194,6 +194,65 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
+  /// A replaced task keeps its keys, so that what it waits for may wait for it.
+  @Test(arguments: [false, true])
+  func crossedWaitsOfAReplacedTask_endWithAnError(hasSlot: Bool) async throws {
+    let gate = Gate()
+    let body = { @Sendable (begun: Gate, key: ExclusivityKey) in
+      { @Sendable () async throws -> Void in
+        begun.open()
+        await gate.opened()
+        try await withKeys(.exclusive(key), in: domain) {}
+      }
+    }
+    let begun = [Gate(), Gate()]
+    let tasks = [
+      Task {
+        let body = body(begun[0], "b")
+        if hasSlot {
+          try await queue.withSlot(holding: .exclusive("a"), in: domain, body)
+        } else {
+          try await withKeys(.exclusive("a"), in: domain, body)
+        }
+      },
+      Task { try await withKeys(.exclusive("b"), in: domain, body(begun[1], "a")) },
+    ]
+    for gate in begun { await gate.opened() }
+    let newest = NoteOperation("newest", journal).exclusive("a", policy: .replace, in: domain)
+    queue.addOperation(newest)
+    gate.open()
+    let errors = [await tasks[0].result, await tasks[1].result].compactMap { $0.code }
+    #expect(errors == [.waitCycle])
+    await newest.finished()
+    #expect(journal.entries == ["newest"] && domain.isUnused)
+  }
+
+  @Test func aChainOfTasks_retainsNoneBeforeIt() async {
+    /// Only the holder of the key accesses it.
+    final class Chain: @unchecked Sendable {
+      weak var first: AnyObject?
+      let end = Gate()
+      let domain: ExclusivityDomain
+
+      init(_ domain: ExclusivityDomain) { self.domain = domain }
+
+      func link(_ number: Int) {
+        Task {
+          try await withKeys(.exclusive("key"), in: domain) {
+            if number == 0 { first = CurrentWork.innermost }
+            if number < 1_000 { return link(number + 1) }
+            #expect(CurrentWork.innermost?.enclosing.count ?? 0 < 10 && first == nil)
+            end.open()
+          }
+        }
+      }
+    }
+    let chain = Chain(domain)
+    chain.link(0)
+    await chain.end.opened()
+    await poll { domain.isUnused }
+  }
+
   // MARK: Reports
 
   @Test func aStallReport_namesTheTaskThatHoldsTheKey() async throws {
