@@ -7,16 +7,21 @@ protocol EnclosingWork: AnyObject, Sendable {
 }
 
 extension EnclosingWork {
-  /// The work around this work, innermost first. Contains a group twice if a task waits for a slot of its own group.
+  /// The work around this work, innermost first.
   var enclosing: [any EnclosingWork] {
     var found: [any EnclosingWork] = []
-    var rest: [any EnclosingWork] = []
+    // The groups of operations that have a caller as well. Such a path can lead to work that was found before.
+    var branches: [any EnclosingWork] = []
+    var isBranch = false
     var next: (any EnclosingWork)? = self
-    while let work = next {
+    while let work = next ?? branches.popLast() {
+      if next == nil { isBranch = true }
+      next = nil
+      if isBranch, found.contains(where: { $0 === work }) { continue }
+      if work !== self { found.append(work) }
       let (outer, caller) = (work.outer, work.caller)
-      if let outer, caller != nil { rest.append(outer) }
-      next = caller ?? outer ?? rest.popLast()
-      if let next { found.append(next) }
+      if let outer, caller != nil { branches.append(outer) }
+      next = caller ?? outer
     }
     return found
   }
