@@ -40,8 +40,15 @@ extension OperationQueue {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
+    if isExecutor(of: isolation) { throw operation.cycle("its queue", "its actor runs in it. Use another queue.") }
     try operation.refuseCycle(limit: maxConcurrentOperationCount, "its queue") { $0.queue === self }
     return try await operation.hold(body) { addOperation(operation) }
+  }
+
+  /// Whether the calling actor runs in this queue, as an actor on a scheduler does. It is not asked for its executor,
+  /// because the main actor runs on the thread of the main queue, but not in this queue.
+  private func isExecutor(of actor: (any Actor)?) -> Bool {
+    actor != nil && actor !== MainActor.shared && OperationQueue.current === self
   }
 }
 
@@ -89,11 +96,15 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   func refuseCycle(limit: Int, _ place: String, isIn: (OperationCore) -> Bool) throws {
     let users = enclosing.compactMap { $0 as? AsyncOperation }.filter { $0.core.withLock { isIn($0) && $0.holdsSlot } }
     if limit < 1 || users.count < limit { return }
-    throw OperationError(
-      .waitCycle,
-      "\(quotedName) would wait forever for a slot of \(place): the work around it occupies all of them, as "
-        + "\(users.quotedNames). Request one slot, or raise maxConcurrentOperationCount."
+    throw cycle(
+      place,
+      "the work around it occupies all of them, as \(users.quotedNames). Request one slot, or raise "
+        + "maxConcurrentOperationCount."
     )
+  }
+
+  func cycle(_ place: String, _ reason: String) -> OperationError {
+    OperationError(.waitCycle, "\(quotedName) would wait forever for a slot of \(place): \(reason)")
   }
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {

@@ -136,6 +136,30 @@ struct SlotTests {
 
   // MARK: Cycles
 
+  private actor Library: ScheduledActor {
+    nonisolated let scheduler: SerialScheduler
+    private var books = 0
+
+    init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
+
+    func add(in queue: OperationQueue) async throws { try await queue.withSlot("add") { books += 1 } }
+  }
+
+  @Test(arguments: [SerialScheduler(name: "library"), .main])
+  func anActorThatRunsInTheQueue_receivesAnError(scheduler: SerialScheduler) async throws {
+    let library = Library(on: scheduler)
+    let error = await #expect(throws: OperationError.self) { try await library.add(in: scheduler.queue) }
+    #expect(error?.code == .waitCycle && error?.message.contains("its actor runs in it") == true)
+    try await library.add(in: queue)
+    try await scheduler.queue.withSlot {}
+  }
+
+  @MainActor @Test func theMainActor_mayOccupyTheMainQueue() async throws {
+    let counter = Counter()
+    try await OperationQueue.main.withSlot { counter.count += 1 }
+    #expect(counter.count == 1)
+  }
+
   @Test func aTaskThatAlreadyHasAllSlots_receivesAnError() async throws {
     let group = GroupOperation("pair", maxConcurrentOperationCount: 2).started()
     let error = await #expect(throws: OperationError.self) {
@@ -148,6 +172,11 @@ struct SlotTests {
     #expect(error?.message.contains("“inner”, “outer”") == true)
     let task = TaskOperation { [queue] in try await queue.withSlot {} }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(task) }
+    // The group is around the task twice, as its place and as the place of the first slot.
+    let pair = OperationQueue.limited(to: 2)
+    let outer = GroupOperation("outer")
+    outer.addOperation(TaskOperation { try await outer.withSlot { try await pair.withSlot {} } })
+    try await pair.run(outer)
     try await queue.withSlot {
       try await withThrowingTaskGroup(of: Void.self) { children in
         children.addTask { await #expect(throws: OperationError(.waitCycle, "")) { try await queue.withSlot {} } }
