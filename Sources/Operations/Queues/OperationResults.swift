@@ -58,7 +58,7 @@ extension OperationQueue {
   ///
   /// - Precondition: The results are iterated once.
   public func results<O: OutputOperation>(of operations: [O]) -> OperationResults<O, O.Output> {
-    OperationResults(ResultRun(operations, atMost: max(operations.count, 1)) { self.begin($0) })
+    OperationResults(run(operations, atMost: max(operations.count, 1)))
   }
 
   /// Runs operations until one of them succeeds, returns its value, and cancels the others.
@@ -76,22 +76,30 @@ extension OperationQueue {
   ///   `operations` if none succeeds.
   public func first<O: OutputOperation>(of operations: [O], staggered delay: Duration? = nil) async throws -> O.Output {
     if operations.isEmpty { misuse("There is no first of no operations. Pass at least one.") }
-    defer { for operation in operations { operation.cancelEvenIfUnused() } }
-    let run = ResultRun(operations, atMost: delay == nil ? operations.count : 1, staggered: delay) { self.begin($0) }
+    let run = run(operations, atMost: delay == nil ? operations.count : 1, staggered: delay)
+    defer { run.cancel() }
     while let (_, result) = await run.next() { if case .success(let value) = result { return value } }
     try Task.checkCancellation()
     throw AggregateError(operations.flatMap(\.failuresInPlace))
   }
 
-  private func begin<O: OutputOperation>(_ operation: O) -> AnyOutputOperation<O.Output> {
-    if operation.isFree { addWithDependencies(operation, inside: CurrentWork.innermost) }
-    return AnyOutputOperation(operation)
+  private func run<O: OutputOperation>(
+    _ operations: [O],
+    atMost count: Int,
+    staggered delay: Duration? = nil
+  ) -> ResultRun<O, O.Output> {
+    let start = { (operation: O) in
+      if operation.isFree { self.addWithDependencies(operation, inside: CurrentWork.innermost) }
+      return AnyOutputOperation(operation)
+    }
+    return ResultRun(operations, atMost: count, staggered: delay, start, orElse: { $0.cancelEvenIfUnused() })
   }
 }
 
 /// The results of operations, as they finish: see `results(of:atMost:_:)` of a queue.
 ///
-/// The sequence never throws: each result is a value or an error. It can be iterated once, by one task.
+/// The sequence never throws: each result is a value or an error. It can be iterated once, by one task. Releasing it
+/// without iterating cancels operations that were passed to it.
 public struct OperationResults<Source, Output: Sendable>: AsyncSequence {
   /// An element, and the result of its operation.
   public typealias Element = (element: Source, result: Result<Output, any Error>)
@@ -127,42 +135,50 @@ public struct OperationResults<Source, Output: Sendable>: AsyncSequence {
 
 /// A window over a sequence of operations, for one task.
 private final class ResultRun<Source, Output: Sendable> {
+  private enum Event {
+    case finished(Int)
+    case timeDidPass
+  }
+
   private var next: () -> Source?
   private let start: (Source) -> AnyOutputOperation<Output>
   private let stagger: Duration?
+  /// Called with the elements that were not started when the run is cancelled.
+  private let discard: ((Source) -> Void)?
   /// The number of operations that may be unfinished or unread.
   private var limit: Int
   private var unread: [Int: (element: Source, work: AnyOutputOperation<Output>)] = [:]
   private var startCount = 0
   private var timer: ClockTimer?
-  private let events = ResultEvents()
+  private let (events, eventSource) = AsyncStream.makeStream(of: Event.self)
 
   init<S: Sequence<Source>>(
     _ elements: S,
     atMost limit: Int,
     staggered stagger: Duration? = nil,
-    _ start: @escaping (Source) -> AnyOutputOperation<Output>
+    _ start: @escaping (Source) -> AnyOutputOperation<Output>,
+    orElse discard: ((Source) -> Void)? = nil
   ) {
     var iterator = elements.makeIterator()
     next = { iterator.next() }
-    (self.limit, self.stagger, self.start) = (limit, stagger, start)
+    (self.limit, self.stagger, self.discard, self.start) = (limit, stagger, discard, start)
   }
 
   deinit { cancel() }
 
   nonisolated(nonsending) func next() async -> OperationResults<Source, Output>.Element? {
+    var iterator = events.makeAsyncIterator()
     while !Task.isCancelled {
-      switch events.popFirst() {
+      fill()
+      if unread.isEmpty { return nil }
+      switch await iterator.next(isolation: #isolation) {
       case .finished(let index):
         guard let (element, work) = unread.removeValue(forKey: index) else { continue }
         // A staggered run continues only if its caller does not accept this result.
         if stagger == nil { fill() }
         return (element, Result { try work.output(work.operation) })
       case .timeDidPass: limit += 1
-      case nil:
-        fill()
-        if unread.isEmpty { return nil }
-        await waitUnlessCancelled { events.whenNotEmpty($0) }
+      case nil: break
       }
     }
     cancel()
@@ -172,56 +188,24 @@ private final class ResultRun<Source, Output: Sendable> {
   private func fill() {
     while unread.count < limit, let element = next() {
       let work = start(element)
-      let (index, events) = (startCount, events)
+      let (index, events) = (startCount, eventSource)
       unread[index] = (element, work)
       startCount += 1
-      work.operation.whenFinished { events.append(.finished(index)) }
+      work.operation.whenFinished { events.yield(.finished(index)) }
       guard let stagger else { continue }
       timer?.cancel()
       let timer = ClockTimer()
       self.timer = timer
-      timer.start(after: stagger, on: work.operation.clock) { events.append(.timeDidPass) }
+      timer.start(after: stagger, on: work.operation.clock) { events.yield(.timeDidPass) }
     }
   }
 
-  private func cancel() {
+  func cancel() {
+    if let discard { while let element = next() { discard(element) } }
     next = { nil }
     timer?.cancel()
     for (_, work) in unread.values { work.operation.cancel() }
     unread = [:]
-  }
-}
-
-/// What has happened to the operations of a run, in order.
-private final class ResultEvents: Sendable {
-  enum Event {
-    case finished(Int)
-    case timeDidPass
-  }
-
-  private struct State {
-    var events = ArrayDeque<Event>()
-    var waiter: (@Sendable () -> Void)?
-  }
-
-  private let state = Locked(State())
-
-  func popFirst() -> Event? { state.withLock { $0.events.popFirst() } }
-
-  func append(_ event: Event) {
-    let waiter = state.withLock { state in
-      state.events.append(event)
-      return state.waiter.take()
-    }
-    waiter?()
-  }
-
-  func whenNotEmpty(_ waiter: @escaping @Sendable () -> Void) {
-    let isEmpty = state.withLock { state in
-      if state.events.isEmpty { state.waiter = waiter }
-      return state.events.isEmpty
-    }
-    if !isEmpty { waiter() }
   }
 }
 

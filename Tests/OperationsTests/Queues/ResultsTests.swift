@@ -126,6 +126,15 @@ struct ResultsTests {
     await queue.finished()
   }
 
+  @Test func aLoopThatNeverBegins_cancelsItsOperations() async throws {
+    let operations = (0..<3).map { _ in ResultOperation { journal.write("never") } }
+    try await cancelledTask { for await _ in queue.results(of: Array(operations[..<2])) { journal.write("never") } }
+      .value
+    _ = queue.results(of: Array(operations[2...]))
+    for operation in operations { await operation.finished() }
+    #expect(operations.allSatisfy(\.isCancelled) && journal.entries.isEmpty)
+  }
+
   @Test func aMillionElements_needTheMemoryOfAFew() async {
     let live = LiveCount()
     var largest = 0
