@@ -42,8 +42,9 @@ open class MainOperation: AsyncOperation, @unchecked Sendable {
 
   public final override func execute() {
     Task { @MainActor in
-      if isCancelled { return finish() }
-      if isExecuting { executeOnMain() }
+      if isExecuting, !isCancelled { return executeOnMain() }
+      body = nil
+      finish()
     }
   }
 

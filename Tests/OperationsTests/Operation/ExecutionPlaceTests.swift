@@ -222,4 +222,15 @@ struct ExecutionPlaceTests {
     await Task { @MainActor in }.value
     #expect(!dialog.shown.isOpen && dialog.isCancelled == byCancelling)
   }
+
+  @Test(arguments: [false, true])
+  @MainActor func mainOperationEndedWhileTheMainActorIsBusy_releasesItsClosure(byCancelling: Bool) async {
+    let live = LiveCount()
+    let operation = { MainOperation { [token = LiveCount.Token(live)] _ in withExtendedLifetime(token) {} } }()
+    operation.start()
+    if byCancelling { operation.cancel() } else { operation.finish() }
+    await operation.finished()
+    await live.none()
+    withExtendedLifetime(operation) {}
+  }
 }
