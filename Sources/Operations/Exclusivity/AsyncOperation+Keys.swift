@@ -100,25 +100,21 @@ extension AsyncOperation {
   @discardableResult
   final func request(_ claims: [KeyClaim]) -> Self {
     if claims.isEmpty { return self }
-    if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
     let new = KeyRequest(of: self)
     let obstacle = core.withLock { core -> String? in
-      guard core.lifecycle.phase.isPending else { return "has been started already" }
-      guard case .none = core.place else { return "has been added to a queue or a group already" }
+      guard core.lifecycle.phase.isPending, case .none = core.place else {
+        let event = core.lifecycle.phase.isPending ? "been added to a queue or a group" : "been started"
+        return
+          "has \(event) already and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new "
+          + "one."
+      }
       let extras = core.makeExtras()
       let request = extras.turn as? KeyRequest ?? new
       extras.turn = request
-      request.add(claims)
-      return nil
+      request.claims.add(claims)
+      return request.claims.obstacle
     }
-    if let obstacle {
-      misuse(
-        "\(quotedName) \(obstacle) and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new one."
-      )
-    }
-    if let obstacle = core.withLock({ ($0.extras?.turn as? KeyRequest)?.claims.obstacle }) {
-      misuse("\(quotedName) \(obstacle)")
-    }
+    if let obstacle { misuse("\(quotedName) \(obstacle)") }
     return self
   }
 }

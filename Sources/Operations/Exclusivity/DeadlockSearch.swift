@@ -11,11 +11,11 @@ struct DeadlockSearch {
     self.entries = entries
     for (ticket, entry) in entries.sorted(by: { $0.key < $1.key }) {
       for group in entry.enclosing { memberCounts[group, default: 0] += 1 }
-      for claim in entry.claims {
+      for share in entry.shares {
         if entry.state.isHolding {
-          loads[claim.use, default: KeyUse.Load()].add(ticket, claim)
+          loads[share.use, default: KeyUse.Load()].add(ticket, share)
         } else {
-          waitQueues[claim.use, default: [:]][entry.waitQueue, default: ArrayDeque()].append(ticket)
+          waitQueues[share.use, default: [:]][entry.waitQueue, default: ArrayDeque()].append(ticket)
         }
       }
     }
@@ -35,13 +35,13 @@ struct DeadlockSearch {
     while let ticket = pending.popLast() {
       guard let entry = entries[ticket], canFinish(ticket, entry) else { continue }
       entries[ticket] = nil
-      for claim in entry.claims {
+      for share in entry.shares {
         if entry.state.isHolding {
-          loads[claim.use]?.remove(ticket, claim)
-          pending += waitQueues[claim.use]?.values.compactMap(\.first) ?? []
+          loads[share.use]?.remove(ticket, share)
+          pending += waitQueues[share.use]?.values.compactMap(\.first) ?? []
         } else {
-          waitQueues[claim.use]?[entry.waitQueue]?.popFirst()
-          if let first = waitQueues[claim.use]?[entry.waitQueue]?.first { pending.append(first) }
+          waitQueues[share.use]?[entry.waitQueue]?.popFirst()
+          if let first = waitQueues[share.use]?[entry.waitQueue]?.first { pending.append(first) }
         }
       }
       for group in entry.enclosing {
@@ -53,12 +53,12 @@ struct DeadlockSearch {
 
   private func canFinish(_ ticket: KeyTicket, _ entry: KeyEntry) -> Bool {
     if entry.state.isHolding { return memberCounts[ticket] ?? 0 == 0 }
-    return entry.claims.allSatisfy { waitQueues[$0.use]?[entry.waitQueue]?.first == ticket && isAdmitted($0) }
+    return entry.shares.allSatisfy { waitQueues[$0.use]?[entry.waitQueue]?.first == ticket && isAdmitted($0) }
   }
 
-  private func isAdmitted(_ claim: KeyClaim) -> Bool {
-    let load = loads[claim.use] ?? KeyUse.Load()
-    return load.sum + claim.weight <= min(claim.limit, load.smallestLimit)
+  private func isAdmitted(_ share: KeyEntry.Share) -> Bool {
+    let load = loads[share.use] ?? KeyUse.Load()
+    return load.sum + share.weight <= min(share.limit, load.smallestLimit)
   }
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
@@ -76,7 +76,7 @@ struct DeadlockSearch {
         let following =
           entry.state.isHolding
           ? members[next] ?? []
-          : entry.claims.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets.sorted() ?? [] }
+          : entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets.sorted() ?? [] }
         toVisit += following.filter { seen.insert($0).inserted }
       }
       return false
@@ -98,7 +98,7 @@ extension KeyTable {
       }
       copies[entry.ticket] = KeyEntry(
         ticket: entry.ticket,
-        claims: entry.claims.map { $0 },
+        shares: entry.shares.map { $0 },
         enclosing: entry.enclosing.map { $0 },
         waitQueue: entry.waitQueue,
         isStarted: entry.isStarted,
@@ -116,9 +116,9 @@ extension KeyTable {
   mutating func refuse(_ ticket: Ticket, _ effects: inout [Effect]) {
     suspectDeadlock()
     guard let entry = self[ticket], entry.state == .waiting else { return }
-    for claim in entry.claims {
-      let use = uses[claim.use]
-      if use.admits(claim, besideCalled: false) { continue }
+    for share in entry.shares {
+      let use = uses[share.use]
+      if use.admits(share, besideCalled: false) { continue }
       let holder = use.holders.tickets.min().flatMap { claimant($0) }
       guard let waiter = claimant(ticket) else { return }
       return effects.append(.cancel(waiter, .deadlock(use.id.key, holder: holder)))

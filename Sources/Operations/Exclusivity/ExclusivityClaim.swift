@@ -63,33 +63,32 @@ extension [KeyClaim] {
   }
 
   /// The mistake that keeps a claimant from ever taking the keys, after the name of the claimant.
-  var obstacle: String? {
-    for claim in self {
-      let key = claim.key.quoted
-      if claim.limit < 1 {
-        return "cannot be limited to \(claim.limit) operations under the key \(key). Set a limit of 1 or more."
+  var obstacle: String? { lazy.compactMap(\.obstacle).first }
+}
+
+extension KeyClaim {
+  fileprivate var obstacle: String? {
+    if limit < 1 { return "cannot be limited to \(limit) operations under \(quotedKey). Set a limit of 1 or more." }
+    if weight < 1 { return "cannot weigh \(weight) under \(quotedKey). Set a weight of 1 or more." }
+    if weight > limit {
+      return
+        "weighs \(weight) under \(quotedKey), which admits \(limit), and could never run. Set a weight up to the limit."
+    }
+    for throttle in throttles {
+      if throttle.count < 1 {
+        return "cannot be throttled to \(throttle.count) starts under \(quotedKey). Set a count of 1 or more."
       }
-      if claim.weight < 1 { return "cannot weigh \(claim.weight) under the key \(key). Set a weight of 1 or more." }
-      if claim.weight > claim.limit {
-        return "weighs \(claim.weight) under the key \(key), which admits \(claim.limit), and could never run. Set a "
-          + "weight up to the limit."
-      }
-      for throttle in claim.throttles {
-        if throttle.count < 1 {
-          return "cannot be throttled to \(throttle.count) starts under the key \(key). Set a count of 1 or more."
-        }
-        if throttle.interval <= .zero {
-          return
-            "cannot be throttled under the key \(key) per \(throttle.interval.text). Set an interval that is longer "
-            + "than zero."
-        }
+      if throttle.interval <= .zero {
+        return
+          "cannot be throttled under \(quotedKey) per \(throttle.interval.text). Set an interval that is longer than "
+          + "zero."
       }
     }
     return nil
   }
-}
 
-extension KeyClaim {
+  private var quotedKey: String { "the key \(key.quoted)" }
+
   fileprivate var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key) }
 
   func `in`(_ domain: ExclusivityDomain, policy: ExclusivityPolicy = .wait) -> Self {

@@ -133,6 +133,6 @@ public final class ExclusivityDomain: Sendable {
 
   private func names(of key: ExclusivityKey, areHolding: Bool) -> [String] {
     let claimants = KeyRegistry.withTable { $0.claimants(of: key, in: self, areHolding: areHolding) }
-    return claimants.compactMap(\.claimantName)
+    return claimants.compactMap(\.name)
   }
 }

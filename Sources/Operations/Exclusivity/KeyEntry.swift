@@ -1,4 +1,4 @@
-/// A request for one key. The claims of an operation are requested together.
+/// A request for one key. The claims of a claimant are requested together.
 struct KeyClaim {
   var domain = ExclusivityDomain.shared
   let key: ExclusivityKey
@@ -6,8 +6,6 @@ struct KeyClaim {
   var weight = 1
   var throttles: [KeyThrottle] = []
   var policy = ExclusivityPolicy.wait
-  /// The index of the use of the key, while the claimant is in the table.
-  var use = 0
 }
 
 /// The progress of a claimant towards its keys.
@@ -28,8 +26,24 @@ enum KeyState: Hashable {
 
 /// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
 struct KeyEntry {
+  /// What a claimant takes of a use. Reading it retains nothing.
+  struct Share {
+    let use: Int
+    let limit: Int
+    let weight: Int
+  }
+
+  /// The throttles of one use.
+  struct Throttled {
+    let use: Int
+    var throttles: [KeyThrottle]
+  }
+
   let ticket: KeyTicket
-  var claims: [KeyClaim]
+  /// One for each claim.
+  var shares: [Share] = []
+  /// One for each claim with throttles.
+  var throttled: [Throttled] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
   /// The innermost of them that holds keys. Its members share wait queues.
@@ -44,7 +58,7 @@ struct KeyEntry {
   var timer: ClockTimer?
 
   static var vacant: Self {
-    Self(ticket: KeyTicket(number: -1, place: 0), claims: [], enclosing: [], waitQueue: nil, isStarted: false)
+    Self(ticket: KeyTicket(number: -1, place: 0), enclosing: [], waitQueue: nil, isStarted: false)
   }
 }
 

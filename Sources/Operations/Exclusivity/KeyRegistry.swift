@@ -1,22 +1,9 @@
 import Dispatch
 
-/// A claimant of keys: an operation, or any other work that waits for its turn.
-protocol KeyClaimant: AnyObject, Sendable {
-  /// The name in lists of claimants. Nil if the claimant has finished or has been released.
-  var claimantName: String? { get }
-  var clock: any Clock<Duration> { get }
-  /// Nil if the claimant is a task, or if the operation has been released.
-  var operation: AsyncOperation? { get }
-  /// Read under the lock of the registry. Nil if the claimant is not in the table.
-  var ticket: KeyTicket? { get }
-  func call(holdsKeys: Bool)
-  func cancel(because refusal: KeyRegistry.Table.Refusal?)
-}
-
 /// The table of all keys in the program. There is only one table, so that claimants can take keys of several domains
 /// together.
 enum KeyRegistry {
-  typealias Table = KeyTable<any KeyClaimant>
+  typealias Table = KeyTable<KeyClaimant>
 
   private struct State {
     var table = Table()
@@ -32,24 +19,17 @@ enum KeyRegistry {
   /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
 
-  typealias User = (claimant: any KeyClaimant, isHolder: Bool)
+  typealias User = (claimant: KeyClaimant, isHolder: Bool)
 
   static func users(of obstacle: Table.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
 
   /// The operations that hold the keys for which a claimant waits.
-  static func holders(before claimant: any KeyClaimant) -> [AsyncOperation] {
+  static func holders(before claimant: KeyClaimant) -> [AsyncOperation] {
     let users = withTable { table in
       let obstacles = claimant.ticket.map { table.obstacles(of: $0).map(\.obstacle) } ?? []
       return obstacles.flatMap { table.users(of: $0) }
     }
     return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
-  }
-
-  /// The claimants around some work, innermost first.
-  static func claimants(around work: (any EnclosingWork)?) -> [any KeyClaimant] {
-    work?.enclosing.compactMap {
-      ($0 as? AsyncOperation)?.core.withLock { $0.extras?.turn } as? KeyRequest ?? $0 as? any KeyClaimant
-    } ?? []
   }
 
   /// Changes the table, and carries out the effects after releasing the lock.
@@ -104,7 +84,7 @@ enum KeyRegistry {
   }
 
   /// Waits until a start has left the window of a throttle.
-  private static func wait(_ claimant: any KeyClaimant, for delay: Table.Delay) {
+  private static func wait(_ claimant: KeyClaimant, for delay: Table.Delay) {
     let rest = delay.start.elapsed.map { delay.interval - $0 } ?? delay.interval
     // The next claimant may wait for a start that has left its window as well.
     if rest <= .zero { return Trampoline.run { change { $0.endDelay(delay, &$1) } } }

@@ -1,6 +1,6 @@
 extension KeyTable {
   func has(_ ticket: Ticket, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
-    entries[ticket.place].claims.contains { uses[$0.use].id.domain === domain && uses[$0.use].id.key == key }
+    entries[ticket.place].shares.contains { uses[$0.use].id.domain === domain && uses[$0.use].id.key == key }
   }
 
   /// Returns the claimants that hold a key or wait for it, in all its uses, in the order of arrival.
@@ -13,11 +13,9 @@ extension KeyTable {
   func claimant(of id: KeyUse.ID) -> Claimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
     let called = use.called.tickets.first ?? use.passed.values.first?.first
-    let ticket = use.holders.tickets.first ?? called ?? firstWaiter(of: use)
+    let ticket = use.holders.tickets.first ?? called ?? use.firstWaiters.first
     return ticket.flatMap { claimant($0) }
   }
-
-  private func firstWaiter(of use: KeyUse) -> Ticket? { use.waiting.filter { self[$0] != nil }.min() }
 
   /// What keeps a claimant from a key: its holders or, if the key admits another holder, the claimants before it.
   struct Obstacle: Hashable {
@@ -28,10 +26,10 @@ extension KeyTable {
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
   func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    return entry.claims.map { claim in
-      let use = uses[claim.use]
-      let isFull = !use.admits(claim, besideCalled: false)
-      return (Obstacle(use: use.id, isFull: isFull), min(claim.limit, use.holders.smallestLimit))
+    return entry.shares.map { share in
+      let use = uses[share.use]
+      let isFull = !use.admits(share, besideCalled: false)
+      return (Obstacle(use: use.id, isFull: isFull), min(share.limit, use.holders.smallestLimit))
     }
   }
 
@@ -39,7 +37,7 @@ extension KeyTable {
   func users(of obstacle: Obstacle) -> [(claimant: Claimant, isHolder: Bool)] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets = obstacle.isFull ? use.holders.tickets.sorted() : use.called.tickets.min().map { [$0] } ?? []
-    let others = tickets.isEmpty ? firstWaiter(of: use).map { [$0] } ?? [] : tickets
+    let others = tickets.isEmpty ? use.firstWaiters.first.map { [$0] } ?? [] : tickets
     return others.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
   }
 }

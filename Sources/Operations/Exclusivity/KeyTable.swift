@@ -28,6 +28,14 @@ struct KeyTable<Claimant> {
     case deadlock(ExclusivityKey, holder: Claimant?)
   }
 
+  /// A call that has not been answered. Until this time, no claimant behind the called one is called.
+  private struct Call: Comparable {
+    let until: Int
+    let ticket: Ticket
+
+    static func < (left: Self, right: Self) -> Bool { (left.until, left.ticket) < (right.until, right.ticket) }
+  }
+
   /// The time in milliseconds, which the caller sets before each change.
   var now = 0
   var entries = SlotList(vacant: KeyEntry.vacant)
@@ -39,8 +47,7 @@ struct KeyTable<Claimant> {
   /// When to search for a deadlock, if one may have closed since the last search.
   private(set) var searchTime: Int?
   private var nextNumber = 0
-  /// The calls that may not have been answered, by the time for which others wait. Each list is in order of time.
-  private var calls: [Int: ArrayDeque<(ticket: Ticket, until: Int)>] = [:]
+  private var calls = ArrayDeque<Call>()
   /// The uses whose first waiter may have become callable.
   var usesToServe: [Int] = []
 
@@ -66,22 +73,21 @@ struct KeyTable<Claimant> {
     {
       return nil
     }
-    var claims = requested
-    for index in claims.indices {
-      let use = self.index(of: useID(of: claims[index], inside: enclosing))
-      uses[use].claimCount += 1
-      claims[index].use = use
-    }
     let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
     nextNumber += 1
-    let entry = Entry(
+    var entry = Entry(
       ticket: ticket,
-      claims: claims,
       enclosing: enclosing,
       waitQueue: enclosing.first { state(of: $0)?.isHolding == true }?.number,
       origin: origin,
       isStarted: isStarted
     )
+    for claim in requested {
+      let use = index(of: useID(of: claim, inside: enclosing))
+      uses[use].claimCount += 1
+      entry.shares.append(Entry.Share(use: use, limit: claim.limit, weight: claim.weight))
+      if !claim.throttles.isEmpty { entry.throttled.append(Entry.Throttled(use: use, throttles: claim.throttles)) }
+    }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
     if isCallable(ticket, &effects) {
@@ -109,8 +115,16 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func wait(_ ticket: Ticket) {
-    let waitQueue = entries[ticket.place].waitQueue
-    for claim in entries[ticket.place].claims { uses[claim.use].wait(ticket, in: waitQueue) }
+    let entry = entries[ticket.place]
+    for share in entry.shares { uses[share.use].wait(ticket, in: entry.waitQueue) }
+  }
+
+  private mutating func endWait(_ ticket: Ticket) {
+    let entry = entries[ticket.place]
+    for share in entry.shares {
+      uses[share.use].endWait(ticket, in: entry.waitQueue)
+      usesToServe.append(share.use)
+    }
   }
 
   // MARK: Calling
@@ -119,10 +133,7 @@ struct KeyTable<Claimant> {
   mutating func serve(_ effects: inout [Effect]) {
     while let use = usesToServe.popLast() {
       while let ticket = nextCallable(in: use, &effects) {
-        for claim in entries[ticket.place].claims {
-          uses[claim.use].leaveFront(of: entries[ticket.place].waitQueue)
-          usesToServe.append(claim.use)
-        }
+        endWait(ticket)
         call(ticket, &effects)
         guard let claimant = claimant(ticket) else { continue }
         effects.append(.call(claimant, holdsKeys: entries[ticket.place].isStarted))
@@ -131,7 +142,6 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func nextCallable(in use: Int, _ effects: inout [Effect]) -> Ticket? {
-    trimWaitQueues(of: use)
     guard uses[use].hasWaiters, uses[use].admitsMore else { return nil }
     for ticket in uses[use].firstWaiters where isCallable(ticket, &effects) { return ticket }
     return nil
@@ -139,61 +149,52 @@ struct KeyTable<Claimant> {
 
   private mutating func isCallable(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
     let waitQueue = entries[ticket.place].waitQueue
-    for claim in entries[ticket.place].claims {
-      trimWaitQueues(of: claim.use)
-      let first = uses[claim.use].first(in: waitQueue) ?? ticket
-      guard first == ticket, uses[claim.use].admits(claim, besideCalled: true) else { return false }
+    for share in entries[ticket.place].shares {
+      let first = uses[share.use].first(in: waitQueue) ?? ticket
+      guard first == ticket, uses[share.use].admits(share, besideCalled: true) else { return false }
     }
     return isOpen(ticket, &effects)
   }
 
-  /// Removes claimants that have left from the front of the wait queues.
-  private mutating func trimWaitQueues(of use: Int) {
-    if uses[use].isTrimmed { return }
-    let entries = entries
-    uses[use].trim { entries.contains($0) }
-  }
-
   private mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
     if entries[ticket.place].isStarted { return hold(ticket, &effects) }
-    let origin = entries[ticket.place].origin
-    if origin != nil, entries[ticket.place].claims.contains(where: { uses[$0.use].passed[origin] != nil }) {
-      return pass(ticket)
-    }
-    let patience = entries[ticket.place].claims.map { uses[$0.use].id.domain.patience }.max() ?? 0
-    let delay = patience << min(entries[ticket.place].refusals, 9)
-    entries[ticket.place].state = .called(until: now + delay)
-    for claim in entries[ticket.place].claims {
-      uses[claim.use].called.add(ticket, claim)
-      if !claim.throttles.isEmpty { noteCall(under: claim, 1) }
-    }
-    // Most calls have been answered when the next one is made.
-    while let first = calls[delay]?.first, state(of: first.ticket) != .called(until: first.until) {
-      calls[delay]?.popFirst()
-    }
-    calls[delay, default: ArrayDeque()].append((ticket, now + delay))
+    let (shares, origin) = (entries[ticket.place].shares, entries[ticket.place].origin)
+    if origin != nil, shares.contains(where: { uses[$0.use].passed[origin] != nil }) { return pass(ticket) }
+    let patience = shares.map { uses[$0.use].id.domain.patience }.max() ?? 0
+    let until = now + patience << min(entries[ticket.place].refusals, 9)
+    entries[ticket.place].state = .called(until: until)
+    calls.insert(Call(until: until, ticket: ticket))
+    for share in shares { uses[share.use].called.add(ticket, share) }
+    noteCall(of: ticket, 1)
   }
 
   private mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
     entries[ticket.place].state = .holding
-    for claim in entries[ticket.place].claims { uses[claim.use].holders.add(ticket, claim) }
+    for share in entries[ticket.place].shares { uses[share.use].holders.add(ticket, share) }
     noteStart(of: ticket, &effects)
   }
 
-  /// Ends the time in which no claimant behind this one is called.
+  /// Lets others under the same keys be called as well.
+  private mutating func pass(_ ticket: Ticket) {
+    entries[ticket.place].state = .called(until: nil)
+    let (shares, origin) = (entries[ticket.place].shares, entries[ticket.place].origin)
+    for share in shares { uses[share.use].passed[origin, default: []].insert(ticket) }
+  }
+
   private mutating func endCall(_ ticket: Ticket) {
-    guard case .called(let time) = entries[ticket.place].state else { return }
-    for claim in entries[ticket.place].claims {
-      if time == nil {
-        let origin = entries[ticket.place].origin
-        uses[claim.use].passed[origin]?.remove(ticket)
-        if uses[claim.use].passed[origin]?.isEmpty == true { uses[claim.use].passed[origin] = nil }
-      } else {
-        uses[claim.use].called.remove(ticket, claim)
-        if !claim.throttles.isEmpty { noteCall(under: claim, -1) }
+    guard case .called(let until) = entries[ticket.place].state else { return }
+    let (shares, origin) = (entries[ticket.place].shares, entries[ticket.place].origin)
+    usesToServe += shares.map(\.use)
+    guard let until else {
+      for share in shares {
+        uses[share.use].passed[origin]?.remove(ticket)
+        if uses[share.use].passed[origin]?.isEmpty == true { uses[share.use].passed[origin] = nil }
       }
-      usesToServe.append(claim.use)
+      return
     }
+    calls.remove(Call(until: until, ticket: ticket))
+    for share in shares { uses[share.use].called.remove(ticket, share) }
+    noteCall(of: ticket, -1)
   }
 
   // MARK: Starting
@@ -205,7 +206,7 @@ struct KeyTable<Claimant> {
     defer { serve(&effects) }
     if state != .waiting {
       endCall(ticket)
-      let areFree = entries[ticket.place].claims.allSatisfy { uses[$0.use].admits($0, besideCalled: false) }
+      let areFree = entries[ticket.place].shares.allSatisfy { uses[$0.use].admits($0, besideCalled: false) }
       if areFree, isOpen(ticket, &effects) {
         entries[ticket.place].isStarted = true
         hold(ticket, &effects)
@@ -223,25 +224,18 @@ struct KeyTable<Claimant> {
   // MARK: Time
 
   /// When to call ``timeDidPass(_:)``.
-  var deadline: Int? { (calls.values.compactMap { $0.first?.until } + [searchTime].compactMap(\.self)).min() }
+  var deadline: Int? {
+    guard let call = calls.first?.until else { return searchTime }
+    return min(call, searchTime ?? call)
+  }
 
   /// Lets the next claimants pass those that have not been started in time.
   mutating func timeDidPass(_ effects: inout [Effect]) {
-    for delay in calls.keys {
-      while let first = calls[delay]?.first, first.until <= now {
-        calls[delay]?.popFirst()
-        guard state(of: first.ticket) == .called(until: first.until) else { continue }
-        endCall(first.ticket)
-        pass(first.ticket)
-      }
+    while let call = calls.first, call.until <= now {
+      endCall(call.ticket)
+      pass(call.ticket)
     }
     serve(&effects)
-  }
-
-  private mutating func pass(_ ticket: Ticket) {
-    entries[ticket.place].state = .called(until: nil)
-    let (claims, origin) = (entries[ticket.place].claims, entries[ticket.place].origin)
-    for claim in claims { uses[claim.use].passed[origin, default: []].insert(ticket) }
   }
 
   private mutating func suspectDeadlock(of ticket: Ticket) {
@@ -261,40 +255,43 @@ struct KeyTable<Claimant> {
 
   mutating func leave(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard entries.contains(ticket) else { return }
-    let claims = remove(ticket, &effects)
+    let shares = remove(ticket, &effects)
     serve(&effects)
-    remove(claims, &effects)
+    release(shares, &effects)
   }
 
-  /// Returns the claims, which keep their uses. A ticket stays in its wait queues until it is in front.
-  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [KeyClaim] {
-    endCall(ticket)
-    let (claims, state) = (entries[ticket.place].claims, entries[ticket.place].state)
-    for claim in claims {
-      if state == .waiting { uses[claim.use].didLeaveWaitQueue() }
-      if state.isReplaced { uses[claim.use].replacedCount -= 1 }
-      if state.isHolding { uses[claim.use].holders.remove(ticket, claim) }
-      usesToServe.append(claim.use)
+  /// Returns the shares, whose uses the caller releases when they have been served.
+  private mutating func remove(_ ticket: Ticket, _ effects: inout [Effect]) -> [Entry.Share] {
+    let (shares, state) = (entries[ticket.place].shares, entries[ticket.place].state)
+    switch state {
+    case .waiting: endWait(ticket)
+    case .called: endCall(ticket)
+    case .holding, .replaced:
+      for share in shares {
+        if state.isReplaced { uses[share.use].replacedCount -= 1 }
+        uses[share.use].holders.remove(ticket, share)
+        usesToServe.append(share.use)
+      }
     }
     if let timer = entries[ticket.place].timer { effects.append(.stop(timer)) }
     claimants[ticket.place] = nil
     entries.remove(ticket.place)
-    return claims
+    return shares
   }
 
-  private mutating func remove(_ claims: [KeyClaim], _ effects: inout [Effect]) {
-    for claim in claims {
-      uses[claim.use].claimCount -= 1
-      if uses[claim.use].claimCount > 0 { continue }
-      let id = uses[claim.use].id
+  private mutating func release(_ shares: [Entry.Share], _ effects: inout [Effect]) {
+    for share in shares {
+      uses[share.use].claimCount -= 1
+      if uses[share.use].claimCount > 0 { continue }
+      let id = uses[share.use].id
       if let position = useIndices.index(forKey: id) {
         let equal = useIndices.remove(at: position).key
         if id.key.hasValue { effects.append(.release([id, equal])) }
       }
-      uses.remove(claim.use)
+      uses.remove(share.use)
     }
     useIndices.giveBackRoom()
-    if entries.isEmpty { (calls, claimants) = ([:], []) }
+    if entries.isEmpty { claimants = [] }
   }
 
   // MARK: Policies
@@ -323,20 +320,20 @@ struct KeyTable<Claimant> {
       }
       for ticket in tickets where replaced[ticket] != .replace { replaced[ticket] = claim.policy }
     }
-    var claims: [KeyClaim] = []
+    var shares: [Entry.Share] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
       guard let state = state(of: ticket), !state.isReplaced else { continue }
       let refusal = policy == .replace ? Refusal.replaced(by: claimant) : nil
       if let other = self.claimant(ticket) { effects.append(.cancel(other, refusal)) }
       if state == .holding {
         entries[ticket.place].state = .replaced(until: now + 20)
-        for claim in entries[ticket.place].claims { uses[claim.use].replacedCount += 1 }
+        for share in entries[ticket.place].shares { uses[share.use].replacedCount += 1 }
       } else {
-        claims += remove(ticket, &effects)
+        shares += remove(ticket, &effects)
       }
     }
     serve(&effects)
-    remove(claims, &effects)
+    release(shares, &effects)
     return true
   }
 }

@@ -54,9 +54,9 @@ extension KeyTable {
   /// A start that must leave the window of a throttle before a claimant can be called.
   struct Delay {
     let ticket: Ticket
-    /// The index of the entry's claim.
-    let claim: Int
-    /// The index of the claim's throttle.
+    /// The index of the use in the entry's list of throttled uses.
+    let use: Int
+    /// The index of the throttle of this use.
     let throttle: Int
     let interval: Duration
     let start: KeyStart
@@ -68,23 +68,24 @@ extension KeyTable {
     if logs.isEmpty { return true }
     let entry = entries[ticket.place]
     guard let window = fullWindow(of: entry) else { return true }
-    let claimant = claimant(ticket)
-    let id = uses[entry.claims[window.claim].use].id
+    let throttled = entry.throttled[window.use]
+    let id = uses[throttled.use].id
     logs[id.outermost]?.blockedUses.insert(id)
-    if let claimant, let start = window.start {
-      let interval = entry.claims[window.claim].throttles[window.throttle].interval
-      let (claim, throttle) = (window.claim, window.throttle)
-      let delay = Delay(ticket: ticket, claim: claim, throttle: throttle, interval: interval, start: start)
-      effects.append(.wait(claimant, delay))
+    if let claimant = claimant(ticket), let start = window.start {
+      let (use, throttle) = (window.use, window.throttle)
+      let interval = throttled.throttles[throttle].interval
+      effects.append(
+        .wait(claimant, Delay(ticket: ticket, use: use, throttle: throttle, interval: interval, start: start))
+      )
     }
     return false
   }
 
   /// Returns the first full window of an entry, and the start that must leave it, unless calls fill the window.
-  func fullWindow(of entry: Entry) -> (claim: Int, throttle: Int, start: KeyStart?)? {
-    for (index, claim) in entry.claims.enumerated() where !claim.throttles.isEmpty {
-      guard let log = logs[uses[claim.use].id.outermost] else { continue }
-      for (number, throttle) in claim.throttles.enumerated() {
+  func fullWindow(of entry: Entry) -> (use: Int, throttle: Int, start: KeyStart?)? {
+    for (index, throttled) in entry.throttled.enumerated() {
+      guard let log = logs[uses[throttled.use].id.outermost] else { continue }
+      for (number, throttle) in throttled.throttles.enumerated() {
         if log.calls >= throttle.count { return (index, number, nil) }
         guard let start = log.start(thatFills: throttle), start.number > throttle.passedStart else { continue }
         return (index, number, start)
@@ -102,28 +103,30 @@ extension KeyTable {
 
   mutating func endDelay(_ delay: Delay, _ effects: inout [Effect]) {
     guard state(of: delay.ticket) == .waiting else { return }
-    entries[delay.ticket.place].claims[delay.claim].throttles[delay.throttle].passedStart = delay.start.number
-    usesToServe += entries[delay.ticket.place].claims.map(\.use)
+    entries[delay.ticket.place].throttled[delay.use].throttles[delay.throttle].passedStart = delay.start.number
+    usesToServe += entries[delay.ticket.place].shares.map(\.use)
     serve(&effects)
   }
 
   mutating func noteStart(of ticket: Ticket, _ effects: inout [Effect]) {
-    guard entries[ticket.place].claims.contains(where: { !$0.throttles.isEmpty }) else { return }
+    if entries[ticket.place].throttled.isEmpty { return }
     let start = KeyStart(number: startCount)
     startCount += 1
-    for claim in entries[ticket.place].claims where !claim.throttles.isEmpty {
-      logs[uses[claim.use].id.outermost, default: StartLog()].append(start, for: claim.throttles)
+    for throttled in entries[ticket.place].throttled {
+      logs[uses[throttled.use].id.outermost, default: StartLog()].append(start, for: throttled.throttles)
     }
     if let claimant = claimant(ticket) { effects.append(.time(start, claimant)) }
   }
 
-  /// Records that a claimant was called under a throttled key or, with -1, that its call has ended.
-  mutating func noteCall(under claim: KeyClaim, _ change: Int) {
-    let id = uses[claim.use].id.outermost
-    logs[id, default: StartLog()].calls += change
-    if change > 0 { return }
-    usesToServe += logs[id]?.blockedUses.compactMap { useIndices[$0] } ?? []
-    logs[id]?.blockedUses = []
+  /// Records that a claimant was called or, with -1, that its call has ended.
+  mutating func noteCall(of ticket: Ticket, _ change: Int) {
+    for throttled in entries[ticket.place].throttled {
+      let id = uses[throttled.use].id.outermost
+      logs[id, default: StartLog()].calls += change
+      if change > 0 { continue }
+      usesToServe += logs[id]?.blockedUses.compactMap { useIndices[$0] } ?? []
+      logs[id]?.blockedUses = []
+    }
   }
 
   /// Removes the logs of keys that are not in use, if the last start is still this one, which has left all windows. The

@@ -42,24 +42,24 @@ struct KeyUse {
     var count: Int { (first == nil ? 0 : 1) + others.count }
     var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
 
-    mutating func add(_ ticket: KeyTicket, _ claim: KeyClaim) {
-      sum += claim.weight
+    mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
+      sum += share.weight
       if first == nil {
-        first = (ticket, claim.limit)
+        first = (ticket, share.limit)
         return
       }
       others.insert(ticket)
-      if claim.limit < .max { limits.insert(claim.limit, at: index(after: claim.limit)) }
+      if share.limit < .max { limits.insert(share.limit, at: index(after: share.limit)) }
     }
 
-    mutating func remove(_ ticket: KeyTicket, _ claim: KeyClaim) {
-      sum -= claim.weight
+    mutating func remove(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
+      sum -= share.weight
       if first?.ticket == ticket {
         first = nil
         return
       }
       others.remove(ticket)
-      if claim.limit < .max { limits.remove(at: index(after: claim.limit) - 1) }
+      if share.limit < .max { limits.remove(at: index(after: share.limit) - 1) }
     }
 
     /// Returns the index of the first larger limit, by a binary search.
@@ -82,11 +82,8 @@ struct KeyUse {
   /// The claimants that have been called and not started in time, by their queue or group, which is full or suspended.
   var passed: [ObjectIdentifier?: Set<KeyTicket>] = [:]
   var replacedCount = 0
-  /// The waiting claimants in no holder, and some that have left.
-  private var waitQueue = ArrayDeque<KeyTicket>()
-  /// The waiting claimants inside holders, by the number of the innermost holder.
-  private var memberQueues: [Int: ArrayDeque<KeyTicket>] = [:]
-  private var leftCount = 0
+  /// The waiting claimants, by the number of the innermost holder around them.
+  private var waitQueues: [Int?: ArrayDeque<KeyTicket>] = [:]
 
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
 
@@ -97,76 +94,29 @@ struct KeyUse {
   var admitsMore: Bool { holders.sum + called.sum < min(holders.smallestLimit, called.smallestLimit) }
 
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
-  func admits(_ claim: KeyClaim, besideCalled: Bool) -> Bool {
-    let sum = holders.sum + claim.weight + (besideCalled ? called.sum : 0)
-    return sum <= claim.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
+  func admits(_ share: KeyEntry.Share, besideCalled: Bool) -> Bool {
+    let sum = holders.sum + share.weight + (besideCalled ? called.sum : 0)
+    return sum <= share.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
   }
 
-  // MARK: Lines
+  // MARK: Wait queues
 
-  var hasWaiters: Bool { !waitQueue.isEmpty || !memberQueues.isEmpty }
+  var hasWaiters: Bool { !waitQueues.isEmpty }
 
-  /// All waiting claimants, and some that have left.
-  var waiting: [KeyTicket] { Array(waitQueue.all) + memberQueues.values.flatMap { Array($0.all) } }
+  var waiting: [KeyTicket] { waitQueues.values.flatMap { Array($0.all) } }
 
   /// The first claimants of all wait queues, in the order of their arrival.
-  var firstWaiters: [KeyTicket] {
-    let first = waitQueue.first.map { [$0] } ?? []
-    return memberQueues.isEmpty ? first : (first + memberQueues.values.compactMap(\.first)).sorted()
-  }
+  var firstWaiters: [KeyTicket] { waitQueues.values.compactMap(\.first).sorted() }
 
-  func first(in waitQueue: Int?) -> KeyTicket? { waitQueue.map { memberQueues[$0]?.first } ?? self.waitQueue.first }
+  func first(in waitQueue: Int?) -> KeyTicket? { hasWaiters ? waitQueues[waitQueue]?.first : nil }
 
   /// Adds a claimant behind all that arrived before it.
   mutating func wait(_ ticket: KeyTicket, in waitQueue: Int?) {
-    if let waitQueue {
-      memberQueues[waitQueue, default: ArrayDeque()].insert(ticket)
-    } else {
-      self.waitQueue.insert(ticket)
-    }
+    waitQueues[waitQueue, default: ArrayDeque()].insert(ticket)
   }
 
-  mutating func leaveFront(of waitQueue: Int?) {
-    guard let waitQueue else {
-      self.waitQueue.popFirst()
-      return
-    }
-    memberQueues[waitQueue]?.popFirst()
-    if memberQueues[waitQueue]?.isEmpty == true { memberQueues[waitQueue] = nil }
-  }
-
-  mutating func didLeaveWaitQueue() { leftCount += 1 }
-
-  var isTrimmed: Bool { leftCount == 0 }
-
-  /// Removes the claimants that have left from the fronts.
-  mutating func trim(_ isPresent: (KeyTicket) -> Bool) {
-    if leftCount > claimCount + 32 {
-      waitQueue.removeAll { !isPresent($0) }
-      for number in memberQueues.keys { memberQueues[number]?.removeAll { !isPresent($0) } }
-      leftCount = 0
-    }
-    leftCount -= waitQueue.trim(isPresent)
-    for number in memberQueues.keys { leftCount -= memberQueues[number]?.trim(isPresent) ?? 0 }
-    for (number, waitQueue) in memberQueues where waitQueue.isEmpty { memberQueues[number] = nil }
-  }
-}
-
-extension ArrayDeque<KeyTicket> {
-  fileprivate mutating func insert(_ ticket: KeyTicket) {
-    if ticket < first ?? ticket {
-      prepend([ticket])
-    } else if let last, ticket < last {
-      self = ArrayDeque((Array(all) + [ticket]).sorted())
-    } else {
-      append(ticket)
-    }
-  }
-
-  /// Returns how many tickets it has removed.
-  fileprivate mutating func trim(_ isPresent: (KeyTicket) -> Bool) -> Int {
-    let before = count
-    while let first, !isPresent(first) { popFirst() }
-    return before - count
+  mutating func endWait(_ ticket: KeyTicket, in waitQueue: Int?) {
+    waitQueues[waitQueue]?.remove(ticket)
+    if waitQueues[waitQueue]?.isEmpty == true { waitQueues[waitQueue] = nil }
   }
 }

@@ -56,15 +56,13 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     case over(Result<Void, any Error>)
   }
 
-  let clock: any Clock<Duration>
   /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
-  private(set) weak var caller = CurrentWork.innermost
-  private let claims: [KeyClaim]
-  private let name: String?
+  private weak var caller = CurrentWork.innermost
+  private let taskClock: any Clock<Duration>
+  private let givenName: String?
   private let function: StaticString
   private let line: UInt
-  /// Guarded, as the wait, by the lock of the registry.
-  private(set) var ticket: KeyTicket?
+  /// Guarded by the lock of the registry.
   private var wait = Wait.none
 
   init(
@@ -74,28 +72,29 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     or function: StaticString,
     _ line: UInt
   ) {
-    self.claims = claims
-    self.clock = clock
-    self.name = name
+    taskClock = clock
+    givenName = name
     self.function = function
     self.line = line
+    super.init(claims)
     if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
   }
 
-  var outer: AsyncOperation? { nil }
-  var operation: AsyncOperation? { nil }
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) { (caller, nil) }
+  var keyClaimant: AnyObject? { self }
 
-  var claimantName: String? { name ?? "\(function), line \(line)" }
+  override var name: String? { givenName ?? "\(function), line \(line)" }
 
-  private var quotedName: String { "“\(claimantName ?? "")”" }
+  override var clock: any Clock<Duration> { taskClock }
+
+  private var quotedName: String { "“\(name ?? "")”" }
 
   /// Waits until the task holds its keys.
   nonisolated(nonsending) func take() async throws {
     try Task.checkCancellation()
-    let around = KeyRegistry.claimants(around: self)
+    let enclosing = KeyClaimant.around(self)
     let isHolding = KeyRegistry.change { table, effects in
-      ticket = table.enter(self, claims, inside: around.compactMap(\.ticket), isStarted: true, &effects)
-      guard ticket.flatMap({ table.state(of: $0) })?.isHolding == true else { return false }
+      guard enter(&table, inside: enclosing, isStarted: true, &effects)?.isHolding == true else { return false }
       wait = .over(.success(()))
       return true
     }
@@ -124,10 +123,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   func release() { KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, &effects) } } }
 
-  func call(holdsKeys: Bool) { end(with: .success(())) }
+  override func call(holdsKeys: Bool) { end(with: .success(())) }
 
   /// Has no effect on a task that holds its keys.
-  func cancel(because refusal: KeyRegistry.Table.Refusal?) {
+  override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
     end(with: .failure(refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError()))
   }
 

@@ -54,7 +54,7 @@ extension AsyncOperation {
     let interruption: OperationLifecycle.Interruption
     let observers: [OperationObserver]
     let trace: OperationTrace?
-    let turn: OperationTurn?
+    let turn: (any OperationTurn)?
     let task: Task<Void, Never>?
     let membership: (supervisor: OperationSupervisor, wasNotReady: Bool)?
     var members: ArraySlice<Operation>

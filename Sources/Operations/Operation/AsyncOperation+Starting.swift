@@ -67,7 +67,7 @@ extension AsyncOperation {
   // MARK: Preparing
 
   /// Takes the keys of an operation that stays started while it waits for them.
-  private func take(_ turn: OperationTurn, inside supervisor: OperationSupervisor?) {
+  private func take(_ turn: any OperationTurn, inside supervisor: OperationSupervisor?) {
     keepPlace()
     guard turn.take(inside: supervisor, waits: true) else { return noteWaitForTurn() }
     carryOut(core.withLock { $0.proceedInTurn() })

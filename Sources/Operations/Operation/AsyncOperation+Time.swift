@@ -86,7 +86,7 @@ extension AsyncOperation {
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
-    let (isPaused, starter, turn) = core.withLock { core -> (Bool, OperationStarter?, OperationTurn?) in
+    let (isPaused, starter, turn) = core.withLock { core -> (Bool, OperationStarter?, (any OperationTurn)?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
       return (true, core.starter, core.extras?.turn)

@@ -107,7 +107,7 @@ extension AsyncOperation {
 
   // MARK: The turn
 
-  private func request(_ turn: OperationTurn, inside supervisor: OperationSupervisor?) {
+  private func request(_ turn: any OperationTurn, inside supervisor: OperationSupervisor?) {
     // A paused operation of an `OperationQueue` has been started, and keeps its slot.
     let isStarted = supervisor == nil && !core.withLock { $0.lifecycle.phase.isPending }
     if turn.request(inside: supervisor, isStarted: isStarted) {
@@ -123,7 +123,7 @@ extension AsyncOperation {
   }
 
   /// Another thread may have requested the turn again meanwhile.
-  func leaveWaitQueues(of turn: OperationTurn, because departure: OperationTurn.Departure) {
+  func leaveWaitQueues(of turn: any OperationTurn, because departure: TurnDeparture) {
     turn.leave(departure)
     let (isWaiting, supervisor) = core.withLock { ($0.lifecycle.phase == .pending(.turn), $0.supervisor) }
     if isWaiting { request(turn, inside: supervisor) }

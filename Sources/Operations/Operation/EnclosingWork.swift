@@ -1,9 +1,9 @@
 /// Work that other operations run inside, which may use its keys.
 protocol EnclosingWork: AnyObject, Sendable {
-  /// The work of the task that runs this work.
-  var caller: (any EnclosingWork)? { get }
-  /// The group or the operation that this work is inside.
-  var outer: AsyncOperation? { get }
+  /// The work of the task that runs this work, and the group or the operation that this work is inside.
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) { get }
+  /// The claimant of its keys, of a higher layer.
+  var keyClaimant: AnyObject? { get }
 }
 
 extension EnclosingWork {
@@ -19,7 +19,7 @@ extension EnclosingWork {
       next = nil
       if isBranch, found.contains(where: { $0 === work }) { continue }
       if work !== self { found.append(work) }
-      let (outer, caller) = (work.outer, work.caller)
+      let (caller, outer) = work.surroundings
       if let outer, caller != nil { branches.append(outer) }
       next = caller ?? outer
     }
@@ -33,9 +33,12 @@ enum CurrentWork {
 }
 
 extension AsyncOperation: EnclosingWork {
-  final var caller: (any EnclosingWork)? { core.withLock { $0.extras?.caller } }
+  final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) {
+    let (caller, supervisor) = core.withLock { ($0.extras?.caller, $0.supervisor) }
+    return (caller, supervisor?.supervisedGroup)
+  }
 
-  final var outer: AsyncOperation? { core.withLock { $0.supervisor }?.supervisedGroup }
+  final var keyClaimant: AnyObject? { core.withLock { $0.extras?.turn } }
 
   /// Makes the operation a part of the work that waits for it.
   final func belong(to caller: (any EnclosingWork)?) {

@@ -59,6 +59,31 @@ struct ArrayDeque<Element> {
   }
 }
 
+/// In ascending order.
+extension ArrayDeque where Element: Comparable {
+  mutating func insert(_ element: Element) {
+    let index = self.index(of: element)
+    if index == head { prepend([element]) } else { elements.insert(element, at: index) }
+  }
+
+  mutating func remove(_ element: Element) {
+    let index = self.index(of: element)
+    guard index < elements.count, elements[index] == element else { return }
+    if index == head { popFirst() } else { elements.remove(at: index) }
+  }
+
+  /// Returns the index of the first element that is not smaller, by a binary search.
+  private func index(of element: Element) -> Int {
+    if let last, last < element { return elements.count }
+    var (low, high) = (head, elements.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if let other = elements[middle], other < element { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
 extension Dictionary {
   var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
 

@@ -197,7 +197,7 @@ struct KeyTableInterleavingTests {
     private func check() {
       for use in table.uses.indices.map({ table.uses[$0] }) where use.claimCount > 0 {
         let claims = use.holders.tickets.compactMap { holder in
-          table[holder]?.claims.first { table.uses[$0.use].id == use.id }
+          table[holder]?.shares.first { table.uses[$0.use].id == use.id }
         }
         let weight = claims.map(\.weight).reduce(0, +)
         expect(claims.count == use.holders.count, "a holder is gone")

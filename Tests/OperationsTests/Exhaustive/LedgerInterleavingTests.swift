@@ -189,7 +189,7 @@ struct LedgerWorld: InterleavedWorld {
     self.mayBeLate = mayBeLate
     self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
-    if needsTurn { core.makeExtras().turn = OperationTurn() }
+    if needsTurn { core.makeExtras().turn = KeyRequest(of: AsyncOperation()) }
     if isMember { _ = core.claim(for: Self.supervisor, index: 0) } else { _ = core.claim(for: nil) }
     for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }

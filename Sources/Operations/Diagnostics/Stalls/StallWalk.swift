@@ -88,7 +88,7 @@ struct StallWalk {
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
         let next = user.claimant.operation.map { snapshot.index(of: $0) }
-        let task = next == nil ? user.claimant.claimantName : nil
+        let task = next == nil ? user.claimant.name : nil
         guard let next = next ?? task.map({ add(.task($0, isHolder: user.isHolder)) }) else { continue }
         wait(node, for: next, .user(isHolder: user.isHolder))
       }

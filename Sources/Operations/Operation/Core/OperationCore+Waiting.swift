@@ -4,8 +4,8 @@ extension OperationCore {
   /// What the caller must do when an operation waits for something else than before.
   enum WaitAction {
     case none
-    case requestTurn(OperationTurn, OperationSupervisor?)
-    case withdrawTurn(OperationTurn)
+    case requestTurn(any OperationTurn, OperationSupervisor?)
+    case withdrawTurn(any OperationTurn)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
     /// The operation is ready. The caller notifies the group. A returning member was started before, in vain.

@@ -25,7 +25,7 @@ import Foundation
     case execute([OperationObserver], hasTimeout: Bool, OperationTrace?)
     case prepare
     /// The caller takes the keys, and then calls ``proceedInTurn(_:)``.
-    case takeTurn(OperationTurn, OperationSupervisor?)
+    case takeTurn(any OperationTurn, OperationSupervisor?)
     case resume(OperationPause)
     case skip
     case ignore

@@ -4,7 +4,7 @@ import Foundation
 final class OperationExtras {
   // MARK: Before execution
 
-  var turn: OperationTurn?
+  var turn: (any OperationTurn)?
   var conditions: [OperationCondition] = []
   /// The condition that is being evaluated, or was evaluated last.
   var condition: String?

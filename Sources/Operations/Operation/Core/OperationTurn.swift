@@ -1,29 +1,30 @@
 import Foundation
 
 /// The turn of an operation under its keys, for mutual exclusion, a higher layer. Called without a lock held.
-class OperationTurn: @unchecked Sendable {
-  enum Departure {
-    /// It has a new dependency. Has no effect after its start.
-    case newDependency
-    /// It pauses, or could not start although it had taken its keys.
-    case pause
-    /// It was cancelled. It keeps the keys that it holds.
-    case cancellation
-    /// It has finished, or has been released without finishing.
-    case end
-  }
-
+protocol OperationTurn: AnyObject, Sendable {
   /// Enters the wait queues, and returns whether it is the operation's turn. A started operation then holds its keys. A later
   /// turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``. A repeated request has no effect.
-  func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool { true }
+  func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool
 
   /// Takes all keys, or finds them taken. Then the operation is the first waiter again. If `waits`, it stays started.
-  func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool { true }
+  func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool
 
-  func leave(_ departure: Departure) {}
+  func leave(_ departure: TurnDeparture)
 
-  var goal: String { "its turn" }
+  var goal: String { get }
 
   /// The operations that hold the keys for which this one waits.
-  var holders: [AsyncOperation] { [] }
+  var holders: [AsyncOperation] { get }
+}
+
+/// The reason why an operation leaves its keys or the wait queues.
+enum TurnDeparture {
+  /// It has a new dependency. Has no effect after its start.
+  case newDependency
+  /// It pauses, or could not start although it had taken its keys.
+  case pause
+  /// It was cancelled. It keeps the keys that it holds.
+  case cancellation
+  /// It has finished, or has been released without finishing.
+  case end
 }

@@ -1,0 +1,73 @@
+/// A claimant of keys: a name, a way to be called, and a way to be cancelled. The table of keys needs no more.
+class KeyClaimant: @unchecked Sendable {
+  enum Phase {
+    case idle
+    /// The entry has left the table if a newer claimant replaces this one.
+    case entered(KeyTicket)
+    /// The claimant will not hold keys any more.
+    case over
+  }
+
+  /// Guarded by the lock of the registry.
+  final var phase = Phase.idle
+  /// One for each key. Constant once the claimant has entered the table.
+  final var claims: [KeyClaim]
+
+  init(_ claims: [KeyClaim] = []) { self.claims = claims }
+
+  /// Read under the lock of the registry. Nil if the claimant is not in the table.
+  final var ticket: KeyTicket? { if case .entered(let ticket) = phase { ticket } else { nil } }
+
+  /// The name in lists of claimants. Nil if the claimant has finished or has been released.
+  var name: String? { nil }
+
+  /// Measures the intervals of throttled keys.
+  var clock: any Clock<Duration> { ContinuousClock() }
+
+  /// Nil if the claimant is a task, or if the operation has been released.
+  var operation: AsyncOperation? { nil }
+
+  func call(holdsKeys: Bool) {}
+
+  func cancel(because refusal: KeyRegistry.Table.Refusal?) {}
+
+  /// Enters the table, and returns the state of the entry. Nil if the claimant is dropped.
+  final func enter(
+    _ table: inout KeyRegistry.Table,
+    inside enclosing: [KeyClaimant],
+    from origin: ObjectIdentifier? = nil,
+    isStarted: Bool,
+    _ effects: inout [KeyRegistry.Table.Effect]
+  ) -> KeyState? {
+    let tickets = enclosing.compactMap(\.ticket)
+    let ticket = table.enter(self, claims, inside: tickets, from: origin, isStarted: isStarted, &effects)
+    phase = ticket.map { .entered($0) } ?? .over
+    return ticket.flatMap { table.state(of: $0) }
+  }
+
+  /// The claimants around some work, innermost first.
+  static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {
+    work?.enclosing.compactMap { $0.keyClaimant as? KeyClaimant } ?? []
+  }
+}
+
+extension OperationError {
+  /// `outer` is what a deadlocked claimant runs inside: groups, or other tasks.
+  init(_ name: String, inside outer: String, _ refusal: KeyRegistry.Table.Refusal) {
+    func quoted(_ claimant: KeyClaimant?) -> String {
+      claimant?.name.map { "“\($0)”" } ?? "another operation"
+    }
+    switch refusal {
+    case .excluded(let key, let owner):
+      self.init(.excluded, "\(name) did not run because \(quoted(owner)) has the key \(key.quoted).")
+    case .replaced(let newer):
+      self.init(.replaced, "\(name) was cancelled because \(quoted(newer)) replaces it under the same key.")
+    case .deadlock(let key, let holder):
+      self.init(
+        .waitCycle,
+        "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(quoted(holder)) holds, and "
+          + "\(quoted(holder)) waits for a \(outer) around \(name). Let the \(outer)s request all of the keys."
+      )
+    }
+  }
+}
