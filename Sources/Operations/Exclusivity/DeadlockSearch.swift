@@ -56,10 +56,7 @@ struct DeadlockSearch {
     return entry.shares.allSatisfy { waitQueues[$0.use]?[entry.waitQueue]?.first == ticket && isAdmitted($0) }
   }
 
-  private func isAdmitted(_ share: KeyEntry.Share) -> Bool {
-    let load = loads[share.use] ?? KeyUse.Load()
-    return load.sum + share.weight <= min(share.limit, load.smallestLimit)
-  }
+  private func isAdmitted(_ share: KeyEntry.Share) -> Bool { loads[share.use]?.admits(share) ?? true }
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
     let waiters = entries.filter { !$1.state.isHolding && !$1.enclosing.isEmpty }.keys.sorted()

@@ -42,6 +42,9 @@ struct KeyUse {
     var count: Int { (first == nil ? 0 : 1) + others.count }
     var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
 
+    /// Compares without a sum, which may overflow.
+    func admits(_ share: KeyEntry.Share) -> Bool { share.weight <= min(share.limit, smallestLimit) - sum }
+
     mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
       sum += share.weight
       if first == nil {
@@ -91,12 +94,12 @@ struct KeyUse {
 
   // MARK: Admitting
 
-  var admitsMore: Bool { holders.sum + called.sum < min(holders.smallestLimit, called.smallestLimit) }
+  var admitsMore: Bool { holders.sum < min(holders.smallestLimit, called.smallestLimit) - called.sum }
 
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
   func admits(_ share: KeyEntry.Share, besideCalled: Bool) -> Bool {
-    let sum = holders.sum + share.weight + (besideCalled ? called.sum : 0)
-    return sum <= share.limit && sum <= holders.smallestLimit && (!besideCalled || sum <= called.smallestLimit)
+    if !besideCalled { return holders.admits(share) }
+    return share.weight <= min(share.limit, holders.smallestLimit, called.smallestLimit) - holders.sum - called.sum
   }
 
   // MARK: Wait queues

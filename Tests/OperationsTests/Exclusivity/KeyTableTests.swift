@@ -227,6 +227,14 @@ struct KeyTableTests {
     #expect(leave(heavy) == ["medium", "light"])
   }
 
+  @Test mutating func theLargestWeights_doNotOverflow() {
+    let heaviest = enter("heaviest", ["memory": .max], weight: .max)
+    let shared = enter("shared", ["memory": .max])
+    let last = enter("last", ["memory": .max], weight: .max, isStarted: false)
+    #expect(state(heaviest) == .holding && isWaiting(shared) && isWaiting(last))
+    #expect(leave(heaviest) == ["shared"] && leave(shared) == ["last"] && leave(last).isEmpty)
+  }
+
   // MARK: Replacing
 
   /// Replaces everything under the key “a”.
