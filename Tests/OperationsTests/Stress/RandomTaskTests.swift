@@ -1,0 +1,331 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Random tasks that hold keys and slots, nested to any depth and in any order of the keys, with child tasks, operations,
+/// groups and retries inside, some of them cancelled, beside operations under the same keys with any policy.
+///
+/// Only the order of slots is given: a limited one is taken in the order of the places, and before all keys, because
+/// the package does not search for a deadlock of slots.
+///
+/// `RANDOM_GRAPH_SEED=17 swift test --filter RandomTask` replays a seed.
+@Suite(.timeLimit(.minutes(5)))
+struct RandomTaskTests {
+  private struct Want {
+    let key: ExclusivityKey
+    let limit: Int
+    let weight: Int
+    let isThrottled: Bool
+  }
+
+  /// What a task does.
+  private indirect enum Step {
+    case keys([Want], [Step])
+    case slot(place: Int, [Want], [Step])
+    case operation([Want], [Step])
+    case group([Want], limit: Int, [[Step]])
+    case retry([Want], [Step])
+    case children([[Step]], areCancelled: Bool)
+    /// A task that inherits the keys, and one that does not.
+    case task([Step])
+    case detached([Step])
+    case results(count: Int, [Step])
+    case first([Step])
+    case yield
+    case fail
+  }
+
+  /// A key as the work inside one of its holders sees it.
+  private struct Level: Hashable {
+    let key: ExclusivityKey
+    /// The number of the innermost holder around the work. 0 is none.
+    let holder: Int
+  }
+
+  /// The holders around some work, from the innermost outwards.
+  private typealias Around = [(number: Int, keys: Set<ExclusivityKey>)]
+
+  /// Sees who holds which key, and how many are in a place.
+  private final class Watch: Sendable {
+    private struct State {
+      var holders: [Level: [(number: Int, want: Want)]] = [:]
+      var places = [0, 0, 0, 0]
+      var count = 0
+    }
+
+    private let state = Locked(State())
+    let violations = Journal<String>()
+
+    /// Runs `body` as a new holder.
+    nonisolated(nonsending) func hold(
+      _ wants: [Want],
+      in place: Int? = nil,
+      limit: Int = .max,
+      inside around: Around,
+      _ body: (Around) async throws -> Void
+    ) async throws {
+      let levels = wants.map { want in
+        Level(key: want.key, holder: around.first { $0.keys.contains(want.key) }?.number ?? 0)
+      }
+      let (number, excess) = state.withLock { state -> (Int, [ExclusivityKey]) in
+        state.count += 1
+        var excess: [ExclusivityKey] = []
+        for (level, want) in zip(levels, wants) {
+          state.holders[level, default: []].append((state.count, want))
+          let holders = state.holders[level] ?? []
+          let sum = holders.map(\.want.weight).reduce(0, +)
+          if sum > holders.map(\.want.limit).min() ?? .max { excess.append(want.key) }
+        }
+        if let place {
+          state.places[place] += 1
+          if state.places[place] > limit { excess.append("place \(place)") }
+        }
+        return (state.count, excess)
+      }
+      if !excess.isEmpty { violations.write("\(number) exceeds \(excess) inside \(around)") }
+      defer {
+        state.withLock { state in
+          for level in levels { state.holders[level]?.removeAll { $0.number == number } }
+          if let place { state.places[place] -= 1 }
+        }
+      }
+      try await body([(number, Set(wants.map(\.key)))] + around)
+    }
+  }
+
+  /// Draws what happens.
+  private struct Plan {
+    static let keys: [ExclusivityKey] = ["a", "b", "c", "d"]
+    static let places = 4
+
+    var generator: SeededGenerator
+
+    mutating func one(of count: Int) -> Bool { number(1...count) == 1 }
+    mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
+
+    mutating func wants(atLeast count: Int = 0) -> [Want] {
+      Self.keys.shuffled(using: &generator).prefix(number(count...2)).map { key in
+        let limit = [1, 1, 2, 3, .max].randomElement(using: &generator) ?? 1
+        let weight = limit == .max ? 1 : number(1...limit)
+        return Want(key: key, limit: limit, weight: weight, isThrottled: one(of: 10))
+      }
+    }
+
+    /// - Parameter place: The first place whose slot may be taken. The last two have no limit.
+    mutating func steps(depth: Int, from place: Int = 0) -> [Step] {
+      if depth == 0 { return one(of: 8) ? [.fail] : [.yield] }
+      return (0..<number(1...2)).map { _ in step(depth: depth - 1, from: place) }
+    }
+
+    private mutating func step(depth: Int, from place: Int) -> Step {
+      func several(_ plan: inout Self) -> [[Step]] {
+        (0..<plan.number(1...3)).map { _ in plan.steps(depth: depth, from: 2) }
+      }
+      switch number(0...15) {
+      case 0...3: return .keys(wants(atLeast: 1), steps(depth: depth, from: 2))
+      case 4...6:
+        let place = number(min(place, 3)...3)
+        let wants = wants()
+        return .slot(place: place, wants, steps(depth: depth, from: wants.isEmpty ? place + 1 : 2))
+      case 7: return .operation(wants(), steps(depth: depth, from: 2))
+      case 8: return .group(wants(), limit: number(1...2), several(&self))
+      case 9: return .retry(wants(), steps(depth: depth, from: 2))
+      case 10: return .children(several(&self), areCancelled: one(of: 3))
+      case 11: return .task(steps(depth: depth, from: 2))
+      case 12: return .detached(steps(depth: depth, from: 0))
+      case 13: return .results(count: number(1...4), steps(depth: depth, from: 2))
+      case 14: return .first(steps(depth: depth, from: 2))
+      default: return one(of: 4) ? .fail : .yield
+      }
+    }
+  }
+
+  private final class World: Sendable {
+    let domain = ExclusivityDomain()
+    let watch = Watch()
+    let live = LiveCount()
+    private let queues = [OperationQueue.limited(to: 1), OperationQueue()]
+    private let groups = [2, -1].map { GroupOperation("group", maxConcurrentOperationCount: $0).started() }
+    private let detached = Locked<[Task<Void, Never>]>([])
+
+    /// Carries out steps, and throws what the first failing one does.
+    @concurrent func run(_ steps: [Step], inside around: Around = []) async throws {
+      let token = LiveCount.Token(live)
+      for step in steps { try await run(step, inside: around) }
+      withExtendedLifetime(token) {}
+    }
+
+    private func run(_ step: Step, inside around: Around) async throws {
+      switch step {
+      case .yield: await Task.yield()
+      case .fail: throw TestError("planned")
+      case .keys(let wants, let steps):
+        let claims = claims(wants)
+        // The number of claims is not known to the compiler.
+        let (first, second) = (claims[0], claims[claims.count - 1])
+        try await withKeys(first, second, in: domain) {
+          try await watch.hold(wants, inside: around) { try await run(steps, inside: $0) }
+        }
+      case .slot(let place, let wants, let steps): try await slot(place, wants, steps, inside: around)
+      case .operation(let wants, let steps): try await queues[1].run(operation(wants, steps, inside: around))
+      case .group(let wants, let limit, let members):
+        let group = GroupOperation([], maxConcurrentOperationCount: limit)
+        give(wants, to: group)
+        // A member sees the group only as a holder.
+        let number = -watchNumber()
+        let inside = [(number, Set(wants.map(\.key)))] + around
+        for steps in members { group.addOperation(operation([], steps, inside: inside)) }
+        try await queues[1].run(group)
+      case .retry(let wants, let steps):
+        let retry = RetryOperation<Void>(attempts: 2, backoff: .constant(.microseconds(50))) { attempt in
+          if attempt == 1 { throw TestError("again") }
+          try await self.watch.hold(wants, inside: around) { try await self.run(steps, inside: $0) }
+        }
+        give(wants, to: retry)
+        try await queues[1].run(retry)
+      case .children(let children, let areCancelled):
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for steps in children { group.addTask { try await self.run(steps, inside: around) } }
+          if areCancelled { group.cancelAll() }
+          try await group.waitForAll()
+        }
+      case .task(let steps): try await Task { try await self.run(steps, inside: around) }.value
+      case .detached(let steps):
+        let task = Task.detached { await self.runToTheEnd(steps) }
+        detached.withLock { $0.append(task) }
+      case .results(let count, let steps):
+        for await (index, result) in queues[1].results(
+          of: 0..<count,
+          atMost: 2,
+          { _ in try await self.run(steps, inside: around) }
+        ) where index < count { try result.get() }
+      case .first(let steps):
+        // The loser ends a moment later than the step, and is therefore no work inside the holders.
+        let work = (0..<2).map { _ in TaskOperation { await Task.yield() } }
+        try await queues[1].first(of: work)
+        try await run(steps, inside: around)
+      }
+    }
+
+    private let numbers = Locked(0)
+
+    private func watchNumber() -> Int {
+      numbers.withLock { number in
+        number += 1
+        return number
+      }
+    }
+
+    private func slot(_ place: Int, _ wants: [Want], _ steps: [Step], inside around: Around) async throws {
+      let claims = claims(wants)
+      let body = { @Sendable in
+        try await self.watch.hold(wants, in: place, limit: [1, 2, .max, .max][place], inside: around) {
+          try await self.run(steps, inside: $0)
+        }
+      }
+      // Places 0 and 2 are queues.
+      let isQueue = place.isMultiple(of: 2)
+      let index = place / 2
+      switch (isQueue, claims.count) {
+      case (true, 0): try await queues[index].withSlot("slot", body)
+      case (true, 1): try await queues[index].withSlot("slot", holding: claims[0], in: domain, body)
+      case (true, _): try await queues[index].withSlot("slot", holding: claims[0], claims[1], in: domain, body)
+      case (false, 0): try await groups[index].withSlot("slot", body)
+      case (false, 1): try await groups[index].withSlot("slot", holding: claims[0], in: domain, body)
+      case (false, _): try await groups[index].withSlot("slot", holding: claims[0], claims[1], in: domain, body)
+      }
+    }
+
+    private func operation(_ wants: [Want], _ steps: [Step], inside around: Around) -> TaskOperation<Void> {
+      let operation = TaskOperation<Void> {
+        try await self.watch.hold(wants, inside: around) { try await self.run(steps, inside: $0) }
+      }
+      give(wants, to: operation)
+      return operation
+    }
+
+    private func claims(_ wants: [Want]) -> [ExclusivityClaim] {
+      wants.map { want in
+        if want.isThrottled, want.limit == .max { return .throttled(want.key, to: 1, per: .microseconds(50)) }
+        return want.limit == .max
+          ? .shared(want.key) : .limited(want.key, to: want.limit, weight: want.weight)
+      }
+    }
+
+    private func give(_ wants: [Want], to operation: AsyncOperation, _ policy: ExclusivityPolicy = .wait) {
+      for want in wants {
+        if want.isThrottled {
+          operation.throttled(want.key, to: 2, per: .microseconds(50), in: domain)
+        }
+        switch want.limit {
+        case 1: operation.exclusive(want.key, policy: policy, in: domain)
+        case .max: operation.shared(want.key, in: domain)
+        default: operation.limited(want.key, to: want.limit, weight: want.weight, in: domain)
+        }
+      }
+    }
+
+    /// Adds an operation to the limited queue or group.
+    func add(_ wants: [Want], _ policy: ExclusivityPolicy, toGroup: Bool) -> AsyncOperation {
+      let operation = operation([], [.yield], inside: [])
+      give(wants, to: operation, policy)
+      if toGroup { groups[0].addOperation(operation) } else { queues[0].addOperation(operation) }
+      return operation
+    }
+
+    /// Runs a task's steps, and checks the error that ends them.
+    func runToTheEnd(_ steps: [Step]) async {
+      do { try await run(steps) } catch { check(error) }
+    }
+
+    private func check(_ error: any Error) {
+      switch error {
+      case is CancellationError, is TestError: break
+      case let error as OperationError where [.waitCycle, .replaced, .excluded].contains(error.code): break
+      case let error as AggregateError: for failure in error.failures { check(failure.error) }
+      default: watch.violations.write("\(error)")
+      }
+    }
+
+    func end() async {
+      while let task = detached.withLock({ $0.popLast() }) { await task.value }
+      for queue in queues { await queue.finished() }
+      for group in groups { await group.waitForRoom(below: 1) }
+      for group in groups { group.finish() }
+    }
+  }
+
+  @Test(arguments: SeededGenerator.seeds) func tasksAmongOperations_keepLimitsAndLeaveNothing(seed: UInt64) async {
+    var plan = Plan(generator: SeededGenerator(seed: seed))
+    for _ in 0..<(isThorough ? 200 : 20) {
+      let world = World()
+      let (domain, live, watch) = (world.domain, world.live, world.watch)
+      await round(&plan, consume world)
+      #expect(watch.violations.entries.isEmpty, "RANDOM_GRAPH_SEED=\(seed)")
+      await poll { domain.isUnused }
+      await live.none()
+    }
+  }
+
+  private func round(_ plan: inout Plan, _ world: World) async {
+    var tasks: [Task<Void, Never>] = []
+    var operations: [AsyncOperation] = []
+    for _ in 0..<plan.number(4...16) {
+      let steps = plan.steps(depth: plan.number(1...4))
+      tasks.append(Task { await world.runToTheEnd(steps) })
+      if plan.one(of: 2) {
+        let policy = [ExclusivityPolicy.wait, .replace, .latest, .drop].randomElement(using: &plan.generator) ?? .wait
+        operations.append(world.add(plan.wants(), policy, toGroup: plan.one(of: 2)))
+      }
+      if plan.one(of: 4) { tasks.randomElement(using: &plan.generator)?.cancel() }
+      if plan.one(of: 8) { operations.randomElement(using: &plan.generator)?.cancel() }
+      if plan.one(of: 4) { await Task.yield() }
+    }
+    for task in tasks { await task.value }
+    for operation in operations { await operation.finished() }
+    await world.end()
+  }
+}
