@@ -78,7 +78,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     } else if !operation.isFinished {
       // The operation overrides `isReady`, or has just gained a dependency.
       let queue = OperationQueue()
-      queue.qualityOfService = OperationQueue.current?.qualityOfService ?? .default
+      queue.qualityOfService = .current
       queue.addOperation(operation)
       // On Linux, Foundation may need to check an operation that overrides `isReady` twice.
       for _ in 0..<2 { queue.nudge() }

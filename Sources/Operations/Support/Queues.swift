@@ -15,21 +15,24 @@ extension DispatchQueue {
 }
 
 extension QualityOfService {
-  // An operation and a queue without a quality of their own take that of the thread that adds. A group adds its members
-  // on whatever thread a member has finished, so it reads the quality of its own thread once, at its start. Dispatch
-  // lends no more than user-initiated. Linux has no quality of service.
+  // An operation whose quality was never set takes that of the thread that makes it. A group makes its runners, and an
+  // operation its attempts, on whatever thread something has finished. Both therefore read the quality of the thread that
+  // starts them, once. Dispatch lends no more than user-initiated. Linux has no quality of service.
   #if canImport(Darwin)
   static var current: Self {
-    switch DispatchQoS.QoSClass(rawValue: qos_class_self()) {
-    case .userInteractive, .userInitiated: .userInitiated
-    case .utility: .utility
-    case .background: .background
+    switch qos_class_self() {
+    case QOS_CLASS_USER_INTERACTIVE, QOS_CLASS_USER_INITIATED: .userInitiated
+    case QOS_CLASS_UTILITY: .utility
+    case QOS_CLASS_BACKGROUND: .background
     default: .default
     }
   }
   #else
   static let current = Self.default
   #endif
+
+  /// This quality, or that of the current thread if this is the default.
+  var orCurrent: Self { self == .default ? .current : self }
 
   var dispatchQoS: DispatchQoS {
     switch self {
@@ -45,6 +48,6 @@ extension QualityOfService {
 
 /// An `OperationQueue` that can run a part of an operation while that operation occupies a slot.
 protocol ContinuingQueue: OperationQueue {
-  /// Runs `body` later, where `execute()` of the queue's operations runs.
-  func continueOperation(_ body: @escaping @Sendable () -> Void)
+  /// Runs `body` later, where `execute()` of the queue's operations runs, at the given quality if the queue has several.
+  func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void)
 }

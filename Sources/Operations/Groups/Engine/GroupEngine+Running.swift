@@ -73,9 +73,7 @@ extension GroupEngine {
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
     guard let queue = state.withLock({ $0.schedule.life.queue }) else { return }
-    let block = BlockOperation { [self, clock = queue.clock] in body(GroupRunner(for: self, clock: clock)) }
-    if quality != .default { block.qualityOfService = quality }
-    queue.addOperation(block)
+    queue.continueOperation(at: quality) { [self, clock = queue.clock] in body(GroupRunner(for: self, clock: clock)) }
   }
 
   private func work(as runner: GroupRunner) {

@@ -89,7 +89,7 @@ extension AsyncOperation {
     // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: work.operation)
     group.name = displayName
-    group.qualityOfService = qualityOfService
+    group.qualityOfService = keepPlace().quality
     // Otherwise every operation inside would search all enclosing operations for the clock.
     group.clock = clock
     InnerRun.start(group, inside: self) { body(InnerOutcome(of: work, in: group)) }

@@ -102,26 +102,34 @@ final class OperationPause: Sendable {
   }
 }
 
-/// Where an operation executes. It leaves its thread while its conditions are evaluated, while it waits for a key, and
-/// while it backs off, and then continues here.
+/// Where and at which quality of service an operation executes. It leaves its thread while its conditions are evaluated,
+/// while it waits for a key, and while it backs off, and then continues here.
 enum ExecutionPlace: Sendable {
-  case queue(any ContinuingQueue)
+  case queue(any ContinuingQueue, QualityOfService)
   /// The main queue, or the underlying queue of an OperationQueue.
-  case underlying(DispatchQueue)
+  case underlying(DispatchQueue, QualityOfService)
   /// Any thread of the system, because the operation may occupy the only slot of its queue.
   case anyThread(QualityOfService)
 
   static func current(quality: QualityOfService) -> Self {
+    let quality = quality.orCurrent
     guard let queue = OperationQueue.current else { return .anyThread(quality) }
-    if let queue = queue as? any ContinuingQueue { return .queue(queue) }
-    return unsafe queue.underlyingQueue.map(Self.underlying) ?? .anyThread(quality)
+    if let queue = queue as? any ContinuingQueue { return .queue(queue, quality) }
+    return unsafe queue.underlyingQueue.map { .underlying($0, quality) } ?? .anyThread(quality)
   }
 
   func run(_ body: @escaping @Sendable () -> Void) {
     switch self {
-    case .queue(let queue): queue.continueOperation(body)
-    case .underlying(let queue): queue.async(execute: body)
+    case .queue(let queue, let quality): queue.continueOperation(at: quality, body)
+    case .underlying(let queue, let quality): queue.async(qos: quality.dispatchQoS, execute: body)
     case .anyThread(let quality): DispatchQueue.global(qos: quality.dispatchQoS.qosClass).async(execute: body)
+    }
+  }
+
+  /// What runs inside the operation takes this quality, because a timer's thread has another one.
+  var quality: QualityOfService {
+    switch self {
+    case .queue(_, let quality), .underlying(_, let quality), .anyThread(let quality): quality
     }
   }
 

@@ -35,7 +35,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
   /// Runs `body` without adding an operation. The operation that `body` belongs to occupies the queue's only slot.
-  func continueOperation(_ body: @escaping @Sendable () -> Void) {
+  func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void) {
     dispatchQueue.async { [self] in SerialScheduler.running.withValue(scheduler, body) }
   }
 

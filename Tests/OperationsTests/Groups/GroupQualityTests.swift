@@ -1,0 +1,77 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// The quality of service of members and attempts. Linux has none: the quality of a thread is always the default there.
+@Suite(.timeLimit(.minutes(5)))
+struct GroupQualityTests {
+  private let begun = Journal<QualityOfService>()
+  private let journal = Journal<QualityOfService>()
+
+  /// Starts the operation on a thread of the given quality, and expects that each piece of work has noted this quality.
+  private func expectQuality(of operation: AsyncOperation, startedAt quality: QualityOfService, notes: Int) async {
+    DispatchQueue.global(qos: quality.dispatchQoS.qosClass).async {
+      begun.write(.current)
+      operation.start()
+    }
+    await operation.finished()
+    #expect(operation.isSuccessful)
+    #expect(journal.entries == Array(repeating: begun.entries[0], count: notes))
+  }
+
+  @Test(arguments: [QualityOfService.userInitiated, .default, .utility])
+  func afterABackgroundFinish_aChainKeepsTheQualityOfItsStart(_ quality: QualityOfService) async {
+    let members = (0..<5).map { _ in
+      AsyncBlockOperation { operation in
+        journal.write(.current)
+        DispatchQueue.global(qos: .background).async { operation.finish() }
+      }
+    }
+    await expectQuality(of: GroupOperation(chain(members)), startedAt: quality, notes: 5)
+  }
+
+  @Test(arguments: [Duration.zero, .milliseconds(1)])
+  func afterABackOff_anAttemptHasTheQualityOfTheStart(_ delay: Duration) async {
+    let retry = RetryOperation<Int>(attempts: 3, backoff: .constant(delay)) { attempt in
+      ResultOperation {
+        journal.write(.current)
+        if attempt < 3 { throw TestError("busy") }
+        return attempt
+      }
+    }
+    await expectQuality(of: retry, startedAt: .utility, notes: 3)
+  }
+
+  // MARK: What Foundation gets
+
+  /// Whether the current thread runs an operation with this quality, which Foundation on Linux reports as well.
+  private static func isExecuting(at quality: QualityOfService) -> Bool {
+    OperationQueue.current?.operations.contains { $0.isExecuting && $0.qualityOfService == quality } == true
+  }
+
+  @Test func memberRunsAtItsOwnQuality_orAtThatOfItsGroup() async throws {
+    let (inherited, own, later) = (
+      ResultOperation { Self.isExecuting(at: .utility) }, ResultOperation { Self.isExecuting(at: .background) },
+      ResultOperation { Self.isExecuting(at: .background) }
+    )
+    for operation in [own, later] { operation.qualityOfService = .background }
+    later.addCondition(OperationCondition(name: "met") { _ in await Task.yield() })
+    let group = GroupOperation([inherited, own, later])
+    group.qualityOfService = .utility
+    try await OperationQueue().run(group)
+    for operation in [inherited, own, later] { #expect(try operation.result?.get() == true) }
+  }
+
+  @Test func attemptHasTheQualityOfItsOperation() async throws {
+    let retry = RetryOperation<Bool>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
+      ResultOperation {
+        if attempt == 1 { throw TestError("busy") }
+        return Self.isExecuting(at: .utility)
+      }
+    }
+    retry.qualityOfService = .utility
+    #expect(try await OperationQueue().run(retry))
+  }
+}
