@@ -40,6 +40,13 @@ extension AsyncOperation {
     // waiting again if a third thread added the gate before that call.
     if !isAfterExecution, isCancelled, !super.isCancelled || !super.isReady { super.cancel() }
     prepareToFinish()
+    if super.isExecuting {
+      // Foundation would trap in `start()`.
+      misuse(
+        "\(quotedName) cannot finish because a key-value notification of isExecuting was sent for it. Remove the "
+          + "notifications and the dependent key paths from \(Self.self): AsyncOperation notifies Foundation itself."
+      )
+    }
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
     // waiters.
     super.start()

@@ -15,6 +15,15 @@ private func started() -> AsyncOperation {
   return operation
 }
 
+/// A class that still notifies Foundation itself, as its former base class needed.
+private final class Migrated: AsyncOperation, @unchecked Sendable {
+  override func execute() {
+    willChangeValue(forKey: "isExecuting")
+    didChangeValue(forKey: "isExecuting")
+    finish()
+  }
+}
+
 /// Calls `body` with the member of a group that has not started.
 private func inGroup(_ body: (ResultOperation<Int>) -> Void) {
   let x = x()
@@ -188,6 +197,9 @@ struct MisuseTests {
     },
     Mistake("start() of a member", says: "“x” is a member of a group, which starts it") { inGroup { $0.start() } },
     Mistake("start(), twice", says: "“x” has been started before", "make a new one") { started().start() },
+    Mistake("a left-over notification", says: "“x” cannot finish because a key-value", "Remove", "from Migrated") {
+      try await OperationQueue().run(Migrated().named("x"))
+    },
     Mistake("a condition of a started one", says: "“x” has been started", "too late for its condition “c”", "before") {
       started().addCondition(OperationCondition(name: "c") { _ in })
     },
