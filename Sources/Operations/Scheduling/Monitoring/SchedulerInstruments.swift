@@ -71,7 +71,7 @@ extension SerialScheduler {
   func updateInstruments<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
     core.instruments.withLock { instruments in
       let result = body(&instruments)
-      if instruments.isIdle { core.leave(.instrumented) } else { core.enter(.instrumented) }
+      core.set(.instrumented, to: !instruments.isIdle)
       return result
     }
   }

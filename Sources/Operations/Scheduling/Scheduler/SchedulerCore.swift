@@ -14,7 +14,8 @@ final class SchedulerCore: Sendable {
   private let modes = Atomic<UInt8>(0)
 
   /// Keeps operations and drains in the order of the segments. Recursive, because Foundation is called under it and may
-  /// call an overridden `isReady`, which may schedule an event. A thread that takes it must hold no other lock.
+  /// call an overridden `isReady`, which may schedule an event. A thread that takes it must hold no other lock. Without it,
+  /// a drain enqueued before an operation could run events that were scheduled after the operation.
   private let ordering = NSRecursiveLock()
 
   init(_ name: String, _ capacity: EventCapacity?, _ clock: any Clock<Duration>) {
@@ -64,6 +65,7 @@ extension SchedulerCore {
 
   var mode: Mode { Mode(rawValue: modes.load(ordering: .relaxed)) }
 
-  func enter(_ mode: Mode) { modes.bitwiseOr(mode.rawValue, ordering: .relaxed) }
-  func leave(_ mode: Mode) { modes.bitwiseAnd(~mode.rawValue, ordering: .relaxed) }
+  func set(_ mode: Mode, to isOn: Bool) {
+    _ = isOn ? modes.bitwiseOr(mode.rawValue, ordering: .relaxed) : modes.bitwiseAnd(~mode.rawValue, ordering: .relaxed)
+  }
 }

@@ -70,11 +70,11 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   override var isSuspended: Bool {
     get { super.isSuspended }
     set {
+      core.set(.suspended, to: newValue)
+      // Foundation notifies observers and reads `isReady`, so no lock is held.
+      super.isSuspended = newValue
       // The flag and the queue must agree even if two threads set them.
-      core.exclusively {
-        if newValue { core.enter(.suspended) } else { core.leave(.suspended) }
-        super.isSuspended = newValue
-      }
+      core.exclusively { core.set(.suspended, to: super.isSuspended) }
     }
   }
 

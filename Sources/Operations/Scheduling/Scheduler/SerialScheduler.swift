@@ -66,8 +66,10 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// Setting `underlyingQueue`, setting `maxConcurrentOperationCount` to a value other than 1, or waiting for the queue
   /// from the scheduler itself traps.
   ///
-  /// - Important: Foundation reads an operation's `isReady` under a lock of the scheduler. An override must not
-  ///   schedule events on another scheduler, and must not take a lock that other code holds while it schedules events.
+  /// - Important: While an operation is added, Foundation reads its `isReady`, and on Apple platforms notifies key-value
+  ///   observers of `operations` and `operationCount`, under a lock of the scheduler. Such code must not wait for another
+  ///   thread, not schedule events on another scheduler, and not take a lock that other code holds while it schedules
+  ///   events.
   public let queue: OperationQueue
   let core: SchedulerCore
   /// The quality of service of the underlying dispatch queue.
@@ -111,7 +113,8 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
 
   /// The quality of service of the thread that runs the events.
   ///
-  /// A busy scheduler applies a new value within a few milliseconds. An idle scheduler applies it to the next event.
+  /// A busy scheduler applies a new value within a few milliseconds. An idle scheduler applies it to the next event. A
+  /// new value cannot lower the quality below that with which the scheduler was created.
   public var qualityOfService: QualityOfService {
     get { queue.qualityOfService }
     set { queue.qualityOfService = newValue }
@@ -168,7 +171,7 @@ extension SerialScheduler {
           + "your own."
       )
     }
-    if mode == .discard { core.enter(.discarding) }
+    if mode == .discard { core.set(.discarding, to: true) }
     let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
     for body in refused { body(OperationError.shutDown(name)) }
     withExtendedLifetime(released) {}

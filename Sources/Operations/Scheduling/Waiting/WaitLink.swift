@@ -68,6 +68,9 @@ extension SerialScheduler {
   /// thread runs. Its other waits throw ``OperationError/Code/overflow``, because their bodies might never get a
   /// thread. Blocked threads that belong to no scheduler are not counted.
   ///
+  /// A blocked thread does not lend its priority to the scheduler. Create a scheduler that the main thread waits for with
+  /// the quality of service `userInitiated`.
+  ///
   /// - Parameters:
   ///   - timeout: The longest time to wait for `body` to finish, or nil to wait without a limit. If `body` has not
   ///     begun before the timeout, it does not run.

@@ -107,6 +107,61 @@ struct SchedulerQueueTests {
     #expect(journal.entries == ["before", "meanwhile", "operation", "after"])
   }
 
+  /// Is ready if a closure says so, of which Foundation is not notified.
+  private final class ReluctantOperation: Operation, @unchecked Sendable {
+    let isAllowed = Locked<@Sendable () -> Bool>({ false })
+
+    override var isReady: Bool { isAllowed.withLock { $0 }() && super.isReady }
+  }
+
+  @Test func whileItIsResumed_anotherThreadCanSchedule() async throws {
+    let (operation, outcomes) = (ReluctantOperation(), Journal<Bool>())
+    scheduler.isSuspended = true
+    scheduler.queue.addOperation(operation)
+    operation.isAllowed.withLock {
+      $0 = { [weak operation] in
+        operation?.isAllowed.withLock { $0 = { true } }
+        let scheduled = DispatchSemaphore(value: 0)
+        DispatchQueue(label: "another thread").async {
+          scheduler.schedule { journal.write("event") }
+          scheduled.signal()
+        }
+        outcomes.write(scheduled.wait(timeout: .now() + 10) == .success)
+        return true
+      }
+    }
+    // Foundation on Linux reads `isReady` here, because the operation has no dependencies.
+    try await onThread { scheduler.isSuspended = false }.get()
+    operation.didChangeValue(forKey: "isReady")
+    await operation.finished()
+    await scheduler.drained()
+    #expect(outcomes.entries == [true] && journal.entries == ["event"])
+  }
+
+  @Test func suspendedAndResumedByTwoThreads_itAgreesWithItsQueue() async throws {
+    let (arrivals, isAgreed) = (Locked(0), Journal<Bool>())
+    // Both threads pass here at the same moment.
+    @Sendable func meet(_ number: Int) {
+      arrivals.withLock { $0 += 1 }
+      while arrivals.withLock({ $0 }) < number * 2 { sched_yield() }
+    }
+    @Sendable func set(_ isSuspended: Bool) {
+      for round in 0..<5000 {
+        meet(round * 2 + 1)
+        scheduler.isSuspended = isSuspended
+        meet(round * 2 + 2)
+        if isSuspended { isAgreed.write(scheduler.core.mode.contains(.suspended) == scheduler.queue.isSuspended) }
+      }
+    }
+    async let suspending: Void = onThread { set(true) }.get()
+    async let resuming: Void = onThread { set(false) }.get()
+    try await suspending
+    try await resuming
+    #expect(isAgreed.entries.allSatisfy { $0 })
+    scheduler.isSuspended = false
+    await scheduler.drained()
+  }
+
   @Test func eventsForTheSameTimeKeepTheirOrderWhileOthersAreScheduled() async {
     let numbers = Journal<Int>()
     for number in 0..<3000 { scheduler.schedule(after: .microseconds(300)) { numbers.write(number) } }
