@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -130,6 +131,31 @@ struct AsyncOperationTests {
     queue.addOperations([AsyncOperation(), AsyncOperation()])
     await queue.finished()
     #expect(queue.progress.completedUnitCount == 2)
+  }
+
+  @Test func theQueuesProgressMissesOneThatIsCancelledWhileItExecutes() async {
+    let (queue, held) = (OperationQueue.limited(to: 1), HeldOperation())
+    queue.progress.totalUnitCount = 2
+    await queue.add(held, until: held.begun)
+    held.cancel()
+    await held.finished(opening: held.gate)
+    queue.addOperation(AsyncOperation())
+    await queue.finished()
+    #expect(queue.progress.completedUnitCount == 1)
+  }
+
+  @Test func finishedOnAnotherThreadWhileItsStartReturns_itEndsOnce() async {
+    let (queue, ends) = (OperationQueue(), Journal<Bool>())
+    let rounds = isThorough ? 100 : 2
+    for _ in 0..<rounds {
+      for _ in 0..<1000 {
+        let operation = AsyncBlockOperation { operation in DispatchQueue.global().async { operation.finish() } }
+        operation.addObserver(OperationObserver(didFinish: { ends.write($0.isFinished) }))
+        queue.addOperation(operation)
+      }
+      await queue.finished()
+    }
+    #expect(ends.entries == Array(repeating: true, count: rounds * 1000))
   }
 
   @Test func theNameMayBeUsedFromAnyThread() async {
