@@ -5,8 +5,8 @@ struct HouseRuleTests {
   private static let mostTypes = 252
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 19
-  private static let mostInternalDocumentationLines = 1_050
-  private static let mostLines = 15_810
+  private static let mostInternalDocumentationLines = 1_060
+  private static let mostLines = 15_860
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {
