@@ -37,13 +37,17 @@ extension AsyncOperation {
   /// Requests the turn, and then adds the gate before Foundation checks readiness, because a turn that comes at once
   /// saves the gate. Returns false if the operation was refused, as under the policy `.drop`.
   func prepareForQueue() -> Bool {
-    changeWait { $0.requestTurn() }
-    let (gate, isRefused) = core.withLock { core in
-      let isRefused = core.extras?.turn != nil && core.lifecycle.isCancelled && core.lifecycle.hasFailed
-      return (isRefused ? nil : core.makeGateIfWaiting(), isRefused)
+    let (turn, gate) = core.withLock { core -> (OperationCore.WaitAction, Operation?) in
+      let turn = core.requestTurn()
+      if case .none = turn { return (turn, core.makeGateIfWaiting()) }
+      return (turn, nil)
     }
     if let gate { super.addDependency(gate) }
-    return !isRefused
+    guard case .requestTurn = turn else { return true }
+    carryOut(turn)
+    if core.withLock({ $0.lifecycle.isCancelled && $0.lifecycle.hasFailed }) { return false }
+    if let gate = core.withLock({ $0.makeGateIfWaiting() }) { super.addDependency(gate) }
+    return true
   }
 
   // MARK: Waiting

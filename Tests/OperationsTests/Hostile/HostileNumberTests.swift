@@ -197,7 +197,7 @@ struct HostileNumberTests {
     HostileCase("a graph in which each takes less than nothing", gets: "0 s: ") {
       OperationGraph([AsyncOperation()]).withDurations { _ in .shortest }.criticalPath?.description ?? "none"
     },
-    HostileCase("a timeline of no width, and of all", gets: "true, true, … and 1 more.") {
+    HostileCase("a timeline of no width, and of all", gets: "true, true, … and 1 more. timeline(lines: 1) draws all.") {
       let (tracer, operation) = (OperationTracer(), AsyncOperation())
       tracer.trace(operation)
       _ = await ending(operation)
