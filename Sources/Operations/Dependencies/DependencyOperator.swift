@@ -18,7 +18,7 @@ infix operator ==> : OperationChaining
 ///
 /// - Precondition: The operations are different, and the right one has not been started.
 @discardableResult
-public func ==> <L: Operation, R: Operation>(lhs: L, rhs: R) -> R { rhs.waits(for: lhs) }
+public func ==> <R: Operation>(lhs: Operation, rhs: R) -> R { rhs.waits(for: lhs) }
 
 /// Makes the right operation wait for all of the left ones: `[b, c] ==> d`.
 @discardableResult
@@ -26,7 +26,7 @@ public func ==> <R: Operation>(lhs: [Operation], rhs: R) -> R { rhs.waits(for: l
 
 /// Makes all of the right operations wait for the left one: `a ==> [b, c]`.
 @discardableResult
-public func ==> <L: Operation>(lhs: L, rhs: [Operation]) -> [Operation] { [lhs] ==> rhs }
+public func ==> (lhs: Operation, rhs: [Operation]) -> [Operation] { [lhs] ==> rhs }
 
 /// Makes each of the right operations wait for all of the left ones.
 @discardableResult

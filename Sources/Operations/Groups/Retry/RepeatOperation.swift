@@ -49,7 +49,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() {
     keepPlace()
-    run(iteration: 1)
+    begin(iteration: 1)
   }
 
   /// Finishes if the operation backs off. Otherwise the running operation is cancelled, and this operation finishes
@@ -60,7 +60,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   override func prepareToFinish() { _ = plan.withLock { $0.take() } }
 
-  private func run(iteration: Int) {
+  private func begin(iteration: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
     guard let operation = Trampoline.isolate({ plan.make(iteration) }) else { return finish() }
     refuseSelfDependency(operation)
@@ -78,7 +78,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     case .failure(let error): return finish(with: error)
     }
     `continue`(after: backoff.delay(after: iteration), before: "iteration \(iteration + 1)") {
-      self.run(iteration: iteration + 1)
+      self.begin(iteration: iteration + 1)
     }
   }
 }

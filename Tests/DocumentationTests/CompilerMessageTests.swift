@@ -1,0 +1,89 @@
+#if os(macOS) || os(Linux)
+import Foundation
+import Testing
+
+/// Mistakes that the compiler must refuse with a message that says what to write instead.
+@Suite(.timeLimit(.minutes(5)))
+struct CompilerMessageTests {
+  private static let closure =
+    "'==>' is unavailable: A closure is not an operation. Wrap it: a ==> ResultOperation { … }"
+  private static let name = #"'==>' is unavailable: A name is not an operation. Name the operation: a ==> b.named("b")"#
+  private static let retry =
+    "'retry' is unavailable: An operation runs once. Make new ones: RetryOperation(attempts: 3) { _ in … }"
+  private static let run = "'run()' is unavailable: A queue runs the operation: try await queue.run(operation)"
+
+  /// Statements, and the error of each.
+  private static let mistakes = [
+    ("a ==> { b.cancel() }", closure),
+    ("a ==> b ==> { b.cancel() }", closure),
+    ("a ==> b ==> { try await b.completed() } ==> a", closure),
+    (#"a ==> "b""#, name),
+    (#"a ==> b ==> "c""#, name),
+    (#"a ==> b ==> "c" ==> b"#, name),
+    ("a ==> b ==> 1", "operator function '==>' requires that 'Int' inherit from 'Operation'"),
+    (
+      "a ==> b ==> GroupOperation?.none",
+      "value of optional type 'GroupOperation?' must be unwrapped to a value of type 'GroupOperation'"
+    ),
+    ("try await b.run()", run),
+    ("try await GroupOperation().run()", run),
+    ("TaskOperation { 1 }.retry(3)", retry),
+  ]
+
+  @Test func eachMistakeIsOneErrorWithARemedy() async throws {
+    let functions = Self.mistakes.enumerated().map { number, mistake in
+      "func mistake\(number)(_ a: Operation, _ b: AsyncOperation) async throws { \(mistake.0) }"
+    }
+    let errors = try await Self.errors(in: "import Foundation; import Operations\n" + functions.joined(separator: "\n"))
+    for (number, mistake) in Self.mistakes.enumerated() {
+      #expect(errors[number + 2] == [mistake.1], "\(mistake.0)")
+    }
+  }
+
+  /// A subclass may declare methods with the names that are not available, and override them.
+  @Test func theNamesAreFreeForSubclasses() async throws {
+    let errors = try await Self.errors(
+      in: """
+        import Operations
+        class Import: GroupOperation, @unchecked Sendable { func run() async throws {}; func retry(_ count: Int) {} }
+        final class Update: Import, @unchecked Sendable { override func run() async throws {} }
+        final class Load: TaskOperation<Int>, @unchecked Sendable { override func run() async throws -> Int { 1 } }
+        func use(_ update: Update, _ load: Load) async throws -> Int {
+          try await update.run()
+          update.retry(1)
+          return try await load.run()
+        }
+        """
+    )
+    #expect(errors.isEmpty)
+  }
+
+  /// Returns the errors of the compiler by their lines.
+  private static func errors(in program: String) async throws -> [Int: [String]] {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "messages-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let (source, output) = (folder.appending(path: "program.swift"), folder.appending(path: "output.txt"))
+    try program.write(to: source, atomically: true, encoding: .utf8)
+    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }
+    let products = bundle?.bundleURL.deletingLastPathComponent() ?? Bundle.main.bundleURL
+    let modules = products.appending(path: "Modules")
+    let command =
+      "swiftc -typecheck -swift-version 6 -I '\(modules.path)' '\(source.path)' > '\(output.path)' 2>&1"
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        // Foundation's `Process` is never released on Linux.
+        if let pipe = unsafe popen(command, "r") { unsafe pclose(pipe) }
+        continuation.resume()
+      }
+    }
+    let text = String(decoding: try FileHandle(forReadingFrom: output).readToEnd() ?? Data(), as: UTF8.self)
+    var errors: [Int: [String]] = [:]
+    for match in text.matches(of: #/program\.swift:(\d+):\d+: error: (.*)/#) {
+      if let line = Int(match.1) { errors[line, default: []].append(String(match.2)) }
+    }
+    if errors.isEmpty, !text.isEmpty { Issue.record("\(text)") }
+    return errors
+  }
+}
+#endif
