@@ -45,6 +45,18 @@ class KeyClaimant: @unchecked Sendable {
     return ticket.flatMap { table.state(of: $0) }
   }
 
+  final var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
+    KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
+  }
+
+  /// The throttled key whose window the claimant waits for.
+  final var throttledKey: ExclusivityKey? {
+    KeyRegistry.withTable { table in
+      guard let ticket, let entry = table[ticket], entry.state == .waiting else { return nil }
+      return table.fullWindow(of: entry).map { table.uses[entry.throttled[$0.use].use].id.key }
+    }
+  }
+
   /// The claimants around some work, innermost first.
   static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {
     work?.enclosing.compactMap { $0.keyClaimant as? KeyClaimant } ?? []

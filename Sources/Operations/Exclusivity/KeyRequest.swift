@@ -103,16 +103,4 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
   // MARK: Reading
 
   var holders: [AsyncOperation] { KeyRegistry.holders(before: self) }
-
-  var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
-    KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
-  }
-
-  /// The throttled key whose window the operation waits for.
-  var throttledKey: ExclusivityKey? {
-    KeyRegistry.withTable { table in
-      guard let ticket, let entry = table[ticket], entry.state == .waiting else { return nil }
-      return table.fullWindow(of: entry).map { table.uses[entry.throttled[$0.use].use].id.key }
-    }
-  }
 }

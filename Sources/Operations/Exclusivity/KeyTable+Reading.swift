@@ -18,9 +18,16 @@ extension KeyTable {
   }
 
   /// What keeps a claimant from a key: its holders or, if the key admits another holder, the claimants before it.
-  struct Obstacle: Hashable {
-    let use: KeyUse.ID
-    let isFull: Bool
+  enum Obstacle: Hashable {
+    case holders(KeyUse.ID)
+    /// Those that have been called, or else the first in the wait queue of the claimant.
+    case earlier(KeyUse.ID, waitQueue: Int?)
+
+    var use: KeyUse.ID {
+      switch self {
+      case .holders(let use), .earlier(let use, _): use
+      }
+    }
   }
 
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
@@ -28,16 +35,21 @@ extension KeyTable {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
     return entry.shares.map { share in
       let use = uses[share.use]
-      let isFull = !use.admits(share, besideCalled: false)
-      return (Obstacle(use: use.id, isFull: isFull), min(share.limit, use.holders.smallestLimit))
+      let isFree = use.admits(share, besideCalled: false)
+      let obstacle = isFree ? Obstacle.earlier(use.id, waitQueue: entry.waitQueue) : .holders(use.id)
+      return (obstacle, min(share.limit, use.holders.smallestLimit))
     }
   }
 
   /// Returns the claimants that are an obstacle. One that holds no key has been called or is the first waiter.
   func users(of obstacle: Obstacle) -> [(claimant: Claimant, isHolder: Bool)] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
-    let tickets = obstacle.isFull ? use.holders.tickets.sorted() : use.called.tickets.min().map { [$0] } ?? []
-    let others = tickets.isEmpty ? use.firstWaiters.first.map { [$0] } ?? [] : tickets
-    return others.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
+    let tickets =
+      switch obstacle {
+      case .holders: use.holders.tickets.sorted()
+      case .earlier(_, let waitQueue):
+        [use.called.tickets.min() ?? use.first(in: waitQueue)].compactMap(\.self)
+      }
+    return tickets.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
   }
 }

@@ -86,7 +86,11 @@ extension AsyncOperation {
     let missing = handOvers.compactMap { $0.missingInput }
     if !missing.isEmpty { cancel(with: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
-    guard core.withLock({ $0.proceed(to: .suspended(.conditions)) }) else { return finishUnexecuted() }
+    let isSuspended = core.withLock { core in
+      core.makeExtras().condition = conditions.first?.name
+      return core.proceed(to: .suspended(.conditions))
+    }
+    guard isSuspended else { return finishUnexecuted() }
     evaluate(conditions)
   }
 

@@ -107,7 +107,7 @@ struct StallFindings {
   /// Returns nil if the wait has the cause of the awaited node.
   private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
     switch wait.kind {
-    case .slot where next.wait == nil: next.cause
+    case .slot where next.wait == nil, .key where next.wait == nil: next.cause
     // The holder makes progress, so the cause is that it holds the slot or the key.
     case .slot where next.cause.isProgress: .saturated
     case .key where next.cause.isProgress: .exclusivity

@@ -8,7 +8,7 @@ struct StallNode {
     case slots(of: StallPlace)
     case key(KeyRegistry.Table.Obstacle)
     /// A task that holds keys, or waits for them, without an operation.
-    case task(String, isHolder: Bool)
+    case task(KeyClaimant, name: String, isHolder: Bool)
   }
 
   typealias Wait = WaitSnapshot.Wait

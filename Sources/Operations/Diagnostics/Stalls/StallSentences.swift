@@ -36,7 +36,7 @@ extension StallFindings {
       let next = nodes[wait.node]
       let waited = next.operation == nil ? next.waits.prefix(Self.namesAtMost).map { nodes[$0.node] } : [next]
       return waited.compactMap { node in
-        if case .task(let name, _) = node.subject { return name }
+        if case .task(_, let name, _) = node.subject { return name }
         return node.operation.flatMap { seen.insert(ObjectIdentifier($0)).inserted ? $0.displayName : nil }
       }
     }
@@ -46,7 +46,7 @@ extension StallFindings {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): operation.shownName
     case .slots: "a slot"
-    case .task(let name, _): "“\(name.inOneLine)”"
+    case .task(_, let name, _): "“\(name.inOneLine)”"
     case .key(let obstacle): "the key \(obstacle.use.key.quoted)"
     }
   }
@@ -70,7 +70,7 @@ extension StallFindings {
       // A cancelled operation waits for nothing else: its queue must start it so that it finishes.
       let isEnding = nodes[node].stamp.isCancelled && wait.kind == .slot
       text = (isEnding ? "was cancelled, and only " : "") + phrase(wait, forUseBy: users(next))
-      if finding.cause == .saturated { return text }
+      if wait.kind == .slot, finding.cause == .saturated { return text }
       isOnlyOne = isOnlyOne && next.waits.count == 1 && wait.kind != .slot
       awaited = user
     }

@@ -84,12 +84,15 @@ struct StallWalk {
     switch nodes[node].subject {
     case .operation(let operation), .start(let operation): visit(node, operation)
     case .slots(let place): visit(node, place)
-    case .task(_, let isHolder): nodes[node].reason = isHolder ? .running : .starting
+    case .task(_, _, isHolder: true): nodes[node].reason = .running
+    case .task(let claimant, _, isHolder: false): waitForKeys(node, claimant)
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
         let next = user.claimant.operation.map { snapshot.index(of: $0) }
         let task = next == nil ? user.claimant.name : nil
-        guard let next = next ?? task.map({ add(.task($0, isHolder: user.isHolder)) }) else { continue }
+        guard
+          let next = next ?? task.map({ add(.task(user.claimant, name: $0, isHolder: user.isHolder)) })
+        else { continue }
         wait(node, for: next, .user(isHolder: user.isHolder))
       }
       // The key has been released meanwhile.
@@ -116,13 +119,15 @@ struct StallWalk {
     switch stamp.phase {
     // A cancelled operation waits only for a slot, in which it finishes.
     case .pending where stamp.isCancelled: waitForSlot(node, own)
-    case .pending(.turn), .suspended(.turn), .paused(.turn):
-      if !waitForKeys(node, own) { nodes[node].reason = .starting }
-    case .pending, .paused(.slot): waitForSlot(node, own)
-    case .suspended, .preparing:
-      nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting
-    case .paused:
-      nodes[node].reason = pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
+    case .pending(let wait), .suspended(let wait), .paused(let wait):
+      switch wait {
+      case .groupStart, .dependencies, .slot: waitForSlot(node, own)
+      case .turn: waitForKeys(node, own.core.withLock { $0.extras?.turn } as? KeyRequest)
+      case .conditions: nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting
+      case .delay:
+        nodes[node].reason = pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
+      }
+    case .preparing: nodes[node].reason = .starting
     case .executing:
       if let group = own as? GroupOperation {
         nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
@@ -135,24 +140,21 @@ struct StallWalk {
     }
   }
 
-  private mutating func waitForKeys(_ node: Int, _ operation: AsyncOperation) -> Bool {
-    guard let request = operation.core.withLock({ $0.extras?.turn }) as? KeyRequest else { return false }
-    var obstacles = request.obstacles
-    let new = obstacles.map(\.obstacle).filter { keys[$0] == nil }
-    for obstacle in new { keys[obstacle] = (add(.key(obstacle)), KeyRegistry.users(of: obstacle)) }
-    // The operation may have become a user of the key before the users were read. It does not wait for itself.
-    if !new.isEmpty { obstacles = request.obstacles }
-    for (obstacle, limit) in obstacles {
-      guard let key = keys[obstacle] else { continue }
-      // The first waiter does not wait for itself.
-      if obstacle.isFull || key.users.first?.claimant.operation !== operation {
-        wait(node, for: key.node, .key(limit: limit))
-      }
+  private mutating func waitForKeys(_ node: Int, _ claimant: KeyClaimant?) {
+    nodes[node].reason = .starting
+    guard let claimant else { return }
+    var obstacles = claimant.obstacles
+    // The obstacles may change before their users are read.
+    while let new = obstacles.first(where: { keys[$0.obstacle] == nil })?.obstacle {
+      keys[new] = (add(.key(new)), KeyRegistry.users(of: new))
+      obstacles = claimant.obstacles
     }
-    if !nodes[node].waits.isEmpty { return true }
-    guard let key = request.throttledKey else { return false }
-    nodes[node].reason = .throttled(by: key)
-    return true
+    for (obstacle, limit) in obstacles {
+      // The first waiter does not wait for itself.
+      guard let key = keys[obstacle], key.users.first?.claimant !== claimant else { continue }
+      wait(node, for: key.node, .key(limit: limit))
+    }
+    if nodes[node].waits.isEmpty, let key = claimant.throttledKey { nodes[node].reason = .throttled(by: key) }
   }
 
   private mutating func waitForSlot(_ node: Int, _ operation: Operation) {

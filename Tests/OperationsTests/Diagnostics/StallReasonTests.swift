@@ -1,0 +1,156 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// Whatever an operation waits for, its stall report says so in a sentence of its own, and never that it is about to start.
+@Suite(.timeLimit(.minutes(5)))
+struct StallReasonTests {
+  private typealias Phase = OperationLifecycle.Phase
+
+  private let queue = OperationQueue.named("queue")
+  private let narrow = OperationQueue.named("narrow", limit: 1)
+  private let domain = ExclusivityDomain()
+  private let clock = ManualClock()
+
+  @Test func everyWait_hasASentenceOfItsOwn() async throws {
+    let phases: [Phase] = [
+      .pending(.groupStart), .pending(.dependencies), .pending(.turn), .pending(.slot), .suspended(.turn),
+      .suspended(.conditions), .paused(.delay), .paused(.turn), .paused(.slot),
+    ]
+    var sentences: Set<String> = []
+    for phase in phases {
+      let (operation, holder) = await waiting(in: phase)
+      await poll { operation.core.withLock { $0.lifecycle.phase } == phase }
+      let entry = try operation.stallReport(alsoIn: [queue, narrow]).entry("x")
+      let sentence = try #require(self.sentence(of: phase), "\(phase)")
+      #expect(entry.description.hasPrefix("“x” \(sentence)"), "\(phase)")
+      #expect(entry.cause == cause(of: phase) && !entry.description.contains("about to start"), "\(phase): \(entry)")
+      sentences.insert(sentence)
+      holder.gate.open()
+      if phase == .paused(.delay) { clock.advance(by: .seconds(1)) }
+      await operation.finished()
+      await holder.finished()
+    }
+    // An operation that has been started waits for its keys with the same sentence.
+    #expect(sentences.count == phases.count - 2)
+  }
+
+  private func cause(of phase: Phase) -> StallReport.Cause? {
+    switch phase.wait {
+    case .groupStart, .dependencies: .executing
+    case .turn: .exclusivity
+    case .slot: .saturated
+    case .conditions: .condition
+    case .delay: .backingOff
+    case nil: nil
+    }
+  }
+
+  private func sentence(of phase: Phase) -> String? {
+    switch phase.wait {
+    case .groupStart: "cannot begin before its group “group”; at the root, “holder” has "
+    case .dependencies: "waits for “holder”, which has "
+    case .turn: "waits for the key “key”, held by “holder”, which has "
+    case .slot where phase == .paused(.slot): "waits for the slot of the group “group”, taken by “holder” for "
+    case .slot: "waits for the slot of the queue “narrow”, taken by “holder” for "
+    case .conditions: "has not started because its condition “gate” is being evaluated, for "
+    case .delay: "waits for attempt 2 of 2, which begins in 1 s."
+    case nil: nil
+    }
+  }
+
+  /// Returns an operation that waits for what the phase says, until the other operation has finished.
+  private func waiting(in phase: Phase) async -> (AsyncOperation, HeldOperation) {
+    let holder = HeldOperation().named("holder")
+    let x = phase.isExecuting ? retry : operation("x")
+    if phase.wait == .turn || phase.wait == .groupStart { x.exclusive("key", in: domain) }
+    switch phase {
+    case .pending(.groupStart):
+      queue.addOperations([holder, holder ==> GroupOperation([x]).named("group")])
+    case .pending(.dependencies): queue.addOperations([holder, holder ==> x])
+    case .pending(.slot): narrow.addOperations([holder, x])
+    case .suspended(.conditions):
+      x.addCondition(OperationCondition(name: "gate") { _ in await holder.finished() })
+      queue.addOperations([holder, x])
+    case .paused(.slot):
+      let group = GroupOperation([x, holder]).named("group")
+      group.maxConcurrentOperationCount = 1
+      queue.addOperation(group)
+    default:
+      if !phase.isExecuting { await queue.add(holder.exclusive("key", in: domain), until: holder.begun) }
+      if phase == .suspended(.turn) { queue.addByFoundation(x) } else { queue.addOperation(x) }
+    }
+    if phase.isExecuting {
+      // The first attempt has failed.
+      await clock.waitForSleepers(1)
+      if phase == .paused(.turn) { holder.exclusive("key", in: domain) }
+      if phase != .paused(.slot) { queue.addOperation(holder) }
+    }
+    await holder.begun.opened()
+    if phase.isExecuting, phase != .paused(.delay) { clock.advance(by: .seconds(1)) }
+    return (x, holder)
+  }
+
+  private var retry: AsyncOperation {
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt in
+      ResultOperation { if attempt == 1 { throw TestError("first") } }
+    }
+    retry.clock = clock
+    return retry.named("x")
+  }
+
+  @Test func membersThatWaitForKeysWithSeveralHolders_nameWhatExecutes() async throws {
+    let held = (0..<12).map { HeldOperation().named("held \($0)") }
+    for (index, operation) in held.enumerated() { operation.limited(index % 4 < 2 ? "a" : "b", to: 2, in: domain) }
+    let group = GroupOperation(held).named("group")
+    group.maxConcurrentOperationCount = 2
+    queue.addOperation(group)
+    await held[0].begun.opened()
+    await held[1].begun.opened()
+    let end = ContinuousClock.now + .milliseconds(100)
+    // The calls of members that find no slot end meanwhile.
+    while ContinuousClock.now < end {
+      for entry in group.stallReport().entries where entry.operation != "group" {
+        #expect([.executing, .saturated, .exclusivity].contains(entry.cause), "\(entry)")
+        #expect(
+          entry.description.contains(/has|executing|“held [01]”/) && !entry.description.contains("about to"),
+          "\(entry)"
+        )
+      }
+      await Task.yield()
+    }
+    await queue.drained(opening: held.map(\.gate))
+  }
+
+  @Test func aTaskThatWaitsFirst_isExplained() async throws {
+    let holder = HeldOperation().named("holder")
+    await queue.add(holder.exclusive("a", in: domain), until: holder.begun)
+    let task = Task { [domain] in try await withKeys(.exclusive("a", "b"), in: domain, name: "task") {} }
+    await poll { !domain.waiting(for: "b").isEmpty }
+    queue.addOperation(operation("x").exclusive("b", in: domain))
+    let entry = try queue.stallReport().entry("x")
+    let sentence = "“x” waits for the key “b” behind “task”, which waits for the key “a”, held by “holder”, which has "
+    #expect(entry.description.hasPrefix(sentence) && entry.cause == .exclusivity, "\(entry)")
+    #expect(entry.waitsFor == ["task"] && entry.root == "holder")
+    await queue.drained(opening: [holder.gate])
+    try await task.value
+  }
+
+  /// The members of a holder have a wait queue of their own, so the first of them does not wait for others.
+  @Test func anEarlierWaiterInAnotherWaitQueue_isNotNamed() async throws {
+    let (first, second) = (HeldOperation().named("holder of a"), HeldOperation().named("holder of b"))
+    await queue.add(first.exclusive("a", in: domain), until: first.begun)
+    await queue.add(second.exclusive("b", in: domain), until: second.begun)
+    queue.addOperation(operation("waiter").exclusive("a", "c", in: domain))
+    await poll { !domain.waiting(for: "c").isEmpty }
+    let group = GroupOperation([operation("x").exclusive("b", "c", in: domain)])
+    queue.addOperation(group.exclusive("group", in: domain))
+    await poll { domain.waiting(for: "b") == ["x"] }
+    let entry = try queue.stallReport().entry("x")
+    #expect(entry.description.hasPrefix("“x” waits for the key “b”, held by “holder of b”, which has "), "\(entry)")
+    #expect(entry.waitsFor == ["holder of b"])
+    await queue.drained(opening: [first.gate, second.gate])
+  }
+}
