@@ -59,7 +59,7 @@ extension GroupOperation {
   /// no longer calls `finish`. The wait also ends when the waiting task is cancelled.
   public final func drained() async {
     await finished()
-    if isFinished { await waitUnlessCancelled { engine.whenDrained($0) } }
+    if isFinished { await waitOrUnregister { engine.waitForDrain($0) } }
   }
 
   /// Cancels the members that wait, at any depth. Executing members continue.

@@ -78,19 +78,20 @@ extension AsyncOperation {
     let isGroupFirst = end.lifecycle.hasFailed || end.lifecycle.isCancelled
     if isGroupFirst { starter?.memberDidFinish(self, end) }
     for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
-    for waiter in end.waiters { waiter() }
+    for waiter in end.waiters.all { waiter() }
     if !isGroupFirst { starter?.memberDidFinish(self, end) }
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
   }
 
   /// Calls `waiter` after the observers, or at once if the operation has settled.
-  final func whenFinished(_ waiter: @escaping @Sendable () -> Void) {
-    let isSettled = core.withLock { core in
-      if !core.isSettled { core.waiters.append(waiter) }
-      return core.isSettled
-    }
-    if isSettled { waiter() }
+  ///
+  /// - Returns: The number of the waiter, unless it has been called.
+  @discardableResult
+  final func whenFinished(_ waiter: @escaping @Sendable () -> Void) -> Int? {
+    let number = core.withLock { $0.isSettled ? nil : $0.waiters.add(waiter) }
+    if number == nil { waiter() }
+    return number
   }
 
   // MARK: Releasing
@@ -172,18 +173,24 @@ extension Operation {
   /// The method holds no thread, and does not start the operation. Before it returns, the observers of an
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
   /// check `isFinished` in a task that can be cancelled.
-  public func finished() async { await waitUnlessCancelled { whenEnded($0) } }
+  public func finished() async { await waitOrUnregister { whenEnded($0) } }
 
   /// Waits until the operation has finished, even if the task is cancelled.
-  func ended() async { await withCheckedContinuation { continuation in whenEnded { continuation.resume() } } }
+  func ended() async { await withCheckedContinuation { continuation in _ = whenEnded { continuation.resume() } } }
 
-  private func whenEnded(_ body: @escaping @Sendable () -> Void) {
+  /// - Returns: A closure that ends the wait without calling `body`.
+  func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {
     if let operation = self as? AsyncOperation {
-      operation.whenFinished(body)
-    } else if isFinished {
-      body()
-    } else {
-      FinishRelay(body).wait(for: [self])
+      return operation.whenFinished(body).map { number in
+        { withExtendedLifetime(operation.core.withLock { $0.waiters.remove(number) }) {} }
+      }
     }
+    if isFinished {
+      body()
+      return nil
+    }
+    let relay = FinishRelay(body)
+    relay.wait(for: [self])
+    return { relay.stop(waitingFor: [self]) }
   }
 }

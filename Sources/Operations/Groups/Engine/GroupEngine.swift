@@ -18,7 +18,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     /// The work that `drained()` waits for: that of all members counts as one, and what continues after the end of a
     /// member as one each.
     var undrainedWork = 1
-    var drainWaiters: [@Sendable () -> Void] = []
+    var drainWaiters = WaiterList()
 
     mutating func remove(_ member: FinishedMember, requesting runner: GroupSchedule.RunnerRequest) -> Action {
       let count = members.count
@@ -39,8 +39,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     /// - Returns: The waiters to call, if that was the last work.
     mutating func workDidEnd() -> [@Sendable () -> Void] {
       undrainedWork -= 1
-      defer { if undrainedWork == 0 { drainWaiters = [] } }
-      return undrainedWork == 0 ? drainWaiters : []
+      if undrainedWork > 0 { return [] }
+      defer { drainWaiters = WaiterList() }
+      return drainWaiters.all
     }
 
     /// - Returns: The members, if there was no such request.
@@ -198,12 +199,15 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   // MARK: Draining
 
-  override func whenDrained(_ waiter: @escaping @Sendable () -> Void) {
-    let isDrained = state.withLock { state in
-      if state.undrainedWork > 0 { state.drainWaiters.append(waiter) }
-      return state.undrainedWork == 0
+  override func whenDrained(_ waiter: @escaping @Sendable () -> Void) { _ = waitForDrain(waiter) }
+
+  /// - Returns: A closure that ends the wait without calling `waiter`.
+  func waitForDrain(_ waiter: @escaping @Sendable () -> Void) -> (() -> Void)? {
+    let number = state.withLock { $0.undrainedWork > 0 ? $0.drainWaiters.add(waiter) : nil }
+    if number == nil { waiter() }
+    return number.map { number in
+      { [self] in withExtendedLifetime(state.withLock { $0.drainWaiters.remove(number) }) {} }
     }
-    if isDrained { waiter() }
   }
 
   override func workContinues(_ work: ContinuingWork) {

@@ -60,7 +60,7 @@ import Foundation
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
     let dependents: [DependencyLedger.WeakDependent?]
-    let waiters: [@Sendable () -> Void]
+    let waiters: WaiterList
     /// Holds the starter of a member, and what may be the last reference to a queue.
     let place: Place
     let extras: OperationExtras?
@@ -76,7 +76,7 @@ import Foundation
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   /// Called when the observers have been notified of the end.
-  var waiters: [@Sendable () -> Void] = []
+  var waiters = WaiterList()
   /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
@@ -278,7 +278,7 @@ import Foundation
     extras = former?.remainder
     defer {
       bridge.close()
-      waiters = []
+      waiters = WaiterList()
       switch place {
       case .none, .failed: break
       case .queue: place = .queue(nil)
