@@ -10,7 +10,7 @@ extension OperationQueue {
   ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
   public func addOperation(_ operation: AsyncOperation) {
     if operation.claimIfFree(for: self) { return addClaimed(operation) }
-    let isClaimed = operation.core.withLock { $0.queue } === self
+    let isClaimed = operation.core.withLock { $0.queue === self && $0.lifecycle.phase.isPending }
     guard isClaimed, !operations.contains(where: { $0 === operation }) else { return operation.claim(for: self) }
     // An override of Foundation's `addOperation(_:)` has cast the operation and passed it to `super`. Foundation's
     // method for several operations does not call that override again.

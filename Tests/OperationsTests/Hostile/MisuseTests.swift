@@ -8,6 +8,13 @@ private func x() -> ResultOperation<Int> { ResultOperation { 1 }.named("x") }
 private func plain() -> Operation { BlockOperation {}.named("x") }
 private func s() -> SerialScheduler { SerialScheduler(name: "s") }
 
+/// Passes an operation to the package's method, as an override that follows the documentation does.
+private final class CastingQueue: OperationQueue, @unchecked Sendable {
+  override func addOperation(_ operation: Operation) {
+    if let own = operation as? AsyncOperation { super.addOperation(own) } else { super.addOperation(operation) }
+  }
+}
+
 /// Returns an operation that has been started, and never finishes.
 private func started() -> AsyncOperation {
   let operation = AsyncBlockOperation { _ in }.named("x")
@@ -166,6 +173,16 @@ struct MisuseTests {
       let queue = OperationQueue.suspended()
       queue.addOperation($0)
       queue.addOperation($0)
+    },
+    Mistake("again, by its own observer", says: "“x” has been started already", "make a new one", with: x()) { x in
+      let queue = OperationQueue()
+      x.addObserver(OperationObserver(didFinish: { queue.addOperation($0) }))
+      try await queue.run(x as AsyncOperation)
+    },
+    Mistake("again, in a queue that casts", says: "“x” has been started already", "make a new one", with: x()) { x in
+      let queue = CastingQueue()
+      x.addObserver(OperationObserver(didFinish: { queue.addOperation($0 as Operation) }))
+      try await queue.run(x as AsyncOperation)
     },
     Mistake("a plain one twice in a queue", says: "“x” is in this call already", "make a new one", with: plain()) {
       OperationQueue().addOperations([$0, AsyncOperation(), $0])
