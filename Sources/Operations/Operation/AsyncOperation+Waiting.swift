@@ -90,8 +90,8 @@ extension AsyncOperation {
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
-    case .open, .notify: trace?.send(.ready)
-    case .none, .requestTurn, .withdrawTurn, .resume, .prepareInputs: break
+    case .open, .notify, .resume: trace?.send(.ready)
+    case .none, .requestTurn, .withdrawTurn, .prepareInputs: break
     }
     carryOut(action)
   }
@@ -124,6 +124,8 @@ extension AsyncOperation {
   func noteWaitForTurn() {
     let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
     trace?.send(.waitsForTurn)
+    // Another thread may have called the operation, and said so before.
+    if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }
   }
 
   /// Another thread may have requested the turn again meanwhile.

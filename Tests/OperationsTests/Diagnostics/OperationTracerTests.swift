@@ -124,6 +124,34 @@ struct OperationTracerTests {
     #expect(operation.isFinished && tracer.records[0].state == .failed && tracer.records[0].cancelled != nil)
   }
 
+  /// A retry is not a bar but a bracket around its attempts.
+  @Test(arguments: [false, true]) func theWaitsOfARetryForItsKey_areShown(inAGroup: Bool) async {
+    let (domain, first, second) = (ExclusivityDomain(), HeldOperation(), HeldOperation())
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.milliseconds(10))) { attempt in
+      ResultOperation { if attempt == 1 { throw TestError("first") } }
+    }
+    retry.named("retry").exclusive("key", in: domain).clock = clock
+    tracer.trace([retry, first])
+    await queue.add(first.exclusive("key", in: domain), until: first.begun)
+    queue.addOperation(inAGroup ? GroupOperation([retry]) : retry)
+    await poll { tracer.records[0].requestedKeys != nil }
+    clock.advance(by: .milliseconds(10))
+    first.gate.open()
+    await clock.waitForSleepers(1)
+    await queue.add(second.exclusive("key", in: domain), until: second.begun)
+    clock.advance(by: .milliseconds(10))
+    await poll { domain.waiting(for: "key") == ["retry"] }
+    await poll { !tracer.records[0].keyWaitsAfterPauses(until: tracer.now).isEmpty }
+    clock.advance(by: .milliseconds(10))
+    await retry.finished(opening: second.gate)
+    #expect(tracer.records[0].requestedKeys == .zero && tracer.records[0].ready == .milliseconds(10))
+    #expect(tracer.records[0].laterKeyWaits == [.milliseconds(20)..<(.milliseconds(30))])
+    clock.advance(by: .milliseconds(10))
+    #expect(tracer.timeline().contains(/retry +:+├─+:+┤/), "\(tracer.timeline())")
+    let picture = tracer.svg()
+    #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group""#))
+  }
+
   @Test(arguments: [false, true]) func waitingForAKey_isShown(inAGroup: Bool) async {
     let (domain, holder, waiting) = (ExclusivityDomain(), HeldOperation(), HeldOperation())
     for operation in [holder, waiting] { tracer.trace(operation.exclusive("key", in: domain)) }

@@ -115,7 +115,10 @@ struct TraceOutputTests {
   @Test func timeline_isAsLongAndAsWideAsRequested() async {
     await run([GroupOperation((0..<50).map { operation("an operation with quite a long name, number \($0)") })])
     let lines = tracer.timeline(width: 70, lines: 10).split(separator: "\n")
-    #expect(lines.count == 12 && lines.last == "… and 41 more. timeline(lines: 51) draws all." && lines.allSatisfy { $0.count <= 70 })
+    #expect(
+      lines.count == 12 && lines.last == "… and 41 more. timeline(lines: 51) draws all."
+        && lines.allSatisfy { $0.count <= 70 }
+    )
   }
 
   @Test func timelineOfLongNamesInNestedGroups_keepsItsWidthWithoutTrailingSpaces() async {

@@ -89,14 +89,17 @@ private struct TracePicture {
       return bar("cancelled", cancelled, cancelled, y)
     }
     let finished = record.finished ?? now
-    if record.isGroup {
-      let (from, to) = (x(of: started), max(x(of: finished), x(of: started) + 1))
-      return #"<path class="group" d="M\#(from) \#(y)v\#(Self.barHeight)M\#(from) \#(y + 6)H\#(to)M\#(to) \#(y)v12"/>"#
-    }
     let ready = min(record.wasReady(in: records) ?? started, started)
     let requested = min(record.requestedKeys ?? ready, ready)
-    return (requested < ready ? bar("key", requested, ready, y) : "")
-      + (ready < started ? bar("slot", ready, started, y) : "") + bar(record.state.rawValue, started, finished, y)
+    let wait = requested < ready ? bar("key", requested, ready, y) : ""
+    if record.isGroup {
+      let (from, to) = (x(of: started), max(x(of: finished), x(of: started) + 1))
+      let lines = "M\(from) \(y)v\(Self.barHeight)M\(from) \(y + 6)H\(to)M\(to) \(y)v12"
+      let waits = record.keyWaitsAfterPauses(until: now).map { bar("key", $0.lowerBound, $0.upperBound, y) }
+      return wait + #"<path class="group" d="\#(lines)"/>"# + waits.joined()
+    }
+    return wait + (ready < started ? bar("slot", ready, started, y) : "")
+      + bar(record.state.rawValue, started, finished, y)
   }
 
   private func bar(_ kind: String, _ from: Duration, _ to: Duration, _ y: Int) -> String {

@@ -19,6 +19,10 @@ extension OperationTracer {
     public internal(set) var enqueued: Duration?
     /// The time when the operation began to wait for its keys, or nil if it did not wait for keys.
     public internal(set) var requestedKeys: Duration?
+    /// The times in which the operation waited for its keys again after a pause, such as a retry between two attempts.
+    public internal(set) var laterKeyWaits: [Range<Duration>] = []
+    /// The start of such a wait that has not ended.
+    var openKeyWait: Duration?
     /// The time when all dependencies had finished and all keys were granted.
     public internal(set) var ready: Duration?
     /// The time when execution started, or nil if the operation never executed.
@@ -46,6 +50,21 @@ extension OperationTracer {
       if isExecuting { started = started ?? now }
       if isCancelled { cancelled = cancelled ?? now }
       if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
+    }
+
+    mutating func beginKeyWait(_ now: Duration) {
+      if started != nil { openKeyWait = openKeyWait ?? now } else { requestedKeys = requestedKeys ?? now }
+    }
+
+    mutating func endKeyWait(_ now: Duration) {
+      if started == nil { ready = now }
+      // A new array, because readers may share the old one.
+      laterKeyWaits = keyWaitsAfterPauses(until: now)
+      openKeyWait = nil
+    }
+
+    func keyWaitsAfterPauses(until now: Duration) -> [Range<Duration>] {
+      laterKeyWaits + (openKeyWait.map { [$0..<max($0, now)] } ?? [])
     }
 
     /// The execution time, or nil if the operation never executed or has not finished.
@@ -81,8 +100,8 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
   override func handle(_ event: Event) {
     switch event {
     case .enqueued: note { record, now in record.enqueued = now }
-    case .waitsForTurn: note { record, now in record.requestedKeys = record.requestedKeys ?? now }
-    case .ready: note { record, now in if record.started == nil { record.ready = now } }
+    case .waitsForTurn: note { record, now in record.beginKeyWait(now) }
+    case .ready: note { record, now in record.endKeyWait(now) }
     case .started: noteStart()
     case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }
     case .cancelled:
@@ -118,6 +137,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })
     let hasStarted = note { record, now in
       record.finished = now
+      if record.started != nil { record.endKeyWait(now) }
       record.error = error
       record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
       return record.started != nil

@@ -3,7 +3,7 @@ extension OperationTracer {
   ///
   /// A group is a bracket with its members below. The other marks show how an operation spent its time:
   ///
-  /// - `:` The operation waited for its keys.
+  /// - `:` The operation waited for its keys. Inside a bracket, a retry waited for them before its next attempt.
   /// - `·` The operation was ready and waited for a slot.
   /// - `█` The operation executed.
   /// - `×` The operation was cancelled without executing.
@@ -102,14 +102,22 @@ private struct TraceTimeline {
     let from = column(started)
     // A bar is at least one character long.
     let length = max(column(record.finished ?? now, isEnd: true), from) - from + 1
-    if record.isGroup {
-      let bracket = length == 1 ? "│" : "├" + String(repeating: "─", count: length - 2) + "┤"
-      return String(repeating: " ", count: from) + bracket
-    }
     let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
     let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)
     return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
-      + String(repeating: "·", count: from - ready) + String(repeating: "█", count: length)
+      + String(repeating: record.isGroup ? " " : "·", count: from - ready)
+      + (record.isGroup ? bracket(record, from: from, length) : String(repeating: "█", count: length))
+  }
+
+  private func bracket(_ record: OperationTracer.Record, from: Int, _ length: Int) -> String {
+    if length == 1 { return "│" }
+    var inside = Array(repeating: "─" as Character, count: length - 2)
+    for wait in record.keyWaitsAfterPauses(until: now) {
+      for column in column(wait.lowerBound)...max(column(wait.lowerBound), column(wait.upperBound, isEnd: true)) {
+        if inside.indices.contains(column - from - 1) { inside[column - from - 1] = ":" }
+      }
+    }
+    return "├" + String(inside) + "┤"
   }
 
   private func column(_ time: Duration, isEnd: Bool = false) -> Int {
