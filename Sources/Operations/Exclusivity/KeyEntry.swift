@@ -33,17 +33,11 @@ struct KeyEntry {
     let weight: Int
   }
 
-  /// The throttles of one use.
-  struct Throttled {
-    let use: Int
-    var throttles: [KeyThrottle]
-  }
-
   let ticket: KeyTicket
   /// One for each claim.
   var shares: [Share] = []
   /// One for each claim with throttles.
-  var throttled: [Throttled] = []
+  var throttled: [(use: Int, throttles: [KeyThrottle])] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
   /// The innermost of them that holds keys. Its members share wait queues.

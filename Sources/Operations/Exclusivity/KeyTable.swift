@@ -86,7 +86,7 @@ struct KeyTable<Claimant> {
       let use = index(of: useID(of: claim, inside: enclosing))
       uses[use].claimCount += 1
       entry.shares.append(Entry.Share(use: use, limit: claim.limit, weight: claim.weight))
-      if !claim.throttles.isEmpty { entry.throttled.append(Entry.Throttled(use: use, throttles: claim.throttles)) }
+      if !claim.throttles.isEmpty { entry.throttled.append((use, claim.throttles)) }
     }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
