@@ -49,7 +49,8 @@ extension OperationQueue {
     atMost count: Int,
     _ body: @escaping @Sendable (S.Element) async throws -> T
   ) -> OperationResults<S.Element, T> where S.Element: Sendable {
-    results(of: elements, atMost: count) { element in TaskOperation { try await body(element) } }
+    if T.self is Operation.Type { misuse("An operation without a value has no result. Run it in the closure.") }
+    return results(of: elements, atMost: count) { element in TaskOperation { try await body(element) } }
   }
 
   /// Runs operations, and returns their results in the order in which they finish.

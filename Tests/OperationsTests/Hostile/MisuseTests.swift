@@ -230,6 +230,33 @@ struct MisuseTests {
     },
   ]
 
+  private static let tasks = [
+    Mistake("a claim of 0", says: "A claim cannot be limited to 0 operations under the key “k”", "1 or more") {
+      try await withKeys(.limited("k", to: 0)) {}
+    },
+    Mistake("the weight of two claims", says: "“x” weighs 3 under the key “k”, which admits 1", "up to the limit") {
+      try await withKeys(.limited("k", to: 3, weight: 3), .exclusive("k"), name: "x") {}
+    },
+    Mistake("a loop over at most 0", says: "At most 0 operations at once would never run", "Allow 1 or more") {
+      _ = OperationQueue().results(of: [1], atMost: 0) { _ in ResultOperation { 1 } }
+    },
+    Mistake("results, twice", says: "can be iterated once", "Keep them in an array") {
+      let results = OperationQueue().results(of: [ResultOperation { 1 }])
+      for await _ in results {}
+      for await _ in results {}
+    },
+    Mistake("results of plain operations", says: "An operation without a value has no result", "Run it in the closure")
+    {
+      _ = OperationQueue().results(of: [1], atMost: 1) { _ in BlockOperation {} }
+    },
+    Mistake("the first of none", says: "no first of no operations", "at least one") {
+      _ = try await OperationQueue().first(of: [ResultOperation<Int>]())
+    },
+    Mistake("a retry of a plain one", says: "does not run a plain operation", "an AsyncOperation in a closure") {
+      _ = RetryOperation(attempts: 2) { _ in BlockOperation {} }
+    },
+  ]
+
   private static let schedulers = [
     Mistake("a scheduler of two", says: "The queue of the scheduler “s” runs one operation at a time", "another") {
       s().queue.maxConcurrentOperationCount = 2
@@ -259,7 +286,7 @@ struct MisuseTests {
     Mistake("a name of a megabyte", says: "xxx” cannot count -1") { weigh(String(repeating: "x", count: 1 << 20)) },
   ]
 
-  private static let all = numbers + dependencies + members + starts + schedulers + names
+  private static let all = numbers + dependencies + members + starts + tasks + schedulers + names
 
   @Test(arguments: all.map(\.name)) func aMistake(_ name: String) async throws {
     let mistake = try #require(Self.all.first { $0.name == name })

@@ -1,3 +1,5 @@
+import Foundation
+
 /// An operation that makes attempts until one succeeds.
 ///
 /// ```swift
@@ -59,10 +61,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
   ) {
-    if Output.self is AsyncOperation.Type {
+    if Output.self is Operation.Type {
       misuse(
-        "A RetryOperation does not run an operation that an asynchronous closure returns. Return a value, or make the "
-          + "operation in a closure without await."
+        "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns. Return a value, "
+          + "or make an AsyncOperation in a closure without await."
       )
     }
     let decide = Self.decision(retryIf, retryUnless, retryWhen)
