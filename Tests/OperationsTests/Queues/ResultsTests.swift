@@ -181,6 +181,23 @@ struct ResultsTests {
     held.finish()
   }
 
+  @Test func nothingIsRetained_afterTheFirstSuccess() async throws {
+    let live = LiveCount()
+    for index in 0..<3 {
+      let operations = (0..<3).map { number in
+        let body = live.counted()
+        return ResultOperation { () throws -> Int in
+          body()
+          if number < index { throw TestError("down") }
+          return number
+        }
+      }
+      let delay = index == 1 ? nil : Duration.seconds(3600)
+      #expect(try await queue.first(of: operations, staggered: delay) >= index)
+    }
+    await live.none()
+  }
+
   @Test func allFailures_areInTheOrderOfTheOperations() async {
     let gate = Gate()
     let first = TaskOperation<Int> {

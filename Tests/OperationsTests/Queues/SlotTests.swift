@@ -134,6 +134,38 @@ struct SlotTests {
     #expect(queue.operations.isEmpty && group.operations.isEmpty)
   }
 
+  /// A value for a key. The claimant retains it.
+  private struct Token: Hashable, Sendable {
+    let token: LiveCount.Token
+
+    static func == (left: Self, right: Self) -> Bool { true }
+    func hash(into hasher: inout Hasher) {}
+  }
+
+  private enum Holder: CaseIterable { case keys, slot, slotOfAGroup }
+
+  @Test(arguments: Holder.allCases) private func nothingIsRetained_afterAnyEnd(holder: Holder) async throws {
+    let (live, group) = (LiveCount(), GroupOperation("group").started())
+    let hold = { @Sendable [domain, queue] (_ body: () async throws -> Void) async throws in
+      let claim = ExclusivityClaim.exclusive(ExclusivityKey(Token(token: LiveCount.Token(live))))
+      switch holder {
+      case .keys: try await withKeys(claim, in: domain, body)
+      case .slot: try await queue.withSlot(holding: claim, in: domain, body)
+      case .slotOfAGroup: try await group.withSlot(holding: claim, in: domain, body)
+      }
+    }
+    try await hold {
+      let waiters = (0..<2).map { _ in Task.detached { try await hold {} } }
+      await poll { live.alive == 3 }
+      waiters[0].cancel()
+      await #expect(throws: CancellationError.self) { try await waiters[0].value }
+    }
+    await #expect(throws: TestError("full")) { try await hold { throw TestError("full") } }
+    await #expect(throws: CancellationError.self) { try await cancelledTask { try await hold {} }.value }
+    await live.none()
+    #expect(domain.isUnused)
+  }
+
   // MARK: Cycles
 
   private actor Library: ScheduledActor {
