@@ -5,30 +5,52 @@ import Operations
 enum TaskBenchmarks {
   private static let count = 80_000
 
-  static let all: [Benchmark] = [
-    Benchmark("slot", of: "slot, one after another", slots(tasks: 1), over: actor(tasks: 1), .atMost(2)),
-    Benchmark("slot-contended", of: "slot, 8 tasks on 2", slots(tasks: 8), over: actor(tasks: 8), .atMost(3.5)),
-    Benchmark("task-key", of: "key, one after another", keys(tasks: 1), over: actor(tasks: 1), .atMost(1.2)),
-    Benchmark("task-key-contended", of: "key, 8 tasks on 2", keys(tasks: 8), over: actor(tasks: 8), .atMost(1.5)),
-  ]
+  /// Where the tasks run. The comparison is an actor, to which a caller on another actor must hop.
+  private enum Caller: String, CaseIterable {
+    case free = ""
+    case main = ", on the main actor"
+    case actor = ", on an actor"
+  }
 
-  private static func slots(tasks: Int) -> Workload {
-    workload("withSlot", tasks) {
+  static let all = Caller.allCases.flatMap { caller in
+    [
+      benchmark("slot", caller, tasks: 1, slots, atMost: 2),
+      benchmark("slot", caller, tasks: 8, slots, atMost: 3.5),
+      benchmark("task-key", caller, tasks: 1, keys, atMost: 1.2),
+      benchmark("task-key", caller, tasks: 8, keys, atMost: 1.5),
+    ]
+  }
+
+  private static func benchmark(
+    _ name: String,
+    _ caller: Caller,
+    tasks: Int,
+    _ workload: (Int, Caller) -> Workload,
+    atMost limit: Double
+  ) -> Benchmark {
+    let suffix = (tasks > 1 ? "-contended" : "") + (caller == .free ? "" : "-\(caller)")
+    let unit = "\(name), \(tasks > 1 ? "\(tasks) tasks on 2" : "one after another")\(caller.rawValue)"
+    let target = caller == .free ? Benchmark.Target.atMost(limit) : .none
+    return Benchmark(name + suffix, of: unit, workload(tasks, caller), over: actor(tasks, caller), target)
+  }
+
+  private static func slots(_ tasks: Int, _ caller: Caller) -> Workload {
+    workload("withSlot", tasks, caller) {
       let queue = OperationQueue()
       queue.maxConcurrentOperationCount = 2
       return { body in try? await queue.withSlot("work") { await body() } }
     }
   }
 
-  private static func keys(tasks: Int) -> Workload {
-    workload("withKeys", tasks) {
+  private static func keys(_ tasks: Int, _ caller: Caller) -> Workload {
+    workload("withKeys", tasks, caller) {
       let domain = ExclusivityDomain()
       return { body in try? await withKeys(.limited("key", to: 2), in: domain) { await body() } }
     }
   }
 
-  private static func actor(tasks: Int) -> Workload {
-    workload("actor with continuations", tasks) {
+  private static func actor(_ tasks: Int, _ caller: Caller) -> Workload {
+    workload("actor with continuations", tasks, caller) {
       let limit = Limit(of: 2)
       return { body in
         await limit.enter()
@@ -38,18 +60,37 @@ enum TaskBenchmarks {
     }
   }
 
-  private typealias Run = @Sendable (_ body: () async -> Void) async -> Void
+  /// In the isolation of its caller.
+  private typealias Run = nonisolated(nonsending) @Sendable (_ body: () async -> Void) async -> Void
 
-  private static func workload(_ name: String, _ tasks: Int, _ make: @escaping @Sendable () -> Run) -> Workload {
+  private static func workload(
+    _ name: String,
+    _ tasks: Int,
+    _ caller: Caller,
+    _ make: @escaping @Sendable () -> Run
+  ) -> Workload {
     .awaiting(name, units: count) {
       let run = make()
+      let own = Owner()
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<tasks {
-          group.addTask { for _ in 0..<count / tasks { await run { if tasks > 1 { await Task.yield() } } } }
+          switch caller {
+          case .free: group.addTask { await repeatedly(tasks, run) }
+          case .main: group.addTask { await onMain(tasks, run) }
+          case .actor: group.addTask { await own.work(tasks, run) }
+          }
         }
       }
     }
   }
+
+  private static func repeatedly(_ tasks: Int, _ run: Run) async {
+    for _ in 0..<count / tasks { await run { if tasks > 1 { await Task.yield() } } }
+  }
+
+  @MainActor private static func onMain(_ tasks: Int, _ run: Run) async { await repeatedly(tasks, run) }
+
+  private actor Owner { func work(_ tasks: Int, _ run: Run) async { await repeatedly(tasks, run) } }
 
   private actor Limit {
     private let limit: Int
