@@ -60,7 +60,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "Benchmarks",
-      dependencies: ["Operations", "OperationsTestSupport", "Soak", "LocalServer"],
+      dependencies: ["Operations", "OperationsTestSupport", "Soak"],
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),

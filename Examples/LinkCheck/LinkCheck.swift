@@ -6,7 +6,7 @@ import Operations
 struct LinkCheck {
   private static let usage = """
     Usage: LinkCheck [--limit N] [--rate N] [--timeout SECONDS] [--json]
-                     [--trace FILE] URL
+                     [--trace FILE] [--svg FILE] URL
 
     Follows the links of the site at URL, and prints those that are broken with
     the pages they are on. Links to other sites are checked and not followed.
@@ -19,6 +19,7 @@ struct LinkCheck {
       --timeout SECONDS  when to give up on a page, by default 10
       --json             prints JSON
       --trace FILE       writes what ran when into FILE, for ui.perfetto.dev
+      --svg FILE         draws the same into FILE, as a picture
       --help             prints this text
 
     Exit status: 0 if no link is broken, 1 if one is, 2 if the arguments are
@@ -30,11 +31,12 @@ struct LinkCheck {
   }
 
   private static func check(with options: Options) async throws -> Int32 {
-    let trace = options.trace.map { TraceFile($0) }
+    let (trace, picture) = (options.trace.map { TraceFile($0) }, options.picture.map { TraceFile($0) })
     try trace?.create()
+    try picture?.create()
     let crawl = CrawlOperation(from: options.url, settings: options.settings)
     let tracer = OperationTracer()
-    if trace != nil { tracer.trace(crawl) }
+    if trace != nil || picture != nil { tracer.trace(crawl) }
     let interrupts = Interrupts { crawl.cancel() }
     defer { interrupts.stop() }
     let bar = ProgressBar.start(following: crawl.progressUpdates)
@@ -42,10 +44,11 @@ struct LinkCheck {
     try? await OperationQueue().run(crawl)
     await bar?.value
     try trace?.write(tracer.chromeTrace())
+    try picture?.write(Data(tracer.svg().utf8))
     let report = crawl.report
     if let error = report.startError {
       let reason = error.localizedDescription
-      throw UsageError("The page \(options.url) cannot be loaded: \(reason)" + (reason.hasSuffix(".") ? "" : "."))
+      throw InputError("The page \(options.url) cannot be loaded: \(reason)" + (reason.hasSuffix(".") ? "" : "."))
     }
     print(options.printsJSON ? try report.json() : report.table)
     if crawl.isCancelled { return Interrupts.exitStatus }
@@ -59,6 +62,7 @@ private struct Options {
   private(set) var settings = CrawlOperation.Settings()
   private(set) var printsJSON = false
   private(set) var trace: String?
+  private(set) var picture: String?
 
   init(_ arguments: inout Arguments) throws {
     var urls: [String] = []
@@ -68,6 +72,7 @@ private struct Options {
       case "--rate": settings.rate = try arguments.number(of: argument, in: 1...Int.max)
       case "--timeout": settings.timeout = .seconds(try arguments.number(of: argument, in: 1...1_000_000))
       case "--json": printsJSON = true
+      case "--svg": picture = try arguments.value(of: argument, "a file to write to")
       case "--trace": trace = try arguments.value(of: argument, "a file to write to")
       case _ where argument.hasPrefix("-"): throw UsageError(unexpected: argument)
       default: urls.append(argument)

@@ -55,7 +55,7 @@ struct PhotoUpload {
 
   private static func write(_ text: String, to path: String) throws {
     do { try Data(text.utf8).write(to: URL(filePath: path)) } catch {
-      throw UsageError("The file “\(path)” cannot be written: \(error.localizedDescription)")
+      throw InputError("The file “\(path)” cannot be written: \(error.localizedDescription)")
     }
   }
 

@@ -41,6 +41,14 @@ package struct Arguments {
   package func end() throws { if let argument = rest.first { throw UsageError(unexpected: argument) } }
 }
 
+/// The arguments name a file or a page that cannot be used.
+package struct InputError: LocalizedError {
+  package let errorDescription: String?
+
+  /// - Parameter sentence: What cannot be used, and why.
+  package init(_ sentence: String) { errorDescription = sentence }
+}
+
 /// A program was called with wrong arguments.
 package struct UsageError: LocalizedError {
   package let errorDescription: String?

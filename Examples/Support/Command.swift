@@ -5,7 +5,8 @@ package enum Command {
   /// Runs a program and exits with the status that `body` returns.
   ///
   /// `--help` prints the usage. A ``UsageError`` prints its sentence and the usage on standard error, and exits with
-  /// status 2. Any other error, and standard output that cannot be written, print a message and exit with status 1.
+  /// status 2. An ``InputError`` prints its sentence only, and exits with status 2. Any other error, and standard output
+  /// that cannot be written, print a message and exit with status 1.
   package static func run(usage: String, _ body: (inout Arguments) async throws -> Int32) async -> Never {
     keepStandardStreamsOpen()
     var arguments = Arguments(CommandLine.arguments.dropFirst())
@@ -18,7 +19,7 @@ package enum Command {
       status = 2
     } catch {
       complain(error.localizedDescription)
-      status = 1
+      status = error is InputError ? 2 : 1
     }
     exit(status)
   }

@@ -10,9 +10,9 @@ package struct TraceFile {
 
   package init(_ path: String) { self.path = path }
 
-  /// Creates the file. A file that cannot be written is a usage error.
+  /// Creates the file. A file that cannot be written is an error of the input.
   package func create() throws {
-    do { try write(Data()) } catch { throw UsageError(error.localizedDescription) }
+    do { try write(Data()) } catch { throw InputError(error.localizedDescription) }
   }
 
   package func write(_ data: Data) throws {

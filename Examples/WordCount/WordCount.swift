@@ -40,7 +40,7 @@ struct WordCount {
     let counting: CountOperation
     do {
       counting = try CountOperation(path: options.path, limit: options.limit, tracer: tracer)
-    } catch { throw UsageError("The path “\(options.path)” cannot be counted: \(error.localizedDescription).") }
+    } catch { throw InputError("The path “\(options.path)” cannot be counted: \(error.localizedDescription).") }
     counting.timeout = options.timeout
     // Detects a path that cannot be written before the count.
     try trace?.create()

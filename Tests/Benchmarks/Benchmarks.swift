@@ -21,7 +21,7 @@ struct Benchmarks {
       --soak SECONDS  for how long
       --seed N        replay the world of this seed, again and again; without it, another one each time
 
-    Or draws the pictures of the documentation into a folder, with Graphviz and the example LinkCheck, on Linux.
+    Or draws the pictures of the documentation into a folder, with Graphviz.
     """
 
   static func main() async throws {
@@ -43,9 +43,7 @@ struct Benchmarks {
       case "--rounds": rounds = number(of: argument, &arguments)
       case "--json": isJSON = true
       case "--soak": soakTime = number(of: argument, &arguments)
-      #if os(Linux)
       case "--draw": return try await Pictures.draw(into: URL(filePath: value(of: argument, &arguments)))
-      #endif
       case "--seed":
         guard let number = UInt64(value(of: argument, &arguments)) else { fail("--seed takes a whole number") }
         seed = number

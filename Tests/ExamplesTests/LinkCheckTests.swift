@@ -56,13 +56,15 @@ struct LinkCheckTests {
     let server = try LocalServer { path, _ in path == "/" ? Self.links("/missing") : .status(404) }
     defer { server.stop() }
     try await Shell.open { shell in
-      let outcome = try await shell.run("LinkCheck --json --trace trace.json \(server.address)")
+      let outcome = try await shell.run("LinkCheck --json --trace trace.json --svg run.svg \(server.address)")
       let report = try #require(try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
       let broken = try #require((report["broken"] as? [[String: Any]])?.first)
       #expect(report["visited"] as? Int == 1)
       #expect(broken["reason"] as? String == "404 Not Found" && broken["pages"] as? [String] == ["\(server.address)/"])
       let trace = try await shell.run("cat trace.json").output
       #expect(trace.contains("\"name\":\"\(server.address)/missing\""))
+      let picture = try await shell.run("cat run.svg").output
+      #expect(picture.hasPrefix("<svg") && picture.contains("\(server.address)/missing</text>"))
       #expect(outcome.status == 1)
     }
   }

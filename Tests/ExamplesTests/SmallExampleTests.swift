@@ -129,14 +129,12 @@ struct SmallExampleTests {
 
   @Test(
     arguments: [
-      "WordCount", "WordCount nowhere", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
-      "WordCount --trace nowhere/trace.json .", "WordCount . .", "WordCount --draw .",
+      "WordCount", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
+      "WordCount . .", "WordCount --draw .",
       "LinkCheck", "LinkCheck ftp://x/", "LinkCheck x", "LinkCheck --limit 0 http://x/",
-      "LinkCheck http://x/ http://y/",
-      "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "Dialogs push", "EchoPrinter loudly",
+      "LinkCheck http://x/ http://y/", "Dialogs push", "EchoPrinter loudly",
       "Feed --frames none", "Feed --frames", "Feed --draw",
-      "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --svg nowhere/photos.svg",
-      "PhotoUpload --photos 20",
+      "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --photos 20",
     ]
   )
   func wrongArguments_explainTheUsage(_ command: String) async throws {
@@ -150,6 +148,18 @@ struct SmallExampleTests {
       let help = try await shell.run("\(name) --help").output
       #expect(outcome.errors == "\(lines[0])\n\n\(help)")
     }
+  }
+
+  @Test(
+    arguments: [
+      "WordCount nowhere", "WordCount --trace nowhere/trace.json .", "LinkCheck --svg nowhere/run.svg http://x/",
+      "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "PhotoUpload --svg nowhere/photos.svg",
+    ]
+  )
+  func aFileOrPageThatCannotBeUsed_isExplainedInOneLine(_ command: String) async throws {
+    let outcome = try await Shell.run(command)
+    #expect(outcome.status == 2 && outcome.output.isEmpty)
+    #expect(outcome.errors.hasSuffix(".\n") && outcome.errors.count { $0 == "\n" } == 1)
   }
 
   private static let names = ["WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"]

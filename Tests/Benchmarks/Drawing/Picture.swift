@@ -2,29 +2,24 @@ import Foundation
 
 /// A drawing as SVG, for light and for dark pages.
 struct Picture {
-  /// DocC shows a file whose name ends in `~dark` on dark pages.
-  enum Scheme: String, CaseIterable {
-    case light = ""
-    case dark = "~dark"
-
-    var text: String { self == .light ? "#1d1d1f" : "#f5f5f7" }
-    var muted: String { self == .light ? "#6e6e73" : "#a1a1a6" }
-
-    fileprivate var style: String {
-      let isLight = self == .light
-      let (first, second) = isLight ? ("#2563eb", "#c2410c") : ("#60a5fa", "#fb923c")
-      let (pale, grid) = isLight ? ("#bfd3fa", "#d2d2d7") : ("#2f4a73", "#48484a")
-      return """
-        text{font:16px \(Picture.fonts);fill:\(text)}.muted{fill:\(muted)}.end{text-anchor:end}.middle{text-anchor:middle}
-        .first{fill:\(first)}.second{fill:\(second)}.pale{fill:\(pale)}path{fill:none;stroke-width:2.5}
-        path.grid{stroke:\(grid);stroke-width:1}path.first{stroke:\(first);fill:none}path.second{stroke:\(second);fill:none}
-        """
-    }
-  }
-
   static let fonts = "-apple-system,'Segoe UI',Helvetica,Arial,sans-serif"
   /// Narrow, so that the text is legible when a page shrinks the picture.
   static let width = 560.0
+  /// A page can be dark while the system is light, so a picture has a background of its own.
+  static let background = """
+    .page{fill:#fff}@media (prefers-color-scheme:dark){.page{fill:#1c1c1e}}
+    """
+  private static let style = """
+    text{font:16px \(fonts);fill:#1d1d1f}.muted{fill:#6e6e73}.end{text-anchor:end}.middle{text-anchor:middle}
+    .first{fill:#2563eb}.second{fill:#c2410c}
+    path{fill:none;stroke-width:2.5}path.grid{stroke:#d2d2d7;stroke-width:1}
+    path.first{stroke:#2563eb;fill:none}path.second{stroke:#c2410c;fill:none}
+    @media (prefers-color-scheme:dark){
+    text{fill:#f5f5f7}.muted{fill:#a1a1a6}.first{fill:#60a5fa}.second{fill:#fb923c}
+    path.grid{stroke:#48484a}path.first{stroke:#60a5fa;fill:none}path.second{stroke:#fb923c;fill:none}
+    }
+    """
+
   private let height: Double
   private var body = ""
 
@@ -34,12 +29,6 @@ struct Picture {
     body += "<text x='\(Self.number(x))' y='\(Self.number(y))' class='\(classes)'>\(text)</text>\n"
   }
 
-  mutating func bar(from start: Double, to end: Double, _ y: Double, height: Double, _ classes: String) {
-    let width = Self.number(max(end - start, 1))
-    body += "<rect x='\(Self.number(start))' y='\(Self.number(y))' width='\(width)' height='\(Self.number(height))'"
-    body += " rx='2' class='\(classes)'/>\n"
-  }
-
   mutating func line(_ points: [(x: Double, y: Double)], hasDots: Bool, _ classes: String) {
     let points = points.map { (x: Self.number($0.x), y: Self.number($0.y)) }
     body += "<path d='M\(points.map { "\($0.x) \($0.y)" }.joined(separator: " L"))' class='\(classes)'/>\n"
@@ -47,19 +36,19 @@ struct Picture {
     for point in points { body += "<circle cx='\(point.x)' cy='\(point.y)' r='4' class='\(classes)'/>\n" }
   }
 
-  func write(_ name: String, to folder: URL) throws {
+  func write(to file: URL) throws {
     let (width, height) = (Self.number(Self.width), Self.number(height))
-    for scheme in Scheme.allCases {
-      let svg = """
-        <svg xmlns='http://www.w3.org/2000/svg' width='\(width)' height='\(height)' viewBox='0 0 \(width) \(height)'>
-        <style>
-        \(scheme.style)
-        </style>
-        \(body)</svg>
+    let svg = """
+      <svg xmlns='http://www.w3.org/2000/svg' width='\(width)' height='\(height)' viewBox='0 0 \(width) \(height)'>
+      <style>
+      \(Self.style)
+      \(Self.background)
+      </style>
+      <rect class='page' width='100%' height='100%' rx='8'/>
+      \(body)</svg>
 
-        """
-      try svg.write(to: folder.appending(path: "\(name)\(scheme.rawValue).svg"), atomically: true, encoding: .utf8)
-    }
+      """
+    try svg.write(to: file, atomically: true, encoding: .utf8)
   }
 
   private static func number(_ value: Double) -> String { String(format: "%.0f", value) }

@@ -1,46 +1,19 @@
-#if os(Linux)
 import Foundation
-import LocalServer
 import Operations
 import OperationsTestSupport
 
 /// The pictures of the documentation that show what the package does, drawn from runs.
 enum Pictures {
   static func draw(into folder: URL) async throws {
-    try await groupGraph(into: folder)
-    try timeline(into: folder)
-    try chainCost(into: folder)
-  }
-
-  /// Runs a program that is in the search path or beside this one.
-  private static func run(_ program: String, _ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    process.environment = ["PATH": "\(products):\(path)", "no_proxy": "*"]
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    if process.terminationStatus != 0 { throw Failure(program: program, status: process.terminationStatus) }
-  }
-
-  private struct Failure: Error {
-    let program: String
-    let status: Int32
+    try await groupGraph(into: folder.appending(path: "group-graph.svg"))
+    try await crawl(into: folder.appending(path: "crawl-timeline.svg"))
+    try chainCost(into: folder.appending(path: "chain-cost.svg"))
   }
 
   // MARK: The graph of a group
 
-  /// The colors of the states on a dark page.
-  private static let darkColors = [
-    "#f3f4f6": "#2c2c2e", "#6b7280": "#98989d", "#dbeafe": "#1e3a5f", "#2563eb": "#60a5fa", "#dcfce7": "#14432a",
-    "#16a34a": "#4ade80",
-  ]
-
   /// Draws a running group with Graphviz.
-  private static func groupGraph(into folder: URL) async throws {
+  private static func groupGraph(into file: URL) async throws {
     let (parse, news) = (Held().named("parse"), Held().named("news"))
     let group = GroupOperation("Import") {
       ResultOperation {}.named("download") ==> parse ==> AsyncOperation().named("store")
@@ -62,15 +35,34 @@ enum Pictures {
     let source = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).dot")
     try dot.write(to: source, atomically: true, encoding: .utf8)
     defer { try? FileManager.default.removeItem(at: source) }
-    for scheme in Picture.Scheme.allCases {
-      let file = folder.appending(path: "group-graph\(scheme.rawValue).svg")
-      let colors = ["-Gfontcolor=\(scheme.text)", "-Nfontcolor=\(scheme.text)", "-Ecolor=\(scheme.muted)"]
-      try run("dot", ["-Tsvg", "-Gbgcolor=transparent"] + colors + [source.path, "-o", file.path])
-      var svg = try String(contentsOf: file, encoding: .utf8)
-      if scheme == .dark { for (light, dark) in darkColors { svg = svg.replacing(light, with: dark) } }
-      svg.replace(#/font-family="[^"]*"/#, with: "font-family=\"\(Picture.fonts)\"")
-      try svg.write(to: file, atomically: true, encoding: .utf8)
+    try drawGraph(source, into: file)
+    var svg = try String(contentsOf: file, encoding: .utf8)
+    svg.replace(#/font-family="[^"]*"/#, with: "font-family=\"\(Picture.fonts)\"")
+    svg.replace(
+      "<g id=\"graph0\"",
+      with: "<style>\(graphStyle)</style>\n<rect class='page' width='100%' height='100%' rx='8'/>\n<g id=\"graph0\"",
+      maxReplacements: 1
+    )
+    try svg.write(to: file, atomically: true, encoding: .utf8)
+  }
+
+  /// The box of a group is paler than a member in the same state.
+  private static let graphStyle = """
+    .cluster path{fill-opacity:.4}\(Picture.background)
+    @media (prefers-color-scheme:dark){
+    text{fill:#f5f5f7}.edge path{stroke:#a1a1a6}.edge polygon{stroke:#a1a1a6;fill:#a1a1a6}
+    [fill="#f3f4f6"]{fill:#2c2c2e}[stroke="#6b7280"]{stroke:#98989d}[fill="#dbeafe"]{fill:#1e3a5f}
+    [stroke="#2563eb"]{stroke:#60a5fa}[fill="#dcfce7"]{fill:#14432a}[stroke="#16a34a"]{stroke:#4ade80}
     }
+    """
+
+  private static func drawGraph(_ source: URL, into file: URL) throws {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["dot", "-Tsvg", "-Gbgcolor=transparent", "-Ecolor=#6e6e73", source.path, "-o", file.path]
+    try process.run()
+    process.waitUntilExit()
+    if process.terminationStatus != 0 { throw CocoaError(.fileWriteUnknown) }
   }
 
   private final class Held: AsyncOperation, @unchecked Sendable {
@@ -81,73 +73,34 @@ enum Pictures {
 
   // MARK: The timeline of a crawl
 
-  private struct Trace: Decodable {
-    struct Event: Decodable {
-      struct Arguments: Decodable { let group: String? }
+  private struct Busy: Error {}
 
-      let name: String
-      let cat: String?
-      let ts, dur: Double?
-      let args: Arguments?
+  /// Draws a run of the limits of the article “Networking”, with shorter times.
+  private static func crawl(into file: URL) async throws {
+    let hosts = [("slow", 3, 400), ("news", 5, 110), ("blog", 4, 150)]
+    let pages = hosts.flatMap { host, count, time in
+      (1...count).map { number in
+        RetryOperation(attempts: 4, backoff: .constant(.milliseconds(300))) { attempt in
+          TaskOperation {
+            try await Task.sleep(for: .milliseconds(time))
+            if host == "blog", number == 2, attempt == 1 { throw Busy() }
+          }.named("attempt \(attempt)")
+        }
+        .named("\(host)/\(number)")
+        .limited("host \(host)", to: 2)
+        .throttled("host \(host)", to: 4, per: .seconds(1))
+      }
     }
-
-    let traceEvents: [Event]
-  }
-
-  /// How many milliseconds each page of a site takes to load. The first page links to the others.
-  private static let loadTimes = [
-    "/": 60, "/about": 210, "/blog": 150, "/careers": 260, "/contact": 180, "/docs": 120, "/events": 240, "/help": 160,
-    "/login": 140, "/news": 220, "/press": 170, "/search": 250, "/status": 130, "/terms": 190,
-  ]
-
-  /// Draws when the pages of a site were waiting for their host and loaded, from a trace that LinkCheck writes.
-  private static func timeline(into folder: URL) throws {
-    let site = try LocalServer { path, _ in
-      guard let time = loadTimes[path] else { return .status(404) }
-      Thread.sleep(forTimeInterval: Double(time) / 1000)
-      return .page(loadTimes.keys.sorted().map { "<a href='\($0)'></a>" }.joined())
-    }
-    defer { site.stop() }
-    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).json")
-    defer { try? FileManager.default.removeItem(at: file) }
-    try run("LinkCheck", ["--limit", "4", "--rate", "8", "--trace", file.path, site.address])
-    let events = try JSONDecoder().decode(Trace.self, from: Data(contentsOf: file)).traceEvents
-    var added: [String: Double] = [:]
-    for event in events where event.cat == "group" { added[event.name] = event.ts }
-    let loads = events.compactMap { event -> (name: String, added: Double, start: Double, end: Double)? in
-      guard event.cat == "operation", let page = event.args?.group, let url = URL(string: page),
-        let added = added[page],
-        let start = event.ts, let duration = event.dur
-      else { return nil }
-      return (url.path().isEmpty ? "/" : url.path(), added, start, start + duration)
-    }.sorted { $0.start < $1.start }
-    guard let first = loads.first?.start, let last = loads.map(\.end).max() else { return }
-
-    let (left, right, top, row) = (84.0, Picture.width - 12, 48.0, 23.0)
-    let bottom = top + Double(loads.count) * row
-    func x(_ time: Double) -> Double { left + max(time - first, 0) / (last - first) * (right - left) }
-    var picture = Picture(height: bottom + 28)
-    for (place, text, ink) in [(left, "waits for its host", "pale"), (left + 200, "loads", "first")] {
-      picture.bar(from: place, to: place + 16, 12, height: 14, ink)
-      picture.text(text, place + 24, 25)
-    }
-    for half in 0...Int((last - first) / 500_000) {
-      let time = x(first + Double(half) * 500_000)
-      picture.line([(time, top - 6), (time, bottom + 4)], hasDots: false, "grid")
-      picture.text("\(Double(half) / 2) s", time, bottom + 22, "muted middle")
-    }
-    for (index, load) in loads.enumerated() {
-      let y = top + Double(index) * row
-      picture.text(load.name, left - 10, y + 15, "end")
-      picture.bar(from: x(load.added), to: x(load.start), y + 3, height: 15, "pale")
-      picture.bar(from: x(load.start), to: x(load.end), y + 3, height: 15, "first")
-    }
-    try picture.write("linkcheck-timeline", to: folder)
+    let crawl = GroupOperation(pages, maxConcurrentOperationCount: 6).named("Downloads")
+    let tracer = OperationTracer()
+    tracer.trace(crawl)
+    try await OperationQueue().run(crawl)
+    try tracer.svg(width: 480).write(to: file, atomically: true, encoding: .utf8)
   }
 
   // MARK: The cost of a chain
 
-  private static func chainCost(into folder: URL) throws {
+  private static func chainCost(into file: URL) throws {
     let queue = [125, 500, 2000, 8000].map { (count: $0, nanoseconds: lowest(GroupBenchmarks.stockChain($0))) }
     let group = [125, 500, 2000, 8000, 32_000].map { (count: $0, nanoseconds: lowest(.chain($0))) }
     let (left, right, top, bottom) = (76.0, Picture.width - 16, 44.0, 330.0)
@@ -178,7 +131,7 @@ enum Pictures {
       let reading = time < 1e6 ? String(format: "%.1f µs", time / 1e3) : String(format: "%.1f ms", time / 1e6)
       picture.text("\(name): \(reading)", end.x + 16, end.y - 14, "\(ink) end")
     }
-    try picture.write("chain-cost", to: folder)
+    try picture.write(to: file)
   }
 
   /// The lowest time of at least three seconds of rounds, because other programs only add to a time.
@@ -189,4 +142,3 @@ enum Pictures {
     return lowest
   }
 }
-#endif

@@ -3,85 +3,85 @@ import Operations
 import OperationsTestSupport
 import Testing
 
+func signIn(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
+  DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { completion(nil) }
+}
+
 /// The page GettingStarted, which is one program.
 @Suite(.timeLimit(.minutes(5)))
 struct GettingStarted: Printing {
   let printed = Journal<String>()
+
+  struct Busy: Error {}
 
   struct NoSuchPage: Error, CustomStringConvertible {
     let page: String
     var description: String { "there is no page “\(page)”" }
   }
 
-  enum Server {
-    static func signIn(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
-      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { completion(nil) }
-    }
-
-    static func load(_ page: String, _ completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
-      let pages = ["home": "to be or not to be", "news": "no news is good news"]
-      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) {
-        if let text = pages[page] { completion(.success(text)) } else { completion(.failure(NoSuchPage(page: page))) }
-      }
-    }
+  @Sendable func load(_ page: String) async throws -> String {
+    let pages = ["home": "to be or not to be", "news": "no news is good news"]
+    try await Task.sleep(for: .milliseconds(20))
+    guard let text = pages[page] else { throw NoSuchPage(page: page) }
+    return text
   }
 
   final class Login: AsyncOperation, @unchecked Sendable {
     override func execute() {
-      Server.signIn { [self] error in
+      signIn { [self] error in
         if let error { return finish(with: error) }
         finish()
       }
     }
   }
 
-  final class Load: ResultOperation<String>, @unchecked Sendable {
-    private let page: String
-
-    init(_ page: String) {
-      self.page = page
-      super.init()
-      named(page)
-    }
-
-    override func execute() {
-      Server.load(page) { [self] result in finish(with: result) }
-    }
-  }
-
   @Test func theProgram() async throws {
     let queue = OperationQueue()
 
-    let login = Login()
-    print(login.state)
-    try await queue.run(login)
-    print(login.state, login.isSuccessful)
+    let news = TaskOperation { try await load("news") }.named("news")
+    print(try await queue.run(news))
 
-    let first = Login()
-    let second = ResultOperation { print("signed in") }
-    let third = ResultOperation { print("ready") }
-    first ==> second ==> third
-    try await queue.run(third)
-
-    print(try await queue.run(Load("news")))
-
-    let words = Load("home").map { text in text.split(separator: " ").count }
-    print(try await queue.run(words), "words")
-
+    let sports = TaskOperation { try await load("sports") }.named("sports")
+    let count = sports.map { text in text.split(separator: " ").count }.named("count")
     do {
-      let words = Load("sports").map { text in text.split(separator: " ").count }.named("count")
-      print(try await queue.run(words), "words")
+      print(try await queue.run(count), "words")
     } catch {
       print(error)
     }
 
-    let importer = GroupOperation("Import") {
-      Login() ==> ["home", "news", "sports", "weather"].map { page in Load(page) }
+    let backoff = Backoff.exponential(initial: .milliseconds(10), cap: .seconds(1))
+    let home = RetryOperation(attempts: 3, backoff: backoff) { attempt in
+      if attempt < 3 { throw Busy() }
+      return try await load("home")
     }
+    print(try await queue.run(home))
+
+    let greeting = ResultOperation { print("signed in") }
+    Login() ==> greeting
+    try await queue.run(greeting)
+
+    let pages = ["home", "news", "sports", "weather"].map { page in
+      TaskOperation { try await load(page) }.named(page)
+    }
+    let importer = GroupOperation("Import", maxConcurrentOperationCount: 2) { Login() ==> pages }
     do {
       try await queue.run(importer)
     } catch let error as AggregateError {
       for failure in error.failures { print(failure) }
+    }
+
+    for name in ["draft", "letter"] {
+      queue.addOperation(TaskOperation { print("saving", name) }.exclusive("database"))
+    }
+    await queue.finished()
+
+    let poll = TaskOperation { try await Task.sleep(for: .seconds(3600)) }.named("poll")
+    queue.addOperation(poll)
+    queue.cancelOperations(named: "poll")  // or poll.cancel()
+    do {
+      try await poll.value
+    } catch is CancellationError {
+      print("cancelled")
     }
 
     var lines = printed.entries
@@ -91,10 +91,11 @@ struct GettingStarted: Printing {
     if let first = failures.first, let last = failures.last { lines[first...last].sort() }
     #expect(
       lines == [
-        "pending", "finished true", "signed in", "ready", "no news is good news", "6 words",
-        "“count” has no input from “sports”, which failed: there is no page “sports”",
+        "no news is good news", "“count” has no input from “sports”, which failed: there is no page “sports”",
+        "to be or not to be", "signed in",
         "Import › sports: there is no page “sports”",
         "Import › weather: there is no page “weather”",
+        "saving draft", "saving letter", "cancelled",
       ]
     )
   }

@@ -1,40 +1,60 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 import Testing
 
 /// The README, and the landing page of the documentation.
 @Suite(.timeLimit(.minutes(5)))
-struct ReadMeSnippets {
+struct ReadMeSnippets: Printing {
+  let printed = Journal<String>()
+
   // MARK: The first program
 
-  /// An operation whose work continues after `execute()` returns.
-  final class Brew: AsyncOperation, @unchecked Sendable {
-    override func execute() {
-      DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { [self] in
-        print(name ?? "", "is ready")
-        finish()  // from any thread; the first call counts
-      }
+  struct Burnt: Error {}
+
+  func cook(_ dish: String, attempt: Int) async throws {
+    try await Task.sleep(for: .milliseconds(100))
+    if dish == "toast" || attempt == 1 { throw Burnt() }
+    print(dish, "is ready on attempt", attempt)
+  }
+
+  func makeBreakfast() -> GroupOperation {
+    let dishes = ["coffee", "toast", "tea"].map { dish in
+      RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt in
+        try await cook(dish, attempt: attempt)
+      }.named(dish)
+    }
+    return GroupOperation("breakfast", maxConcurrentOperationCount: 2) {
+      TaskOperation { print("the stove is hot") }.named("stove") ==> dishes
     }
   }
 
   @Test func theFirstProgram() async throws {
-    let queue = OperationQueue()  // any stock queue
-
-    let breakfast = GroupOperation("breakfast") {
-      Brew().named("water") ==> [Brew().named("tea"), Brew().named("coffee")]
-      Brew().named("toast")
+    let breakfast = makeBreakfast()
+    breakfast.cancelOperations(named: "tea")  // by name; the others go on
+    do {
+      try await OperationQueue().run(breakfast)  // any stock queue
+    } catch let error as AggregateError {
+      for failure in error.failures { print(failure) }
     }
 
     let page = try Repository.file("README.md").lines.joined(separator: "\n")
-    #expect(page.contains("```mermaid\n\(OperationGraph([breakfast]).mermaid())```\n"))
+    #expect(page.contains("```\n\(printed.entries.joined(separator: "\n"))\n```\n"))
+  }
 
-    try await queue.run(breakfast)  // throws every failure, with the path that leads to it
+  @Test func theGraph() throws {
+    let breakfast = makeBreakfast()
+    let graph = OperationGraph([breakfast]).mermaid()
+    let page = try Repository.file("README.md").lines.joined(separator: "\n")
+    #expect(page.contains("```mermaid\n\(graph)```\n"), "\(graph)")
+  }
 
-    let menu = TaskOperation { "tea coffee toast" }  // an async function as an operation
-    let count = menu.map { $0.split(separator: " ").count }  // waits for `menu` and receives its value
-    print(try await queue.run(count), "things on the table")
-    #expect(breakfast.isSuccessful)
-    #expect(try await count.value == 3)
+  @Test func onlyTheToastBurns() async {
+    let (breakfast, clock) = (makeBreakfast(), ManualClock())
+    breakfast.clock = clock
+    OperationQueue().addOperation(breakfast)
+    await clock.run(until: breakfast)
+    #expect(breakfast.failures.map(\.path) == [["breakfast", "toast"]])
   }
 
   @Test func theLandingPage() async throws {

@@ -3,7 +3,8 @@ extension OperationTracer {
   ///
   /// Each operation has a row, and members are below their group. The colors show how an operation spent its time: it
   /// waited for its keys (yellow) or for a slot (gray), it executed (blue), and it failed (red) or was cancelled (dashed).
-  /// A group is a bracket. The picture has colors for light and dark backgrounds, and no script.
+  /// A group is a bracket above its members, and a retry is one above its attempts. The picture has colors and a
+  /// background for light and dark pages, and no script.
   ///
   /// - Parameter width: The width in points. A value below 300 counts as 300, and a value above 10,000 as 10,000.
   /// - Complexity: O(n log n) for n operations.
@@ -16,6 +17,7 @@ private struct TracePicture {
   private static let (rowHeight, barHeight, margin) = (22, 12, 12)
   private static let style = """
     <style>
+    .page { fill: #ffffff }
     text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #1f2328 }
     .time { fill: #59636e }
     .line { stroke: #d1d9e0 } .group { stroke: #59636e; fill: none }
@@ -23,6 +25,7 @@ private struct TracePicture {
     .finished, .executing { fill: #2f81f7 } .failed { fill: #cf222e }
     .cancelled, .pending { fill: none; stroke: #59636e; stroke-dasharray: 3 2 }
     @media (prefers-color-scheme: dark) {
+      .page { fill: #1c1c1e }
       text { fill: #e6edf3 } .time { fill: #9198a1 }
       .line { stroke: #3d444d } .group { stroke: #9198a1 }
       .key { fill: #bb8009 } .slot { fill: #57606a }
@@ -55,6 +58,7 @@ private struct TracePicture {
     return """
       <svg xmlns="http://www.w3.org/2000/svg" width="\(width)" height="\(height)" viewBox="0 0 \(width) \(height)">
       \(Self.style)
+      <rect class="page" width="100%" height="100%" rx="8"/>
       \((marks + body).joined(separator: "\n"))
       </svg>
 
@@ -108,7 +112,6 @@ private struct TracePicture {
     return #"<rect class="\#(kind)" x="\#(left)" y="\#(y)" width="\#(width)" height="\#(Self.barHeight)" rx="2"/>"#
   }
 
-  /// Rounded to a tenth of a point.
   private func x(of time: Duration) -> Double {
     let (left, right) = (Double(Self.margin) + nameWidth, Double(width - Self.margin))
     let part = end > start ? min(max((time - start) / (end - start), 0), 1) : 0
