@@ -43,7 +43,9 @@ struct DocumentationTests {
   @Test func everyArticleHasTheNameOfItsTitle() throws {
     for page in try Repository.files(in: "Sources/Operations/Operations.docc", ending: "md") {
       let name = page.path.split(separator: "/").last?.dropLast(".md".count)
-      let title = page.lines.first?.drop { "# `".contains($0) }.filter { $0 != " " && $0 != "`" }
+      let title = page.lines.first?.split(separator: "/").last?.drop { "# `".contains($0) }.filter {
+        !" `".contains($0)
+      }
       #expect(title?.lowercased() == name?.lowercased(), "\(page.path)")
     }
   }

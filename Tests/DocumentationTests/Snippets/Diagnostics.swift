@@ -59,6 +59,10 @@ struct DiagnosticsSnippets: Printing {
     print(tracer.timeline())  // the same in a terminal
     print(tracer.summary)  // how many ran at once, the longest wait for a slot, the critical path
     #expect(try textOfFile().contains("traceEvents"))
+
+    let picture = file
+    try tracer.svg().write(to: picture, atomically: true, encoding: .utf8)
+    #expect(try textOfFile().contains("<svg"))
     #expect(printed.entries.last?.hasPrefix("3 operations in ") == true)
   }
 

@@ -29,10 +29,7 @@ struct GroupsAndErrors: Printing {
 
   @Test func aGroupAsAQueue() async {
     let pages = Array(repeating: "home", count: 300)
-    let downloads = GroupOperation().named("Downloads")
-    downloads.staysOpen = true
-    downloads.maxConcurrentOperationCount = 4
-    queue.addOperation(downloads)
+    let downloads = GroupOperation("Downloads", maxConcurrentOperationCount: 4).started()
 
     typealias Download = Load
     let urls = pages
@@ -42,7 +39,7 @@ struct GroupsAndErrors: Printing {
     }
 
     for page in pages { await downloads.addOperation(Load(page), whenBelow: 100) }
-    downloads.staysOpen = false
+    downloads.finish()
     await downloads.finished()
     #expect(downloads.isSuccessful)
   }

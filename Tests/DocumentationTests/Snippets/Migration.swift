@@ -98,16 +98,13 @@ struct MigrationSnippets {
 
   @Test func aGroupInsteadOfASerialQueue() async {
     let order = Journal<Int>()
-    let edits = GroupOperation().named("Edits")
-    edits.maxConcurrentOperationCount = 1
-    edits.staysOpen = true
-    queue.addOperation(edits)
+    let edits = GroupOperation("Edits", maxConcurrentOperationCount: 1).started()
     for number in 0..<100 {
       let edit = ResultOperation { order.write(2 * number) }
       edit.addObserver(OperationObserver(didFinish: { _ in order.write(2 * number + 1) }))
       edits.addOperation(edit)
     }
-    edits.staysOpen = false
+    edits.finish()
     await edits.finished()
     #expect(order.entries == Array(0..<200))
   }

@@ -177,7 +177,7 @@ struct MutualExclusionSnippets: Printing {
     let (upload, download, crawl) = (AsyncOperation(), AsyncOperation(), GroupOperation())
     for url in urls {
       let host = ExclusivityKey("host \(url.host() ?? "")")
-      crawl.addOperation(Fetch(url).limited(host, to: 4).throttled(host, to: 10, per: .seconds(1)))
+      crawl.addOperation(Fetch(url).limited(host, to: 4))
     }
 
     let sync = GroupOperation().named("Sync")

@@ -7,13 +7,6 @@ import Testing
 import FoundationNetworking
 #endif
 
-extension AsyncOperation {
-  func limitedByHost(of url: URL, in domain: ExclusivityDomain) -> Self {
-    let host = ExclusivityKey("host \(url.host() ?? "")")
-    return limited(host, to: 4, in: domain).throttled(host, to: 10, per: .seconds(1), in: domain)
-  }
-}
-
 /// The page Networking. No test uses a network.
 @Suite(.timeLimit(.minutes(5)))
 struct NetworkingSnippets: Printing {
@@ -40,14 +33,14 @@ struct NetworkingSnippets: Printing {
     let retryAfter: Duration
   }
 
-  func makePage(_ url: URL, from client: Client, in domain: ExclusivityDomain) -> RetryOperation<Data> {
+  func makePage(_ url: URL, from client: Client) -> RetryOperation<Data> {
     let backoff = Backoff.exponential(initial: .milliseconds(200), cap: .seconds(10), jitter: 0.5)
-    let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { _ in
+    let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { attempt in
       let request = TaskOperation { try await client.data(from: url) }
       request.timeout = .seconds(10)
-      return request
+      return request.named("attempt \(attempt)")
     }
-    return page.named(url.absoluteString).limitedByHost(of: url, in: domain)
+    return page.named(url.absoluteString)
   }
 
   func waitUntilCancelled() async throws {
@@ -67,7 +60,6 @@ struct NetworkingSnippets: Printing {
   private let loaded = Journal<Data>()
 
   private func show(_ data: Data) { loaded.write(data) }
-  private func store(_ data: Data) { loaded.write(data) }
 
   @Test func aRequestThatTimesOut() async throws {
     let client = Client { _ in
@@ -120,23 +112,27 @@ struct NetworkingSnippets: Printing {
       return Data(url.lastPathComponent.utf8)
     }
 
-    let pages = urls.map { makePage($0, from: client, in: domain) }
-    let downloads = GroupOperation(pages).named("Downloads")
-    downloads.maxConcurrentOperationCount = 20
+    let crawl = GroupOperation("Downloads", maxConcurrentOperationCount: 6)
+    for url in urls {
+      let host = ExclusivityKey("host \(url.host() ?? "")")
+      crawl.addOperation(
+        makePage(url, from: client)
+          .limited(host, to: 2, in: domain)
+          .throttled(host, to: 4, per: .seconds(1), in: domain)
+      )
+    }
 
-    downloads.clock = clock
+    crawl.clock = clock
+    let pages = crawl.operations.compactMap { $0 as? RetryOperation<Data> }
 
     do {
-      try await queue.run(downloads)
+      try await queue.run(crawl)
     } catch let error as AggregateError {
       for failure in error.failures { print(failure.path, failure.error) }
     }
-    for page in pages {
-      if case .success(let data)? = page.result { store(data) }
-    }
 
     #expect(printed.entries == [#"["Downloads", "https://a.example/gone"] BadStatus(code: 404)"#])
-    #expect(loaded.entries == [Data("1".utf8), Data("2".utf8)])
+    #expect(pages.map { try? $0.result?.get() } == [Data("1".utf8), nil, Data("2".utf8)])
   }
 
   @Test func aTimeoutAndARetry() async throws {
@@ -146,7 +142,7 @@ struct NetworkingSnippets: Printing {
       if requests.count == 1 { try await waitUntilCancelled() }
       return Data("text".utf8)
     }
-    let page = makePage(url, from: client, in: ExclusivityDomain())
+    let page = makePage(url, from: client)
     page.clock = clock
     queue.addOperation(page)
     await requests.reaches(1)

@@ -5,7 +5,7 @@ import Testing
 
 struct Settings: Sendable { let language = "en" }
 
-final class Assembly: Schedulable, @unchecked Sendable {
+final class Services: Schedulable, @unchecked Sendable {
   let scheduler = SerialScheduler.main
   let disk = SerialScheduler(name: "disk")
   @Confined private var builtSettings: Settings?
@@ -31,10 +31,10 @@ final class Library: Schedulable, @unchecked Sendable {
   let language: String
   @Confined private var titles: [String] = []
 
-  init(in assembly: Assembly) throws {
-    scheduler = assembly.disk
+  init(in services: Services) throws {
+    scheduler = services.disk
     // The main thread runs this while it waits.
-    language = try assembly.wait { assembly in assembly.settings().language }
+    language = try services.wait { services in services.settings().language }
     titles = ["Index (\(language))"]  // on the disk's scheduler
   }
 
@@ -143,9 +143,9 @@ struct SchedulableObjectsSnippets {
   }
 
   @Test func aServiceOnAnotherSchedulerAsksBackWhileItIsCreated() async throws {
-    let assembly = Assembly()
-    let built = try await assembly.run { assembly in [try assembly.library(), try assembly.library()] }
-    #expect(built[0] === built[1] && built[0].scheduler === assembly.disk)
+    let services = Services()
+    let built = try await services.run { services in [try services.library(), try services.library()] }
+    #expect(built[0] === built[1] && built[0].scheduler === services.disk)
     #expect(try await built[0].run { library in library.firstTitle() } == "Index (en)")
   }
 
