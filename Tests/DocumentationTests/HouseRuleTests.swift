@@ -2,10 +2,10 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 253
-  private static let mostStoredBooleans = 28
+  private static let mostTypes = 254
+  private static let mostStoredBooleans = 27
   private static let mostExtensionFiles = 19
-  private static let mostInternalDocumentationLines = 1_075
+  private static let mostInternalDocumentationLines = 1_070
   private static let mostLines = 15_980
   private static let mostLinesOfAFile = 350
 
