@@ -91,9 +91,9 @@ extension KeyClaim {
 
   fileprivate var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key) }
 
-  func `in`(_ domain: ExclusivityDomain, policy: ExclusivityPolicy = .wait) -> Self {
+  fileprivate func `in`(_ domain: ExclusivityDomain) -> Self {
     var claim = self
-    (claim.domain, claim.policy) = (domain, policy)
+    claim.domain = domain
     return claim
   }
 }

@@ -107,10 +107,10 @@ struct KeyTable<Claimant> {
   }
 
   private mutating func index(of id: KeyUse.ID) -> Int {
-    if let index = useIndices[id] { return index }
-    let index = uses.nextIndex
-    useIndices[id] = index
-    uses.insert(KeyUse(id))
+    let next = uses.nextIndex
+    // Inserts a new index, so that the key is hashed once.
+    let index = { (index: inout Int) in index }(&useIndices[id, default: next])
+    if index == next { uses.insert(KeyUse(id)) }
     return index
   }
 

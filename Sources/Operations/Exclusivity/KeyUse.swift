@@ -30,33 +30,49 @@ struct KeyUse {
     }
   }
 
-  /// Claimants that share the key, and the sum of their weights.
+  /// Claimants that share the key, the sum of their weights, and their limits. Usually there is only one.
   struct Load {
-    private struct Member: Comparable {
-      let limit: Int
-      let ticket: KeyTicket
-
-      static func < (left: Self, right: Self) -> Bool { (left.limit, left.ticket) < (right.limit, right.ticket) }
-    }
-
-    private var members = ArrayDeque<Member>()
+    private var first: (ticket: KeyTicket, limit: Int)?
+    private var others: Set<KeyTicket> = []
+    /// The finite limits of the others, in ascending order.
+    private var limits: [Int] = []
     private(set) var sum = 0
 
-    var tickets: [KeyTicket] { members.all.map(\.ticket) }
-    var count: Int { members.count }
-    var smallestLimit: Int { members.first?.limit ?? .max }
+    var tickets: [KeyTicket] { (first.map { [$0.ticket] } ?? []) + others }
+    var count: Int { (first == nil ? 0 : 1) + others.count }
+    var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
 
     /// Compares without a sum, which may overflow.
     func admits(_ share: KeyEntry.Share) -> Bool { share.weight <= min(share.limit, smallestLimit) - sum }
 
     mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
-      members.insert(Member(limit: share.limit, ticket: ticket))
       sum += share.weight
+      if first == nil {
+        first = (ticket, share.limit)
+        return
+      }
+      others.insert(ticket)
+      if share.limit < .max { limits.insert(share.limit, at: index(after: share.limit)) }
     }
 
     mutating func remove(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
-      members.remove(Member(limit: share.limit, ticket: ticket))
       sum -= share.weight
+      if first?.ticket == ticket {
+        first = nil
+        return
+      }
+      others.remove(ticket)
+      if share.limit < .max { limits.remove(at: index(after: share.limit) - 1) }
+    }
+
+    /// Returns the index of the first larger limit, by a binary search.
+    private func index(after limit: Int) -> Int {
+      var (low, high) = (0, limits.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if limits[middle] <= limit { low = middle + 1 } else { high = middle }
+      }
+      return low
     }
   }
 

@@ -80,8 +80,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
   }
 
-  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) { (caller, nil) }
-  var keyClaimant: AnyObject? { self }
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) {
+    (caller, nil, self)
+  }
 
   override var name: String? { givenName ?? "\(function), line \(line)" }
 

@@ -1,15 +1,14 @@
 /// Work that other operations run inside, which may use its keys.
 protocol EnclosingWork: AnyObject, Sendable {
-  /// The work of the task that runs this work, and the group or the operation that this work is inside.
-  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) { get }
-  /// The claimant of its keys, of a higher layer.
-  var keyClaimant: AnyObject? { get }
+  /// The work of the task that runs this work, the group or the operation that this work is inside, and the claimant of
+  /// its keys, of a higher layer.
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) { get }
 }
 
 extension EnclosingWork {
-  /// The work around this work, innermost first.
-  var enclosing: [any EnclosingWork] {
-    var found: [any EnclosingWork] = []
+  /// The work around this work, innermost first, and the claimants of its keys.
+  var enclosing: [(work: any EnclosingWork, keyClaimant: AnyObject?)] {
+    var found: [(work: any EnclosingWork, keyClaimant: AnyObject?)] = []
     // The groups of operations that have a caller as well. Such a path can lead to work that was found before.
     var branches: [any EnclosingWork] = []
     var isBranch = false
@@ -17,9 +16,9 @@ extension EnclosingWork {
     while let work = next ?? branches.popLast() {
       if next == nil { isBranch = true }
       next = nil
-      if isBranch, found.contains(where: { $0 === work }) { continue }
-      if work !== self { found.append(work) }
-      let (caller, outer) = work.surroundings
+      if isBranch, found.contains(where: { $0.work === work }) { continue }
+      let (caller, outer, keyClaimant) = work.surroundings
+      if work !== self { found.append((work, keyClaimant)) }
       if let outer, caller != nil { branches.append(outer) }
       next = caller ?? outer
     }
@@ -33,12 +32,10 @@ enum CurrentWork {
 }
 
 extension AsyncOperation: EnclosingWork {
-  final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?) {
-    let (caller, supervisor) = core.withLock { ($0.extras?.caller, $0.supervisor) }
-    return (caller, supervisor?.supervisedGroup)
+  final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) {
+    let (caller, supervisor, turn) = core.withLock { ($0.extras?.caller, $0.supervisor, $0.extras?.turn) }
+    return (caller, supervisor?.supervisedGroup, turn)
   }
-
-  final var keyClaimant: AnyObject? { core.withLock { $0.extras?.turn } }
 
   /// Makes the operation a part of the work that waits for it.
   final func belong(to caller: (any EnclosingWork)?) {

@@ -16,6 +16,9 @@ extension OperationQueue {
   /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys: see
   /// ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
   ///
+  /// Slots of several queues must be taken in one order everywhere, and so must slots and keys. Work that takes them in
+  /// opposite orders waits forever, because a queue does not know what the code of a task waits for.
+  ///
   /// Cancelling the task, or the operation, while it waits ends the wait at once with a `CancellationError`. A cancelled
   /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
   /// keeps the slot until it returns. Cancelling the operation later has no effect.
@@ -94,7 +97,9 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   /// Throws if this operation and those around it would wait for each other's slots.
   func refuseCycle(limit: Int, _ place: String, isIn: (OperationCore) -> Bool) throws {
-    let users = enclosing.compactMap { $0 as? AsyncOperation }.filter { $0.core.withLock { isIn($0) && $0.holdsSlot } }
+    let users = enclosing.compactMap { $0.work as? AsyncOperation }.filter {
+      $0.core.withLock { isIn($0) && $0.holdsSlot }
+    }
     if limit < 1 || users.count < limit { return }
     throw cycle(
       place,

@@ -54,8 +54,11 @@ enum ContinuingWork {
 
 extension OperationCore.End {
   func continuingWork(of operation: AsyncOperation) -> [ContinuingWork] {
-    let inner = [operation.engineOfMembers, extras?.inner?.engineOfMembers].compactMap(\.self)
-    return inner.map { .members(of: $0) } + (extras?.task.map { [.task($0)] } ?? [])
+    var work: [ContinuingWork] = []
+    if let engine = operation.engineOfMembers { work.append(.members(of: engine)) }
+    if let engine = extras?.inner?.engineOfMembers { work.append(.members(of: engine)) }
+    if let task = extras?.task { work.append(.task(task)) }
+    return work
   }
 }
 
