@@ -273,6 +273,7 @@ struct PlainMemberTests {
     never ==> member
     let willing = Willing("willing", journal)
     let group = await begun([member, willing], limit: 1)
+    await poll { willing.asMember?.isExecuting == true }
     let report = group.stallReport()
     let causes = Dictionary(uniqueKeysWithValues: report.entries.map { ($0.operation, $0.cause) })
     #expect(causes["member"] == .notEnqueued && causes["willing"] == .notReady, "\(report)")
