@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 /// A plain Foundation operation behaves as a member as it does in a stock queue.
 @Suite(.timeLimit(.minutes(5)))
