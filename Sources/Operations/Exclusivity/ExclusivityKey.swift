@@ -93,7 +93,8 @@ public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// that holds the key cancels and waits for other members only.
   case replace
   /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
-  /// An operation whose queue or group is about to start it counts as a holder.
+  /// An operation whose queue or group is about to start it counts as a holder. A task whose wait ends in this way
+  /// receives a `CancellationError`, although the task was not cancelled.
   case latest
   /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
   /// the error names the key and the operation that has it.

@@ -136,7 +136,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// If the group has been cancelled or has finished, the operation is cancelled and finishes without executing: without
   /// an error if the group was cancelled, otherwise with ``OperationError/Code/shutDown``.
   ///
-  /// - Precondition: The operation has not been started and is in no queue or group.
+  /// - Precondition: The operation has not been started, is in no queue or group, and does not contain this group.
   public final func addOperation(_ operation: Operation) { addOperations([operation]) }
 
   /// Adds several members in one step, which costs less than adding them one by one.
@@ -166,8 +166,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: Running members
 
-  /// The maximum number of members that execute at the same time. A negative value means no limit. This is the default,
-  /// as in an `OperationQueue`.
+  /// The maximum number of members that execute at the same time. By default, there is no limit:
+  /// `OperationQueue.defaultMaxConcurrentOperationCount`. Another negative value traps.
   ///
   /// A change applies to members that start later. An asynchronous member counts until it has finished.
   public final var maxConcurrentOperationCount: Int {

@@ -23,7 +23,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public override init() { super.init() }
 
   /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
-  /// error it throws.
+  /// error it throws. A `CancellationError` is an error like any other.
   public init(_ work: @escaping @Sendable () throws -> Output) {
     self.work = work
     super.init()

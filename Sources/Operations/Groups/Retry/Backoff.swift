@@ -13,7 +13,7 @@ public struct Backoff: Sendable {
   /// A backoff without delays.
   public static var immediate: Self { Self { _ in .zero } }
 
-  /// Returns a backoff whose delays are all equal.
+  /// Returns a backoff whose delays are all equal. A negative delay traps.
   public static func constant(_ delay: Duration) -> Self {
     if delay < .zero { misuse("A backoff cannot wait \(delay.text): give it a duration from zero up.") }
     return Self { _ in delay }
@@ -27,7 +27,7 @@ public struct Backoff: Sendable {
   /// - Parameters:
   ///   - initial: The first delay.
   ///   - multiplier: The ratio of each delay to the previous delay.
-  ///   - cap: The longest delay.
+  ///   - cap: The longest delay. Neither it nor `initial` may be negative.
   ///   - jitter: The random part of each delay, from 0 to 1, so that operations that fail together do not retry
   ///     together. With 0.5, a delay of 8 s takes from 4 s to 8 s; with 1, from zero to 8 s.
   public static func exponential(

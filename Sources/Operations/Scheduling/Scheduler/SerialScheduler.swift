@@ -181,7 +181,7 @@ extension SerialScheduler {
   /// Suspends until all events and jobs accepted so far have run.
   ///
   /// The method does not wait for delayed events that are not due. It works even after a shutdown, and blocks no
-  /// thread.
+  /// thread. Cancelling the task does not end the wait.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       withOpenSegment(evenIfShutDown: true) { $0.mark { continuation.resume() } }
