@@ -122,12 +122,10 @@ struct ChoosingAnOperation: Printing {
       if page == "last" { lastIsLoaded.open() }
       return page == "empty" ? "" : page
     }
-
-    func refreshToken() async throws -> String { "token" }
   }
 
   @Test func aSyncClient() async throws {
-    let (client, library, tokens) = (Client(), Library(), OperationQueue())
+    let (client, library) = (Client(), Library())
     let pages = ["first", "empty", "last"]
 
     do {
@@ -143,7 +141,5 @@ struct ChoosingAnOperation: Printing {
     }
 
     #expect(await library.articles.map(\.text) == ["first", "last"])
-    let token = try await tokens.run(sharing: "token") { TaskOperation { try await client.refreshToken() } }
-    #expect(token == "token")
   }
 }

@@ -174,15 +174,4 @@ struct ConditionsAndTime: Printing {
     try await poll.completed()
     #expect(order.checks.count == 3)
   }
-
-  @Test func aClock() async {
-    let importer = GroupOperation("Import") { AsyncBlockOperation { _ in } }
-    importer.timeout = .seconds(30)
-    let clock = ManualClock()
-    importer.clock = clock
-    queue.addOperation(importer)
-    await clock.waitForSleepers(1)  // the timer of the timeout has started
-    clock.advance(by: .seconds(30))  // returns when the importer has timed out
-    #expect(importer.isFinished)
-  }
 }
