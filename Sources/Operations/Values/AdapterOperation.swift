@@ -16,8 +16,8 @@ public import Foundation
 ///
 /// If the source was cancelled or has errors, or the transfer throws, the target is cancelled. A target that is an
 /// ``AsyncOperation`` is cancelled with ``OperationError/Code/inputUnavailable``. A plain Foundation source reports no
-/// errors, so only its cancellation counts. Cancelling the adapter before the transfer cancels the target. A target that is
-/// already cancelled when the adapter executes receives nothing.
+/// errors, so only its cancellation counts. Cancelling the adapter before the transfer cancels the target. A target that
+/// is already cancelled when the adapter executes receives nothing.
 ///
 /// ## Memory
 ///
