@@ -102,5 +102,6 @@ struct FoundationBridge {
     }
   }
 
-  mutating func close() { gate = nil }
+  /// Returns the gate, which the caller releases after releasing the lock.
+  mutating func close() -> Operation? { gate.take() }
 }

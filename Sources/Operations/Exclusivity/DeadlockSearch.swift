@@ -1,5 +1,5 @@
-/// A search for members of holders that wait, directly or indirectly, for a holder around them. It has a deep copy of the
-/// entries, so that it needs no lock, and because ThreadSanitizer does not detect that an array's copy was released.
+/// A search for members of holders that wait, directly or indirectly, for a holder around them. The
+/// entries are copied deeply. The search therefore needs no lock, and ThreadSanitizer reports no false race.
 struct DeadlockSearch {
   private var entries: [KeyTicket: KeyEntry]
   private var loads: [Int: KeyUse.Load] = [:]
@@ -98,6 +98,7 @@ extension KeyTable {
         shares: entry.shares.map { $0 },
         enclosing: entry.enclosing.map { $0 },
         waitQueue: entry.waitQueue,
+        origin: nil,
         isStarted: entry.isStarted,
         state: entry.state
       )

@@ -35,6 +35,8 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
   }
 
   /// Creates a key from a value, such as the identifier of a document. A string makes a key with that name.
+  ///
+  /// The `==` and `hash(into:)` of the value are called under a lock of the package, and must not use operations.
   @_disfavoredOverload
   public init<Key: Hashable & Sendable>(_ value: Key) {
     if let name = value as? String {
@@ -76,7 +78,7 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
 
   var quoted: String { "“\(self)”" }
 
-  var hasValue: Bool { if case .other = storage { true } else { false } }
+  var hasValue: Bool { if case .other(_, _, .some) = storage { true } else { false } }
 }
 
 extension [ExclusivityKey] {

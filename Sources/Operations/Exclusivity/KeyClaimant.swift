@@ -2,7 +2,7 @@
 class KeyClaimant: @unchecked Sendable {
   enum Phase {
     case idle
-    /// The entry has left the table if a newer claimant replaces this one.
+    /// Has entered the table. The entry may have left it, for example because a newer claimant has replaced this one.
     case entered(KeyTicket)
     /// The claimant will not hold keys any more.
     case over
@@ -15,7 +15,7 @@ class KeyClaimant: @unchecked Sendable {
 
   init(_ claims: [KeyClaim] = []) { self.claims = claims }
 
-  /// Read under the lock of the registry. Nil if the claimant is not in the table.
+  /// The ticket of the last request, whose entry may have left the table. Read under the lock of the registry.
   final var ticket: KeyTicket? { if case .entered(let ticket) = phase { ticket } else { nil } }
 
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
@@ -31,18 +31,17 @@ class KeyClaimant: @unchecked Sendable {
 
   func cancel(because refusal: KeyRegistry.Table.Refusal?) {}
 
-  /// Enters the table, and returns the state of the entry. Nil if the claimant is dropped.
+  /// Enters the table, unless a policy drops the claimant.
   final func enter(
     _ table: inout KeyRegistry.Table,
     inside enclosing: [KeyClaimant],
     from origin: ObjectIdentifier? = nil,
     isStarted: Bool,
     _ effects: inout [KeyRegistry.Table.Effect]
-  ) -> KeyState? {
+  ) {
     let tickets = enclosing.compactMap(\.ticket)
     let ticket = table.enter(self, claims, inside: tickets, from: origin, isStarted: isStarted, &effects)
     phase = ticket.map { .entered($0) } ?? .over
-    return ticket.flatMap { table.state(of: $0) }
   }
 
   final var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {

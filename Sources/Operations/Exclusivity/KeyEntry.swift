@@ -12,7 +12,8 @@ struct KeyClaim {
 enum KeyState: Hashable {
   /// Waits in the wait queues of its keys.
   case waiting
-  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil when the time has passed.
+  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if others may be
+  /// called: the time has passed, or that of another claimant of the same queue or group.
   case called(until: Int?)
   case holding
   /// Holds its keys, and is about to be cancelled because a newer claimant replaces it. Its members leave by this time,
@@ -43,7 +44,7 @@ struct KeyEntry {
   /// The innermost of them that holds keys. Its members share wait queues.
   let waitQueue: Int?
   /// The queue or group that starts the claimant.
-  var origin: ObjectIdentifier?
+  let origin: ObjectIdentifier?
   /// Whether the claimant has been started, so that it holds its keys when it is called.
   var isStarted: Bool
   var state = KeyState.waiting
@@ -52,7 +53,7 @@ struct KeyEntry {
   var timer: ClockTimer?
 
   static var vacant: Self {
-    Self(ticket: KeyTicket(number: -1, place: 0), enclosing: [], waitQueue: nil, isStarted: false)
+    Self(ticket: KeyTicket(number: -1, place: 0), enclosing: [], waitQueue: nil, origin: nil, isStarted: false)
   }
 }
 

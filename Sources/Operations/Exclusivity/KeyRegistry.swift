@@ -1,4 +1,5 @@
 import Dispatch
+import Synchronization
 
 /// The table of all keys in the program. There is only one table, so that claimants can take keys of several domains
 /// together.
@@ -7,7 +8,8 @@ enum KeyRegistry {
 
   private struct State {
     var table = Table()
-    var isTimerSet = false
+    /// When the next timer fires. A timer for a later time may fire as well.
+    var timerTime: Int?
     /// The number of logs above which the registry searches for logs to forget.
     var logLimit = 64
   }
@@ -38,9 +40,12 @@ enum KeyRegistry {
     let (result, delay, sweeps) = state.withLock { state -> (Result, Int?, Bool) in
       state.table.now = CoarseTime.now.milliseconds
       let result = body(&state.table, &effects)
-      let deadline = state.isTimerSet ? nil : state.table.deadline
-      if deadline != nil { state.isTimerSet = true }
-      return (result, deadline.map { max($0 - state.table.now, 0) }, state.table.logs.count > state.logLimit)
+      let sweeps = state.table.logs.count > state.logLimit
+      guard let deadline = state.table.deadline, deadline < state.timerTime ?? .max else {
+        return (result, nil, sweeps)
+      }
+      state.timerTime = deadline
+      return (result, max(deadline - state.table.now, 0), sweeps)
     }
     if let delay { setTimer(after: delay) }
     if sweeps { sweep() }
@@ -48,12 +53,12 @@ enum KeyRegistry {
     return result
   }
 
-  /// While the machine is busy, a called claimant waits for a thread. The timer fires behind it in the same pool, but not
-  /// much later, because work that blocks may hold every thread.
+  /// Fires in the shared pool, behind called claimants that wait for a thread, and at the latest 200 ms later in a queue
+  /// of its own, because work that blocks may hold every thread of the pool.
   private static func setTimer(after delay: Int) {
     timerQueue.asyncAfter(deadline: .now() + .milliseconds(delay)) {
-      let isDue = Locked<Void?>(())
-      let fire = { @Sendable in if isDue.withLock({ $0.take() }) != nil { timerDidFire() } }
+      let hasFired = Atomic(false)
+      let fire = { @Sendable in if !hasFired.exchange(true, ordering: .relaxed) { timerDidFire() } }
       DispatchQueue.global().async(execute: fire)
       timerQueue.asyncAfter(deadline: .now() + .milliseconds(200), execute: fire)
     }
@@ -61,7 +66,7 @@ enum KeyRegistry {
 
   private static func timerDidFire() {
     let search = state.withLock { state in
-      state.isTimerSet = false
+      state.timerTime = nil
       state.table.now = CoarseTime.now.milliseconds
       return state.table.beginDeadlockSearch()
     }

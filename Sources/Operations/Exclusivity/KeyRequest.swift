@@ -14,36 +14,32 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   // MARK: OperationTurn
 
-  func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool {
-    let enclosing = KeyClaimant.around(owner)
-    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let place: AnyObject? = supervisor ?? owner?.core.withLock { $0.queue }
-    let origin = place.map { ObjectIdentifier($0) }
-    return KeyRegistry.change { table, effects in
-      if case .idle = phase {
-        let state = enter(&table, inside: enclosing, from: origin, isStarted: isStarted, &effects)
-        return state.map { $0 != .waiting } ?? false
-      }
-      if case .called? = ticket.flatMap({ table.state(of: $0) }) { return true }
-      return false
-    }
+  func request() -> Bool { change { table, ticket, _ in table.isCalled(ticket) } }
+
+  func take(waits: Bool) -> Bool {
+    change { table, ticket, effects in table.start(ticket, waits: waits, &effects) }
   }
 
-  func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool {
-    if let hasTaken = start(waits: waits) { return hasTaken }
-    // The operation was started without a request, by hand or by Foundation's own method, or has given it up.
-    let hasTurn = request(inside: supervisor, isStarted: waits)
-    return waits ? hasTurn : start(waits: false) ?? false
-  }
-
-  /// Returns whether the operation has taken its keys, or nil if it has not requested them.
-  private func start(waits: Bool) -> Bool? {
-    KeyRegistry.change { table, effects in
+  /// Calls `body` under the lock of the registry, with the entry of this request. Enters the table if the operation was
+  /// started without a request, by hand or by Foundation's own method, or has given it up. Another thread may enter the
+  /// same request at any moment.
+  private func change(_ body: (inout KeyRegistry.Table, KeyTicket, inout [KeyRegistry.Table.Effect]) -> Bool) -> Bool {
+    let result = KeyRegistry.change { table, effects -> Bool? in
       switch phase {
       case .idle: nil
-      case .entered(let ticket): table.start(ticket, waits: waits, &effects)
+      case .entered(let ticket): body(&table, ticket, &effects)
       case .over: false
       }
+    }
+    if let result { return result }
+    let enclosing = KeyClaimant.around(owner)
+    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
+    let origin = owner?.core.withLock { core in
+      core.supervisor.map { ObjectIdentifier($0) } ?? core.queue.map { ObjectIdentifier($0) }
+    }
+    return KeyRegistry.change { table, effects in
+      if case .idle = phase { enter(&table, inside: enclosing, from: origin ?? nil, isStarted: false, &effects) }
+      return ticket.map { body(&table, $0, &effects) } ?? false
     }
   }
 

@@ -16,8 +16,9 @@ struct KeyTable<Claimant> {
     case wait(Claimant, Delay)
     case stop(ClockTimer)
     case cancel(Claimant, Refusal?)
-    /// The keys are no longer in use. Their values may hold the last references to objects of the program.
-    case release([KeyUse.ID])
+    /// Keys that are no longer in use, or starts of an earlier window. They may hold the last references to objects of
+    /// the program.
+    case release(Any)
   }
 
   /// The reason why a claimant is cancelled.
@@ -54,6 +55,8 @@ struct KeyTable<Claimant> {
   subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
 
   func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place].state : nil }
+
+  func isCalled(_ ticket: Ticket) -> Bool { if case .called? = state(of: ticket) { true } else { false } }
 
   func claimant(_ ticket: Ticket) -> Claimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
 
@@ -96,7 +99,6 @@ struct KeyTable<Claimant> {
       wait(ticket)
       suspectDeadlock(of: ticket)
     }
-    serve(&effects)
     return ticket
   }
 
@@ -161,7 +163,8 @@ struct KeyTable<Claimant> {
     let (shares, origin) = (entries[ticket.place].shares, entries[ticket.place].origin)
     if origin != nil, shares.contains(where: { uses[$0.use].passed[origin] != nil }) { return pass(ticket) }
     let patience = shares.map { uses[$0.use].id.domain.patience }.max() ?? 0
-    let until = now + patience << min(entries[ticket.place].refusals, 9)
+    // At most 10 s.
+    let until = now + (patience << min(entries[ticket.place].refusals, 9))
     entries[ticket.place].state = .called(until: until)
     calls.insert(Call(until: until, ticket: ticket))
     for share in shares { uses[share.use].called.add(ticket, share) }
@@ -286,7 +289,7 @@ struct KeyTable<Claimant> {
       let id = uses[share.use].id
       if let position = useIndices.index(forKey: id) {
         let equal = useIndices.remove(at: position).key
-        if id.key.hasValue { effects.append(.release([id, equal])) }
+        if id.key.hasValue { effects.append(.release((id, equal))) }
       }
       uses.remove(share.use)
     }

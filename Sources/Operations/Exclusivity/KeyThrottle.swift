@@ -31,22 +31,25 @@ struct StartLog {
   private var capacity = 0
   /// The number of claimants that have been called and not started. Each of them counts as a start after ``starts``.
   var calls = 0
-  /// The uses with a claimant that waits for a window. It can start earlier if a call is not answered.
-  var blockedUses: Set<KeyUse.ID> = []
+  /// The holders in whose uses of the key a claimant waits for a window. It can start earlier if a call is not answered.
+  var blockedHolders: Set<Int?> = []
 
   func start(thatFills throttle: KeyThrottle) -> KeyStart? {
     let index = starts.count + calls - throttle.count
     return starts.indices.contains(index) ? starts[index] : nil
   }
 
-  mutating func append(_ start: KeyStart, for throttles: [KeyThrottle]) {
+  /// Returns the starts that are not needed any more.
+  mutating func append(_ start: KeyStart, for throttles: [KeyThrottle]) -> ArraySlice<KeyStart> {
     for throttle in throttles {
       capacity = max(capacity, throttle.count)
       longestInterval = max(longestInterval, throttle.interval)
     }
     starts.append(start)
     // The log grows to twice the capacity, so that removing old starts costs each start one move.
-    if starts.count / 2 >= capacity { starts.removeFirst(starts.count - capacity) }
+    if starts.count / 2 < capacity { return [] }
+    defer { starts.removeFirst(starts.count - capacity) }
+    return starts.prefix(starts.count - capacity)
   }
 }
 
@@ -70,7 +73,7 @@ extension KeyTable {
     guard let window = fullWindow(of: entry) else { return true }
     let throttled = entry.throttled[window.use]
     let id = uses[throttled.use].id
-    logs[id.outermost]?.blockedUses.insert(id)
+    logs[id.outermost]?.blockedHolders.insert(id.holder)
     if let claimant = claimant(ticket), let start = window.start {
       let (use, throttle) = (window.use, window.throttle)
       let interval = throttled.throttles[throttle].interval
@@ -113,7 +116,9 @@ extension KeyTable {
     let start = KeyStart(number: startCount)
     startCount += 1
     for throttled in entries[ticket.place].throttled {
-      logs[uses[throttled.use].id.outermost, default: StartLog()].append(start, for: throttled.throttles)
+      let id = uses[throttled.use].id.outermost
+      let old = logs[id, default: StartLog()].append(start, for: throttled.throttles)
+      if !old.isEmpty { effects.append(.release(old)) }
     }
     if let claimant = claimant(ticket) { effects.append(.time(start, claimant)) }
   }
@@ -124,8 +129,9 @@ extension KeyTable {
       let id = uses[throttled.use].id.outermost
       logs[id, default: StartLog()].calls += change
       if change > 0 { continue }
-      usesToServe += logs[id]?.blockedUses.compactMap { useIndices[$0] } ?? []
-      logs[id]?.blockedUses = []
+      let blocked = logs[id]?.blockedHolders ?? []
+      usesToServe += blocked.compactMap { useIndices[KeyUse.ID(domain: id.domain, key: id.key, holder: $0)] }
+      logs[id]?.blockedHolders = []
     }
   }
 
@@ -133,7 +139,7 @@ extension KeyTable {
   /// caller releases the logs after releasing the lock.
   mutating func forget(_ lastStarts: [(id: KeyUse.ID, start: KeyStart?)]) -> [StartLog] {
     lastStarts.compactMap { id, start in
-      guard useIndices[id] == nil, logs[id]?.starts.last === start else { return nil }
+      guard useIndices[id] == nil, logs[id]?.calls == 0, logs[id]?.starts.last === start else { return nil }
       return logs.removeValue(forKey: id)
     }
   }

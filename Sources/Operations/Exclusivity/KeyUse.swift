@@ -99,7 +99,9 @@ struct KeyUse {
   /// Whether the holders admit another holder, or the holders and those that have been called before it.
   func admits(_ share: KeyEntry.Share, besideCalled: Bool) -> Bool {
     if !besideCalled { return holders.admits(share) }
-    return share.weight <= min(share.limit, holders.smallestLimit, called.smallestLimit) - holders.sum - called.sum
+    let free = min(share.limit, holders.smallestLimit, called.smallestLimit) - holders.sum
+    // A sum may overflow, and so may a difference of negative numbers.
+    return free > called.sum && share.weight <= free - called.sum
   }
 
   // MARK: Wait queues

@@ -95,7 +95,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     try Task.checkCancellation()
     let enclosing = KeyClaimant.around(self)
     let isHolding = KeyRegistry.change { table, effects in
-      guard enter(&table, inside: enclosing, isStarted: true, &effects)?.isHolding == true else { return false }
+      enter(&table, inside: enclosing, isStarted: true, &effects)
+      guard let ticket, table.state(of: ticket)?.isHolding == true else { return false }
       wait = .over(.success(()))
       return true
     }

@@ -7,8 +7,8 @@ extension AsyncOperation {
   /// new dependency or for its keys, or was ended.
   func startAsMember(by starter: OperationStarter?) -> Bool {
     var action = core.withLock { $0.start(by: starter) }
-    if case .takeTurn(let turn, let supervisor) = action {
-      guard turn.take(inside: supervisor, waits: false) else {
+    if case .takeTurn(let turn) = action {
+      guard turn.take(waits: false) else {
         noteWaitForTurn()
         return false
       }
@@ -54,7 +54,7 @@ extension AsyncOperation {
     switch action {
     case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
     case .prepare: prepareInputs()
-    case .takeTurn(let turn, let supervisor): take(turn, inside: supervisor)
+    case .takeTurn(let turn): take(turn)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .ignore, .notReady, .awaitGate, .isGone: break
@@ -67,9 +67,9 @@ extension AsyncOperation {
   // MARK: Preparing
 
   /// Takes the keys of an operation that stays started while it waits for them.
-  private func take(_ turn: any OperationTurn, inside supervisor: OperationSupervisor?) {
+  private func take(_ turn: any OperationTurn) {
     keepPlace()
-    guard turn.take(inside: supervisor, waits: true) else { return noteWaitForTurn() }
+    guard turn.take(waits: true) else { return noteWaitForTurn() }
     carryOut(core.withLock { $0.proceedInTurn() })
   }
 

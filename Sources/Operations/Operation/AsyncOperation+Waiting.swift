@@ -34,8 +34,8 @@ extension AsyncOperation {
     }
   }
 
-  /// Requests the turn, and then adds the gate before Foundation checks readiness, because a turn that comes at once
-  /// saves the gate. Returns false if the operation was refused, as under the policy `.drop`.
+  /// Requests the turn. If the operation must wait, then adds the gate, before Foundation checks readiness. In this order,
+  /// a turn that comes at once needs no gate. Returns false if the operation was refused, as under the policy `.drop`.
   func prepareForQueue() -> Bool {
     let (turn, gate) = core.withLock { core -> (OperationCore.WaitAction, Operation?) in
       let turn = core.requestTurn()
@@ -99,7 +99,7 @@ extension AsyncOperation {
   func carryOut(_ action: OperationCore.WaitAction) {
     switch action {
     case .none: break
-    case .requestTurn(let turn, let supervisor): request(turn, inside: supervisor)
+    case .requestTurn(let turn): request(turn)
     case .withdrawTurn(let turn): leaveWaitQueues(of: turn, because: .newDependency)
     case .open(let gate): open(gate)
     case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
@@ -111,10 +111,10 @@ extension AsyncOperation {
 
   // MARK: The turn
 
-  private func request(_ turn: any OperationTurn, inside supervisor: OperationSupervisor?) {
+  private func request(_ turn: any OperationTurn) {
     // A paused operation of an `OperationQueue` has been started, and keeps its slot.
-    let isStarted = supervisor == nil && !core.withLock { $0.lifecycle.phase.isPending }
-    if turn.request(inside: supervisor, isStarted: isStarted) {
+    let isStarted = core.withLock { $0.supervisor == nil && !$0.lifecycle.phase.isPending }
+    if isStarted ? turn.take(waits: true) : turn.request() {
       turnHasCome(holdingKeys: isStarted)
     } else {
       noteWaitForTurn()
@@ -124,15 +124,14 @@ extension AsyncOperation {
   func noteWaitForTurn() {
     let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
     trace?.send(.waitsForTurn)
-    // Another thread may have called the operation, and said so before.
+    // Another thread may have called the operation and sent this event before.
     if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }
   }
 
   /// Another thread may have requested the turn again meanwhile.
   func leaveWaitQueues(of turn: any OperationTurn, because departure: TurnDeparture) {
     turn.leave(departure)
-    let (isWaiting, supervisor) = core.withLock { ($0.lifecycle.phase == .pending(.turn), $0.supervisor) }
-    if isWaiting { request(turn, inside: supervisor) }
+    if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
   }
 
   // MARK: Notifying Foundation

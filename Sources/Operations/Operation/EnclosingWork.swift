@@ -1,7 +1,8 @@
 /// Work that other operations run inside, which may use its keys.
 protocol EnclosingWork: AnyObject, Sendable {
-  /// The work of the task that runs this work, the group or the operation that this work is inside, and the claimant of
-  /// its keys, of a higher layer.
+  /// - `caller`: The work of the task that runs this work.
+  /// - `outer`: The group or operation around this work.
+  /// - `keyClaimant`: The claimant of its keys, which belongs to a higher layer.
   var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) { get }
 }
 

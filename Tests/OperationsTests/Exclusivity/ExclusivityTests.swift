@@ -248,6 +248,31 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation"])
   }
 
+  /// The thread that adds a dependency may enter the request of an operation that another thread starts.
+  @Test func anOperationThatIsStartedAfterItsRequest_takesItsKeysOrWaitsForThem() throws {
+    let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
+    let turns = operations.compactMap { operation in operation.core.withLock { $0.extras?.turn } }
+    let (first, second) = (try #require(turns.first), try #require(turns.last))
+    #expect(first.request() && domain.holders(of: "a").isEmpty)
+    #expect(first.take(waits: true) && domain.holders(of: "a") == ["first"])
+    #expect(!second.request() && !second.take(waits: true))
+    first.leave(.end)
+    #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
+    second.leave(.end)
+    #expect(domain.isUnused)
+  }
+
+  @Test func aLongCallUnderOneKey_delaysNoCallUnderAnother() async {
+    let (patient, suspended, next) = (ExclusivityDomain(patience: 600_000), OperationQueue.suspended(), HeldOperation())
+    suspended.addOperation(note("patient").exclusive("a", in: patient))
+    suspended.addOperation(note("called").exclusive("a", in: domain))
+    await queue.add(next.exclusive("a", in: domain), until: next.begun)
+    #expect(domain.holders(of: "a").count == 1)
+    await next.finished(opening: next.gate)
+    suspended.isSuspended = false
+    await suspended.finished()
+  }
+
   /// An operation that has been called and gains a dependency leaves its line.
   @Test(arguments: [false, true]) func anOperationThatIsMadeToWaitForTheNextOne_runsAfterIt(isPassed: Bool) async {
     let suspended = OperationQueue.suspended()

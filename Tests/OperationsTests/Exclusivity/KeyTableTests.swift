@@ -235,6 +235,14 @@ struct KeyTableTests {
     #expect(leave(heaviest) == ["shared"] && leave(shared) == ["last"] && leave(last).isEmpty)
   }
 
+  @Test mutating func theLargestWeightBesideACalledClaimant_doesNotOverflow() {
+    let heaviest = enter("heaviest", ["memory": .max], weight: .max, isStarted: false)
+    _ = pass(20)
+    let called = enter("called", ["memory": .max], weight: 3, isStarted: false)
+    #expect(isCalled(called) && start(heaviest))
+    #expect(isWaiting(enter("next", ["memory": 1])))
+  }
+
   // MARK: Replacing
 
   /// Replaces everything under the key “a”.
@@ -300,6 +308,21 @@ struct KeyTableTests {
     table.endDelay(rest, &effects)
     #expect(state(last) == .holding)
     #expect(leave(last).isEmpty && table.isEmpty)
+  }
+
+  /// Otherwise the end of the call would count as a start less than none.
+  @Test mutating func aLogWithACallIsKept() throws {
+    let throttles = [KeyThrottle(count: 2, interval: .seconds(1))]
+    let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: throttles)
+    let group = try #require(table.enter("group", [throttled], isStarted: true, &effects))
+    let member = try #require(table.enter("member", [throttled], inside: [group], isStarted: false, &effects))
+    #expect(state(group) == .holding && isCalled(member) && leave(group).isEmpty)
+    let lastStarts = table.logs.map { ($0.key, $0.value.starts.last) }
+    let early = table.forget(lastStarts)
+    #expect(lastStarts.count == 1 && early.isEmpty)
+    #expect(leave(member).isEmpty)
+    let late = table.forget(lastStarts)
+    #expect(late.count == 1 && table.isEmpty)
   }
 
   // MARK: Nothing is left

@@ -108,7 +108,7 @@ enum LedgerStep: InterleavedStep {
 
     // The turn.
     case .requestTurn: change(&world, &actor) { $0.requestTurn() }
-    case .groupStart: change(&world, &actor) { $0.groupDidStart() }
+    case .groupStart: change(&world, &actor) { $0.groupDidStart($0.supervisor) }
     case .request:
       if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? .called : .waiting }
       if world.deeds.turn == .called { actor.go(on: .call) }
@@ -248,7 +248,7 @@ enum LedgerStep: InterleavedStep {
   private func close(_ world: inout LedgerWorld) {
     _ = world.core.ledger.takeDependencies()
     _ = world.core.ledger.close()
-    world.core.bridge.close()
+    _ = world.core.bridge.close()
     world.deeds.isSettled = true
   }
 

@@ -43,7 +43,7 @@ extension GroupEngine {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
       } else {
-        member.changeWait { $0.groupDidStart() }
+        member.changeWait { $0.groupDidStart(self) }
       }
     }
     carryOut(state.withLock { $0.schedule.resumeStarts() })

@@ -4,7 +4,7 @@ extension OperationCore {
   /// What the caller must do when an operation waits for something else than before.
   enum WaitAction {
     case none
-    case requestTurn(any OperationTurn, OperationSupervisor?)
+    case requestTurn(any OperationTurn)
     case withdrawTurn(any OperationTurn)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
@@ -29,9 +29,9 @@ extension OperationCore {
 
   mutating func endCounting() -> WaitAction { countDown(by: ledger.remaining) }
 
-  /// The group of the member has started, or has been released.
-  mutating func groupDidStart() -> WaitAction {
-    guard lifecycle.phase == .pending(.groupStart) else { return .none }
+  /// The group of the member has started or, if nil, has been released. Has no effect on a member of another group.
+  mutating func groupDidStart(_ supervisor: OperationSupervisor?) -> WaitAction {
+    guard lifecycle.phase == .pending(.groupStart), self.supervisor === supervisor else { return .none }
     lifecycle.wait(for: .dependencies)
     return ledger.isWaiting ? .none : waitForTurn()
   }
@@ -46,7 +46,7 @@ extension OperationCore {
     if case .none = place { return becomeReady() }
     guard let turn = extras?.turn, !lifecycle.isCancelled else { return becomeReady() }
     lifecycle.wait(for: .turn)
-    return .requestTurn(turn, supervisor)
+    return .requestTurn(turn)
   }
 
   /// The last of several threads that open gates notifies the group.
@@ -79,7 +79,7 @@ extension OperationCore {
     guard lifecycle.phase == .paused(.delay) else { return .none }
     if let turn = extras?.turn {
       lifecycle.wait(for: .turn)
-      return .requestTurn(turn, supervisor)
+      return .requestTurn(turn)
     }
     guard supervisor != nil else { return resumeAfterPause(of: .delay) }
     lifecycle.wait(for: .slot)

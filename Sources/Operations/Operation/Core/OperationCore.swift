@@ -24,8 +24,8 @@ import Foundation
   enum StartAction {
     case execute([OperationObserver], hasTimeout: Bool, OperationTrace?)
     case prepare
-    /// The caller takes the keys, and then calls ``proceedInTurn(_:)``.
-    case takeTurn(any OperationTurn, OperationSupervisor?)
+    /// The caller takes the keys, and then calls ``proceedInTurn()``.
+    case takeTurn(any OperationTurn)
     case resume(OperationPause)
     case skip
     case ignore
@@ -65,6 +65,7 @@ import Foundation
     let place: Place
     let extras: OperationExtras?
     let lifecycle: OperationLifecycle
+    fileprivate let gate: Operation?
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
@@ -177,7 +178,7 @@ import Foundation
   mutating func becomeFree() -> WaitAction {
     if lifecycle.phase.isPending { place = .none }
     unsafe membership?.supervisor = nil
-    return groupDidStart()
+    return groupDidStart(nil)
   }
 
   /// The supervisor of a cancelled member starts it so that it finishes.
@@ -211,14 +212,14 @@ import Foundation
       membership?.starter = starter
       if let turn = extras?.turn, !lifecycle.isEnded {
         lifecycle.wait(for: .turn)
-        return .takeTurn(turn, supervisor)
+        return .takeTurn(turn)
       }
       return startWithKeys()
     case .paused(.slot):
       membership?.starter = starter
       guard let turn = extras?.turn else { return resumed(.slot) }
       lifecycle.wait(for: .turn)
-      return .takeTurn(turn, supervisor)
+      return .takeTurn(turn)
     // A member whose priority was raised is in the ready list once more after its start.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .isGone
     }
@@ -259,7 +260,7 @@ import Foundation
 
   private var nextStep: StartAction {
     switch lifecycle.phase {
-    case .suspended: extras?.turn.map { .takeTurn($0, supervisor) } ?? .ignore
+    case .suspended: extras?.turn.map { .takeTurn($0) } ?? .ignore
     case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
@@ -277,7 +278,6 @@ import Foundation
     let former = extras
     extras = former?.remainder
     defer {
-      bridge.close()
       waiters = WaiterList()
       switch place {
       case .none, .failed: break
@@ -291,7 +291,8 @@ import Foundation
       waiters: waiters,
       place: place,
       extras: former,
-      lifecycle: lifecycle
+      lifecycle: lifecycle,
+      gate: bridge.close()
     )
   }
 }

@@ -7,7 +7,7 @@ class OperationSupervisor: OperationStarter, @unchecked Sendable {
   /// keys were taken. In the latter case, it is returning.
   func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {}
 
-  /// Called when a member is cancelled that has not started. Without a slot, it is started only to finish.
+  /// Called when a member is cancelled that has not started. The supervisor starts it, without waiting for a slot, so that it finishes.
   func memberWasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if wasNotReady { memberIsReady(member, isReturning: false) }
   }
@@ -73,7 +73,7 @@ class OperationStarter: @unchecked Sendable {
   /// Calls `body`, which releases the keys of a failed member and reports its end.
   func settleFailedMember(_ body: () -> Void) { body() }
 
-  /// Called after the observers. If the member has failed or was cancelled, its dependents are notified later.
+  /// Called after the observers. If the member has failed or was cancelled, its dependents are notified after this call returns.
   func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {}
 
   /// Called when an executing operation releases its slot. It becomes ready again, and is started a second time.

@@ -2,12 +2,13 @@ import Foundation
 
 /// The turn of an operation under its keys, for mutual exclusion, a higher layer. Called without a lock held.
 protocol OperationTurn: AnyObject, Sendable {
-  /// Enters the wait queues, and returns whether it is the operation's turn. A started operation then holds its keys. A later
-  /// turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``. A repeated request has no effect.
-  func request(inside supervisor: OperationSupervisor?, isStarted: Bool) -> Bool
+  /// Enters the wait queues, and returns whether it is the operation's turn. A later turn is reported to
+  /// ``AsyncOperation/turnHasCome(holdingKeys:)``. A repeated request has no effect.
+  func request() -> Bool
 
-  /// Takes all keys, or finds them taken. Then the operation is the first waiter again. If `waits`, it stays started.
-  func take(inside supervisor: OperationSupervisor?, waits: Bool) -> Bool
+  /// Takes all keys, and returns whether this call has taken them. Otherwise the operation waits in its wait queues. If
+  /// `waits`, it counts as started, and holds its keys when its turn has come.
+  func take(waits: Bool) -> Bool
 
   func leave(_ departure: TurnDeparture)
 
