@@ -146,6 +146,20 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
+  @Test func aWaiterThatIsNotTheLatest_receivesACancellationErrorWithoutBeingCancelled() async throws {
+    let gate = Gate()
+    let holder = await hold(.exclusive("key"), until: gate)
+    let waiter = immediately { try await withKeys(.exclusive("key"), in: domain) { journal.write("never") } }
+    let newest = NoteOperation("newest", journal).exclusive("key", policy: .latest, in: domain)
+    queue.addOperation(newest)
+    await #expect(throws: CancellationError.self) { try await waiter.value }
+    #expect(!waiter.isCancelled && domain.holders(of: "key") == ["holder"])
+    gate.open()
+    try await holder.value
+    await newest.finished()
+    #expect(journal.entries == ["newest"] && domain.isUnused)
+  }
+
   // MARK: Nesting
 
   @Test func whatTheBodyRuns_mayUseItsKeys() async throws {
