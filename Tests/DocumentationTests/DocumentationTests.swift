@@ -50,6 +50,16 @@ struct DocumentationTests {
     }
   }
 
+  /// A reader has time for the first pages, and finds what only one page says.
+  @Test func thePagesStayShort() throws {
+    func words(_ page: SourceText) -> Int { page.lines.reduce(0) { $0 + $1.split(separator: " ").count } }
+    let articles = "Sources/Operations/Operations.docc/"
+    let first = try ["README.md", articles + "GettingStarted.md", articles + "FromTasks.md"].map(Repository.file)
+    #expect(first.map(words).reduce(0, +) <= 2_600)
+    let all = try Repository.files(in: articles, ending: "md").filter { !$0.path.contains("/Symbols/") }
+    #expect(all.count > 20 && all.map(words).reduce(0, +) <= 23_000)
+  }
+
   // MARK: The page “Threading and cancellation”
 
   /// The first group of the expression in every line that it matches.
