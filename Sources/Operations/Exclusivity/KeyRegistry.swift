@@ -91,7 +91,7 @@ enum KeyRegistry {
   /// Waits until a start has left the window of a throttle.
   private static func wait(_ claimant: KeyClaimant, for delay: Table.Delay) {
     let rest = delay.start.elapsed.map { delay.interval - $0 } ?? delay.interval
-    // The next claimant may wait for a start that has left its window as well.
+    // In a trampoline, because the end of this delay can end that of the next claimant, and so on.
     if rest <= .zero { return Trampoline.run { change { $0.endDelay(delay, &$1) } } }
     let timer = ClockTimer()
     withTable { $0.set(timer, for: delay) }?.cancel()

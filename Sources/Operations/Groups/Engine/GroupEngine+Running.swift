@@ -178,7 +178,7 @@ extension GroupEngine {
     for waiter in action.roomWaiters { waiter.resume(returning: true) }
     if action.updatesProgress { updateProgress() }
     switch action.outcome {
-    // Nothing else refers to a released group.
+    // The caller releases the action, and with it the group, without a lock.
     case .proceed, .release: return
     case .end(let life):
       endProgress()

@@ -84,7 +84,7 @@ struct GroupSchedule {
     case searchForCycle
     /// Searches through new members, which close a cycle only if operations wait for them.
     case searchForCycleThrough([AsyncOperation])
-    /// The caller must release the group, which only executing members have outlived, or which is open without members.
+    /// The caller must release the group. It is open and has no members, or it has finished before executing members.
     case release(GroupOperation)
   }
 
@@ -320,10 +320,9 @@ struct GroupSchedule {
 
   /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.
   mutating func beginProcessing(_ member: FinishedMember) -> Bool {
-    waitingResults?.append(member)
-    guard waitingResults == nil else { return false }
-    waitingResults = []
-    return true
+    let isFirst = waitingResults == nil
+    if isFirst { waitingResults = [] } else { waitingResults?.append(member) }
+    return isFirst
   }
 
   /// If no results have arrived since the last call, the processing has ended.
