@@ -63,11 +63,21 @@ struct Benchmarks {
     if seed != nil { fail("--seed goes with --soak only") }
     for name in only where !benchmarks.contains(where: { $0.name == name }) { fail("no benchmark is named \(name)") }
     let chosen = only.isEmpty ? benchmarks : benchmarks.filter { only.contains($0.name) }
-    let measurements = chosen.map { benchmark in
-      say("measuring \(benchmark.name) …")
-      return benchmark.measure(rounds: rounds)
-    }
+    let measurements = await measure(chosen, rounds: rounds)
     print(isJSON ? try Report.json(measurements) : Report.table(measurements))
+  }
+
+  /// On a thread of its own, because some workloads use the main actor.
+  private static func measure(_ benchmarks: [Benchmark], rounds: Int) async -> [Measurement] {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        let measurements = benchmarks.map { benchmark in
+          say("measuring \(benchmark.name) …")
+          return benchmark.measure(rounds: rounds)
+        }
+        continuation.resume(returning: measurements)
+      }
+    }
   }
 
   private static func number(of option: String, _ arguments: inout ArraySlice<String>) -> Int {

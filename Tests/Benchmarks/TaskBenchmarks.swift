@@ -14,10 +14,10 @@ enum TaskBenchmarks {
 
   static let all = Caller.allCases.flatMap { caller in
     [
-      benchmark("slot", caller, tasks: 1, slots, atMost: 2),
-      benchmark("slot", caller, tasks: 8, slots, atMost: 3.5),
-      benchmark("task-key", caller, tasks: 1, keys, atMost: 1.2),
-      benchmark("task-key", caller, tasks: 8, keys, atMost: 1.5),
+      benchmark("slot", caller, tasks: 1, "withSlot", Limiter.slots, atMost: 2),
+      benchmark("slot", caller, tasks: 8, "withSlot", Limiter.slots, atMost: 3.5),
+      benchmark("task-key", caller, tasks: 1, "withKeys", Limiter.keys, atMost: 1.2),
+      benchmark("task-key", caller, tasks: 8, "withKeys", Limiter.keys, atMost: 1.5),
     ]
   }
 
@@ -25,34 +25,38 @@ enum TaskBenchmarks {
     _ name: String,
     _ caller: Caller,
     tasks: Int,
-    _ workload: (Int, Caller) -> Workload,
+    _ call: String,
+    _ limiter: @escaping @Sendable () -> Limiter,
     atMost limit: Double
   ) -> Benchmark {
     let suffix = (tasks > 1 ? "-contended" : "") + (caller == .free ? "" : "-\(caller)")
     let unit = "\(name), \(tasks > 1 ? "\(tasks) tasks on 2" : "one after another")\(caller.rawValue)"
     let target = caller == .free ? Benchmark.Target.atMost(limit) : .none
-    return Benchmark(name + suffix, of: unit, workload(tasks, caller), over: actor(tasks, caller), target)
+    let byHand = workload("actor with continuations", tasks, caller, Limiter.actor)
+    return Benchmark(name + suffix, of: unit, workload(call, tasks, caller, limiter), over: byHand, target)
   }
 
-  private static func slots(_ tasks: Int, _ caller: Caller) -> Workload {
-    workload("withSlot", tasks, caller) {
+  /// What limits the work of tasks. Methods run it rather than closures, in which `#isolation` is not the caller's.
+  private enum Limiter {
+    case slots(OperationQueue)
+    case keys(ExclusivityDomain)
+    case actor(Limit)
+
+    static func slots() -> Self {
       let queue = OperationQueue()
       queue.maxConcurrentOperationCount = 2
-      return { body in try? await queue.withSlot("work") { await body() } }
+      return .slots(queue)
     }
-  }
 
-  private static func keys(_ tasks: Int, _ caller: Caller) -> Workload {
-    workload("withKeys", tasks, caller) {
-      let domain = ExclusivityDomain()
-      return { body in try? await withKeys(.limited("key", to: 2), in: domain) { await body() } }
-    }
-  }
+    static func keys() -> Self { .keys(ExclusivityDomain()) }
 
-  private static func actor(_ tasks: Int, _ caller: Caller) -> Workload {
-    workload("actor with continuations", tasks, caller) {
-      let limit = Limit(of: 2)
-      return { body in
+    static func actor() -> Self { .actor(Limit(of: 2)) }
+
+    nonisolated(nonsending) func run(_ body: () async -> Void) async {
+      switch self {
+      case .slots(let queue): try? await queue.withSlot("work") { await body() }
+      case .keys(let domain): try? await withKeys(.limited("key", to: 2), in: domain) { await body() }
+      case .actor(let limit):
         await limit.enter()
         await body()
         await limit.leave()
@@ -60,37 +64,39 @@ enum TaskBenchmarks {
     }
   }
 
-  /// In the isolation of its caller.
-  private typealias Run = nonisolated(nonsending) @Sendable (_ body: () async -> Void) async -> Void
-
   private static func workload(
     _ name: String,
     _ tasks: Int,
     _ caller: Caller,
-    _ make: @escaping @Sendable () -> Run
+    _ make: @escaping @Sendable () -> Limiter
   ) -> Workload {
     .awaiting(name, units: count) {
-      let run = make()
+      let limiter = make()
       let own = Owner()
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<tasks {
           switch caller {
-          case .free: group.addTask { await repeatedly(tasks, run) }
-          case .main: group.addTask { await onMain(tasks, run) }
-          case .actor: group.addTask { await own.work(tasks, run) }
+          case .free: group.addTask { await repeatedly(tasks, limiter) }
+          case .main: group.addTask { await onMain(tasks, limiter) }
+          case .actor: group.addTask { await own.work(tasks, limiter) }
           }
         }
       }
     }
   }
 
-  private static func repeatedly(_ tasks: Int, _ run: Run) async {
-    for _ in 0..<count / tasks { await run { if tasks > 1 { await Task.yield() } } }
+  /// Two loops, because a body that may yield leaves its actor even when it does not.
+  private static func repeatedly(_ tasks: Int, _ limiter: Limiter) async {
+    if tasks > 1 {
+      for _ in 0..<count / tasks { await limiter.run { await Task.yield() } }
+    } else {
+      for _ in 0..<count { await limiter.run {} }
+    }
   }
 
-  @MainActor private static func onMain(_ tasks: Int, _ run: Run) async { await repeatedly(tasks, run) }
+  @MainActor private static func onMain(_ tasks: Int, _ limiter: Limiter) async { await repeatedly(tasks, limiter) }
 
-  private actor Owner { func work(_ tasks: Int, _ run: Run) async { await repeatedly(tasks, run) } }
+  private actor Owner { func work(_ tasks: Int, _ limiter: Limiter) async { await repeatedly(tasks, limiter) } }
 
   private actor Limit {
     private let limit: Int
