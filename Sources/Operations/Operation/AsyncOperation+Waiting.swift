@@ -54,20 +54,10 @@ extension AsyncOperation {
 
   /// Returns false if the operation has been started.
   func addDependencyIfPending(_ operation: Operation) -> Bool {
-    if let own = operation as? AsyncOperation {
-      guard add(.own(own)) else { return false }
-      let (isWaitedFor, seen) = own.core.withLock { $0.ledger.add(dependent: self) }
-      withExtendedLifetime(seen) {}
-      if !isWaitedFor { dependencyDidFinish() }
-    } else {
-      let relay = FinishRelay { [weak self] in self?.dependencyDidFinish() }
-      guard add(.foreign(operation, relay)) else { return false }
-      relay.wait(for: [operation])
-    }
-    return true
-  }
-
-  private func add(_ dependency: DependencyLedger.Dependency) -> Bool {
+    let dependency: DependencyLedger.Dependency =
+      if let own = operation as? AsyncOperation { .own(own) } else {
+        .foreign(operation, FinishRelay { [weak self] in self?.dependencyDidFinish() })
+      }
     let added = core.withLock { core -> (Operation?, OperationSupervisor?, OperationCore.WaitAction)? in
       guard core.lifecycle.phase.isPending else { return nil }
       let action = core.add(dependency)
@@ -79,8 +69,24 @@ extension AsyncOperation {
       recheckReadiness()
     }
     carryOut(action)
+    let isWaitedFor = wait(for: dependency)
+    // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
     supervisor?.memberGainedDependency(self)
+    if !isWaitedFor { dependencyDidFinish() }
     return true
+  }
+
+  /// Returns whether the dependency will notify this operation.
+  private func wait(for dependency: DependencyLedger.Dependency) -> Bool {
+    switch dependency {
+    case .own(let operation):
+      let (isWaitedFor, seen) = operation.core.withLock { $0.ledger.add(dependent: self) }
+      withExtendedLifetime(seen) {}
+      return isWaitedFor
+    case .foreign(let operation, let relay):
+      relay.wait(for: [operation])
+      return true
+    }
   }
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }

@@ -205,7 +205,7 @@ struct ScheduleInterleavingTests {
     var schedule = GroupSchedule()
     schedule.beginAddition(of: 2)
     for name in ["a", "b"] { schedule.ready.append(named(name), .normal) }
-    schedule.endAddition(of: 2)
+    schedule.endAddition()
     _ = ScheduleWorld.begin(&schedule)
     schedule.endAddition()
     _ = schedule.take()
@@ -268,7 +268,7 @@ struct ScheduleInterleavingTests {
     var schedule = GroupSchedule()
     schedule.limit = 1
     schedule.beginAddition(of: 2)
-    schedule.endAddition(of: 2)
+    schedule.endAddition()
     let early = schedule.becameReady(named("a"), .normal, takenNext: false)
     #expect(early == .none, "the group has not begun")
     let needsPermits = ScheduleWorld.begin(&schedule)
@@ -339,6 +339,12 @@ struct ScheduleWorld: InterleavedWorld {
     deeds.isOpen = staysOpen
   }
 
+  mutating func beginAdding(_ members: [Int]) {
+    schedule.beginAddition(of: members.count)
+    if members.count > 1 { schedule.postponeStarts() }
+    deeds.coming += 1
+  }
+
   struct Phase: Hashable {
     let isGathering: Bool
     let isRunning: Bool
@@ -401,17 +407,17 @@ enum ScheduleStep: InterleavedStep {
   func perform(in world: inout ScheduleWorld, by actor: inout Actor) {
     switch self {
     case .beginAdding(let members):
-      world.schedule.beginAddition(of: members.count)
-      world.deeds.coming += 1
+      world.beginAdding(members)
       if members.count > 1 { world.deeds.beingAdded.formUnion(members) }
     case .endAdding(let members, let ready):
       world.deeds.coming -= 1
       world.deeds.beingAdded.subtract(members)
       world.deeds.ready += ready
-      change(&world, &actor) { schedule in
-        for member in ready { schedule.ready.append(ScheduleWorld.operations[member], .normal) }
-        schedule.endAddition(of: members.count)
-      }
+      for member in ready { world.schedule.ready.append(ScheduleWorld.operations[member], .normal) }
+      world.schedule.endAddition()
+      let runner = members.count > 1 ? world.schedule.resumeStarts() : world.schedule.requestRunner()
+      carryOut(runner, &world, &actor)
+      endIfDone(&world)
     case .cancel(let member):
       guard !world.deeds.started.contains(member), world.deeds.wereCancelled.insert(member).inserted else { return }
       if world.deeds.ready.contains(member), world.schedule.isDraining { return }
@@ -439,8 +445,7 @@ enum ScheduleStep: InterleavedStep {
       if world.schedule.life.isOver {
         world.deeds.refused += members.count
       } else {
-        world.schedule.beginAddition(of: members.count)
-        world.deeds.coming += 1
+        world.beginAdding(members)
         actor.go(on: .endAdding(members, ready: members))
       }
     case .runnerBegins:

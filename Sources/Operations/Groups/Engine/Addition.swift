@@ -1,7 +1,6 @@
 import Foundation
 
-/// One call that adds members, from the assignment of their indices to the commit. Meanwhile the group cannot finish, and
-/// starts none of several new members, so that all of them are claimed before the first starts.
+/// One call that adds members, from the assignment of their indices to the commit. Meanwhile the group cannot finish.
 struct Addition {
   /// The operations that are skipped if they cannot be added. Any other such operation traps.
   enum Skipping {
@@ -18,6 +17,9 @@ struct Addition {
 
   let count: Int
   let policy: GroupOperation.ErrorPolicy
+  /// Whether no member starts before the commit, because all new ones must be claimed, or may have to be cancelled, before
+  /// the first starts.
+  let postponesStarts: Bool
   var members: [AsyncOperation] = []
   var plainMembers: [PlainMember] = []
   var skipped: [Int] = []
@@ -32,12 +34,14 @@ struct Addition {
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ count: Int, in group: GroupOperation) -> Addition? {
+  mutating func begin(_ count: Int, in group: GroupOperation, isCancelled: Bool) -> Addition? {
     if schedule.life.isOver { return nil }
     schedule.wake(group)
     schedule.beginAddition(of: count)
     progress.add(count)
-    return Addition(count: count, policy: errorPolicy)
+    let postponesStarts = count > 1 || isCancelled || errorPolicy == .cancelDependents
+    if postponesStarts { schedule.postponeStarts() }
+    return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts)
   }
 
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
@@ -52,8 +56,9 @@ extension GroupEngine.State {
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { for (member, priority) in addition.ready { schedule.ready.append(member, priority) } }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
-    schedule.endAddition(of: addition.count, skipped: skipped)
-    var action = nextAction()
+    schedule.endAddition(skipped: skipped)
+    let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
+    var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
     // A group that started before the commit may have searched without these members.
@@ -75,7 +80,10 @@ extension GroupEngine {
     to group: GroupOperation,
     hasRoom: Bool = false
   ) {
-    guard var addition = state.withLock({ $0.begin(operations.count, in: group) }) else {
+    // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
+    // members to be cancelled. The thread that cancels them skips those that were not claimed.
+    let isCancelled = group.isCancelled
+    guard var addition = state.withLock({ $0.begin(operations.count, in: group, isCancelled: isCancelled) }) else {
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
     }
@@ -91,8 +99,6 @@ extension GroupEngine {
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }
     if let priority = group.lentPriority { for member in addition.members { member.escalatePriority(to: priority) } }
-    // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
-    // members to be cancelled. The thread that cancels them skips those that were not claimed.
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.members { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }

@@ -102,8 +102,8 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [FinishedMember]?
-  /// The number of reasons for which no member starts: failures that the group must process first, and ready members
-  /// that are being added in order.
+  /// The number of reasons for which no member starts: failures that the group must process first, and members that are
+  /// being added.
   private(set) var startObstacles = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
@@ -143,7 +143,7 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
-  /// Begins to start the group, until ``endAddition(of:skipped:)``. Returns whether members have keys, so that none starts
+  /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
   /// before ``resumeStarts()``. Nil if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
@@ -220,18 +220,16 @@ struct GroupSchedule {
 
   // MARK: Adding members
 
-  /// Begins to add members, until ``endAddition(of:skipped:)``. None of several members starts before that.
+  /// Begins to add members, until ``endAddition(skipped:)``.
   mutating func beginAddition(of count: Int) {
     unfinishedMembers += count
     additions += 1
-    if count > 1 { startObstacles += 1 }
     stopAwaitingMember()
   }
 
-  mutating func endAddition(of count: Int = 0, skipped: Int = 0) {
+  mutating func endAddition(skipped: Int = 0) {
     unfinishedMembers -= skipped
     additions -= 1
-    if count > 1 { startObstacles -= 1 }
   }
 
   /// - Returns: Whether the member waits its turn now. Otherwise it does so when the group starts.
