@@ -54,16 +54,14 @@ extension AsyncOperation {
 
   /// Returns false if the operation has been started.
   func addDependencyIfPending(_ operation: Operation) -> Bool {
-    let dependency: DependencyLedger.Dependency =
-      if let own = operation as? AsyncOperation { .own(own) } else {
-        .foreign(operation, FinishRelay { [weak self] in self?.dependencyDidFinish() })
-      }
-    let added = core.withLock { core -> (Operation?, OperationSupervisor?, OperationCore.WaitAction)? in
+    let dependency =
+      (operation as? AsyncOperation).map { DependencyLedger.Dependency.own($0) }
+      ?? .foreign(operation, FinishRelay { [weak self] in self?.dependencyDidFinish() })
+    let added = core.withLock { core -> (OperationCore.WaitAction, Operation?, OperationSupervisor?)? in
       guard core.lifecycle.phase.isPending else { return nil }
-      let action = core.add(dependency)
-      return (core.bridge.makeGateIfRead(), core.supervisor, action)
+      return (core.add(dependency), core.bridge.makeGateIfRead(), core.supervisor)
     }
-    guard let (gate, supervisor, action) = added else { return false }
+    guard let (action, gate, supervisor) = added else { return false }
     if let gate {
       super.addDependency(gate)
       recheckReadiness()

@@ -17,8 +17,7 @@ struct Addition {
 
   let count: Int
   let policy: GroupOperation.ErrorPolicy
-  /// Whether no member starts before the commit, because all new ones must be claimed, or may have to be cancelled, before
-  /// the first starts.
+  /// Whether no member starts before all new ones have been claimed, or cancelled.
   let postponesStarts: Bool
   var members: [AsyncOperation] = []
   var plainMembers: [PlainMember] = []

@@ -102,8 +102,7 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [FinishedMember]?
-  /// The number of reasons for which no member starts: failures that the group must process first, and members that are
-  /// being added.
+  /// The number of failures that are processed, and of members that are added, before any member starts.
   private(set) var startObstacles = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
