@@ -3,13 +3,13 @@ import Operations
 
 /// Slots and keys for the code of a task, compared with an actor that has a count and continuations.
 enum TaskBenchmarks {
-  private static let count = 80_000
-
   /// Where the tasks run. The comparison is an actor, to which a caller on another actor must hop.
   private enum Caller: String, CaseIterable {
     case free = ""
     case main = ", on the main actor"
     case actor = ", on an actor"
+
+    var count: Int { self == .main ? 10_000 : 80_000 }
   }
 
   static let all = Caller.allCases.flatMap { caller in
@@ -70,15 +70,15 @@ enum TaskBenchmarks {
     _ caller: Caller,
     _ make: @escaping @Sendable () -> Limiter
   ) -> Workload {
-    .awaiting(name, units: count) {
+    .awaiting(name, units: caller.count) {
       let limiter = make()
-      let own = Owner()
+      let (own, count) = (Owner(), caller.count / tasks)
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<tasks {
           switch caller {
-          case .free: group.addTask { await repeatedly(tasks, limiter) }
-          case .main: group.addTask { await onMain(tasks, limiter) }
-          case .actor: group.addTask { await own.work(tasks, limiter) }
+          case .free: group.addTask { await repeatedly(count, tasks > 1, limiter) }
+          case .main: group.addTask { await onMain(count, tasks > 1, limiter) }
+          case .actor: group.addTask { await own.work(count, tasks > 1, limiter) }
           }
         }
       }
@@ -86,17 +86,21 @@ enum TaskBenchmarks {
   }
 
   /// Two loops, because a body that may yield leaves its actor even when it does not.
-  private static func repeatedly(_ tasks: Int, _ limiter: Limiter) async {
-    if tasks > 1 {
-      for _ in 0..<count / tasks { await limiter.run { await Task.yield() } }
+  private static func repeatedly(_ count: Int, _ yields: Bool, _ limiter: Limiter) async {
+    if yields {
+      for _ in 0..<count { await limiter.run { await Task.yield() } }
     } else {
       for _ in 0..<count { await limiter.run {} }
     }
   }
 
-  @MainActor private static func onMain(_ tasks: Int, _ limiter: Limiter) async { await repeatedly(tasks, limiter) }
+  @MainActor private static func onMain(_ count: Int, _ yields: Bool, _ limiter: Limiter) async {
+    await repeatedly(count, yields, limiter)
+  }
 
-  private actor Owner { func work(_ tasks: Int, _ limiter: Limiter) async { await repeatedly(tasks, limiter) } }
+  private actor Owner {
+    func work(_ count: Int, _ yields: Bool, _ limiter: Limiter) async { await repeatedly(count, yields, limiter) }
+  }
 
   private actor Limit {
     private let limit: Int

@@ -14,24 +14,22 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   // MARK: OperationTurn
 
-  func request() -> Bool { change { table, ticket, _ in table.isCalled(ticket) } }
+  func request() -> Bool { changeOrEnter { table, ticket, _ in table.isCalled(ticket) } }
 
   func take(waits: Bool) -> Bool {
-    change { table, ticket, effects in table.start(ticket, waits: waits, &effects) }
+    let result = KeyRegistry.change { table, effects -> Bool? in
+      if case .idle = phase { return nil }
+      return ticket.map { table.start($0, waits: waits, &effects) } ?? false
+    }
+    // The operation was started without a request, by hand or by Foundation's own method, or has given it up.
+    return result ?? changeOrEnter { table, ticket, effects in table.start(ticket, waits: waits, &effects) }
   }
 
-  /// Calls `body` under the lock of the registry, with the entry of this request. Enters the table if the operation was
-  /// started without a request, by hand or by Foundation's own method, or has given it up. Another thread may enter the
-  /// same request at any moment.
-  private func change(_ body: (inout KeyRegistry.Table, KeyTicket, inout [KeyRegistry.Table.Effect]) -> Bool) -> Bool {
-    let result = KeyRegistry.change { table, effects -> Bool? in
-      switch phase {
-      case .idle: nil
-      case .entered(let ticket): body(&table, ticket, &effects)
-      case .over: false
-      }
-    }
-    if let result { return result }
+  /// Calls `body` under the lock of the registry, with the entry of this request. Enters the table first, unless another
+  /// thread has entered the same request, or the claimant is over.
+  private func changeOrEnter(
+    _ body: (inout KeyRegistry.Table, KeyTicket, inout [KeyRegistry.Table.Effect]) -> Bool
+  ) -> Bool {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
     let origin = owner?.core.withLock { core in

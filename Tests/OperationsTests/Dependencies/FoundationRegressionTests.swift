@@ -72,7 +72,7 @@ struct FoundationRegressionTests {
     #expect(dependent.dependencies.count == 3)
   }
 
-  private static let races = isThorough ? 10_000 : 100
+  private static let races = isThorough ? 4_000 : 100
 
   @Test(.timeLimit(.minutes(15))) func enqueueingWhileTheDependencyFinishes() async {
     // One thread enqueues the dependents while another wakes them up, in the same order, each in a queue of its own,

@@ -23,6 +23,8 @@ struct StallReasonTests {
     for phase in phases {
       let (operation, holder) = await waiting(in: phase)
       await poll { operation.core.withLock { $0.lifecycle.phase } == phase }
+      // An operation enters this phase before the wait queue of its key.
+      if phase.wait == .turn { await poll { !domain.waiting(for: "key").isEmpty } }
       let entry = try operation.stallReport(alsoIn: [queue, narrow]).entry("x")
       let sentence = try #require(self.sentence(of: phase), "\(phase)")
       #expect(entry.description.hasPrefix("“x” \(sentence)"), "\(phase)")

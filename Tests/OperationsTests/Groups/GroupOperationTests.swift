@@ -156,7 +156,7 @@ struct GroupOperationTests {
 
   @Test(arguments: [false, true])
   func dependentAddedWithItsFailingDependencyInOneCall_neverExecutes(isPlain: Bool) async {
-    for _ in 0..<(isThorough ? 600 : 60) {
+    for _ in 0..<(isThorough ? 200 : 60) {
       let group = GroupOperation()
       group.errorPolicy = .cancelDependents
       group.staysOpen = true
