@@ -108,9 +108,8 @@ extension AsyncOperation {
           "has \(event) already and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new "
           + "one."
       }
-      let extras = core.makeExtras()
-      let request = extras.turn as? KeyRequest ?? new
-      extras.turn = request
+      let request = core.turn as? KeyRequest ?? new
+      core.turn = request
       request.claims.add(claims)
       return request.claims.obstacle
     }

@@ -96,7 +96,7 @@ extension AsyncOperation {
         interruption: interruption,
         observers: core.observers,
         trace: core.trace,
-        turn: core.extras?.turn,
+        turn: core.turn,
         task: core.extras?.task,
         membership: core.cancelledMember(phase),
         members: (core.extras?.inner.map { [$0] } ?? [])[...]

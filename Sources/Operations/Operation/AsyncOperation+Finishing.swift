@@ -59,7 +59,7 @@ extension AsyncOperation {
   private func settleAfterObservers() {
     let (observers, turn, starter) = core.withLock { core in
       defer { core.observers = [] }
-      return (core.observers, core.extras?.turn, core.lifecycle.hasFailed ? core.starter : nil)
+      return (core.observers, core.turn, core.lifecycle.hasFailed ? core.starter : nil)
     }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.

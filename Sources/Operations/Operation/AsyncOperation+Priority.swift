@@ -16,7 +16,7 @@ extension AsyncOperation {
     var rest: [AsyncOperation] = [self]
     while let operation = rest.popLast() {
       guard operation.adopt(priority) else { continue }
-      let (dependencies, turn) = operation.core.withLock { ($0.ledger.dependencies.entries, $0.extras?.turn) }
+      let (dependencies, turn) = operation.core.withLock { ($0.ledger.dependencies.entries, $0.turn) }
       rest += dependencies.compactMap { if case .own(let dependency) = $0 { dependency } else { nil } }
       rest += operation.members.compactMap { $0 as? AsyncOperation } + (turn?.holders ?? [])
     }

@@ -27,7 +27,7 @@ extension AsyncOperation {
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
   /// the count is now zero, and the caller must start it again.
   func startUnready() -> Bool {
-    let turn = core.withLock { $0.lifecycle.phase == .pending(.turn) ? $0.extras?.turn : nil }
+    let turn = core.withLock { $0.lifecycle.phase == .pending(.turn) ? $0.turn : nil }
     let unfinished = dependencies.filter { !$0.isFinished }
     if unfinished.isEmpty, turn == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited

@@ -89,7 +89,7 @@ extension AsyncOperation {
     let (isPaused, starter, turn) = core.withLock { core -> (Bool, OperationStarter?, (any OperationTurn)?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      return (true, core.starter, core.extras?.turn)
+      return (true, core.starter, core.turn)
     }
     if !isPaused { return work() }
     turn?.leave(.pause)

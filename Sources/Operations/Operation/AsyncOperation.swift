@@ -62,7 +62,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   deinit {
     guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
-    end.extras?.turn?.leave(.end)
+    end.turn?.leave(.end)
     var dependencies: [DependencyLedger.Dependency?] = []
     swap(&dependencies, &end.dependencies)
     AsyncOperation.release(consume dependencies)

@@ -34,7 +34,7 @@ enum CurrentWork {
 
 extension AsyncOperation: EnclosingWork {
   final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) {
-    let (caller, supervisor, turn) = core.withLock { ($0.extras?.caller, $0.supervisor, $0.extras?.turn) }
+    let (caller, supervisor, turn) = core.withLock { ($0.extras?.caller, $0.supervisor, $0.turn) }
     return (caller, supervisor?.supervisedGroup, turn)
   }
 

@@ -212,7 +212,7 @@ struct ExclusivityTests {
     let holder = await holder(of: "a")
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
-    operation.core.withLock { $0.extras?.turn }?.leave(.newDependency)
+    operation.core.withLock { $0.turn }?.leave(.newDependency)
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -251,7 +251,7 @@ struct ExclusivityTests {
   /// The thread that adds a dependency may enter the request of an operation that another thread starts.
   @Test func anOperationThatIsStartedAfterItsRequest_takesItsKeysOrWaitsForThem() throws {
     let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
-    let turns = operations.compactMap { operation in operation.core.withLock { $0.extras?.turn } }
+    let turns = operations.compactMap { operation in operation.core.withLock { $0.turn } }
     let (first, second) = (try #require(turns.first), try #require(turns.last))
     #expect(first.request() && domain.holders(of: "a").isEmpty)
     #expect(first.take(waits: true) && domain.holders(of: "a") == ["first"])

@@ -122,7 +122,7 @@ struct StallWalk {
     case .pending(let wait), .suspended(let wait), .paused(let wait):
       switch wait {
       case .groupStart, .dependencies, .slot: waitForSlot(node, own)
-      case .turn: waitForKeys(node, own.core.withLock { $0.extras?.turn } as? KeyRequest)
+      case .turn: waitForKeys(node, own.core.withLock { $0.turn } as? KeyRequest)
       case .conditions: nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting
       case .delay:
         nodes[node].reason = pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting

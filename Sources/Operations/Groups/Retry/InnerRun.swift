@@ -98,7 +98,7 @@ extension AsyncOperation {
   /// Continues with `work` at the operation's place. A stall report calls the work `next`.
   func `continue`(after delay: Duration, before next: String, with work: @escaping @Sendable () -> Void) {
     // Each attempt of an operation with keys takes them anew.
-    if delay > .zero || core.withLock({ $0.extras?.turn != nil }) {
+    if delay > .zero || core.withLock({ $0.turn != nil }) {
       pause(for: delay, before: next, then: work)
     } else if keepPlace().isParticular {
       keepPlace().run(work)

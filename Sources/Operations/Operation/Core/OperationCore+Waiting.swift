@@ -19,7 +19,7 @@ extension OperationCore {
     ledger.add(dependency)
     let hadTurn = lifecycle.phase == .pending(.turn) || lifecycle.phase == .pending(.slot)
     if lifecycle.phase != .pending(.groupStart) { lifecycle.wait(for: .dependencies) }
-    return hadTurn ? extras?.turn.map { .withdrawTurn($0) } ?? .none : .none
+    return hadTurn ? turn.map { .withdrawTurn($0) } ?? .none : .none
   }
 
   mutating func countDown(by count: Int) -> WaitAction {
@@ -38,13 +38,13 @@ extension OperationCore {
 
   /// Lets an operation with keys wait its turn, unless it still waits for its dependencies.
   mutating func requestTurn() -> WaitAction {
-    guard lifecycle.phase == .pending(.slot), extras?.turn != nil, !lifecycle.isCancelled else { return .none }
+    guard lifecycle.phase == .pending(.slot), turn != nil, !lifecycle.isCancelled else { return .none }
     return waitForTurn()
   }
 
   private mutating func waitForTurn() -> WaitAction {
     if case .none = place { return becomeReady() }
-    guard let turn = extras?.turn, !lifecycle.isCancelled else { return becomeReady() }
+    guard let turn, !lifecycle.isCancelled else { return becomeReady() }
     lifecycle.wait(for: .turn)
     return .requestTurn(turn)
   }
@@ -77,7 +77,7 @@ extension OperationCore {
   /// A paused operation takes its keys again, and a member needs a slot.
   mutating func delayIsOver() -> WaitAction {
     guard lifecycle.phase == .paused(.delay) else { return .none }
-    if let turn = extras?.turn {
+    if let turn {
       lifecycle.wait(for: .turn)
       return .requestTurn(turn)
     }

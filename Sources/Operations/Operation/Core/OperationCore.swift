@@ -63,6 +63,7 @@ import Foundation
     let waiters: WaiterList
     /// Holds the starter of a member, and what may be the last reference to a queue.
     let place: Place
+    let turn: (any OperationTurn)?
     let extras: OperationExtras?
     let lifecycle: OperationLifecycle
     fileprivate let gate: Operation?
@@ -81,6 +82,8 @@ import Foundation
   /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
+  /// Nil if the operation has no keys, or has ended.
+  var turn: (any OperationTurn)?
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
@@ -141,7 +144,7 @@ import Foundation
     if self.supervisor === supervisor { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
     let waits = mustWait
-    let needsTurn = extras?.turn != nil && !lifecycle.isCancelled
+    let needsTurn = turn != nil && !lifecycle.isCancelled
     if needsTurn { lifecycle.wait(for: .groupStart) }
     unsafe place = .group(Membership(supervisor: .passUnretained(supervisor), index: index))
     return claimed(waits: waits, needsTurn: needsTurn)
@@ -191,7 +194,7 @@ import Foundation
 
   mutating func start() -> StartAction {
     let first: OperationLifecycle.Phase =
-      extras?.turn != nil ? .suspended(.turn) : extras?.hasInputs == true ? .preparing : .executing
+      turn != nil ? .suspended(.turn) : extras?.hasInputs == true ? .preparing : .executing
     guard lifecycle.start(as: first) else { return lifecycle.phase == .finished ? .ignore : .refuse }
     startTime = .now
     return nextStep
@@ -210,14 +213,14 @@ import Foundation
     case .pending:
       if mustWait { return .notReady }
       membership?.starter = starter
-      if let turn = extras?.turn, !lifecycle.isEnded {
+      if let turn, !lifecycle.isEnded {
         lifecycle.wait(for: .turn)
         return .takeTurn(turn)
       }
       return startWithKeys()
     case .paused(.slot):
       membership?.starter = starter
-      guard let turn = extras?.turn else { return resumed(.slot) }
+      guard let turn else { return resumed(.slot) }
       lifecycle.wait(for: .turn)
       return .takeTurn(turn)
     // A member whose priority was raised is in the ready list once more after its start.
@@ -260,7 +263,7 @@ import Foundation
 
   private var nextStep: StartAction {
     switch lifecycle.phase {
-    case .suspended: extras?.turn.map { .takeTurn($0) } ?? .ignore
+    case .suspended: turn.map { .takeTurn($0) } ?? .ignore
     case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
@@ -271,14 +274,14 @@ import Foundation
   /// Records that Foundation considers the operation finished. Settles it, unless it has observers or keys.
   mutating func complete() -> End? {
     lifecycle.complete()
-    return observers.isEmpty && extras?.turn == nil ? settle() : nil
+    return observers.isEmpty && turn == nil ? settle() : nil
   }
 
   mutating func settle() -> End {
     let former = extras
     extras = former?.remainder
     defer {
-      waiters = WaiterList()
+      (waiters, turn) = (WaiterList(), nil)
       switch place {
       case .none, .failed: break
       case .queue: place = .queue(nil)
@@ -290,6 +293,7 @@ import Foundation
       dependents: ledger.close(),
       waiters: waiters,
       place: place,
+      turn: turn,
       extras: former,
       lifecycle: lifecycle,
       gate: bridge.close()

@@ -4,7 +4,6 @@ import Foundation
 final class OperationExtras {
   // MARK: Before execution
 
-  var turn: (any OperationTurn)?
   var conditions: [OperationCondition] = []
   /// The condition that is being evaluated, or was evaluated last.
   var condition: String?
