@@ -145,15 +145,21 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Each caller must call this method once.
   func wait(_ caller: Int) async throws -> Output {
-    try await withCheckedThrowingContinuation { continuation in
-      let result = state.withLock { state -> Result<Output, any Error>? in
-        if case .ended(let result) = state.phase { return result }
-        guard state.callers[caller] != nil else { return .failure(CancellationError()) }
-        state.callers[caller] = continuation
-        return nil
+    try await lendingPriority(to: escalateOperation) {
+      try await withCheckedThrowingContinuation { continuation in
+        let result = state.withLock { state -> Result<Output, any Error>? in
+          if case .ended(let result) = state.phase { return result }
+          guard state.callers[caller] != nil else { return .failure(CancellationError()) }
+          state.callers[caller] = continuation
+          return nil
+        }
+        if let result { continuation.resume(with: result) }
       }
-      if let result { continuation.resume(with: result) }
     }
+  }
+
+  @Sendable private func escalateOperation(to priority: TaskPriority) {
+    if case .running(let operation) = state.withLock({ $0.phase }) { operation.escalatePriority(to: priority) }
   }
 
   /// Removes a caller whose task was cancelled. If the caller is the last one, it stays and cancels the operation.

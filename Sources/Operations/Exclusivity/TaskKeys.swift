@@ -23,7 +23,7 @@
 /// ``OperationError/Code/waitCycle``, which names both.
 ///
 /// - Parameters:
-///   - claims: The claims. Without claims, `body` runs at once.
+///   - claims: The claims. Without claims, `body` runs at once, unless the task is cancelled.
 ///   - domain: The domain of the keys.
 ///   - name: The name of the holder in errors, reports and lists. The default is the calling function and line.
 ///   - clock: The clock that measures the interval of a throttled key. The default is a `ContinuousClock`.

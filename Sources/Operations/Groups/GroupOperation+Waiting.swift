@@ -54,9 +54,9 @@ extension GroupOperation {
   ///
   /// A group or a member finishes before its work if it times out, or if it is cancelled and
   /// ``AsyncOperation/finishesWhenCancelled`` is true. Wait for the work before you delete what it uses. The wait includes
-  /// the attempts of retries, and the closures and functions of a ``ResultOperation`` or a ``TaskOperation``. It cannot
-  /// include the work of another type that finished early, such as the block of an ``AsyncBlockOperation``, because that
-  /// no longer calls `finish`. The wait also ends when the waiting task is cancelled.
+  /// the attempts of retries, the task of a ``TaskOperation``, and every `execute()` until it returns. It cannot include
+  /// what the `execute()` of a member that finished early has begun elsewhere, such as the work behind an
+  /// ``AsyncBlockOperation``, because nothing says when that ends. The wait also ends when the waiting task is cancelled.
   public final func drained() async {
     await finished()
     if isFinished { await waitOrUnregister { engine.waitForDrain($0) } }

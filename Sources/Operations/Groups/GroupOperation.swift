@@ -74,8 +74,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     ///
     /// The cancelled members finish without executing and without errors of their own. This includes members and
     /// dependencies that are added after the failure. A member is not failed if the group drops its errors: see
-    /// ``GroupOperation/operation(_:didFinishWith:)``. The dependents of a plain Foundation member run, because it does
-    /// not report them. The cost is O(d) for d dependents.
+    /// ``GroupOperation/operation(_:didFinishWith:)``. An ``AsyncOperation`` that depends on a cancelled plain Foundation
+    /// member runs, because that one does not know its dependents. The cost is O(d) for d dependents.
     case cancelDependents
   }
 

@@ -95,7 +95,7 @@ extension AsyncOperation {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
     case .open, .notify, .resume: trace?.send(.ready)
-    case .none, .requestTurn, .withdrawTurn, .prepareInputs: break
+    case .none, .requestTurn, .takeTurn, .withdrawTurn, .prepareInputs: break
     }
     carryOut(action)
   }
@@ -104,6 +104,7 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn): request(turn)
+    case .takeTurn(let turn): if turn.take(waits: true) { turnHasCome(holdingKeys: true) } else { noteWaitForTurn() }
     case .withdrawTurn(let turn): leaveWaitQueues(of: turn, because: .newDependency)
     case .open(let gate): open(gate)
     case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
@@ -116,17 +117,14 @@ extension AsyncOperation {
   // MARK: The turn
 
   private func request(_ turn: any OperationTurn) {
-    // A paused operation of an `OperationQueue` has been started, and keeps its slot.
-    let isStarted = core.withLock { $0.supervisor == nil && !$0.lifecycle.phase.isPending }
-    if isStarted ? turn.take(waits: true) : turn.request() {
-      turnHasCome(holdingKeys: isStarted)
-    } else {
-      noteWaitForTurn()
-    }
+    if turn.request() { turnHasCome(holdingKeys: false) } else { noteWaitForTurn() }
   }
 
   func noteWaitForTurn() {
-    let trace = core.withLock { $0.lifecycle.isCancelled ? nil : $0.trace }
+    let (trace, turn, lent) = core.withLock { core in
+      (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.extras?.lentPriority)
+    }
+    if let lent, let turn { for holder in turn.holders { holder.escalatePriority(to: lent) } }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.
     if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }

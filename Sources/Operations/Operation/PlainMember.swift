@@ -23,13 +23,11 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
   static func make(for operation: Operation) -> PlainMember? {
     if operation.isExecuting || operation.isFinished { return of(operation) }
     let new = PlainMember(operation)
-    let member = members.withLock { members in
+    return members.withLock { members in
       let member = members[ObjectIdentifier(operation)] ?? new
       members[ObjectIdentifier(operation)] = member
       return member
     }
-    member.adoptChanges()
-    return member
   }
 
   func forget() {
@@ -55,10 +53,11 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
   override func adoptChanges() {
     if operation.isCancelled { return cancel() }
     if super.queuePriority != operation.queuePriority { queuePriority = operation.queuePriority }
-    let unfinished = operation.unfinishedDependencies
-    if unfinished.isEmpty { return }
+    // Those that have finished as well: one of them may have failed in this group.
+    let current = operation.dependencies.map { $0.asMember ?? $0 }
+    if current.isEmpty { return }
     let known = Set(dependencies.map { ObjectIdentifier($0) })
-    for dependency in unfinished where !known.contains(ObjectIdentifier(dependency)) {
+    for dependency in current where !known.contains(ObjectIdentifier(dependency)) {
       _ = addDependencyIfPending(dependency)
     }
   }

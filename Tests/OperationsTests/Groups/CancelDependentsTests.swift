@@ -80,9 +80,11 @@ struct CancelDependentsTests {
     #expect(group.errors.count == 1)
   }
 
-  @Test(arguments: [true, false])
-  func dependentsThatAreAddedAfterTheFailure_areCancelled(isDependencyOlder: Bool) async {
-    let (first, held, late, indirect) = (failing("first"), HeldOperation(), note("late"), note("indirect"))
+  @Test(arguments: [true, false], [true, false])
+  func dependentsThatAreAddedAfterTheFailure_areCancelled(isDependencyOlder: Bool, arePlain: Bool) async {
+    let (first, held) = (failing("first"), HeldOperation())
+    let (late, indirect): (Operation, Operation) =
+      arePlain ? (plain("late", journal), plain("indirect", journal)) : (note("late"), note("indirect"))
     if isDependencyOlder { first ==> late }
     late ==> indirect
     let group = group([first, held])

@@ -46,6 +46,25 @@ struct DrainingTests {
     await group.drained()
   }
 
+  @Test func aBlockThatContinuesAfterItsEnd_isAwaited() async throws {
+    let (begun, end) = (Gate(), Gate())
+    let block = AsyncBlockOperation { [journal] operation in
+      operation.finish()
+      begun.open()
+      end.pass()
+      journal.write("end")
+    }
+    let group = GroupOperation([block])
+    await queue.add(group, until: begun)
+    await group.finished()
+    let drain = immediately {
+      await group.drained()
+      return journal.entries
+    }
+    end.open()
+    #expect(try await drain.value == ["end"])
+  }
+
   @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
     let held = HeldOperation()
     weak var released: GroupOperation?

@@ -302,6 +302,16 @@ struct OpenGroupTests {
     await live.none()
   }
 
+  @Test func aClockThatIsSetAfterTheStart_isThatOfLaterMembers() async {
+    let (held, group) = (HeldOperation(), GroupOperation("group").started())
+    group.clock = ManualClock()
+    group.addOperation(held)
+    await held.begun.opened()
+    #expect(held.clock is ManualClock)
+    group.staysOpen = false
+    await group.finished(opening: held.gate)
+  }
+
   @Test func cancellingAllMembers_leavesTheGroupOpen() async {
     let (held, group) = (HeldOperation(), GroupOperation("queue", maxConcurrentOperationCount: 1).started())
     group.addOperations([held, note("waiting")])

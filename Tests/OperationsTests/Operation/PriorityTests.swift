@@ -68,19 +68,34 @@ struct PriorityTests {
     #expect(journal.entries == [.high, .high, .high])
   }
 
-  @Test func itReachesTheHolderOfAKey() async throws {
+  private enum Wait: CaseIterable { case keys, slot, run }
+
+  @Test(arguments: Wait.allCases) private func itReachesTheHolderOfAKey(_ wait: Wait) async throws {
     let domain = ExclusivityDomain()
     let (begun, gate) = (Gate(), Gate())
     let holder = task(begun, until: gate).exclusive("key", in: domain)
     await queue.add(holder, until: begun)
-    let waiters = [
-      Task(priority: .high) { try await withKeys(.exclusive("key"), in: domain) {} },
-      Task(priority: .high) { try await queue.withSlot(holding: .exclusive("key"), in: domain) {} },
-    ]
-    await poll { domain.waiting(for: "key").count == 2 && holder.lentPriority == .high }
+    let waiter = Task(priority: .high) {
+      switch wait {
+      case .keys: try await withKeys(.exclusive("key"), in: domain) {}
+      case .slot: try await queue.withSlot(holding: .exclusive("key"), in: domain) {}
+      case .run: try await queue.run(AsyncOperation().exclusive("key", in: domain))
+      }
+    }
+    await poll { holder.lentPriority == .high }
     gate.open()
-    for waiter in waiters { try await waiter.value }
+    try await waiter.value
     #expect(journal.entries == [.high])
+  }
+
+  @Test func aLaterCallerOfASharedRun_lendsItsPriority() async throws {
+    let (domain, held) = (ExclusivityDomain(), HeldOperation())
+    let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { held } }
+    await held.begun.opened()
+    let second = Task(priority: .high) { try await queue.run(sharing: "key", in: domain) { held } }
+    await poll { held.lentPriority == .high }
+    held.gate.open()
+    for caller in [first, second] { try await caller.value }
   }
 
   @Test func itNeverFalls_andMembersAddedLaterHaveIt() {

@@ -109,7 +109,10 @@ extension GroupEngine {
   private static let batch = 64
 
   private func makeMembers(_ operations: ArraySlice<Operation>, _ skipping: Addition.Skipping) -> [AsyncOperation] {
-    operations.compactMap { makeMember(for: $0, skipping) }
+    let members = operations.compactMap { makeMember(for: $0, skipping) }
+    // Plain members may depend on each other.
+    for member in members { member.adoptChanges() }
+    return members
   }
 
   private func makeMember(for operation: Operation, _ skipping: Addition.Skipping) -> AsyncOperation? {

@@ -14,6 +14,8 @@ extension GroupEngine {
     }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
+    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
+    if let clock = group.core.withLock({ $0.starter?.clock }) { state.withLock { $0.clock = $0.clock ?? clock } }
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
@@ -72,8 +74,8 @@ extension GroupEngine {
   }
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
-    guard let queue = state.withLock({ $0.schedule.life.queue }) else { return }
-    queue.continueOperation(at: quality) { [self, clock = queue.clock] in body(GroupRunner(for: self, clock: clock)) }
+    let (queue, clock) = state.withLock { ($0.schedule.life.queue, $0.clock) }
+    queue?.continueOperation(at: quality) { [self] in body(GroupRunner(for: self, clock: clock)) }
   }
 
   private func work(as runner: GroupRunner) {
@@ -182,8 +184,8 @@ extension GroupEngine {
     case .proceed, .release: return
     case .end(let life):
       endProgress()
-      let (waiters, _) = state.withLock { ($0.workDidEnd(), $0.schedule.takeStaleEntries()) }
-      for waiter in waiters { waiter() }
+      withExtendedLifetime(state.withLock { $0.schedule.takeStaleEntries() }) {}
+      workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }
     case .searchForCycle: searchForCycle()
     case .searchForCycleThrough(let members):

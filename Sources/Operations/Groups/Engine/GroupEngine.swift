@@ -15,8 +15,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
-    /// The work that `drained()` waits for: that of all members counts as one, and what continues after the end of a
-    /// member as one each.
+    /// That of the group or, from its start, that of the enclosing group.
+    var clock: (any Clock<Duration>)?
+    /// The work that `drained()` waits for: that of all members counts as one, each item of the
+    /// group's queue as one, and what continues after the end of a member as one each.
     var undrainedWork = 1
     var drainWaiters = WaiterList()
 
@@ -131,6 +133,14 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     state.withLock { $0.schedule.ready.move(member, to: priority) }
   }
 
+  override func clockDidChange(to clock: any Clock<Duration>) {
+    let old = state.withLock { state in
+      defer { state.clock = clock }
+      return state.clock
+    }
+    withExtendedLifetime(old) {}
+  }
+
   override func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }
     updateProgress()
@@ -211,7 +221,11 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   }
 
   override func workContinues(_ work: ContinuingWork) {
-    state.withLock { $0.undrainedWork += 1 }
-    work.whenOver { [self] in for waiter in state.withLock({ $0.workDidEnd() }) { waiter() } }
+    workBegins()
+    work.whenOver { [self] in workDidEnd() }
   }
+
+  func workBegins() { state.withLock { $0.undrainedWork += 1 } }
+
+  func workDidEnd() { for waiter in state.withLock({ $0.workDidEnd() }) { waiter() } }
 }

@@ -68,22 +68,26 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
 
 /// The queue of a group's runners. It has no limit, because the group counts its members itself.
 final class GroupQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
-  let clock: (any Clock<Duration>)?
+  private weak var engine: GroupEngine?
   // Set on each operation, because Foundation else uses that of the thread that made the operation, and not on the queue,
   // because Foundation raises operations to the quality of their queue.
   private let quality: QualityOfService
 
   /// Called on the thread that starts the group.
   init(of group: GroupOperation) {
-    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    clock = group.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
     quality = group.qualityOfService.orCurrent
+    engine = group.engine
     super.init()
     name = "Operations.GroupOperation " + group.displayName
   }
 
   func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void) {
-    let operation = BlockOperation(block: body)
+    let engine = engine
+    engine?.workBegins()
+    let operation = BlockOperation {
+      body()
+      engine?.workDidEnd()
+    }
     operation.qualityOfService = quality == .default ? self.quality : quality
     addOperation(operation)
   }

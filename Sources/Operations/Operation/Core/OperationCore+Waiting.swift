@@ -5,6 +5,8 @@ extension OperationCore {
   enum WaitAction {
     case none
     case requestTurn(any OperationTurn)
+    /// The operation of a queue ends a pause, in which it has kept its slot.
+    case takeTurn(any OperationTurn)
     case withdrawTurn(any OperationTurn)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
@@ -79,7 +81,7 @@ extension OperationCore {
     guard lifecycle.phase == .paused(.delay) else { return .none }
     if let turn {
       lifecycle.wait(for: .turn)
-      return .requestTurn(turn)
+      return supervisor == nil ? .takeTurn(turn) : .requestTurn(turn)
     }
     guard supervisor != nil else { return resumeAfterPause(of: .delay) }
     lifecycle.wait(for: .slot)
