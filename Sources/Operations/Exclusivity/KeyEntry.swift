@@ -35,9 +35,8 @@ struct KeyEntry {
   }
 
   let ticket: KeyTicket
-  /// One for each claim.
+  /// One for each claim. The throttles of a claim are apart, because few claims have any.
   var shares: [Share] = []
-  /// One for each claim with throttles.
   var throttled: [(use: Int, throttles: [KeyThrottle])] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]

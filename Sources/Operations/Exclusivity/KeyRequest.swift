@@ -25,8 +25,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     return result ?? changeOrEnter { table, ticket, effects in table.start(ticket, waits: waits, &effects) }
   }
 
-  /// Calls `body` under the lock of the registry, with the entry of this request. Enters the table first, unless another
-  /// thread has entered the same request, or the claimant is over.
+  /// Calls `body` under the lock of the registry. Enters the table first, unless another thread has, or it is too late.
   private func changeOrEnter(
     _ body: (inout KeyRegistry.Table, KeyTicket, inout [KeyRegistry.Table.Effect]) -> Bool
   ) -> Bool {

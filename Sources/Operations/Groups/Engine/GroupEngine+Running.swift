@@ -200,6 +200,5 @@ struct FinishedMember {
   let index: Int
   /// Whether no member starts until the group has processed the failure of this one.
   var postponesStarts = false
-  /// Those that a failure or a cancellation cancels.
   var dependents: [DependencyLedger.WeakDependent?] = []
 }

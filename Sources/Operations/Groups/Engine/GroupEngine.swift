@@ -17,8 +17,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// That of the group or, from its start, that of the enclosing group.
     var clock: (any Clock<Duration>)?
-    /// The work that `drained()` waits for: that of all members counts as one, each item of the
-    /// group's queue as one, and what continues after the end of a member as one each.
+    /// What `drained()` waits for: all members count as one, and as one each count the items of the group's queue, and
+    /// work that continues after the end of a member.
     var undrainedWork = 1
     var drainWaiters = WaiterList()
 
