@@ -2,7 +2,7 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 254
+  private static let mostTypes = 253
   private static let mostStoredBooleans = 27
   private static let mostExtensionFiles = 19
   private static let mostInternalDocumentationLines = 1_081

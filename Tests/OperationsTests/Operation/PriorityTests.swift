@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-/// The priority that a task lends to the operations that it waits for.
+/// The priority that a task lends to the operations that it waits for. The `queuePriority` of an operation rises last.
 @Suite(.timeLimit(.minutes(5)))
 struct PriorityTests {
   private let queue = OperationQueue()
@@ -32,7 +32,7 @@ struct PriorityTests {
     let waiter = Task(priority: .high) {
       if method == "value" { try await operation.value } else { try await operation.completed() }
     }
-    await poll { operation.lentPriority == .high }
+    await poll { operation.queuePriority == .high }
     gate.open()
     try await waiter.value
     #expect(journal.entries == [.high])
@@ -45,7 +45,7 @@ struct PriorityTests {
     let waiter = Task(priority: .utility) { try await queue.run(operation) }
     await begun.opened()
     waiter.escalatePriority(to: .high)
-    await poll { operation.lentPriority == .high }
+    await poll { operation.queuePriority == .high }
     gate.open()
     try await waiter.value
     #expect(journal.entries == [.high])
@@ -82,7 +82,7 @@ struct PriorityTests {
       case .run: try await queue.run(AsyncOperation().exclusive("key", in: domain))
       }
     }
-    await poll { holder.lentPriority == .high }
+    await poll { holder.queuePriority == .high }
     gate.open()
     try await waiter.value
     #expect(journal.entries == [.high])
