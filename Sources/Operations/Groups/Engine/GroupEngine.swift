@@ -227,5 +227,5 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   func workBegins() { state.withLock { $0.undrainedWork += 1 } }
 
-  func workDidEnd() { for waiter in state.withLock({ $0.workDidEnd() }) { waiter() } }
+  func workDidEnd() { for waiter in state.withLock({ $0.workDidEnd() }) { Trampoline.run(waiter) } }
 }
