@@ -56,7 +56,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     // Those that have finished as well: one of them may have failed in this group.
     let current = operation.dependencies.map { $0.asMember ?? $0 }
     if current.isEmpty { return }
-    let known = Set(dependencies.map { ObjectIdentifier($0) })
+    let known = Set(dependencies.flatMap { [ObjectIdentifier($0), ObjectIdentifier($0.shownOperation)] })
     for dependency in current where !known.contains(ObjectIdentifier(dependency)) {
       _ = addDependencyIfPending(dependency)
     }
