@@ -5,8 +5,8 @@ struct HouseRuleTests {
   private static let mostTypes = 253
   private static let mostStoredBooleans = 27
   private static let mostExtensionFiles = 19
-  private static let mostInternalDocumentationLines = 1_081
-  private static let mostLines = 16_050
+  private static let mostInternalDocumentationLines = 1_080
+  private static let mostLines = 16_036
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -44,7 +44,6 @@ extension AsyncOperation {
     set {
       let old = core.withLock { $0.makeExtras().exchange(\.clock, newValue) }
       withExtendedLifetime(old) {}
-      engineOfMembers?.clockDidChange(to: newValue)
     }
   }
 

@@ -14,8 +14,6 @@ extension GroupEngine {
     }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
-    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    if let clock = group.core.withLock({ $0.starter?.clock }) { state.withLock { $0.clock = $0.clock ?? clock } }
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
@@ -74,8 +72,10 @@ extension GroupEngine {
   }
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
-    let (queue, clock) = state.withLock { ($0.schedule.life.queue, $0.clock) }
-    queue?.continueOperation(at: quality) { [self] in body(GroupRunner(for: self, clock: clock)) }
+    guard let queue = state.withLock({ $0.schedule.life.queue }) else { return }
+    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
+    let clock = supervisedGroup?.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
+    queue.continueOperation(at: quality) { [self] in body(GroupRunner(for: self, clock: clock)) }
   }
 
   private func work(as runner: GroupRunner) {
@@ -200,5 +200,6 @@ struct FinishedMember {
   let index: Int
   /// Whether no member starts until the group has processed the failure of this one.
   var postponesStarts = false
+  /// Those that a failure or a cancellation cancels.
   var dependents: [DependencyLedger.WeakDependent?] = []
 }

@@ -15,8 +15,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
-    /// That of the group or, from its start, that of the enclosing group.
-    var clock: (any Clock<Duration>)?
     /// What `drained()` waits for: all members count as one, and as one each count the items of the group's queue, and
     /// work that continues after the end of a member.
     var undrainedWork = 1
@@ -131,14 +129,6 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   override func memberPriorityWasChanged(_ member: AsyncOperation) {
     let priority = member.queuePriority
     state.withLock { $0.schedule.ready.move(member, to: priority) }
-  }
-
-  override func clockDidChange(to clock: any Clock<Duration>) {
-    let old = state.withLock { state in
-      defer { state.clock = clock }
-      return state.clock
-    }
-    withExtendedLifetime(old) {}
   }
 
   override func memberReportsProgress(_ member: AsyncOperation, index: Int) {

@@ -29,9 +29,6 @@ class OperationSupervisor: OperationStarter, @unchecked Sendable {
   /// Calls `waiter` when all members have finished and no work of them continues.
   func whenDrained(_ waiter: @escaping @Sendable () -> Void) { waiter() }
 
-  /// The members that are started from now on use the clock, unless they have their own.
-  func clockDidChange(to clock: any Clock<Duration>) {}
-
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {}
 
   /// Returns whether the progress of the group around this one must be published as well.
