@@ -6,7 +6,7 @@ struct HouseRuleTests {
   private static let mostStoredBooleans = 27
   private static let mostExtensionFiles = 19
   private static let mostInternalDocumentationLines = 1_080
-  private static let mostLines = 16_036
+  private static let mostLines = 16_033
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

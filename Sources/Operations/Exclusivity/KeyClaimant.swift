@@ -48,6 +48,15 @@ class KeyClaimant: @unchecked Sendable {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
+  /// The operations that hold the keys for which the claimant waits.
+  final var holders: [AsyncOperation] {
+    let users = KeyRegistry.withTable { table in
+      let obstacles = ticket.map { table.obstacles(of: $0).map(\.obstacle) } ?? []
+      return obstacles.flatMap { table.users(of: $0) }
+    }
+    return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
+  }
+
   /// The throttled key whose window the claimant waits for.
   final var throttledKey: ExclusivityKey? {
     KeyRegistry.withTable { table in

@@ -25,15 +25,6 @@ enum KeyRegistry {
 
   static func users(of obstacle: Table.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
 
-  /// The operations that hold the keys for which a claimant waits.
-  static func holders(before claimant: KeyClaimant) -> [AsyncOperation] {
-    let users = withTable { table in
-      let obstacles = claimant.ticket.map { table.obstacles(of: $0).map(\.obstacle) } ?? []
-      return obstacles.flatMap { table.users(of: $0) }
-    }
-    return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
-  }
-
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
     var effects: [Table.Effect] = []

@@ -92,8 +92,4 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
       owner.cancel()
     }
   }
-
-  // MARK: Reading
-
-  var holders: [AsyncOperation] { KeyRegistry.holders(before: self) }
 }

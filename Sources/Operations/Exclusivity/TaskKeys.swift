@@ -111,7 +111,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   @Sendable private func escalateHolders(to priority: TaskPriority) {
-    for holder in KeyRegistry.holders(before: self) { holder.escalatePriority(to: priority) }
+    for holder in holders { holder.escalatePriority(to: priority) }
   }
 
   private func suspend(_ continuation: CheckedContinuation<Void, any Error>) {

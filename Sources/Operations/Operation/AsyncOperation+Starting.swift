@@ -9,7 +9,7 @@ extension AsyncOperation {
     var action = core.withLock { $0.start(by: starter) }
     if case .takeTurn(let turn) = action {
       guard turn.take(waits: false) else {
-        noteWaitForTurn()
+        turnHasNotCome()
         return false
       }
       action = core.withLock { $0.proceedInTurn() }
@@ -69,7 +69,7 @@ extension AsyncOperation {
   /// Takes the keys of an operation that stays started while it waits for them.
   private func take(_ turn: any OperationTurn) {
     keepPlace()
-    guard turn.take(waits: true) else { return noteWaitForTurn() }
+    guard turn.take(waits: true) else { return turnHasNotCome() }
     carryOut(core.withLock { $0.proceedInTurn() })
   }
 

@@ -104,7 +104,7 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn): request(turn)
-    case .takeTurn(let turn): if turn.take(waits: true) { turnHasCome(holdingKeys: true) } else { noteWaitForTurn() }
+    case .takeTurn(let turn): if turn.take(waits: true) { turnHasCome(holdingKeys: true) } else { turnHasNotCome() }
     case .withdrawTurn(let turn): leaveWaitQueues(of: turn, because: .newDependency)
     case .open(let gate): open(gate)
     case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
@@ -117,13 +117,14 @@ extension AsyncOperation {
   // MARK: The turn
 
   private func request(_ turn: any OperationTurn) {
-    if turn.request() { turnHasCome(holdingKeys: false) } else { noteWaitForTurn() }
+    if turn.request() { turnHasCome(holdingKeys: false) } else { turnHasNotCome() }
   }
 
-  func noteWaitForTurn() {
+  func turnHasNotCome() {
     let (trace, turn, lent) = core.withLock { core in
       (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.extras?.lentPriority)
     }
+    // From now on, the operation waits for the holders of its keys.
     if let lent, let turn { for holder in turn.holders { holder.escalatePriority(to: lent) } }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.
