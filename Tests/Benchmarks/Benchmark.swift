@@ -54,12 +54,12 @@ struct Benchmark: Sendable {
 
   /// Measures both workloads alternately, after a round that does not count.
   func measure(rounds: Int) -> Measurement {
-    _ = (numerator.measure(), denominator.measure())
-    let samples = (0..<rounds).map { round in
+    _ = (numerator.measure(0), denominator.measure(0))
+    let samples = (1...rounds).map { round in
       // They take turns, because the first may leave the machine warmer for the second.
-      let first = round.isMultiple(of: 2) ? numerator.measure() : nil
-      let denominator = denominator.measure()
-      return (numerator: first ?? numerator.measure(), denominator: denominator)
+      let first = round.isMultiple(of: 2) ? numerator.measure(round) : nil
+      let denominator = denominator.measure(round)
+      return (numerator: first ?? numerator.measure(round), denominator: denominator)
     }
     let ratio = Spread(samples.map { $0.numerator / $0.denominator })
     return Measurement(

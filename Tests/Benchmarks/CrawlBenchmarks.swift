@@ -1,85 +1,141 @@
 import Foundation
 import Operations
+import Synchronization
 
-/// Requests to four hosts, one of them ten times as slow as the others, with 15 % of the answers “busy”: at most six at
-/// once, two per host, and a delay after each “busy”. Compared with the same written with an actor and a task group.
+/// Requests to four hosts, at most six at once and two per host, compared with an actor that always starts the first
+/// request that fits.
+///
+/// One host takes ten times as long to answer as the others. Its requests outlast theirs, so that it always has more
+/// requests than slots while the other hosts are busy.
 enum CrawlBenchmarks {
-  private static let count = 300
-  private static let backoff = Duration.milliseconds(6)
+  static let all: [Benchmark] = {
+    let actor = Form("actor with continuations", byActor)
+    let forms = [
+      ("", Form("limited, GroupOperation", inGroup)),
+      ("-queue", Form("limited, OperationQueue", inQueue)),
+      ("-slots", Form("withSlot(holding: .limited)", withSlots)),
+      ("-keys", Form("withKeys(.limited) around withSlot", withKeysAndSlots)),
+    ]
+    return forms.flatMap { suffix, form in
+      [
+        benchmark("crawl\(suffix)", "", form.time { $0.max() }, actor.time { $0.max() }, 1.05),
+        benchmark(
+          "crawl-fast\(suffix)",
+          ", until the fast hosts are done",
+          form.time { $0.dropLast().max() },
+          actor.time { $0.dropLast().max() },
+          1.05
+        ),
+        benchmark(
+          "crawl-spread\(suffix)",
+          ", until the slowest or the fastest of the fast hosts is done",
+          form.time { $0.dropLast().max() },
+          form.time { $0.dropLast().min() },
+          1.3
+        ),
+      ]
+    }
+  }()
 
-  static let all: [Benchmark] = [
-    Benchmark("crawl", of: "crawl of \(count) requests", operations(), over: tasks(), .atMost(1.05)),
-    Benchmark(
-      "crawl-fast",
-      of: "crawl of \(count) requests, until the fast hosts are done",
-      operations(onlyFast: true),
-      over: tasks(onlyFast: true),
-      .atMost(1.05)
-    ),
-  ]
+  private static func benchmark(
+    _ name: String,
+    _ end: String,
+    _ numerator: Workload,
+    _ denominator: Workload,
+    _ limit: Double
+  ) -> Benchmark {
+    Benchmark(name, of: "crawl of \(hosts.count) requests\(end)", numerator, over: denominator, .atMost(limit))
+  }
 
-  private struct Busy: Error {}
+  /// The hosts of the requests in order. The slow host is 3.
+  private static let hosts = (0..<160).filter { $0 % 4 < 3 || $0 < 48 }.map { $0 % 4 }
 
-  private struct Request: Sendable {
-    let host: Int
-    /// The number of answers before the one that counts.
-    let busyAnswers: Int
+  /// A way to write the crawl. Its rows read the same runs, because a run takes five seconds.
+  private final class Form: Sendable {
+    private let name: String
+    private let run: @Sendable (Crawl) async -> Void
+    private let ends = Mutex<[Int: [Duration]]>([:])
 
-    var isFast: Bool { host > 0 }
+    init(_ name: String, _ run: @escaping @Sendable (Crawl) async -> Void) { (self.name, self.run) = (name, run) }
 
-    func answer(attempt: Int) async throws {
-      try await Task.sleep(for: .milliseconds(isFast ? 2 : 20))
-      if attempt <= busyAnswers { throw Busy() }
+    /// Returns the workload whose time `choose` returns from the times of the last answers of all hosts.
+    func time(_ choose: @escaping @Sendable ([Duration]) -> Duration?) -> Workload {
+      Workload(name: name) { [self] round in
+        let ends = ends.withLock { ends in
+          if let ends = ends[round] { return ends }
+          let crawl = Crawl()
+          _ = Workload.awaiting(name, units: 1) { [run] in await run(crawl) }.measure(round)
+          ends[round] = crawl.ends
+          return crawl.ends
+        }
+        return (choose(ends) ?? .zero) / .nanoseconds(1)
+      }
     }
   }
 
-  /// Every seventh answer is “busy”.
-  private static let requests = (0..<count).map { Request(host: $0 % 4, busyAnswers: $0 % 7 == 3 ? 1 : 0) }
+  private final class Crawl: Sendable {
+    let domain = ExclusivityDomain()
+    let queue = OperationQueue()
+    private let begin = ContinuousClock.now
+    private let times = Mutex([Duration](repeating: .zero, count: 4))
 
-  private static func operations(onlyFast: Bool = false) -> Workload {
-    .awaiting("RetryOperation, limited, GroupOperation", units: 1) {
-      let domain = ExclusivityDomain()
-      let pages = requests.map { request in
-        RetryOperation(attempts: 3, backoff: .constant(backoff)) { attempt in
-          TaskOperation { try await request.answer(attempt: attempt) }
-        }
-        .limited("host \(request.host)", to: 2, in: domain)
+    init() { queue.maxConcurrentOperationCount = 6 }
+
+    /// The time of the last answer of each host.
+    var ends: [Duration] { times.withLock(\.self) }
+
+    func request(_ host: Int) async {
+      try? await Task.sleep(for: .milliseconds(host == 3 ? 800 : 80))
+      times.withLock { $0[host] = .now - begin }
+    }
+
+    func limit(_ host: Int) -> ExclusivityClaim { .limited("host \(host)", to: 2) }
+
+    func operations() -> [AsyncOperation] {
+      hosts.map { host in
+        TaskOperation { [self] in await request(host) }.limited("host \(host)", to: 2, in: domain)
       }
-      let crawl = GroupOperation(pages)
-      crawl.maxConcurrentOperationCount = 6
-      OperationQueue().addOperation(crawl)
-      if onlyFast {
-        for (page, request) in zip(pages, requests) where request.isFast { await page.finished() }
-        crawl.cancel()
+    }
+
+    func tasks(_ body: @escaping @Sendable (_ host: Int) async throws -> Void) async {
+      await withTaskGroup(of: Void.self) { group in
+        for host in hosts { group.addTask { try? await body(host) } }
       }
-      await crawl.finished()
     }
   }
 
-  private static func tasks(onlyFast: Bool = false) -> Workload {
-    .awaiting("actor with continuations, task group", units: 1) {
-      let limits = Limits()
-      await withTaskGroup(of: Bool.self) { group in
-        for request in requests {
-          group.addTask {
-            var attempt = 1
-            while !Task.isCancelled {
-              await limits.enter(request.host)
-              let isDone = (try? await request.answer(attempt: attempt)) != nil
-              await limits.leave(request.host)
-              if isDone { break }
-              attempt += 1
-              try? await Task.sleep(for: backoff)
-            }
-            return request.isFast
-          }
-        }
-        var rest = requests.count(where: \.isFast)
-        for await isFast in group {
-          if isFast { rest -= 1 }
-          if onlyFast, rest == 0 { group.cancelAll() }
-        }
+  private static func inGroup(_ crawl: Crawl) async {
+    let group = GroupOperation(crawl.operations(), maxConcurrentOperationCount: 6)
+    crawl.queue.addOperation(group)
+    await group.finished()
+  }
+
+  private static func inQueue(_ crawl: Crawl) async {
+    let operations = crawl.operations()
+    for operation in operations { crawl.queue.addOperation(operation) }
+    for operation in operations { await operation.finished() }
+  }
+
+  private static func withSlots(_ crawl: Crawl) async {
+    await crawl.tasks { host in
+      try await crawl.queue.withSlot(holding: crawl.limit(host), in: crawl.domain) { await crawl.request(host) }
+    }
+  }
+
+  private static func withKeysAndSlots(_ crawl: Crawl) async {
+    await crawl.tasks { host in
+      try await withKeys(crawl.limit(host), in: crawl.domain) {
+        try await crawl.queue.withSlot { await crawl.request(host) }
       }
+    }
+  }
+
+  private static func byActor(_ crawl: Crawl) async {
+    let limits = Limits()
+    await crawl.tasks { host in
+      await limits.enter(host)
+      await crawl.request(host)
+      await limits.leave(host)
     }
   }
 

@@ -30,6 +30,15 @@ enum KeyGrowthBenchmarks {
       drop($0, isThrottled: false)
     },
     .growth("keys-deadlock", "waiters before two groups whose members wait for each other", of: 2000, deadlock),
+    .growth("keys-lines", "holders of a key, each with members that wait for it or another key", of: 1000) {
+      waitInside($0, cancels: false)
+    },
+    .growth("keys-cancelled", "waiters inside a holder each, of which all but one are cancelled", of: 1000) {
+      waitInside($0, cancels: true)
+    },
+    .growth("keys-groups", "groups under a key each, with one member each under one key", of: 1000, waitInGroups),
+    .growth("keys-tasks", "tasks that wait in withKeys behind as many holders", of: 500, waitInTasks),
+    .growth("keys-raised", "waiters behind as many holders, whose priority is raised", of: 500, raise),
   ]
 
   /// Operations that execute until they are told to finish.
@@ -171,5 +180,57 @@ enum KeyGrowthBenchmarks {
     for member in members { member.finish() }
     outer.waitUntilFinished()
     waiters.waitUntilFinished()
+  }
+
+  // MARK: Many waiters
+
+  /// Waits in as many wait queues: those of the members of each holder.
+  private static func waitInside(_ count: Int, cancels: Bool) {
+    let (domain, begun) = (ExclusivityDomain(), DispatchSemaphore(value: 0))
+    let first = held(1) { operation, _ in operation.shared("other", in: domain) }
+    let waiters = (0..<count).map { _ in AsyncOperation().exclusive("other", in: domain) }
+    let readers = held(count) { operation, _ in
+      operation.shared("key", in: domain).addObserver(OperationObserver(didStart: { _ in begun.signal() }))
+    }
+    run(first) { group in
+      group.addOperations(zip(waiters, readers).map { GroupOperation([$0, $1]).shared("key", in: domain) })
+      for _ in readers { begun.wait() }
+      if cancels { for waiter in waiters.dropLast() { waiter.cancel() } }
+      for operation in first + readers { operation.finish() }
+    }
+  }
+
+  private static func waitInTasks(_ count: Int) {
+    let (domain, begun, ended) = (ExclusivityDomain(), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    run(readers) { _ in
+      for _ in 0..<count {
+        Task {
+          begun.signal()
+          try await withKeys(.exclusive("key"), in: domain) {}
+          ended.signal()
+        }
+      }
+      for _ in 0..<count { begun.wait() }
+      for reader in readers { reader.finish() }
+      for _ in 0..<count { ended.wait() }
+    }
+  }
+
+  private static func waitInGroups(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let members = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
+    runAll(zip(members, 0...).map { GroupOperation([$0]).exclusive(ExclusivityKey("\($1)"), in: domain) })
+  }
+
+  private static func raise(_ count: Int) {
+    let domain = ExclusivityDomain()
+    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    run(readers) { group in
+      let waiters = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
+      group.addOperations(waiters)
+      for waiter in waiters { waiter.escalatePriority(to: .high) }
+      for reader in readers { reader.finish() }
+    }
   }
 }

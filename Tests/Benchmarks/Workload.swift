@@ -1,18 +1,22 @@
 import Foundation
 import Operations
 
-/// Something to be timed: `run` does the work of `units` operations, and returns when all of it has been torn down.
+/// Something to be timed.
 struct Workload: Sendable {
   let name: String
-  let units: Int
-  let run: @Sendable () -> Void
+  /// Returns the time a unit takes, in nanoseconds.
+  let measure: @Sendable (_ round: Int) -> Double
+}
 
-  /// The time a unit takes, in nanoseconds.
-  func measure() -> Double {
-    let start = ContinuousClock.now
-    run()
-    let elapsed = (ContinuousClock.now - start).components
-    return (Double(elapsed.seconds) * 1e9 + Double(elapsed.attoseconds) * 1e-9) / Double(units)
+extension Workload {
+  /// Creates a workload that is timed: `run` does the work of `units` operations, and returns when all of it has been torn
+  /// down.
+  init(name: String, units: Int, run: @escaping @Sendable () -> Void) {
+    self.init(name: name) { _ in
+      let start = ContinuousClock.now
+      run()
+      return (ContinuousClock.now - start) / .nanoseconds(units)
+    }
   }
 }
 

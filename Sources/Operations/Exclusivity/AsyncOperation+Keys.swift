@@ -8,18 +8,20 @@ extension AsyncOperation {
   /// queue.addOperation(transfer.exclusive("account 1", "account 2"))
   /// ```
   ///
-  /// The operation takes its keys when all of its dependencies have finished and its queue or group starts it. While it
-  /// waits, it uses no thread and no slot. It releases the keys when it finishes, even if it was cancelled or timed out.
+  /// The operation arrives at the wait queues of its keys when all of its dependencies have finished and its group has
+  /// started. While it waits, it uses no thread and no slot. A member takes a slot of its group and its keys in one
+  /// step. An operation of an `OperationQueue` takes its keys when the queue starts it. It releases the keys when it
+  /// finishes, even if it was cancelled or timed out.
   ///
-  /// Calls accumulate. The operation takes all of its keys together, across all domains, and holds none of them before
-  /// that. A key named twice counts once, with the smaller limit and the larger weight.
+  /// Calls accumulate. The operation takes all of its keys together, across all domains. A key named twice counts once,
+  /// with the smaller limit and the larger weight.
   ///
   /// An operation that is added through its static type `Operation` requests its keys only when it is started, and
   /// occupies its slot while it waits.
   ///
   /// - Parameters:
   ///   - keys: The keys. An empty list changes nothing.
-  ///   - policy: The effect if one of these keys is held or waited for when the operation requests it.
+  ///   - policy: The effect if one of these keys is held or waited for when the operation arrives.
   ///   - domain: The domain of the keys.
   /// - Precondition: The operation has not been added to a queue or a group, and has not been started.
   /// - Important: A running operation must never wait for an operation that needs a key it holds, except for its own
@@ -84,7 +86,7 @@ extension AsyncOperation {
   ///
   /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the
   /// operation's ``clock``. An operation starts when it takes its keys, before its conditions are evaluated.
-  /// Operations that are only throttled share the key.
+  /// Operations that are only throttled share the key. Claims with different intervals are counted apart.
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.
   @discardableResult
@@ -98,9 +100,9 @@ extension AsyncOperation {
   }
 
   @discardableResult
-  final func request(_ claims: [KeyClaim]) -> Self {
+  final func request(_ claims: [KeyClaim], lends: Bool = false) -> Self {
     if claims.isEmpty { return self }
-    let new = KeyRequest(of: self)
+    let new = KeyRequest(of: self, lends: lends)
     let obstacle = core.withLock { core -> String? in
       guard core.lifecycle.phase.isPending, case .none = core.place else {
         let event = core.lifecycle.phase.isPending ? "been added to a queue or a group" : "been started"

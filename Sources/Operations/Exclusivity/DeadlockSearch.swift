@@ -1,48 +1,50 @@
 /// A search for members of holders that wait, directly or indirectly, for a holder around them. The
 /// entries are copied deeply. The search therefore needs no lock, and ThreadSanitizer reports no false race.
 struct DeadlockSearch {
+  enum Finding: Equatable {
+    /// A member waits behind claimants that wait for a holder around it, and must pass them.
+    case pass(KeyTicket)
+    /// A member waits forever for keys.
+    case refuse(KeyTicket)
+  }
+
   private var entries: [KeyTicket: KeyEntry]
-  private var loads: [Int: KeyUse.Load] = [:]
-  /// The waiting entries, by use and by innermost holder.
-  private var waitQueues: [Int: [Int?: ArrayDeque<KeyTicket>]] = [:]
+  private var loads: [Int: KeyUse.Load]
+  /// The waiting entries, by use, in the order of their ranks.
+  private var waiting: [Int: ArrayDeque<KeyEntry.Rank>] = [:]
   private var memberCounts: [KeyTicket: Int] = [:]
 
-  init(_ entries: [KeyTicket: KeyEntry]) {
-    self.entries = entries
-    for (ticket, entry) in entries.sorted(by: { $0.key < $1.key }) {
+  init(_ entries: [KeyTicket: KeyEntry], _ loads: [Int: KeyUse.Load]) {
+    (self.entries, self.loads) = (entries, loads)
+    for entry in entries.values.sorted(by: { $0.rank < $1.rank }) {
       for group in entry.enclosing { memberCounts[group, default: 0] += 1 }
-      for share in entry.shares {
-        if entry.state.isHolding {
-          loads[share.use, default: KeyUse.Load()].add(ticket, share)
-        } else {
-          waitQueues[share.use, default: [:]][entry.waitQueue, default: ArrayDeque()].append(ticket)
-        }
-      }
+      if entry.state.isHolding { continue }
+      for share in entry.shares { waiting[share.use, default: ArrayDeque()].append(entry.rank) }
     }
   }
 
-  /// Returns the last member that would wait forever. The order of waiting causes no deadlock, so each deadlock has one.
-  func victim() -> KeyTicket? {
+  func finding() -> Finding? {
     var rest = self
-    rest.finishAll()
-    return rest.lastWaiterForOwnGroup()
+    rest.finishAll(inOrder: true)
+    let blocked = rest
+    rest.finishAll(inOrder: false)
+    if let victim = rest.lastWaiterForOwnGroup() { return .refuse(victim) }
+    let member = blocked.entries.values.filter { !$0.state.isHolding && $0.holder != nil && blocked.isAdmitted($0) }
+    return member.min { $0.rank < $1.rank }.map { .pass($0.ticket) }
   }
 
   /// Removes every entry that can finish. A holder finishes when it has no members left. A waiter has no members, so it
-  /// finishes when it is first in its wait queues and its keys admit it. The remaining entries wait for each other.
-  private mutating func finishAll() {
+  /// finishes when its keys admit it and, if the order counts, when it is the first in its wait queues. The remaining
+  /// entries wait for each other.
+  private mutating func finishAll(inOrder: Bool) {
     var pending = Array(entries.keys)
     while let ticket = pending.popLast() {
-      guard let entry = entries[ticket], canFinish(ticket, entry) else { continue }
+      guard let entry = entries[ticket], canFinish(entry, inOrder) else { continue }
       entries[ticket] = nil
       for share in entry.shares {
-        if entry.state.isHolding {
-          loads[share.use]?.remove(ticket, share)
-          pending += waitQueues[share.use]?.values.compactMap(\.first) ?? []
-        } else {
-          waitQueues[share.use]?[entry.waitQueue]?.popFirst()
-          if let first = waitQueues[share.use]?[entry.waitQueue]?.first { pending.append(first) }
-        }
+        if entry.state.isHolding { loads[share.use]?.remove(ticket, share) } else { waiting[share.use]?.remove(entry.rank) }
+        guard let ranks = waiting[share.use] else { continue }
+        pending += inOrder ? ranks.first.map { [$0.ticket] } ?? [] : ranks.all.map(\.ticket)
       }
       for group in entry.enclosing {
         memberCounts[group]? -= 1
@@ -51,10 +53,13 @@ struct DeadlockSearch {
     }
   }
 
-  private func canFinish(_ ticket: KeyTicket, _ entry: KeyEntry) -> Bool {
-    if entry.state.isHolding { return memberCounts[ticket] ?? 0 == 0 }
-    return entry.shares.allSatisfy { waitQueues[$0.use]?[entry.waitQueue]?.first == ticket && isAdmitted($0) }
+  private func canFinish(_ entry: KeyEntry, _ inOrder: Bool) -> Bool {
+    if entry.state.isHolding { return memberCounts[entry.ticket] ?? 0 == 0 }
+    let isFirst = !inOrder || entry.shares.allSatisfy { waiting[$0.use]?.first == entry.rank }
+    return isFirst && isAdmitted(entry)
   }
+
+  private func isAdmitted(_ entry: KeyEntry) -> Bool { entry.shares.allSatisfy { isAdmitted($0) } }
 
   private func isAdmitted(_ share: KeyEntry.Share) -> Bool { loads[share.use]?.admits(share) ?? true }
 
@@ -82,44 +87,44 @@ struct DeadlockSearch {
 }
 
 extension KeyTable {
-  /// Returns a search if one is due. It leaves out throttles, and claimants that have been called. Members of holders
-  /// about to be cancelled are left to a later search.
+  /// Returns a search if one is due. It leaves out throttles, and claimants that have been called or are away. Members of
+  /// holders about to be cancelled are left to a later search.
   mutating func beginDeadlockSearch() -> DeadlockSearch? {
     guard beginSearch() else { return nil }
     var copies: [KeyTicket: KeyEntry] = [:]
-    for entry in entries.all {
-      if case .called = entry.state { continue }
+    var loads: [Int: KeyUse.Load] = [:]
+    for entry in entries.all where entry.state == .waiting || entry.state.isHolding {
       if entry.state == .waiting, entry.enclosing.contains(where: { isAboutToBeCancelled($0) }) {
         suspectDeadlock()
         continue
       }
-      copies[entry.ticket] = KeyEntry(
-        ticket: entry.ticket,
-        shares: entry.shares.map { $0 },
-        enclosing: entry.enclosing.map { $0 },
-        waitQueue: entry.waitQueue,
-        origin: nil,
-        isStarted: entry.isStarted,
-        state: entry.state
-      )
+      var copy = KeyEntry(rank: entry.rank, enclosing: entry.enclosing.map { $0 }, holder: entry.holder, place: .none)
+      copy.shares = entry.shares.filter { $0.interval == nil }
+      copy.state = entry.state
+      copies[entry.ticket] = copy
+      if entry.state.isHolding {
+        for share in copy.shares { loads[share.use, default: KeyUse.Load()].add(entry.ticket, share) }
+      }
     }
-    return DeadlockSearch(copies)
+    return DeadlockSearch(copies, loads)
   }
 
   private func isAboutToBeCancelled(_ ticket: Ticket) -> Bool {
     if case .replaced(let time) = state(of: ticket) { time > now } else { false }
   }
 
-  /// Refuses a member that would wait forever. There may be another deadlock.
-  mutating func refuse(_ ticket: Ticket, _ effects: inout [Effect]) {
+  /// Resolves a deadlock. There may be another one.
+  mutating func resolve(_ finding: DeadlockSearch.Finding, _ effects: inout [Effect]) {
     suspectDeadlock()
-    guard let entry = self[ticket], entry.state == .waiting else { return }
-    for share in entry.shares {
-      let use = uses[share.use]
-      if use.admits(share, besideCalled: false) { continue }
-      let holder = use.holders.tickets.min().flatMap { claimant($0) }
-      guard let waiter = claimant(ticket) else { return }
-      return effects.append(.cancel(waiter, .deadlock(use.id.key, holder: holder)))
+    switch finding {
+    case .pass(let ticket): prefer(ticket, &effects)
+    case .refuse(let ticket):
+      guard let entry = self[ticket], entry.state == .waiting, let waiter = claimant(ticket) else { return }
+      for share in entry.shares where share.interval == nil && !uses[share.use].holders.admits(share) {
+        let holders = uses[share.use].holders.tickets.filter { !entry.enclosing.contains($0) }
+        let holder = (holders.min() ?? uses[share.use].holders.tickets.min()).flatMap { claimant($0) }
+        return effects.append(.cancel(waiter, .deadlock(uses[share.use].id.key, holder: holder)))
+      }
     }
   }
 }

@@ -25,7 +25,8 @@ public struct ExclusivityClaim: Sendable {
     Self([KeyClaim(key: key, limit: limit, weight: weight)])
   }
 
-  /// Lets at most `count` holders start under the key within any `interval`.
+  /// Lets at most `count` holders start under the key within any `interval`. Claims with different intervals are
+  /// counted apart.
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.
   public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration) -> Self {

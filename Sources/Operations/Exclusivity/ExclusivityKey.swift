@@ -86,7 +86,8 @@ extension [ExclusivityKey] {
   var quoted: String { map(\.quoted).joined(separator: ", ") }
 }
 
-/// The effect of requesting a key that is held or waited for.
+/// The effect of requesting a key that is held or waited for. It takes place once, when the operation first arrives at
+/// the wait queues of its keys. An operation that backs off, or that its queue is about to start, counts as a waiter.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// The operation waits its turn: see <doc:MutualExclusion>.
   case wait
@@ -95,8 +96,7 @@ public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// that holds the key cancels and waits for other members only.
   case replace
   /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
-  /// An operation whose queue or group is about to start it counts as a holder. A task whose wait ends in this way
-  /// receives a `CancellationError`, although the task was not cancelled.
+  /// A task whose wait ends in this way receives a `CancellationError`, although the task was not cancelled.
   case latest
   /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
   /// the error names the key and the operation that has it.
@@ -107,8 +107,8 @@ public enum ExclusivityPolicy: CaseIterable, Sendable {
 ///
 /// Most programs need only ``shared``. A library or a test can create an independent domain.
 ///
-/// A domain retains no operation. When a key is no longer in use, the domain releases all data about the key, except
-/// for the start times of a throttled key. It releases these some time after the interval.
+/// A domain retains no operation. When a key is no longer in use, the domain releases all data about the key. A
+/// throttled key is in use until the intervals after all starts have passed.
 public final class ExclusivityDomain: Sendable {
   /// The domain that keys belong to by default.
   public static let shared = ExclusivityDomain()
@@ -131,7 +131,7 @@ public final class ExclusivityDomain: Sendable {
 
   /// Returns the names of the operations that wait for the key, in the order of their requests. For debugging.
   ///
-  /// An operation still waits if it has been called but its queue has not started it.
+  /// An operation still waits if it is ready but its queue has not started it.
   public func waiting(for key: ExclusivityKey) -> [String] { names(of: key, areHolding: false) }
 
   private func names(of key: ExclusivityKey, areHolding: Bool) -> [String] {

@@ -1,5 +1,8 @@
-/// A claimant of keys: a name, a way to be called, and a way to be cancelled. The table of keys needs no more.
-class KeyClaimant: @unchecked Sendable {
+import Foundation
+
+/// A claimant of keys: a name, a way to be called, and a way to be cancelled. The table of keys needs no more, except the
+/// slots of a member's group.
+class KeyClaimant: SlotUser, @unchecked Sendable {
   enum Phase {
     case idle
     /// Has entered the table. The entry may have left it, for example because a newer claimant has replaced this one.
@@ -27,7 +30,15 @@ class KeyClaimant: @unchecked Sendable {
   /// Nil if the claimant is a task, or if the operation has been released.
   var operation: AsyncOperation? { nil }
 
-  func call(holdsKeys: Bool) {}
+  func takeSlot(_ rank: KeyEntry.Rank) -> Bool { true }
+
+  func returnSlot() {}
+
+  func callWasWithdrawn() {}
+
+  var hasRoom: Bool { true }
+
+  func call(holdsKeys: Bool, request: Int) {}
 
   func cancel(because refusal: KeyRegistry.Table.Refusal?) {}
 
@@ -35,12 +46,16 @@ class KeyClaimant: @unchecked Sendable {
   final func enter(
     _ table: inout KeyRegistry.Table,
     inside enclosing: [KeyClaimant],
-    from origin: ObjectIdentifier? = nil,
-    isStarted: Bool,
+    at place: KeyPlace = .none,
+    priority: Operation.QueuePriority,
+    lent: TaskPriority?,
+    request: Int = 0,
     _ effects: inout [KeyRegistry.Table.Effect]
   ) {
-    let tickets = enclosing.compactMap(\.ticket)
-    let ticket = table.enter(self, claims, inside: tickets, from: origin, isStarted: isStarted, &effects)
+    let (tickets, priority) = (enclosing.compactMap(\.ticket), priority.rawValue)
+    let ticket = table.enter(
+      self, claims, inside: tickets, at: place, priority: priority, lent: lent, request: request, &effects
+    )
     phase = ticket.map { .entered($0) } ?? .over
   }
 
@@ -57,12 +72,8 @@ class KeyClaimant: @unchecked Sendable {
     return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
   }
 
-  /// The throttled key whose window the claimant waits for.
   final var throttledKey: ExclusivityKey? {
-    KeyRegistry.withTable { table in
-      guard let ticket, let entry = table[ticket], entry.state == .waiting else { return nil }
-      return table.fullWindow(of: entry).map { table.uses[entry.throttled[$0.use].use].id.key }
-    }
+    KeyRegistry.withTable { table in ticket.flatMap { table.throttledKey(of: $0) } }
   }
 
   /// The claimants around some work, innermost first.

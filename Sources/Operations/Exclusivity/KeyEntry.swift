@@ -1,3 +1,5 @@
+import Foundation
+
 /// A request for one key. The claims of a claimant are requested together.
 struct KeyClaim {
   var domain = ExclusivityDomain.shared
@@ -8,21 +10,58 @@ struct KeyClaim {
   var policy = ExclusivityPolicy.wait
 }
 
+/// A number of claimants that may start under a key within an interval.
+struct KeyThrottle {
+  let count: Int
+  let interval: Duration
+}
+
+/// The number of a claimant in the order of arrival, and its place in the table of keys.
+struct KeyTicket: Hashable, Comparable, Sendable {
+  let number: Int
+  let place: Int
+
+  static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
 /// The progress of a claimant towards its keys.
 enum KeyState: Hashable {
+  /// Has its number, but waits for no key: it backs off, or waits for a new dependency.
+  case away
   /// Waits in the wait queues of its keys.
   case waiting
-  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if others may be
-  /// called: the time has passed, or that of another claimant of the same queue or group.
+  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if its queue or group is
+  /// known to be full or suspended, so that others pass it.
   case called(until: Int?)
   case holding
   /// Holds its keys, and is about to be cancelled because a newer claimant replaces it. Its members leave by this time,
   /// unless it goes on, as a task does.
   case replaced(until: Int)
+  /// Has ended. Its keys are held for those that still use them inside it.
+  case lending
 
-  var isHolding: Bool { self == .holding || isReplaced }
+  var isHolding: Bool {
+    switch self {
+    case .away, .waiting, .called: false
+    case .holding, .replaced, .lending: true
+    }
+  }
+
+  var isCalled: Bool { if case .called = self { true } else { false } }
 
   var isReplaced: Bool { if case .replaced = self { true } else { false } }
+}
+
+/// What starts a claimant when its keys admit it.
+enum KeyPlace: Hashable {
+  /// It has been started, or is a task, and takes its keys when its turn has come.
+  case none
+  /// Foundation starts it, at a time that it decides.
+  case queue(ObjectIdentifier)
+  /// The claimant takes a slot of the group in the same step as its keys.
+  case group(ObjectIdentifier)
 }
 
 /// A claimant in the table of keys. Not generic, because the compiler accesses generic values of this size by copies.
@@ -32,27 +71,50 @@ struct KeyEntry {
     let use: Int
     let limit: Int
     let weight: Int
+    /// The time after which the start of a throttled claimant leaves the use. Others leave at their end.
+    var interval: Duration?
   }
 
-  let ticket: KeyTicket
-  /// One for each claim. The throttles of a claim are apart, because few claims have any.
+  /// The place in all wait queues: by priority, then by arrival.
+  struct Rank: Comparable {
+    var priority: Int
+    let ticket: KeyTicket
+
+    static func < (left: Self, right: Self) -> Bool {
+      left.priority == right.priority ? left.ticket < right.ticket : left.priority > right.priority
+    }
+  }
+
+  /// A part of the wait queue of a use. Within it, no claimant passes another.
+  struct Line: Hashable {
+    let place: KeyPlace
+    /// The number of the innermost holder around the claimants.
+    let holder: Int?
+  }
+
+  var rank: Rank
   var shares: [Share] = []
-  var throttled: [(use: Int, throttles: [KeyThrottle])] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
-  /// The innermost of them that holds keys. Its members share wait queues.
-  let waitQueue: Int?
-  /// The queue or group that starts the claimant.
-  let origin: ObjectIdentifier?
-  /// Whether the claimant has been started, so that it holds its keys when it is called.
-  var isStarted: Bool
-  var state = KeyState.waiting
-  /// How often the claimant was started after its keys had been taken.
-  var refusals = 0
-  var timer: ClockTimer?
+  /// The number of the innermost of them that holds keys.
+  let holder: Int?
+  var place: KeyPlace
+  var state = KeyState.away
+  /// The number of the request, which the claimant chooses.
+  var request = 0
+  /// The highest priority of a task that waits for the claimant.
+  var lent: TaskPriority?
+  /// Whether the claimant goes before others, because they wait for a holder around it.
+  var isPreferred = false
+  /// The number of claims of others that use keys of this holder.
+  var loans = 0
+
+  var ticket: KeyTicket { rank.ticket }
+
+  var line: Line { Line(place: place, holder: holder) }
 
   static var vacant: Self {
-    Self(ticket: KeyTicket(number: -1, place: 0), enclosing: [], waitQueue: nil, origin: nil, isStarted: false)
+    Self(rank: Rank(priority: 0, ticket: KeyTicket(number: -1, place: 0)), enclosing: [], holder: nil, place: .none)
   }
 }
 

@@ -10,8 +10,6 @@ enum KeyRegistry {
     var table = Table()
     /// When the next timer fires. A timer for a later time may fire as well.
     var timerTime: Int?
-    /// The number of logs above which the registry searches for logs to forget.
-    var logLimit = 64
   }
 
   private static let state = Locked(State())
@@ -28,18 +26,14 @@ enum KeyRegistry {
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
     var effects: [Table.Effect] = []
-    let (result, delay, sweeps) = state.withLock { state -> (Result, Int?, Bool) in
+    let (result, delay) = state.withLock { state -> (Result, Int?) in
       state.table.now = CoarseTime.now.milliseconds
       let result = body(&state.table, &effects)
-      let sweeps = state.table.logs.count > state.logLimit
-      guard let deadline = state.table.deadline, deadline < state.timerTime ?? .max else {
-        return (result, nil, sweeps)
-      }
+      guard let deadline = state.table.deadline, deadline < state.timerTime ?? .max else { return (result, nil) }
       state.timerTime = deadline
-      return (result, max(deadline - state.table.now, 0), sweeps)
+      return (result, max(deadline - state.table.now, 0))
     }
     if let delay { setTimer(after: delay) }
-    if sweeps { sweep() }
     for effect in effects { carryOut(effect) }
     return result
   }
@@ -61,48 +55,28 @@ enum KeyRegistry {
       state.table.now = CoarseTime.now.milliseconds
       return state.table.beginDeadlockSearch()
     }
-    let victim = search?.victim()
+    let finding = search?.finding()
     change { table, effects in
-      if let victim { table.refuse(victim, &effects) }
+      if let finding { table.resolve(finding, &effects) }
       table.timeDidPass(&effects)
     }
   }
 
   private static func carryOut(_ effect: Table.Effect) {
     switch effect {
-    case .call(let claimant, let holdsKeys): claimant.call(holdsKeys: holdsKeys)
-    case .time(let start, let claimant): start.set(on: claimant.clock)
-    case .wait(let claimant, let delay): wait(claimant, for: delay)
-    case .stop(let timer): timer.cancel()
+    case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
+    case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
+    case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: priority)
     case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
     case .release: break
     }
   }
 
-  /// Waits until a start has left the window of a throttle.
-  private static func wait(_ claimant: KeyClaimant, for delay: Table.Delay) {
-    let rest = delay.start.elapsed.map { delay.interval - $0 } ?? delay.interval
-    // In a trampoline, because the end of this delay can end that of the next claimant, and so on.
-    if rest <= .zero { return Trampoline.run { change { $0.endDelay(delay, &$1) } } }
-    let timer = ClockTimer()
-    withTable { $0.set(timer, for: delay) }?.cancel()
-    // Clocks may fire too early.
-    timer.start(after: rest, on: claimant.clock) { [weak claimant] in
-      if let claimant { wait(claimant, for: delay) }
-    }
-  }
-
-  /// Forgets the starts under throttled keys that are not in use and whose windows have passed.
-  private static func sweep() {
-    let logs = state.withLock { $0.table.logs.map { (id: $0, start: $1.starts.last, interval: $1.longestInterval) } }
-    let passed = logs.filter { log in
-      guard let start = log.start else { return true }
-      return start.elapsed.map { $0 >= log.interval } ?? false
-    }
-    let forgotten = state.withLock { state in
-      defer { state.logLimit = max(64, state.table.logs.count * 2) }
-      return state.table.forget(passed.map { ($0.id, $0.start) })
-    }
-    withExtendedLifetime(forgotten) {}
+  /// Ends a start when it has left the window of its throttle. Clocks may fire too early.
+  private static func count(_ start: Table.Start, since time: ElapsedTime) {
+    let rest = start.interval - time.now
+    // In a trampoline, because the next claimant may start, and leave its window at once, and so on.
+    if rest <= .zero { return Trampoline.run { change { $0.end(start, &$1) } } }
+    ClockTimer().start(after: rest, on: time.clock) { count(start, since: time) }
   }
 }

@@ -4,9 +4,17 @@ import Foundation
 /// released withdraws its request. The claims are guarded by the operation's lock until the operation has been added.
 final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
   private weak var owner: AsyncOperation?
+  private let id: ObjectIdentifier
+  /// Whether those that use the keys inside the operation keep them after its end.
+  private let lends: Bool
+  /// The slots of the group of a member, and the number of its arrival there, until its end. Guarded by the lock of the
+  /// registry.
+  private var slots: (engine: GroupEngine, number: Int)?
 
-  init(of operation: AsyncOperation) {
+  init(of operation: AsyncOperation, lends: Bool) {
     owner = operation
+    id = ObjectIdentifier(operation)
+    self.lends = lends
     super.init()
   }
 
@@ -14,50 +22,83 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   // MARK: OperationTurn
 
-  func request() -> Bool { changeOrEnter { table, ticket, _ in table.isCalled(ticket) } }
-
-  func take(waits: Bool) -> Bool {
-    let result = KeyRegistry.change { table, effects -> Bool? in
-      if case .idle = phase { return nil }
-      return ticket.map { table.start($0, waits: waits, &effects) } ?? false
+  func request(_ request: Int) -> TurnAnswer {
+    guard let owner else { return .waiting }
+    let (supervisor, queue, number) = owner.core.withLock { ($0.supervisor, $0.queue, $0.membership?.number) }
+    if let engine = supervisor as? GroupEngine {
+      return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0))
     }
-    // The operation was started without a request, by hand or by Foundation's own method, or has given it up.
-    return result ?? changeOrEnter { table, ticket, effects in table.start(ticket, waits: waits, &effects) }
+    let starter: AnyObject = supervisor ?? (queue as AnyObject?) ?? self
+    return arrive(at: .queue(ObjectIdentifier(starter)), request)
   }
 
-  /// Calls `body` under the lock of the registry. Enters the table first, unless another thread has, or it is too late.
-  private func changeOrEnter(
-    _ body: (inout KeyRegistry.Table, KeyTicket, inout [KeyRegistry.Table.Effect]) -> Bool
-  ) -> Bool {
+  func take() -> Bool {
+    let isTaken = KeyRegistry.change { table, effects -> Bool? in
+      switch phase {
+      case .entered(let ticket) where table.state(of: ticket) == .away: return nil
+      case .entered(let ticket) where table.state(of: ticket)?.isHolding == false:
+        table.start(ticket, &effects)
+        return table.state(of: ticket)?.isHolding
+      case .entered, .over: return false
+      case .idle: return nil
+      }
+    }
+    // The operation ends a pause in a queue, or was started by hand or by Foundation's own method.
+    return isTaken ?? (arrive(at: .none) == .holding)
+  }
+
+  func takeWithSlot(_ request: Int) -> TurnAnswer {
+    KeyRegistry.change { table, effects in
+      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return .waiting }
+      table.callAgain(ticket, &effects)
+      return table.state(of: ticket)?.answer ?? .waiting
+    }
+  }
+
+  /// Enters the table, or returns to the wait queues, unless another thread has, or it is too late.
+  private func arrive(
+    at place: KeyPlace,
+    _ request: Int = 0,
+    _ new: (engine: GroupEngine, number: Int)? = nil
+  ) -> TurnAnswer {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let origin = owner?.core.withLock { core in
-      core.supervisor.map { ObjectIdentifier($0) } ?? core.queue.map { ObjectIdentifier($0) }
-    }
+    let (priority, lent) = (owner?.queuePriority ?? .normal, owner?.lentPriority)
     return KeyRegistry.change { table, effects in
-      if case .idle = phase { enter(&table, inside: enclosing, from: origin ?? nil, isStarted: false, &effects) }
-      return ticket.map { body(&table, $0, &effects) } ?? false
+      switch phase {
+      case .idle:
+        slots = new
+        enter(&table, inside: enclosing, at: place, priority: priority, lent: lent, request: request, &effects)
+      case .entered(let ticket): table.comeBack(ticket, at: place, request: request, &effects)
+      case .over: break
+      }
+      return ticket.flatMap { table.state(of: $0)?.answer } ?? .waiting
     }
   }
 
   func leave(_ departure: TurnDeparture) {
-    KeyRegistry.change { table, effects in
-      let next = departure == .newDependency || departure == .pause ? Phase.idle : .over
-      switch phase {
-      case .idle: phase = next
-      case .over: break
-      case .entered(let ticket):
-        guard let entry = table[ticket] else {
-          phase = .over
-          return
-        }
-        switch departure {
-        case .newDependency where entry.isStarted, .cancellation where entry.state.isHolding: return
-        case .newDependency, .pause, .cancellation, .end: break
-        }
-        table.leave(ticket, &effects)
-        phase = next
+    let former = KeyRegistry.change { table, effects in
+      switch (departure, phase) {
+      case (.newDependency, .idle), (.pause, .idle), (_, .over): break
+      case (.newDependency(let request), .entered(let ticket)) where table[ticket]?.request != request: break
+      // It has been started meanwhile.
+      case (.newDependency, .entered(let ticket)) where table[ticket]?.place == KeyPlace.none: break
+      case (.newDependency, .entered(let ticket)), (.pause, .entered(let ticket)): table.stepAside(ticket, &effects)
+      case (.cancellation, .entered(let ticket)) where table.state(of: ticket)?.isHolding == true: break
+      case (.cancellation, .entered(let ticket)), (.end, .entered(let ticket)):
+        table.leave(ticket, lends: lends, &effects)
+        if table.state(of: ticket) == nil { phase = .over }
+      case (.cancellation, .idle), (.end, .idle): phase = .over
       }
+      if case .end = departure { return slots.take() }
+      return nil
+    }
+    withExtendedLifetime(former) {}
+  }
+
+  func priorityDidChange(to priority: Operation.QueuePriority, lent: TaskPriority?) {
+    KeyRegistry.change { table, effects in
+      if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
     }
   }
 
@@ -68,7 +109,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
         let owner = KeyRegistry.withTable { table in
           table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
         }
-        guard let owner = owner as? KeyRequest, owner.operation?.isFinished == true else { break }
+        guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { break }
         owner.leave(.end)
       }
     }
@@ -82,7 +123,27 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { owner?.clock ?? super.clock }
 
-  override func call(holdsKeys: Bool) { owner?.turnHasCome(holdingKeys: holdsKeys) }
+  override func takeSlot(_ rank: KeyEntry.Rank) -> Bool {
+    guard let slots, let priority = Operation.QueuePriority(rawValue: rank.priority) else { return false }
+    let rank = ReadyList.Rank(priority: priority, number: slots.number)
+    return slots.engine.state.withLock { $0.schedule.takeSlot(at: rank) }
+  }
+
+  override func returnSlot() { slots?.engine.state.withLock { $0.schedule.returnSlot() } }
+
+  override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.ready.remove(id) } }
+
+  override var hasRoom: Bool {
+    guard let engine = slots?.engine else { return false }
+    return engine.state.withLock { state in
+      guard state.schedule.hasRoom else { return false }
+      let place = KeyPlace.group(ObjectIdentifier(engine))
+      state.schedule.notifyWhenFull { KeyRegistry.change { $0.close(place, &$1) } }
+      return true
+    }
+  }
+
+  override func call(holdsKeys: Bool, request: Int) { owner?.turnHasCome(holdingKeys: holdsKeys, request: request) }
 
   override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
     guard let owner else { return }
@@ -90,6 +151,16 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
       owner.cancel(with: OperationError(owner.quotedName, inside: "group", refusal))
     } else {
       owner.cancel()
+    }
+  }
+}
+
+extension KeyState {
+  fileprivate var answer: TurnAnswer {
+    switch self {
+    case .away, .waiting: .waiting
+    case .called: .called
+    case .holding, .replaced, .lending: .holding
     }
   }
 }

@@ -5,27 +5,27 @@ extension KeyTable {
 
   /// Returns the claimants that hold a key or wait for it, in all its uses, in the order of arrival.
   func claimants(of key: ExclusivityKey, in domain: ExclusivityDomain, areHolding: Bool) -> [Claimant] {
-    entries.all.filter { $0.state.isHolding == areHolding && has($0.ticket, key, in: domain) }.map(\.ticket).sorted()
-      .compactMap { claimant($0) }
+    entries.all.filter { $0.state != .away && $0.state.isHolding == areHolding && has($0.ticket, key, in: domain) }
+      .map(\.ticket).sorted().compactMap { claimant($0) }
   }
 
-  /// Returns a claimant that holds a key, has been called for it, or waits for it, in this order of preference.
+  /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
   func claimant(of id: KeyUse.ID) -> Claimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let called = use.called.tickets.first ?? use.passed.values.first?.first
-    let ticket = use.holders.tickets.first ?? called ?? use.firstWaiters.first
+    let called = use.called.tickets.first ?? use.passed.values.first?.load.tickets.first
+    let ticket = use.holders.tickets.first ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
 
   /// What keeps a claimant from a key: its holders or, if the key admits another holder, the claimants before it.
   enum Obstacle: Hashable {
     case holders(KeyUse.ID)
-    /// Those that have been called, or else the first in the wait queue of the claimant.
-    case earlier(KeyUse.ID, waitQueue: Int?)
+    /// One that has been called, or else the first in the wait queue.
+    case earlier(KeyUse.ID)
 
     var use: KeyUse.ID {
       switch self {
-      case .holders(let use), .earlier(let use, _): use
+      case .holders(let use), .earlier(let use): use
       }
     }
   }
@@ -33,11 +33,10 @@ extension KeyTable {
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
   func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    return entry.shares.map { share in
+    return entry.shares.filter { $0.interval == nil }.map { share in
       let use = uses[share.use]
-      let isFree = use.admits(share, besideCalled: false)
-      let obstacle = isFree ? Obstacle.earlier(use.id, waitQueue: entry.waitQueue) : .holders(use.id)
-      return (obstacle, min(share.limit, use.holders.smallestLimit))
+      let isFree = use.holders.admits(share)
+      return (isFree ? .earlier(use.id) : .holders(use.id), min(share.limit, use.holders.smallestLimit))
     }
   }
 
@@ -47,9 +46,15 @@ extension KeyTable {
     let tickets =
       switch obstacle {
       case .holders: use.holders.tickets.sorted()
-      case .earlier(_, let waitQueue):
-        [use.called.tickets.min() ?? use.first(in: waitQueue)].compactMap(\.self)
+      case .earlier: [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
       }
     return tickets.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
+  }
+
+  /// The throttled key whose window a waiting claimant waits for.
+  func throttledKey(of ticket: Ticket) -> ExclusivityKey? {
+    guard let entry = self[ticket], entry.state == .waiting else { return nil }
+    let full = entry.shares.first { $0.interval != nil && !uses[$0.use].holders.admits($0) }
+    return full.map { uses[$0.use].id.key }
   }
 }

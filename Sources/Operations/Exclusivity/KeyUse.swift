@@ -1,26 +1,17 @@
-/// The number of a claimant in the order of arrival, and its place in the table of keys.
-struct KeyTicket: Hashable, Comparable, Sendable {
-  let number: Int
-  let place: Int
-
-  static func < (left: Self, right: Self) -> Bool { left.number < right.number }
-
-  func hash(into hasher: inout Hasher) { hasher.combine(number) }
-}
-
-/// The claimants of one key, or of one key among the members of one of its holders: a part of ``KeyTable``.
+/// The claimants of one key, or of one key among the members of one of its holders, or the latest starts under a throttled
+/// key: a part of ``KeyTable``.
 struct KeyUse {
   struct ID: Hashable {
     let domain: ExclusivityDomain
     let key: ExclusivityKey
     /// The entry whose members share the use. Nil for the use in the whole program.
     var holder: Int?
-
-    /// The use of the same key in the whole program. The starts under a throttled key are counted there.
-    var outermost: Self { holder == nil ? self : Self(domain: domain, key: key) }
+    /// The interval of a throttle, whose starts are counted apart.
+    var interval: Duration?
 
     static func == (left: Self, right: Self) -> Bool {
-      left.domain === right.domain && left.holder == right.holder && left.key == right.key
+      left.domain === right.domain && left.holder == right.holder && left.interval == right.interval
+        && left.key == right.key
     }
 
     func hash(into hasher: inout Hasher) {
@@ -76,52 +67,80 @@ struct KeyUse {
     }
   }
 
+  /// Claimants of one place. None of them has a rank after the last one.
+  struct Passed {
+    var load = Load()
+    var last: KeyEntry.Rank
+
+    mutating func add(_ share: KeyEntry.Share, _ rank: KeyEntry.Rank) {
+      load.add(rank.ticket, share)
+      last = max(last, rank)
+    }
+  }
+
+  /// The first claimant of a line.
+  struct Head: Comparable {
+    let rank: KeyEntry.Rank
+    let line: KeyEntry.Line
+
+    static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
+  }
+
   let id: ID
-  /// The number of claimants in any state.
+  /// The number of claimants in any state, and of starts.
   var claimCount = 0
   var holders = Load()
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
-  /// The claimants that have been called and not started in time, by their queue or group, which is full or suspended.
-  var passed: [ObjectIdentifier?: Set<KeyTicket>] = [:]
+  /// The claimants that have been called, and that others pass, by place.
+  var passed: [KeyPlace: Passed] = [:]
+  /// The time until which claimants that are called are waited for, since the key has been free.
+  var patienceEnd: Int?
+  /// The claimants that back off, or wait for a new dependency.
+  var away: Set<KeyTicket> = []
   var replacedCount = 0
-  /// The waiting claimants, by the number of the innermost holder around them.
-  private var waitQueues: [Int?: ArrayDeque<KeyTicket>] = [:]
+  private var lines: [KeyEntry.Line: ArrayDeque<KeyEntry.Rank>] = [:]
+  /// In the order of their ranks.
+  private(set) var heads = ArrayDeque<Head>()
+  /// The number of lines inside a holder.
+  private(set) var innerLineCount = 0
 
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
 
   init(_ id: ID) { self.id = id }
 
-  // MARK: Admitting
-
-  var admitsMore: Bool { holders.sum < min(holders.smallestLimit, called.smallestLimit) - called.sum }
-
-  /// Whether the holders admit another holder, or the holders and those that have been called before it.
-  func admits(_ share: KeyEntry.Share, besideCalled: Bool) -> Bool {
-    if !besideCalled { return holders.admits(share) }
-    let free = min(share.limit, holders.smallestLimit, called.smallestLimit) - holders.sum
-    // A sum may overflow, and so may a difference of negative numbers.
-    return free > called.sum && share.weight <= free - called.sum
+  /// Whether the holders and the claimants that have been called admit another one, beside those of its place that are passed.
+  func admits(_ share: KeyEntry.Share, beside passed: Load?) -> Bool {
+    let limit = min(holders.smallestLimit, called.smallestLimit, passed?.smallestLimit ?? .max)
+    var free = min(share.limit, limit) - holders.sum
+    // One after the other, because a sum may overflow.
+    for sum in [called.sum, passed?.sum ?? 0] where sum > 0 {
+      guard sum <= free else { return false }
+      free -= sum
+    }
+    return share.weight <= free
   }
 
   // MARK: Wait queues
 
-  var hasWaiters: Bool { !waitQueues.isEmpty }
+  var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.rank.ticket }
 
-  var waiting: [KeyTicket] { waitQueues.values.flatMap { Array($0.all) } }
+  var waiting: [KeyTicket] { lines.values.flatMap { $0.all.map(\.ticket) } }
 
-  /// The first claimants of all wait queues, in the order of their arrival.
-  var firstWaiters: [KeyTicket] { waitQueues.values.compactMap(\.first).sorted() }
+  /// The claimants that hold nothing, in any state.
+  var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
 
-  func first(in waitQueue: Int?) -> KeyTicket? { hasWaiters ? waitQueues[waitQueue]?.first : nil }
+  mutating func wait(_ entry: KeyEntry) { change(entry.line) { $0.insert(entry.rank) } }
 
-  /// Adds a claimant behind all that arrived before it.
-  mutating func wait(_ ticket: KeyTicket, in waitQueue: Int?) {
-    waitQueues[waitQueue, default: ArrayDeque()].insert(ticket)
-  }
+  mutating func endWait(_ entry: KeyEntry) { change(entry.line) { $0.remove(entry.rank) } }
 
-  mutating func endWait(_ ticket: KeyTicket, in waitQueue: Int?) {
-    waitQueues[waitQueue]?.remove(ticket)
-    if waitQueues[waitQueue]?.isEmpty == true { waitQueues[waitQueue] = nil }
+  private mutating func change(_ line: KeyEntry.Line, _ body: (inout ArrayDeque<KeyEntry.Rank>) -> Void) {
+    let former = lines[line]?.first
+    body(&lines[line, default: ArrayDeque()])
+    let new = lines[line]?.first
+    if former == new { return }
+    if let former { heads.remove(Head(rank: former, line: line)) }
+    if let new { heads.insert(Head(rank: new, line: line)) } else { lines[line] = nil }
+    if line.holder != nil { innerLineCount += (new == nil ? 0 : 1) - (former == nil ? 0 : 1) }
   }
 }

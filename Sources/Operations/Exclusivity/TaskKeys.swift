@@ -1,3 +1,5 @@
+import Foundation
+
 /// Holds keys while `body` runs in the calling task, without an operation.
 ///
 /// ```swift
@@ -6,8 +8,9 @@
 /// }
 /// ```
 ///
-/// The task waits its turn in the same wait queues as operations, and takes all keys together. `body` runs in the
-/// caller's isolation, and need not be `Sendable`. The keys are released when it returns or throws.
+/// The task waits in the same wait queues as operations, by its priority and then by its arrival, and takes all keys
+/// together. It lends a priority above the default to the holders of the keys, and to the next holders while it waits.
+/// `body` runs in the caller's isolation, and need not be `Sendable`. The keys are released when it returns or throws.
 ///
 /// ## Cancellation
 ///
@@ -18,9 +21,10 @@
 /// ## Nesting
 ///
 /// What `body` runs with `run`, `withKeys` or `withSlot`, also in child tasks, may use the keys of the task, as the
-/// members of a group do. A detached task may not. A task made with `Task { }` inherits the keys as well, so `body` must
-/// await it. Two tasks that wait for each other's keys deadlock: one of them receives an error with the code
-/// ``OperationError/Code/waitCycle``, which names both.
+/// members of a group do. A detached task may not. What still uses the keys when `body` ends, for example in a task
+/// made with `Task { }`, keeps them until it ends, and the caller continues at once. Two tasks that wait for each
+/// other's keys deadlock: one of them receives an error with the code ``OperationError/Code/waitCycle``, which names
+/// both.
 ///
 /// - Parameters:
 ///   - claims: The claims. Without claims, `body` runs at once, unless the task is cancelled.
@@ -94,14 +98,15 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   nonisolated(nonsending) func take() async throws {
     try Task.checkCancellation()
     let enclosing = KeyClaimant.around(self)
+    let priority = Task.currentPriority
     let isHolding = KeyRegistry.change { table, effects in
-      enter(&table, inside: enclosing, isStarted: true, &effects)
+      enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
       guard let ticket, table.state(of: ticket)?.isHolding == true else { return false }
       wait = .over(.success(()))
       return true
     }
     if isHolding { return }
-    try await lendingPriority(to: escalateHolders) {
+    try await lendingPriority(to: raise) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { suspend($0) }
       } onCancel: {
@@ -110,7 +115,12 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     }
   }
 
-  @Sendable private func escalateHolders(to priority: TaskPriority) {
+  /// Moves the task in the wait queues, and raises the priorities of the holders. The next holders follow.
+  @Sendable private func raise(to priority: TaskPriority) {
+    KeyRegistry.change { table, effects in
+      let rank = priority.queuePriority.rawValue
+      if let ticket { table.setPriority(rank, lent: priority.lent, of: ticket, &effects) }
+    }
     for holder in holders { holder.escalatePriority(to: priority) }
   }
 
@@ -123,9 +133,12 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     if let result { continuation.resume(with: result) }
   }
 
-  func release() { KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, &effects) } } }
+  /// Those that still use the keys inside the task keep them until they end.
+  func release() {
+    KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
+  }
 
-  override func call(holdsKeys: Bool) { end(with: .success(())) }
+  override func call(holdsKeys: Bool, request: Int) { end(with: .success(())) }
 
   /// Has no effect on a task that holds its keys.
   override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
@@ -144,4 +157,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     }
     continuation?.resume(with: result)
   }
+}
+
+extension TaskPriority {
+  /// The priority that the holders of the keys receive, or nil because it is not above the default.
+  fileprivate var lent: TaskPriority? { self > .medium ? self : nil }
 }

@@ -13,9 +13,10 @@ public import Foundation
 ///
 /// ## Order
 ///
-/// A member starts when all of its dependencies have finished, inside or outside the group. Ready members start in
-/// order of `queuePriority`, then in the order in which they became ready. Running n members with e dependencies
-/// costs O(n + e).
+/// A member arrives when all of its dependencies have finished, inside or outside the group. The first member that fits
+/// starts next, by `queuePriority`, then by arrival. A member with keys fits if it comes first in the wait queues of
+/// the keys, which admit it, and takes the keys and a slot of the group in one step: see <doc:MutualExclusion>. Running
+/// n members with e dependencies costs O(n + e).
 ///
 /// ## Threads
 ///
@@ -169,7 +170,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// The maximum number of members that execute at the same time. By default, there is no limit:
   /// `OperationQueue.defaultMaxConcurrentOperationCount`. Another negative value traps.
   ///
-  /// A change applies to members that start later. An asynchronous member counts until it has finished.
+  /// A change applies to members that start later. An asynchronous member counts until it has finished, except while it
+  /// backs off. A member that waits for its keys does not count.
   public final var maxConcurrentOperationCount: Int {
     get { engine.state.withLock { $0.schedule.limit } }
     set {
@@ -185,7 +187,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Whether the group is suspended and starts no more members.
   ///
-  /// Executing members continue. If they were the last members, the group finishes.
+  /// Executing members continue. If they were the last members, the group finishes. Operations outside the group pass
+  /// the members that wait for keys, which keep their places.
   ///
   /// A group that starts suspended and without members stays open until its first member is added, or until it is
   /// resumed. Cancelling a suspended group finishes it. See also ``staysOpen``.

@@ -3,10 +3,10 @@ import Foundation
 extension AsyncOperation {
   /// Raises the priority of the operation, and of the unfinished operations on which its end depends.
   ///
-  /// These are its dependencies, its members, the operations inside it, and the holders of the keys that it waits for. In a
-  /// group, their `queuePriority` rises. The task of a ``TaskOperation`` is escalated (on Apple platforms, from version 26).
-  /// A priority never falls, and the default priority of a task has no effect. Members that are added later, and later
-  /// attempts, begin with the priority.
+  /// These are its dependencies, its members, the operations inside it, and the holders of the keys that it waits for.
+  /// Their `queuePriority` rises. The task of a ``TaskOperation`` is escalated (on Apple platforms, from version 26).
+  /// A priority never falls, and the default priority of a task has no effect. Members that are added later, later
+  /// attempts, and the next holders of the keys receive the priority as well.
   ///
   /// A task that awaits an operation by `run`, `value`, `completed()` or `withSlot` lends the operation its own priority in
   /// this way, when it begins to wait and when its priority rises.
@@ -34,8 +34,22 @@ extension AsyncOperation {
     }
     guard hasRisen else { return false }
     task?.raisePriority(to: priority)
-    let queuePriority = priority > .high ? Operation.QueuePriority.veryHigh : .high
-    if queuePriority.rawValue > self.queuePriority.rawValue { self.queuePriority = queuePriority }
+    let queuePriority = priority.queuePriority
+    if queuePriority.rawValue > self.queuePriority.rawValue {
+      self.queuePriority = queuePriority
+    } else {
+      core.withLock { $0.turn }?.priorityDidChange(to: self.queuePriority, lent: priority)
+    }
     return true
+  }
+}
+
+extension TaskPriority {
+  /// The priority of an operation for which a task of this priority waits.
+  var queuePriority: Operation.QueuePriority {
+    if self > .high { return .veryHigh }
+    if self > .medium { return .high }
+    if self == .medium { return .normal }
+    return self < .low ? .veryLow : .low
   }
 }

@@ -3,25 +3,28 @@ import Foundation
 extension AsyncOperation {
   // MARK: Starting
 
-  /// Starts or resumes a member that was given a slot, and returns whether it uses the slot. Otherwise it waits for a
-  /// new dependency or for its keys, or was ended.
-  func startAsMember(by starter: OperationStarter?) -> Bool {
-    var action = core.withLock { $0.start(by: starter) }
-    if case .takeTurn(let turn) = action {
-      guard turn.take(waits: false) else {
-        turnHasNotCome()
-        return false
-      }
-      action = core.withLock { $0.proceedInTurn() }
-      // It has gained a dependency, or was ended.
-      if case .isGone = action { leaveWaitQueues(of: turn, because: .pause) }
-    }
+  /// Starts or resumes a member that holds its keys, if it has any. Returns false if it waits for a new dependency, or was
+  /// ended.
+  func startAsMember(by starter: OperationStarter?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
+    let action = core.withLock { $0.start(by: starter, number: number, slot: slot) }
     switch action {
     case .notReady, .isGone: return false
     default:
       carryOut(action)
       return true
     }
+  }
+
+  /// Takes the keys of a member that has been called, and a slot with them. Returns nil if it needs none any more.
+  func takeKeysAsMember() -> TurnAnswer? {
+    guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
+    let answer = turn.takeWithSlot(request)
+    switch answer {
+    case .waiting: turnHasNotCome()
+    case .called: core.withLock { $0.endTurn() }
+    case .holding: turnHasCome(holdingKeys: true, request: request)
+    }
+    return answer
   }
 
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
@@ -69,7 +72,7 @@ extension AsyncOperation {
   /// Takes the keys of an operation that stays started while it waits for them.
   private func take(_ turn: any OperationTurn) {
     keepPlace()
-    guard turn.take(waits: true) else { return turnHasNotCome() }
+    guard turn.take() else { return turnHasNotCome() }
     carryOut(core.withLock { $0.proceedInTurn() })
   }
 
@@ -96,25 +99,34 @@ extension AsyncOperation {
 
   private func evaluate(_ conditions: [OperationCondition]) {
     let place = keepPlace()
-    adopt(
-      // Detached, because a task that starts the operation by hand may have task-local values.
-      Task.detached(priority: Self.currentPriority) { [self] in
-        for condition in conditions {
-          core.withLock { $0.makeExtras().condition = condition.name }
-          do { try await condition.evaluate(self) } catch {
-            let failure = condition.failure(of: self, because: error)
-            releaseTask()
-            finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
-            return
-          }
-          // Another thread has ended the operation meanwhile.
-          if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
+    let context = core.withLock { $0.extras?.exchange(\.context, nil) }
+    startTask(priority: Self.currentPriority, in: context, while: .suspended(.conditions)) { [self] in
+      for condition in conditions {
+        core.withLock { $0.makeExtras().condition = condition.name }
+        do { try await condition.evaluate(self) } catch {
+          let failure = condition.failure(of: self, because: error)
+          releaseTask()
+          finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
+          return
         }
-        releaseTask()
-        place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
-      },
-      while: .suspended(.conditions)
-    )
+        // Another thread has ended the operation meanwhile.
+        if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
+      }
+      releaseTask()
+      place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
+    }
+  }
+
+  /// Starts a task for work of the operation. Without a context, it has no task-local values of the current task.
+  func startTask(
+    priority: TaskPriority,
+    in context: TaskContext?,
+    while phase: OperationLifecycle.Phase,
+    _ body: @escaping @Sendable () async -> Void
+  ) {
+    let work = { @Sendable in await CurrentWork.$innermost.withValue(self, operation: body) }
+    guard let context else { return adopt(.detached(priority: priority, operation: work), while: phase) }
+    context.run { adopt(Task(priority: priority, operation: work), while: phase) }
   }
 
   /// The priority for a task that this thread creates and that inherits none.

@@ -86,14 +86,15 @@ extension AsyncOperation {
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
-    let (isPaused, starter, turn) = core.withLock { core -> (Bool, OperationStarter?, (any OperationTurn)?) in
+    let (isPaused, membership, turn) = core.withLock { core -> (Bool, OperationCore.Membership?, (any OperationTurn)?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      return (true, core.starter, core.turn)
+      defer { core.membership?.slot = .none }
+      return (true, core.membership, core.turn)
     }
     if !isPaused { return work() }
     turn?.leave(.pause)
-    starter?.memberDidPause()
+    if let membership { membership.starter?.memberDidPause(holdsSlot: membership.slot == .own) }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     timer.start(after: duration, on: clock) { self.changeWait { $0.delayIsOver() } }
   }

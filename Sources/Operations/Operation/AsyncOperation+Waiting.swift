@@ -89,7 +89,9 @@ extension AsyncOperation {
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
 
-  func turnHasCome(holdingKeys: Bool) { changeWait { $0.turnHasCome(holdingKeys: holdingKeys) } }
+  func turnHasCome(holdingKeys: Bool, request: Int = 0) {
+    changeWait { $0.turnHasCome(holdingKeys: holdingKeys, request: request) }
+  }
 
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
@@ -104,10 +106,12 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn): request(turn)
-    case .takeTurn(let turn): if turn.take(waits: true) { turnHasCome(holdingKeys: true) } else { turnHasNotCome() }
-    case .withdrawTurn(let turn): leaveWaitQueues(of: turn, because: .newDependency)
+    case .takeTurn(let turn): if turn.take() { turnHasCome(holdingKeys: true) } else { turnHasNotCome() }
+    case .withdrawTurn(let turn, let request): leaveWaitQueues(of: turn, request: request)
     case .open(let gate): open(gate)
-    case .notify(let supervisor, let isReturning): supervisor?.memberIsReady(self, isReturning: isReturning)
+    case .notify(let supervisor, _, _, hasSlot: true): supervisor?.memberHasSlot(self)
+    case .notify(let supervisor, let number, let isCalled, hasSlot: false):
+      supervisor?.memberIsReady(self, number: number, isCalled: isCalled)
     case .resume(let pause): pause.continue()
     case .prepareInputs:
       keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .turn) }) { self.prepareInputs() } }
@@ -117,7 +121,16 @@ extension AsyncOperation {
   // MARK: The turn
 
   private func request(_ turn: any OperationTurn) {
-    if turn.request() { turnHasCome(holdingKeys: false) } else { turnHasNotCome() }
+    // Before it waits for its keys, so that it has its place among those that wait for a slot only.
+    let (supervisor, request) = core.withLock { core in
+      (core.membership?.number == nil ? core.supervisor : nil, core.membership?.requests ?? 0)
+    }
+    if let number = supervisor?.memberArrives() { core.withLock { $0.membership?.number = number } }
+    switch turn.request(request) {
+    case .waiting: turnHasNotCome()
+    case .called: turnHasCome(holdingKeys: false)
+    case .holding: turnHasCome(holdingKeys: true, request: request)
+    }
   }
 
   func turnHasNotCome() {
@@ -132,8 +145,9 @@ extension AsyncOperation {
   }
 
   /// Another thread may have requested the turn again meanwhile.
-  func leaveWaitQueues(of turn: any OperationTurn, because departure: TurnDeparture) {
-    turn.leave(departure)
+  func leaveWaitQueues(of turn: any OperationTurn, request number: Int) {
+    turn.leave(.newDependency(request: number))
+    core.withLock { $0.supervisor }?.memberReturnedSlot()
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
   }
 

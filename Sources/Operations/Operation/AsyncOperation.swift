@@ -113,17 +113,19 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set { core.withLock { $0.name = newValue } }
   }
 
-  /// The priority among the ready operations of a queue or a group.
+  /// The priority among the ready operations of a queue or a group, and among all operations that wait for a key.
   ///
-  /// In a group, a change also counts while the operation is ready and waits for a slot, in O(log n). Within a priority,
-  /// members start in the order in which they became ready, also after a change. A queue on Linux uses the priority that
+  /// A change counts even while the operation waits for a key or for a slot of a group, in O(log n). Within a priority,
+  /// operations start in the order in which they arrived, even after a change. A queue on Linux uses the priority that
   /// the operation has when it is added.
   open override var queuePriority: Operation.QueuePriority {
     get { super.queuePriority }
     set {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
-      core.withLock { $0.lifecycle.phase.wait == .slot ? $0.supervisor : nil }?.memberPriorityWasChanged(self)
+      let (supervisor, turn) = core.withLock { ($0.lifecycle.phase.wait == .slot ? $0.supervisor : nil, $0.turn) }
+      supervisor?.memberPriorityWasChanged(self)
+      turn?.priorityDidChange(to: newValue, lent: lentPriority)
     }
   }
 

@@ -95,7 +95,8 @@ extension AsyncOperation {
   ///
   /// Conditions are evaluated when all dependencies have finished, in the order they were added, up to the first that
   /// is not met. During the evaluation, the operation is pending, occupies its slot in its queue or group, and holds no
-  /// thread. Cancelling or finishing the operation then ends it at once.
+  /// thread. Cancelling or finishing the operation then ends it at once. All conditions see the task-local values of the
+  /// task that adds the first.
   ///
   /// If all conditions are met, the operation executes in the place where it would have executed without them:
   ///
@@ -110,9 +111,12 @@ extension AsyncOperation {
   ///
   /// - Precondition: The operation has not been started.
   public final func addCondition(_ condition: OperationCondition) {
+    let context = TaskContext()
     let isTooLate = core.withLock { core in
       if !core.lifecycle.phase.isPending { return true }
-      core.makeExtras().conditions.append(condition)
+      let extras = core.makeExtras()
+      if extras.conditions.isEmpty { extras.context = context }
+      extras.conditions.append(condition)
       return false
     }
     if isTooLate {

@@ -9,19 +9,19 @@ extension OperationQueue {
   /// }
   /// ```
   ///
-  /// The task waits for the slot and the keys as an operation does, which waits for its keys without a slot. An operation
-  /// with the name represents `body` in the `operations` of the queue, in reports and in traces, and
-  /// `finished()` waits for it. The operation has no errors: those of `body` are thrown to the caller.
+  /// The task waits as an operation with these keys does: first for the keys, without a slot, then for the slot, with
+  /// which it takes the keys. An operation with the name represents `body` in the `operations` of the queue, in reports
+  /// and in traces, and `finished()` waits for it. It has no errors: those of `body` are thrown to the caller.
   ///
-  /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys: see
-  /// ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
+  /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys, and keeps
+  /// them if it outlasts `body`: see ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
   ///
   /// Slots of several queues must be taken in one order everywhere, and so must slots and keys. Work that takes them in
   /// opposite orders waits forever, because a queue does not know what the code of a task waits for.
   ///
-  /// Cancelling the task, or the operation, while it waits ends the wait at once with a `CancellationError`. A cancelled
-  /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
-  /// keeps the slot until it returns. Cancelling the operation later has no effect.
+  /// Cancelling the task while it waits, or cancelling or finishing the operation, ends the wait at once with a
+  /// `CancellationError`. A cancelled operation leaves the queue when the queue has a slot for it. Cancelling the task
+  /// later is visible to `body`, which keeps the slot until it returns. Cancelling the operation later has no effect.
   ///
   /// - Parameters:
   ///   - name: The name of the operation. The default is the calling function and line.
@@ -58,7 +58,8 @@ extension OperationQueue {
 extension GroupOperation {
   /// Runs `body` in the calling task while it occupies a slot of this group and holds keys.
   ///
-  /// The task waits until the group executes and has a slot. For the rest, see the method of an `OperationQueue`.
+  /// The task waits until the group executes, and takes the slot and the keys in one step, as the first waiter that
+  /// fits: see <doc:MutualExclusion>. For the rest, see the method of an `OperationQueue`.
   ///
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
   ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the task
@@ -87,8 +88,9 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     self.name = name
     belong(to: CurrentWork.innermost)
-    request([KeyClaim](claims, in: domain))
-    addObserver(OperationObserver(didCancel: { ($0 as? SlotOperation)?.resume?() }))
+    request([KeyClaim](claims, in: domain), lends: true)
+    let wake = { @Sendable (operation: AsyncOperation) -> Void in (operation as? SlotOperation)?.resume?() }
+    addObserver(OperationObserver(didCancel: wake, didFinish: wake))
   }
 
   override var finishesByItself: Bool { true }
@@ -122,7 +124,7 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     }
     if Task.isCancelled { cancel() }
     defer { finish() }
-    if isCancelled { throw outcomeError ?? CancellationError() }
+    if isCancelled || core.withLock({ $0.lifecycle.phase.isOver }) { throw outcomeError ?? CancellationError() }
     return try await CurrentWork.$innermost.withValue(self) { try await body() }
   }
 }

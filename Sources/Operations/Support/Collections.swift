@@ -66,10 +66,16 @@ extension ArrayDeque where Element: Comparable {
     if index == head { prepend([element]) } else { elements.insert(element, at: index) }
   }
 
+  /// Moves the elements on the shorter side.
   mutating func remove(_ element: Element) {
     let index = self.index(of: element)
     guard index < elements.count, elements[index] == element else { return }
-    if index == head { popFirst() } else { elements.remove(at: index) }
+    if index - head > elements.count - index {
+      elements.remove(at: index)
+    } else {
+      for position in stride(from: index, to: head, by: -1) { elements.swapAt(position, position - 1) }
+      popFirst()
+    }
   }
 
   /// Returns the index of the first element that is not smaller, by a binary search.

@@ -24,7 +24,6 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   private let priority: TaskPriority?
   /// The closure. Removed when the operation executes or ends.
   private var body: (@Sendable () async throws -> Output)?
-  private var context = TaskContext()
 
   /// Creates an operation for a subclass that overrides ``run()``.
   ///
@@ -32,6 +31,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   public init(priority: TaskPriority? = nil) {
     self.priority = priority
     super.init()
+    context = TaskContext()
   }
 
   /// Creates an operation that runs an asynchronous function in a task, and finishes with the value it returns or the
@@ -44,6 +44,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     self.priority = priority
     self.body = body
     super.init()
+    context = TaskContext()
   }
 
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
@@ -52,57 +53,41 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   }
 
   public final override func execute() {
-    let (body, context) = takeWork()
-    let work = body ?? { try await self.run() }
-    finishByTask(priority: priority, in: context, work)
+    finishByTask(priority: priority, body.take() ?? { try await self.run() })
   }
 
   final override var finishesByItself: Bool { true }
 
-  final override func willNotExecute() { _ = takeWork() }
-
-  private func takeWork() -> ((@Sendable () async throws -> Output)?, TaskContext?) { (body.take(), context.take()) }
+  final override func willNotExecute() { _ = (body.take(), context.take()) }
 }
 
 extension ResultOperation {
-  /// Finishes with the value that `body` returns or the error that it throws.
-  ///
-  /// `body` runs on this thread in the task of the context, which is cancelled with the operation.
-  final func finish(byCalling body: () throws -> Output, in context: TaskContext) {
+  /// Calls `body` once, on this thread in the task of the context, which is cancelled with the operation.
+  final func callInContext<Value>(_ body: () throws -> Value) -> Result<Value, any Error> {
+    let inherited = context.take()
+    let context = inherited ?? TaskContext(detached: ())
     adopt(context.task, while: .executing)
-    guard let result = context.run({ Result(catching: body) }) else { return }
+    let work = { Result(catching: body) }
+    let result = inherited == nil ? context.run(work) : run(in: context, work)
     releaseTask()
-    finish(with: result)
+    return result
   }
 
   /// Finishes with the value that `body` returns or the error that it throws.
   ///
   /// `body` runs in a task. Cancelling the operation cancels the task, and cancelling the task cancels the operation.
   ///
-  /// - Parameters:
-  ///   - priority: The priority of the task. The default is that of the current thread.
-  ///   - context: The task-local values of the task. If it is nil, the task has none, even if the current task has some.
-  final func finishByTask(
-    priority: TaskPriority?,
-    in context: TaskContext?,
-    _ body: @escaping @Sendable () async throws -> Output
-  ) {
+  /// - Parameter priority: The priority of the task. The default is that of the current thread.
+  final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
     let own = priority ?? Self.currentPriority
     let priority = lentPriority.map { max($0, own) } ?? own
-    let work = { @Sendable in await self.finish(byRunning: body) }
-    guard let context else { return adopt(.detached(priority: priority, operation: work), while: .executing) }
-    context.run { adopt(Task(priority: priority, operation: work), while: .executing) }
+    startTask(priority: priority, in: context.take(), while: .executing) { await self.finish(byRunning: body) }
   }
 
   private func finish(byRunning body: @Sendable () async throws -> Output) async {
     let result: Result<Output, any Error>
     do {
-      let output = try await withTaskCancellationHandler {
-        try await CurrentWork.$innermost.withValue(self) { try await body() }
-      } onCancel: {
-        self.cancel()
-      }
-      result = .success(output)
+      result = .success(try await withTaskCancellationHandler(operation: body) { self.cancel() })
     } catch { result = .failure(error) }
     releaseTask()
     if case .failure(is CancellationError) = result {
@@ -111,58 +96,5 @@ extension ResultOperation {
     } else {
       finish(with: result)
     }
-  }
-}
-
-/// A task that runs synchronous work later, on a thread of the caller's choice.
-///
-/// The work has the task-local values of the task that created the context, and `Task.isCancelled` reports whether
-/// ``task`` has been cancelled. Swift gives the values to a task when it is created. The context therefore creates a
-/// task, keeps the task's only job, and runs the job by hand around the work. Creating a context and running its work
-/// costs about a third as much as a task that Swift schedules itself.
-final class TaskContext: Sendable {
-  private let carrier: Carrier
-  /// The task in which ``run(_:)`` runs the work. Cancelling it sets `Task.isCancelled` there.
-  let task: Task<Void, Never>
-
-  /// Creates a context. Returns nil outside of any task, where there are no values to inherit.
-  init?() {
-    guard unsafe withUnsafeCurrentTask(body: { unsafe $0 != nil }) else { return nil }
-    carrier = Carrier()
-    task = Task(executorPreference: carrier) { [carrier] in carrier.work?() }
-  }
-
-  init(detached: Void) {
-    carrier = Carrier()
-    task = .detached(executorPreference: carrier) { [carrier] in carrier.work?() }
-  }
-
-  /// Runs the job if it has not run, because the task would leak.
-  deinit { carrier.runJob() }
-
-  /// Runs `work` on this thread in the task. Returns nil if the context has been used.
-  @discardableResult
-  func run<Value>(_ work: () -> Value) -> Value? {
-    var value: Value?
-    let keepValue = { value = work() }
-    withoutActuallyEscaping(keepValue) { work in
-      carrier.work = work
-      carrier.runJob()
-      carrier.work = nil
-    }
-    return value
-  }
-}
-
-/// An executor that keeps the only job of a task, which never suspends. Its context uses it on one thread at a time.
-private final class Carrier: TaskExecutor, @unchecked Sendable {
-  var work: (() -> Void)?
-  private var job: UnownedJob?
-
-  func enqueue(_ job: consuming ExecutorJob) { self.job = UnownedJob(job) }
-
-  func runJob() {
-    guard let job = job.take() else { return }
-    unsafe job.runSynchronously(on: asUnownedTaskExecutor())
   }
 }

@@ -14,33 +14,30 @@
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
-  private enum Work {
-    case method
-    case closure(@Sendable (Input) throws -> Output)
-    case asynchronousClosure(@Sendable (Input) async throws -> Output)
-  }
-
   /// Guarded by the lock of the core.
   private var storedInput: Input?
-  /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
-  private var work: Work?
+  /// The closures need no lock: only one thread executes the operation, or finishes it unexecuted.
+  private var closure: (@Sendable (Input) throws -> Output)?
+  private var asynchronousClosure: (@Sendable (Input) async throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``transform(_:)``.
   public override init() {
-    work = .method
     super.init()
+    context = TaskContext()
   }
 
   /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
-    work = .closure(transform)
+    closure = transform
     super.init()
+    context = TaskContext()
   }
 
   /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
-    work = .asynchronousClosure(transform)
+    asynchronousClosure = transform
     super.init()
+    context = TaskContext()
   }
 
   /// The input value. Set by another operation that passes it, or by the caller before the operation executes. Can be
@@ -62,13 +59,10 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   }
 
   public final override func execute() {
-    guard let input = input ?? noInput, let work = work.take() else { return finish(with: inputMissingError) }
-    switch work {
-    case .closure(let transform):
-      finish(byCalling: { try transform(input) }, in: TaskContext(detached: ()))
-    case .asynchronousClosure(let transform): finishByTask(priority: nil, in: nil) { try await transform(input) }
-    case .method: finishByTask(priority: nil, in: nil) { try await self.transform(input) }
-    }
+    guard let input = input ?? noInput else { return finish(with: inputMissingError) }
+    if let closure = closure.take() { return finish(with: callInContext { try closure(input) }) }
+    let transform = asynchronousClosure.take() ?? { try await self.transform($0) }
+    finishByTask(priority: nil) { try await transform(input) }
   }
 
   /// Nil as an input value, if `Input` is optional.
@@ -78,7 +72,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
-  final override func willNotExecute() { _ = work.take() }
+  final override func willNotExecute() { (closure, asynchronousClosure, context) = (nil, nil, nil) }
 }
 
 /// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.

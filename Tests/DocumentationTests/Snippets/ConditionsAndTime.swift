@@ -86,8 +86,8 @@ struct ConditionsAndTime: Printing {
     let page = RetryOperation(
       attempts: 5,
       backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5),
-      retryIf: { error, _ in
-        guard let busy = error as? ServerBusy else { return .stop }
+      retryWhen: { result, _ in
+        guard case .failure(let busy as ServerBusy) = result else { return .stop }
         return .retry(after: busy.retryAfter)
       }
     ) { _ in Download(url) }

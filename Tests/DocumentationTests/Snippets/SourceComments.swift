@@ -158,18 +158,6 @@ struct SourceComments: Printing {
     #expect(upload.isSuccessful)
   }
 
-  @Test func retryWhenTheServerSays() async throws {
-    // swift-format-ignore: OnlyOneTrailingClosureArgument
-    let page = RetryOperation(
-      attempts: 5,
-      retryIf: { error, _ in
-        guard let busy = error as? ServerBusy else { return .stop }
-        return .retry(after: busy.retryAfter)
-      }
-    ) { _ in Download(url) }
-    #expect(try await queue.run(page) == "text of home")
-  }
-
   @Test func aGroup() async throws {
     let (download, parse, store) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
     let importer = GroupOperation("Import") { download ==> parse ==> store }

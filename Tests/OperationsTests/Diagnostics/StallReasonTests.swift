@@ -134,8 +134,8 @@ struct StallReasonTests {
     try await task.value
   }
 
-  /// The members of a holder have a wait queue of their own, so the first of them does not wait for others.
-  @Test func anEarlierWaiterInAnotherWaitQueue_isNotNamed() async throws {
+  /// A member of a holder passes only those that wait for this holder.
+  @Test func anEarlierWaiterOutsideTheHolder_isNamed() async throws {
     let (first, second) = (HeldOperation().named("holder of a"), HeldOperation().named("holder of b"))
     await queue.add(first.exclusive("a", in: domain), until: first.begun)
     await queue.add(second.exclusive("b", in: domain), until: second.begun)
@@ -145,8 +145,8 @@ struct StallReasonTests {
     queue.addOperation(group.exclusive("group", in: domain))
     await poll { domain.waiting(for: "b") == ["x"] }
     let entry = try queue.stallReport().entry("x")
-    #expect(entry.description.hasPrefix("“x” waits for the key “b”, held by “holder of b”, which has "), "\(entry)")
-    #expect(entry.waitsFor == ["holder of b"])
+    #expect(entry.description.hasPrefix("“x” waits for the key “c” behind “waiter” and the key “b”; "), "\(entry)")
+    #expect(entry.waitsFor == ["holder of b", "waiter"])
     await queue.drained(opening: [first.gate, second.gate])
   }
 }

@@ -166,17 +166,17 @@ struct ExclusiveGroupTests {
   }
 
   @Test(arguments: [false, true])
-  func aRetryGivesItsKeysBackWhileItBacksOff_andTakesThemInLine(isMember: Bool) async throws {
+  func aRetryGivesItsKeysBackWhileItBacksOff_andKeepsItsPlace(isMember: Bool) async throws {
     let clock = ManualClock()
     let retry = retry(clock).exclusive("a", in: domain)
     queue.addOperation(isMember ? GroupOperation([retry]) : retry)
     await clock.waitForSleepers(1)
     #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty && retry.isExecuting)
     let next = await holder(of: "a")
-    clock.advance(by: .seconds(1))
-    #expect(domain.waiting(for: "a") == ["retry"] && journal.count == 1)
     let last = note("last", "a")
     queue.addOperation(last)
+    clock.advance(by: .seconds(1))
+    #expect(domain.waiting(for: "a") == ["retry", "last"] && journal.count == 1)
     await next.finished(opening: next.gate)
     #expect(try await retry.value == "let in")
     await last.finished()
@@ -307,6 +307,38 @@ struct ExclusiveGroupTests {
   }
 
   // MARK: Slots
+
+  /// Reads of the quality of service, which a group reads when it is about to start a member.
+  private final class Watched: AsyncOperation, @unchecked Sendable {
+    private let reads: Journal<Void>
+
+    init(_ reads: Journal<Void>) { self.reads = reads }
+
+    /// Finishes when the group may have started others in vain.
+    override func execute() {
+      DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(200)) { self.finish() }
+    }
+
+    override var qualityOfService: QualityOfService {
+      get {
+        reads.write(())
+        return super.qualityOfService
+      }
+      set { super.qualityOfService = newValue }
+    }
+  }
+
+  @Test func membersOfAGroupThatWasSuspended_areNotStartedInVain() async {
+    let (group, reads) = (GroupOperation("group").started(), Journal<Void>())
+    group.isSuspended = true
+    group.addOperations((0..<1000).map { _ in Watched(reads).exclusive("a", in: domain) })
+    // It starts when the 20 ms of the group have passed.
+    await queue.run(settling: [note("other", "a")])
+    group.isSuspended = false
+    group.finish()
+    await group.finished()
+    #expect(reads.count < 1000 * 4)
+  }
 
   @Test func manyMembersPassManyThatWaitForTheSlotOfTheirGroup() async {
     let single = OperationQueue.limited(to: 1)

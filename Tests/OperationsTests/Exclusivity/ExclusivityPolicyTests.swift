@@ -9,6 +9,7 @@ struct ExclusivityPolicyTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
+  private let clock = ManualClock()
 
   /// Adds an operation that executes until its gate is opened.
   private func held(_ name: String, _ keys: ExclusivityKey..., policy: ExclusivityPolicy = .wait) -> HeldOperation {
@@ -20,6 +21,80 @@ struct ExclusivityPolicyTests {
   /// Returns an operation under the key “a”.
   private func note(_ name: String, policy: ExclusivityPolicy = .wait) -> NoteOperation {
     NoteOperation(name, journal).exclusive("a", policy: policy, in: domain)
+  }
+
+  /// Returns an operation that has executed under the key “a” once, backs off, and will execute once more.
+  private func pausing(_ name: String, policy: ExclusivityPolicy, isRepeated: Bool = false) async -> AsyncOperation {
+    let (journal, backoff) = (journal, Backoff.constant(.seconds(1)))
+    let operation: AsyncOperation =
+      if isRepeated {
+        RepeatOperation(pausing: backoff) { $0 <= 2 ? NoteOperation("\(name) \($0)", journal) : nil }
+      } else {
+        RetryOperation(attempts: 2, backoff: backoff) { attempt in
+          NoteOperation("\(name) \(attempt)", journal, failing: attempt == 1 ? TestError("again") : nil)
+        }
+      }
+    operation.named(name).exclusive("a", policy: policy, in: domain).clock = clock
+    queue.addOperation(operation)
+    await clock.waitForSleepers(1)
+    return operation
+  }
+
+  // MARK: Arrival
+
+  @Test(arguments: [ExclusivityPolicy.replace, .latest], [false, true])
+  func aNewerOperation_endsOneThatBacksOff(policy: ExclusivityPolicy, isRepeated: Bool) async {
+    let old = await pausing("old", policy: policy, isRepeated: isRepeated)
+    let newest = held("newest", "a", policy: policy)
+    #expect(old.isCancelled)
+    await newest.begun.opened()
+    clock.advance(by: .seconds(1))
+    #expect(newest.isExecuting && !newest.isCancelled)
+    await newest.finished(opening: newest.gate)
+    await clock.run(until: old)
+    #expect(old.isCancelled && newest.isSuccessful && journal.entries == ["old 1"])
+    #expect(old.errors as? [OperationError] == (policy == .replace ? [OperationError(.replaced, "")] : []))
+  }
+
+  @Test func aDuplicateOfAnOperationThatBacksOff_isDropped() async {
+    let old = await pausing("old", policy: .drop)
+    let duplicate = note("duplicate", policy: .drop)
+    await queue.run(settling: [duplicate])
+    #expect(duplicate.errors.map { "\($0)" } == ["“duplicate” did not run because “old” has the key “a”."])
+    clock.advance(by: .seconds(1))
+    await old.finished()
+    #expect(old.isSuccessful && journal.entries == ["old 1", "old 2"])
+  }
+
+  @Test(arguments: [false, true]) func anOperationThatReturnsFromItsPause_isNotDropped(isRepeated: Bool) async {
+    let operation = await pausing("old", policy: .drop, isRepeated: isRepeated)
+    let holder = held("holder", "a")
+    await holder.begun.opened()
+    clock.advance(by: .seconds(1))
+    #expect(operation.isExecuting && operation.errors.isEmpty)
+    holder.gate.open()
+    await clock.run(until: operation)
+    #expect(operation.isSuccessful && journal.entries == ["old 1", "old 2"])
+  }
+
+  @Test(arguments: [ExclusivityPolicy.drop, .replace, .latest])
+  func anOperationThatGainsADependency_keepsItsPlaceAndActsNoMore(policy: ExclusivityPolicy) async {
+    let (first, late, place) = (note("first", policy: policy), AsyncOperation(), OperationQueue.suspended())
+    place.addOperation(first)
+    late ==> first
+    let holder = held("holder", "a")
+    await holder.begun.opened()
+    let next = note("next")
+    queue.addOperation(next)
+    place.isSuspended = false
+    await queue.run(settling: [late])
+    await poll {
+      first.isFinished || place.stallReport().entries.contains { $0.operation == "first" && $0.cause == .exclusivity }
+    }
+    #expect(![first, holder, next].contains { $0.isCancelled })
+    holder.gate.open()
+    for operation in [first, next] { await operation.finished() }
+    #expect(journal.entries == ["first", "next"])
   }
 
   // MARK: Drop
@@ -161,6 +236,17 @@ struct ExclusivityPolicyTests {
     holder.gate.open()
     await saves[8].finished()
     #expect(journal.entries == ["9"] && holder.isSuccessful && saves[8].isSuccessful)
+  }
+
+  @Test(arguments: [false, true]) func latest_runsOnlyTheNewestOfASuspendedPlace(isGroup: Bool) async {
+    let (suspended, group) = (OperationQueue.suspended(), GroupOperation("group").started())
+    group.isSuspended = true
+    let saves = (1...4).map { note("\($0)", policy: .latest) }
+    if isGroup { group.addOperations(saves) } else { suspended.addOperations(saves) }
+    (group.isSuspended, suspended.isSuspended) = (false, false)
+    for save in saves { await save.finished() }
+    #expect(journal.entries == ["4"] && saves.map(\.isCancelled) == [true, true, true, false])
+    group.finish()
   }
 
   /// The member went before a waiter for the key of its group, and its ticket is still in the wait queue.

@@ -212,7 +212,7 @@ struct ExclusivityTests {
     let holder = await holder(of: "a")
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
-    operation.core.withLock { $0.turn }?.leave(.newDependency)
+    operation.core.withLock { $0.turn }?.leave(.newDependency(request: 0))
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -253,9 +253,9 @@ struct ExclusivityTests {
     let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
     let turns = operations.compactMap { operation in operation.core.withLock { $0.turn } }
     let (first, second) = (try #require(turns.first), try #require(turns.last))
-    #expect(first.request() && domain.holders(of: "a").isEmpty)
-    #expect(first.take(waits: true) && domain.holders(of: "a") == ["first"])
-    #expect(!second.request() && !second.take(waits: true))
+    #expect(first.request(0) == .called && domain.holders(of: "a").isEmpty)
+    #expect(first.take() && domain.holders(of: "a") == ["first"])
+    #expect(second.request(0) == .waiting && !second.take())
     first.leave(.end)
     #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
     second.leave(.end)
@@ -278,7 +278,7 @@ struct ExclusivityTests {
     let suspended = OperationQueue.suspended()
     let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
     suspended.addOperations([first, second])
-    if isPassed { await poll { KeyRegistry.withTable { $0.entries.all.contains { $0.state.isPassed } } } }
+    if isPassed { await poll { KeyRegistry.withTable { $0.entries.all.contains { $0.state == .called(until: nil) } } } }
     second ==> first
     suspended.isSuspended = false
     await first.finished()

@@ -5,26 +5,31 @@ import Testing
 
 /// The table of keys as a value.
 struct KeyTableTests {
-  private typealias Table = KeyTable<String>
+  private typealias Table = KeyTable<TestClaimant>
 
   private static let domain = ExclusivityDomain()
   private var table = Table()
   private var effects: [Table.Effect] = []
 
-  /// - Parameter isStarted: Whether it holds its keys when it is called.
+  private static let homes = (0..<4).map { _ in ExclusivityDomain() }
+
+  private func queue(_ number: Int) -> KeyPlace { .queue(ObjectIdentifier(Self.homes[number])) }
+
   private mutating func enter(
     _ name: String,
     _ keys: [ExclusivityKey: Int],
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
-    from origin: ExclusivityDomain? = nil,
-    isStarted: Bool = true
+    at place: KeyPlace = .none,
+    priority: Int = 0,
+    slots: TestClaimant.Slots? = nil
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
       KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
-    let id = origin.map { ObjectIdentifier($0) }
-    guard let ticket = table.enter(name, claims, inside: enclosing, from: id, isStarted: isStarted, &effects) else {
+    let (claimant, place) = (TestClaimant(name, slots), slots.map { .group(ObjectIdentifier($0)) } ?? place)
+    let ticket = table.enter(claimant, claims, inside: enclosing, at: place, priority: priority, &effects)
+    guard let ticket else {
       Issue.record("\(name) was dropped")
       return KeyTicket(number: -1, place: -1)
     }
@@ -37,9 +42,11 @@ struct KeyTableTests {
 
   private func isCalled(_ ticket: KeyTicket) -> Bool { state(ticket)?.isCalled == true }
 
+  private func isHolding(_ ticket: KeyTicket) -> Bool { state(ticket) == .holding }
+
   /// The claimants that have been called.
   private var called: [String] {
-    effects.compactMap { if case .call(let name, _) = $0 { name } else { nil } }
+    effects.compactMap { if case .call(let claimant, _, _) = $0 { claimant.name } else { nil } }
   }
 
   /// - Returns: The claimants that are called because of it.
@@ -56,29 +63,15 @@ struct KeyTableTests {
     return called
   }
 
-  private mutating func start(_ ticket: KeyTicket, waits: Bool = false) -> Bool {
+  private mutating func start(_ ticket: KeyTicket) -> Bool {
     effects = []
-    return table.start(ticket, waits: waits, &effects)
+    table.start(ticket, &effects)
+    return isHolding(ticket)
   }
 
-  /// - Returns: The claimant that is refused because of a deadlock.
-  private mutating func deadlock() -> KeyTicket? {
+  private mutating func deadlock() -> DeadlockSearch.Finding? {
     table.now += 1_000
-    return table.beginDeadlockSearch()?.victim()
-  }
-
-  /// Otherwise n operations of a suspended queue, or members of a full group, would delay the others n times.
-  @Test mutating func timeIsLeftOnlyToTheFirstOfOneQueue() {
-    let (stopped, idle) = (ExclusivityDomain(), ExclusivityDomain())
-    let waiters = (0..<100).map { enter("\($0)", ["a": 1], from: stopped, isStarted: false) }
-    let others = (0..<2).map { enter("other \($0)", ["a": 1], from: idle, isStarted: false) }
-    #expect(isCalled(waiters[0]) && isWaiting(waiters[1]) && isWaiting(others[0]))
-    let (early, late) = (pass(19), pass(1))
-    #expect(early.isEmpty && late.count == 100 && late.last == "other 0" && isWaiting(others[1]))
-    let hasStarted = [start(others[0]), start(waiters[3])]
-    #expect(hasStarted == [true, false] && isWaiting(waiters[3]))
-    for ticket in others + waiters { table.leave(ticket, &effects) }
-    #expect(table.entries.isEmpty && table.useIndices.isEmpty)
+    return table.beginDeadlockSearch()?.finding()
   }
 
   // MARK: The rule
@@ -113,16 +106,42 @@ struct KeyTableTests {
     #expect(leave(next) == ["member"])
   }
 
-  @Test mutating func membersOfSeveralHoldersDoNotWaitInOneLine() {
+  /// “in A” waits for B, so “in B” must pass it, although it came later.
+  @Test mutating func aMemberPassesThoseThatWaitForItsHolder() {
     let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
     let outsider = enter("outsider", ["a": 1, "c": 1])
     let first = enter("in A", ["b": 1, "c": 1], inside: [groups[0]])
     let second = enter("in B", ["c": 1], inside: [groups[1]])
-    #expect(isWaiting(outsider) && isWaiting(first) && state(second) == .holding)
-    #expect(deadlock() == nil)
+    #expect(isWaiting(outsider) && isWaiting(first))
+    if isWaiting(second), let finding = deadlock() { table.resolve(finding, &effects) }
+    #expect(isHolding(second))
     #expect(leave(second).isEmpty && leave(groups[1]) == ["in A"])
     #expect(leave(first).isEmpty && leave(groups[0]) == ["outsider"])
     #expect(leave(outsider).isEmpty && table.isEmpty)
+  }
+
+  /// A member passes those that wait for its holder through others when a search has found them.
+  @Test mutating func aMemberPassesThoseThatWaitForItsHolderIndirectly() {
+    let (inner, outer) = (enter("inner", ["a": 1]), enter("outer", ["b": 1]))
+    let link = enter("in inner", ["b": 1], inside: [inner])
+    let outsider = enter("outsider", ["a": 1, "c": 1])
+    let member = enter("in outer", ["c": 1], inside: [outer])
+    #expect(isWaiting(link) && isWaiting(outsider) && isWaiting(member))
+    #expect(deadlock() == .pass(member))
+    table.resolve(.pass(member), &effects)
+    #expect(isHolding(member))
+    #expect(leave(member).isEmpty && leave(outer) == ["in inner"] && leave(link).isEmpty)
+    #expect(leave(inner) == ["outsider"] && leave(outsider).isEmpty && table.isEmpty)
+  }
+
+  /// Otherwise readers in groups would pass an exclusive claimant as long as new ones come.
+  @Test(arguments: [1, Int.max]) mutating func membersDoNotPassThoseThatDoNotWaitForTheirHolder(limit: Int) {
+    let groups = (0..<3).map { enter("group \($0)", ["a": .max]) }
+    let first = enter("first", ["b": .max], inside: [groups[0]])
+    let writer = limit == 1 ? enter("writer", ["b": 1]) : enter("writer", ["b": 4], weight: 4)
+    let readers = (1..<3).map { enter("reader \($0)", ["b": .max], inside: [groups[$0]]) }
+    #expect(isHolding(first) && isWaiting(writer) && readers.allSatisfy { isWaiting($0) })
+    #expect(leave(first) == ["writer"] && leave(writer) == ["reader 1", "reader 2"])
   }
 
   @Test mutating func membersOfOneHolderWaitInOneLine() {
@@ -133,18 +152,17 @@ struct KeyTableTests {
     #expect(leave(holder) == ["0"] && leave(members[0]) == ["1"] && leave(members[1]) == ["2"])
   }
 
-  @Test mutating func afterADeadlockAnotherIsLookedFor() throws {
+  @Test mutating func afterADeadlockAnotherIsLookedFor() {
     let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
     _ = enter("in A", ["b": 1], inside: [groups[0]])
     let last = enter("in B", ["a": 1], inside: [groups[1]])
-    let victim = try #require(deadlock())
-    #expect(victim == last)
-    table.refuse(victim, &effects)
+    #expect(deadlock() == .refuse(last))
+    table.resolve(.refuse(last), &effects)
     guard case .cancel("in B", .deadlock("a", holder: "A"))? = effects.last else {
       Issue.record("\(effects)")
       return
     }
-    #expect(deadlock() == last)
+    #expect(deadlock() == .refuse(last))
     #expect(leave(last).isEmpty && deadlock() == nil)
   }
 
@@ -158,63 +176,168 @@ struct KeyTableTests {
     #expect(leave(other) == ["in enclosing"])
   }
 
+  // MARK: Stronger claims
+
+  @Test mutating func aStrongerClaimInsideAWeakerHolder_waitsForTheOthers() {
+    let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
+    let member = enter("member", ["a": 1], inside: [readers[0]])
+    let late = enter("late", ["a": .max])
+    #expect(isWaiting(member) && isWaiting(late) && deadlock() == nil)
+    #expect(leave(readers[1]) == ["member"] && leave(member) == ["late"])
+    #expect(leave(late).isEmpty && leave(readers[0]).isEmpty && table.isEmpty)
+  }
+
+  @Test mutating func aLargerWeightInsideASmaller_takesTheDifference() {
+    let outer = enter("outer", ["a": 4], weight: 1)
+    let other = enter("other", ["a": 4], weight: 2)
+    let heavy = enter("heavy", ["a": 4], weight: 3, inside: [outer])
+    #expect(isWaiting(heavy) && leave(other) == ["heavy"])
+    let next = enter("next", ["a": 4], weight: 2)
+    #expect(isWaiting(next) && leave(heavy) == ["next"])
+  }
+
+  @Test mutating func twoStrongerClaimsDeadlock() {
+    let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
+    let members = readers.enumerated().map { enter("in \($0 + 1)", ["a": 1], inside: [$1]) }
+    #expect(deadlock() == .refuse(members[1]))
+    table.resolve(.refuse(members[1]), &effects)
+    guard case .cancel("in 2", .deadlock("a", holder: "1"))? = effects.last else {
+      Issue.record("\(effects)")
+      return
+    }
+    #expect(leave(members[1]).isEmpty && leave(readers[1]) == ["in 1"])
+  }
+
+  // MARK: Slots
+
+  /// The first waiter that fits is next: it needs a slot and its keys.
+  @Test mutating func aMemberTakesItsSlotAndItsKeysTogether() {
+    let slots = TestClaimant.Slots(1)
+    let first = enter("first", ["a": 1], slots: slots)
+    let second = enter("second", ["a": 1], slots: slots)
+    #expect(isHolding(first) && slots.count == 0 && isWaiting(second))
+    #expect(leave(first) == ["second"] && isHolding(second) && slots.count == 0)
+    #expect(leave(second).isEmpty && slots.count == 1 && table.isEmpty)
+  }
+
+  @Test mutating func membersOfFullGroupsArePassed() {
+    let (full, free) = (TestClaimant.Slots(0), TestClaimant.Slots(2))
+    let members = (0..<3).map { enter("full \($0)", ["a": 1], slots: full) }
+    let other = enter("other", ["a": 1], slots: free)
+    #expect(isCalled(members[0]) && isWaiting(members[1]) && isHolding(other))
+    full.count = 1
+    table.callAgain(members[0], &effects)
+    #expect(isWaiting(members[0]), "its keys are taken, and it keeps its place")
+    let last = enter("last", ["a": 1], slots: free)
+    #expect(leave(other) == ["full 0"] && isHolding(members[0]) && full.count == 0)
+    #expect(leave(members[0]) == ["full 1"] && isWaiting(last))
+  }
+
+  /// One that waits for another key is passed under its free key if its group is full.
+  @Test(arguments: [0, 1]) mutating func aMemberThatNeedsTwoKeys_isPassedOnlyIfItsGroupIsFull(free: Int) {
+    let holder = enter("holder", ["b": 1])
+    let (slots, others) = (TestClaimant.Slots(free), TestClaimant.Slots(1))
+    let both = enter("both", ["a": 1, "b": 1], slots: slots)
+    let next = enter("next", ["a": 1], slots: others)
+    #expect(isWaiting(both) && isHolding(next) == (free == 0))
+    _ = leave(holder)
+  }
+
+  // MARK: Priorities
+
+  @Test mutating func waitersAreInOrderOfPriorityThenArrival() {
+    let holder = enter("holder", ["a": 1])
+    let tickets = [0, 4, 0, 4, -4].enumerated().map { enter("\($0)", ["a": 1], priority: $1) }
+    table.setPriority(8, lent: .high, of: tickets[2], &effects)
+    var order: [String] = []
+    var next = holder
+    while let name = leave(next).first, let index = Int(name) {
+      order.append(name)
+      next = tickets[index]
+    }
+    #expect(order == ["2", "1", "3", "0", "4"] && table.isEmpty)
+  }
+
+  @Test mutating func aLentPriorityReachesTheNextHolder() {
+    let called = enter("called", ["a": 1], at: queue(0))
+    let urgent = enter("urgent", ["a": 1])
+    table.setPriority(4, lent: .high, of: urgent, &effects)
+    #expect(start(called) && isWaiting(urgent))
+    guard case .lend(.high, "called")? = effects.last else {
+      Issue.record("\(effects)")
+      return
+    }
+  }
+
+  // MARK: Arrival
+
+  @Test mutating func aClaimantThatComesBack_isBeforeThoseThatCameLater() {
+    let first = enter("first", ["a": 1])
+    table.stepAside(first, &effects)
+    let holder = enter("holder", ["a": 1])
+    let late = enter("late", ["a": 1])
+    #expect(state(first) == .away && isHolding(holder))
+    table.comeBack(first, at: .none, &effects)
+    #expect(leave(holder) == ["first"] && isWaiting(late))
+  }
+
+  // MARK: Loans
+
+  @Test mutating func keysThatAreLent_areHeldUntilTheLastHasLeft() {
+    let task = enter("task", ["a": 1])
+    let member = enter("member", ["a": 1], inside: [task])
+    let next = enter("next", ["a": 1])
+    effects = []
+    table.leave(task, lends: true, &effects)
+    #expect(called.isEmpty && state(task) == .lending && isWaiting(next))
+    let late = enter("late", ["a": 1], inside: [task])
+    #expect(leave(member) == ["late"] && leave(late) == ["next"] && state(task) == nil)
+    #expect(leave(next).isEmpty && table.isEmpty)
+  }
+
   // MARK: Called claimants
 
   @Test mutating func aCalledClaimantIsWaitedForFor20Milliseconds() {
-    let called = enter("called", ["a": 1], isStarted: false)
-    let next = enter("next", ["a": 1], isStarted: false)
+    let called = enter("called", ["a": 1], at: queue(0))
+    let next = enter("next", ["a": 1], at: queue(1))
     #expect(isCalled(called) && isWaiting(next))
     #expect(pass(19).isEmpty)
     #expect(pass(1) == ["next"])
     #expect(start(next), "it holds nothing before its start")
     #expect(!start(called) && isWaiting(called))
     #expect(leave(next) == ["called"])
-    #expect(start(called) && leave(called).isEmpty && table.isEmpty)
+    #expect(isHolding(called) && leave(called).isEmpty && table.isEmpty)
   }
 
   @Test mutating func aClaimantThatWasPassed_takesItsFreeKeys() {
-    let called = enter("called", ["a": 1, "b": 1], isStarted: false)
-    let next = enter("next", ["a": 1], isStarted: false)
+    let called = enter("called", ["a": 1, "b": 1], at: queue(0))
+    let next = enter("next", ["a": 1], at: queue(1))
     #expect(pass(20) == ["next"])
     #expect(start(called), "the one that is started first takes the keys")
-    #expect(!start(next, waits: true) && isWaiting(next))
-    #expect(leave(called) == ["next"] && state(next) == .holding)
+    #expect(!start(next) && isWaiting(next))
+    #expect(leave(called) == ["next"] && isHolding(next))
   }
 
-  @Test mutating func aRefusedClaimantIsFirstInLineAgain() {
-    let called = enter("called", ["a": 1], isStarted: false)
-    let others = (0..<3).map { enter("\($0)", ["a": 1], isStarted: false) }
-    #expect(pass(20) == ["0"] && start(others[0]) && !start(called))
-    #expect(leave(others[0]) == ["called"])
+  /// Many full queues delay the others by no more than one.
+  @Test mutating func onlyTheFirstOfManyQueuesIsWaitedFor() {
+    let stopped = (0..<3).map { enter("\($0)", ["a": 1], at: queue($0)) }
+    let other = enter("other", ["a": 1], at: queue(3))
+    #expect(stopped.map { isCalled($0) } == [true, false, false])
+    #expect(pass(20) == ["1", "2", "other"])
+    #expect(start(other) && leave(other).isEmpty)
+    let late = enter("late", ["a": 1], at: queue(3))
+    #expect(isCalled(late), "they are waited for no more")
+    for ticket in stopped + [late] { _ = leave(ticket) }
+    #expect(table.isEmpty)
   }
 
-  /// Others may pass a claimant that is called, under its other keys.
-  @Test mutating func aClaimantThatWasPassed_keepsNoOtherWaiting() {
-    let called = enter("called", ["a": 1, "b": 1], isStarted: false)
-    let stranger = enter("stranger", ["b": 1], isStarted: false)
-    #expect(isCalled(called) && isWaiting(stranger))
-    #expect(pass(20) == ["stranger"])
-  }
-
-  @Test mutating func severalAreCalled_ifTheirKeyAdmitsThem() {
-    let tickets = (0..<4).map { enter("\($0)", ["a": 3], isStarted: false) }
+  /// Otherwise the operations of a queue fill its slots while they wait for a key.
+  @Test mutating func asManyOfAQueueAreCalledAsTheKeyAdmits() {
+    let tickets = (0..<4).map { enter("\($0)", ["a": 3], at: queue(0)) }
     #expect(tickets.map { isCalled($0) } == [true, true, true, false])
+    #expect(pass(20).isEmpty)
     #expect(start(tickets[1]) && called.isEmpty)
     #expect(leave(tickets[0]) == ["3"], "one that leaves was not started")
-  }
-
-  /// So a member of a group that is always busy starts after a bounded number of refusals.
-  @Test mutating func aRefusedClaimantIsWaitedForTwiceAsLong() {
-    let called = enter("called", ["a": 1], isStarted: false)
-    var patience = 20
-    for _ in 0..<12 {
-      let next = enter("next", ["a": 1], isStarted: false)
-      #expect(pass(patience - 1).isEmpty)
-      #expect(pass(1) == ["next"])
-      #expect(start(next) && !start(called))
-      #expect(leave(next) == ["called"])
-      patience = min(patience * 2, 20 << 9)
-    }
   }
 
   // MARK: Weights
@@ -230,15 +353,15 @@ struct KeyTableTests {
   @Test mutating func theLargestWeights_doNotOverflow() {
     let heaviest = enter("heaviest", ["memory": .max], weight: .max)
     let shared = enter("shared", ["memory": .max])
-    let last = enter("last", ["memory": .max], weight: .max, isStarted: false)
+    let last = enter("last", ["memory": .max], weight: .max, at: queue(0))
     #expect(state(heaviest) == .holding && isWaiting(shared) && isWaiting(last))
     #expect(leave(heaviest) == ["shared"] && leave(shared) == ["last"] && leave(last).isEmpty)
   }
 
   @Test mutating func theLargestWeightBesideACalledClaimant_doesNotOverflow() {
-    let heaviest = enter("heaviest", ["memory": .max], weight: .max, isStarted: false)
+    let heaviest = enter("heaviest", ["memory": .max], weight: .max, at: queue(0))
     _ = pass(20)
-    let called = enter("called", ["memory": .max], weight: 3, isStarted: false)
+    let called = enter("called", ["memory": .max], weight: 3, at: queue(1))
     #expect(isCalled(called) && start(heaviest))
     #expect(isWaiting(enter("next", ["memory": 1])))
   }
@@ -251,22 +374,22 @@ struct KeyTableTests {
   private mutating func replace(_ name: String) throws -> (ticket: KeyTicket, cancelled: [String]) {
     effects = []
     let claim = KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)
-    let ticket = try #require(table.enter(name, [claim], isStarted: false, &effects))
+    let ticket = try #require(table.enter(TestClaimant(name), [claim], at: queue(0), &effects))
     let cancelled = effects.compactMap { effect in
-      if case .cancel(let other, .replaced(by: name)) = effect { other } else { nil }
+      if case .cancel(let other, .replaced(let newer)) = effect, newer.name == name { other.name } else { nil }
     }
     return (ticket, cancelled)
   }
 
   @Test mutating func replacedWaitersLeaveAtOnceAndAHolderIsReplacedOnce() throws {
-    let first = enter("called", ["a": 1], isStarted: false)
+    let first = enter("called", ["a": 1], at: queue(1))
     let waiter = enter("waiter", ["a": 1, "b": 1])
     let stranger = enter("stranger", ["b": 1])
     #expect(isCalled(first) && isWaiting(waiter) && isWaiting(stranger))
     let holder = try replace("holder")
     #expect(holder.cancelled == ["waiter", "called"] && called == ["stranger"])
     #expect(state(first) == nil && state(waiter) == nil && isCalled(holder.ticket))
-    #expect(!start(waiter, waits: true), "the thread that cancels it may be late")
+    #expect(!start(waiter), "the thread that cancels it may be late")
     #expect(start(holder.ticket))
     let second = try replace("second")
     #expect(second.cancelled == ["holder"] && state(holder.ticket)?.isReplaced == true && isWaiting(second.ticket))
@@ -278,51 +401,24 @@ struct KeyTableTests {
 
   // MARK: Throttles
 
-  /// The use of the cancelled waiter is gone when the call of the next one ends.
-  @Test mutating func aCallThatEnds_servesWaitersOfTheSameWindow() throws {
-    let throttled = KeyClaim(
-      domain: Self.domain,
-      key: "api",
-      throttles: [KeyThrottle(count: 1, interval: .seconds(1))]
-    )
-    let others = (0..<5).map { enter("other", ["\($0)": 1]) }
-    let first = try #require(table.enter("first", [throttled], isStarted: true, &effects))
-    let cancelled = try #require(table.enter("cancelled", [throttled], isStarted: true, &effects))
-    #expect(state(first) == .holding && isWaiting(cancelled))
-    for ticket in [cancelled, first] + others { #expect(leave(ticket).isEmpty) }
-    let next = try #require(table.enter("next", [throttled], isStarted: false, &effects))
-    guard case .wait(_, let delay)? = effects.last else {
-      Issue.record("the window is full")
-      return
+  /// A start is a holder that leaves its use when the interval has passed.
+  @Test mutating func aStartCountsUntilItHasLeftTheWindow() throws {
+    let throttle = KeyThrottle(count: 1, interval: .seconds(1))
+    let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: [throttle])
+    func start() -> KeyTable<TestClaimant>.Start? {
+      if case .count(let start, _)? = effects.last { start } else { nil }
     }
-    #expect(isWaiting(next))
-    table.endDelay(delay, &effects)
-    #expect(isCalled(next))
-    let last = try #require(table.enter("last", [throttled], isStarted: true, &effects))
-    #expect(isWaiting(last))
-    #expect(leave(next).isEmpty)
-    guard case .wait("last", let rest)? = effects.last else {
-      Issue.record("a call that is not answered is no start")
-      return
-    }
-    table.endDelay(rest, &effects)
-    #expect(state(last) == .holding)
-    #expect(leave(last).isEmpty && table.isEmpty)
-  }
-
-  /// Otherwise the end of the call would count as a start less than none.
-  @Test mutating func aLogWithACallIsKept() throws {
-    let throttles = [KeyThrottle(count: 2, interval: .seconds(1))]
-    let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: throttles)
-    let group = try #require(table.enter("group", [throttled], isStarted: true, &effects))
-    let member = try #require(table.enter("member", [throttled], inside: [group], isStarted: false, &effects))
-    #expect(state(group) == .holding && isCalled(member) && leave(group).isEmpty)
-    let lastStarts = table.logs.map { ($0.key, $0.value.starts.last) }
-    let early = table.forget(lastStarts)
-    #expect(lastStarts.count == 1 && early.isEmpty)
-    #expect(leave(member).isEmpty)
-    let late = table.forget(lastStarts)
-    #expect(late.count == 1 && table.isEmpty)
+    let first = try #require(table.enter("first", [throttled], &effects))
+    let window = try #require(start())
+    let next = try #require(table.enter("next", [throttled], &effects))
+    #expect(isHolding(first) && isWaiting(next) && table.throttledKey(of: next) == "api")
+    #expect(leave(first).isEmpty && isWaiting(next))
+    table.end(window, &effects)
+    #expect(isHolding(next))
+    let last = try #require(effects.lazy.compactMap { if case .count(let start, _) = $0 { start } else { nil } }.first)
+    #expect(leave(next).isEmpty && !table.isEmpty)
+    table.end(last, &effects)
+    #expect(table.isEmpty)
   }
 
   // MARK: Nothing is left

@@ -181,6 +181,27 @@ struct TaskKeysTests {
     #expect(try await queue.run(task.exclusive("key", in: domain)) == 1)
   }
 
+  @Test(arguments: [false, true]) func whatStillRunsWhenTheBodyReturns_keepsTheKeys(hasSlot: Bool) async throws {
+    let lent = HeldOperation().named("lent").exclusive("key", in: domain)
+    lent.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("lent") }))
+    let body = { @Sendable [queue] () async throws -> Void in
+      Task { try await queue.run(lent) }
+      await lent.begun.opened()
+    }
+    if hasSlot {
+      try await OperationQueue.limited(to: 1).withSlot(holding: .exclusive("key"), in: domain, body)
+    } else {
+      try await withKeys(.exclusive("key"), in: domain, body)
+    }
+    let next = NoteOperation("next", journal).exclusive("key", in: domain)
+    queue.addOperation(next)
+    #expect(lent.isExecuting && domain.waiting(for: "key") == ["next"])
+    await queue.run(settling: [AsyncOperation()])
+    lent.gate.open()
+    await next.finished()
+    #expect(journal.entries == ["lent", "next"] && domain.isUnused)
+  }
+
   @Test func aDetachedTask_waits() async throws {
     let detached = try await withKeys(.exclusive("key"), in: domain) {
       let detached = Task.detached { try await withKeys(.exclusive("key"), in: domain, name: "detached") {} }
@@ -191,13 +212,16 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
-  @Test func crossedWaits_endWithBothNames() async throws {
+  /// The two wait for each other's keys, or for each other to give up the key that they share.
+  @Test(arguments: [false, true]) func crossedWaits_endWithBothNames(isShared: Bool) async throws {
     let gate = Gate()
     let nested = { @Sendable (name: String, key: ExclusivityKey) in
       { @Sendable () async throws -> Void in try await withKeys(.exclusive(key), in: domain, name: name) {} }
     }
-    let first = await hold(.exclusive("a"), "first", until: gate, then: nested("first's b", "b"))
-    let second = await hold(.exclusive("b"), "second", until: gate, then: nested("second's a", "a"))
+    let (a, b) = isShared ? ("db", "db") : (ExclusivityKey("a"), ExclusivityKey("b"))
+    let claims: [ExclusivityClaim] = isShared ? [.shared(a), .shared(b)] : [.exclusive(a), .exclusive(b)]
+    let first = await hold(claims[0], "first", until: gate, then: nested("first's b", b))
+    let second = await hold(claims[1], "second", until: gate, then: nested("second's a", a))
     gate.open()
     let errors = [await first.result, await second.result].compactMap { result -> OperationError? in
       if case .failure(let error as OperationError) = result { error } else { nil }

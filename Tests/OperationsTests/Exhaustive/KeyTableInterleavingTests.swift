@@ -10,9 +10,16 @@ struct KeyTableInterleavingTests {
     let keys: [ExclusivityKey: Int]
     /// The operations around it, from the innermost outwards.
     var enclosing: [Int] = []
-    /// Whether it holds its keys when it is called.
-    var isStarted = true
+    var home = Home.none
     var weight = 1
+  }
+
+  /// What starts an operation.
+  private enum Home: CaseIterable {
+    case none
+    case queue
+    /// A group with one slot.
+    case group
   }
 
   /// Three operations with every choice of two keys, in every mode.
@@ -32,7 +39,7 @@ struct KeyTableInterleavingTests {
             states += Walk(keys.map { Actor(keys: $0) }).walk()
             // Each waits to be started.
             guard third.count == 2, [0, 10, 20].contains(modes) else { continue }
-            states += Walk(keys.map { Actor(keys: $0, isStarted: false) }).walk()
+            for home in [Home.queue, .group] { states += Walk(keys.map { Actor(keys: $0, home: home) }).walk() }
           }
         }
       }
@@ -52,9 +59,10 @@ struct KeyTableInterleavingTests {
             states += Walk([Actor(keys: first)] + inner).walk()
             // The members wait for slots.
             guard first == ["a": 1] else { continue }
-            states += Walk(
-              [Actor(keys: first)] + inner.map { Actor(keys: $0.keys, enclosing: $0.enclosing, isStarted: false) }
-            ).walk()
+            for home in [Home.queue, .group] {
+              let members = inner.map { Actor(keys: $0.keys, enclosing: $0.enclosing, home: home) }
+              states += Walk([Actor(keys: first)] + members).walk()
+            }
           }
         }
       }
@@ -75,7 +83,7 @@ struct KeyTableInterleavingTests {
           (key, [1, 1, 2, 3, Int.max].randomElement(using: &generator) ?? 1)
         }
         var actor = Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing)
-        actor.isStarted = Bool.random(using: &generator)
+        actor.home = Home.allCases.randomElement(using: &generator) ?? .none
         actor.weight = Int.random(in: 1...2, using: &generator)
         actors.append(actor)
       }
@@ -86,7 +94,7 @@ struct KeyTableInterleavingTests {
   /// A state that has been reached, and the promises that it must keep.
   private struct Walk {
     private enum Phase {
-      case away
+      case outside
       case entered(KeyTicket)
       case gone
     }
@@ -94,13 +102,32 @@ struct KeyTableInterleavingTests {
     private static let domain = ExclusivityDomain()
 
     private let actors: [Actor]
-    private var table = KeyTable<Int>()
+    private var table = KeyTable<TestClaimant>()
     private var phases: [Phase]
     private var passes = 0
+    private var steps = 0
+    /// The free slots of the groups, which all copies of a walk copy into the same objects. Each operation has a group
+    /// inside, and the last group is in none.
+    private var freeSlots: [Int]
+    private let slots: [TestClaimant.Slots]
 
     init(_ actors: [Actor]) {
       self.actors = actors
-      phases = actors.map { _ in .away }
+      slots = (0...actors.count).map { _ in TestClaimant.Slots(1) }
+      freeSlots = slots.map(\.count)
+      phases = actors.map { _ in .outside }
+    }
+
+    private func actor(_ claimant: TestClaimant?) -> Int? { claimant.flatMap { Int($0.name) } }
+
+    private func group(_ actor: Int) -> Int { actors[actor].enclosing.first ?? actors.count }
+
+    private func place(_ actor: Int) -> KeyPlace {
+      switch actors[actor].home {
+      case .none: .none
+      case .queue: .queue(ObjectIdentifier(Self.domain))
+      case .group: .group(ObjectIdentifier(slots[group(actor)]))
+      }
     }
 
     private func ticket(_ actor: Int) -> KeyTicket? {
@@ -121,21 +148,28 @@ struct KeyTableInterleavingTests {
     /// Makes a change, and checks that it calls every entry that can proceed, once.
     private mutating func change(
       except actor: Int?,
-      _ body: (inout KeyTable<Int>, inout [KeyTable<Int>.Effect]) -> Void
+      _ body: (inout KeyTable<TestClaimant>, inout [KeyTable<TestClaimant>.Effect]) -> Void
     ) {
       let before = table
-      var effects: [KeyTable<Int>.Effect] = []
+      var effects: [KeyTable<TestClaimant>.Effect] = []
+      for (slots, count) in zip(slots, freeSlots) { slots.count = count }
       body(&table, &effects)
+      freeSlots = slots.map(\.count)
       var called: [Int] = []
-      for case .call(let actor, let holdsKeys) in effects {
+      for case .call(let claimant, let holdsKeys, _) in effects {
+        guard let actor = self.actor(claimant) else { continue }
         called.append(actor)
         expect(holdsKeys == isHolding(actor), "\(actor) does not know whether it holds its keys")
       }
       expect(Set(called).count == called.count, "called twice")
       for entry in table.entries.all {
-        guard let other = table.claimant(entry.ticket), other != actor else { continue }
-        let wasWaiting = before.state(of: entry.ticket) == .waiting
-        expect((wasWaiting && entry.state != .waiting) == called.contains(other), "\(other) is \(entry.state)")
+        guard let other = self.actor(table.claimant(entry.ticket)), other != actor else { continue }
+        let state = before.state(of: entry.ticket)
+        let hasTurn = entry.state.isHolding || entry.state.isCalled
+        // A called member waits again when its group has a slot, and may then be called once more.
+        let mayBeCalled = state?.isCalled == true && !entry.state.isHolding
+        let isCalled = state?.isHolding == false && hasTurn && state != entry.state
+        expect(isCalled == called.contains(other) || mayBeCalled, "\(other) is \(entry.state)")
       }
     }
 
@@ -145,19 +179,30 @@ struct KeyTableInterleavingTests {
       let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
         KeyClaim(domain: Self.domain, key: key, limit: max(limit, weight), weight: weight)
       }
-      let isStarted = actors[actor].isStarted
+      let (claimant, place) = (TestClaimant("\(actor)", actors[actor].home == .group ? slots[group(actor)] : nil), place(actor))
       var new: KeyTicket?
-      change(except: actor) { new = $0.enter(actor, claims, inside: enclosing, isStarted: isStarted, &$1) }
+      change(except: actor) { new = $0.enter(claimant, claims, inside: enclosing, at: place, &$1) }
       guard let new else { return expect(false, "\(actor) was dropped") }
       phases[actor] = .entered(new)
     }
 
     private mutating func start(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      let waits = actors[actor].enclosing.isEmpty
-      var isHolding = false
-      change(except: actor) { isHolding = $0.start(ticket, waits: waits, &$1) }
-      expect(isHolding == self.isHolding(actor), "\(actor) got another answer")
+      let isMember = actors[actor].home == .group
+      change(except: actor) { isMember ? $0.callAgain(ticket, &$1) : $0.start(ticket, &$1) }
+    }
+
+    /// Pauses, or gains a dependency.
+    private mutating func stepAside(_ actor: Int) {
+      guard let ticket = ticket(actor) else { return }
+      steps += 1
+      change(except: actor) { $0.stepAside(ticket, &$1) }
+    }
+
+    private mutating func comeBack(_ actor: Int) {
+      guard let ticket = ticket(actor) else { return }
+      let place = place(actor)
+      change(except: actor) { $0.comeBack(ticket, at: place, &$1) }
     }
 
     private mutating func leave(_ actor: Int) {
@@ -178,10 +223,14 @@ struct KeyTableInterleavingTests {
     /// - Returns: Whether there was one.
     private mutating func refuse() -> Bool {
       table.now += 100_000
-      guard let victim = table.beginDeadlockSearch()?.victim(), let actor = table.claimant(victim) else { return false }
+      guard let finding = table.beginDeadlockSearch()?.finding() else { return false }
+      guard case .refuse(let victim) = finding, let actor = actor(table.claimant(victim)) else {
+        change(except: nil) { $0.resolve(finding, &$1) }
+        return true
+      }
       expect(!actors[actor].enclosing.isEmpty, "only a member can be refused")
-      var effects: [KeyTable<Int>.Effect] = []
-      table.refuse(victim, &effects)
+      var effects: [KeyTable<TestClaimant>.Effect] = []
+      table.resolve(finding, &effects)
       guard case .cancel(_, .deadlock)? = effects.last else {
         expect(false, "\(actor) was not refused")
         return false
@@ -190,11 +239,17 @@ struct KeyTableInterleavingTests {
       return true
     }
 
+    private func mayStart(_ actor: Int) -> Bool { actors[actor].home != .group || freeSlots[group(actor)] > 0 }
+
     private func isSomethingInside(_ actor: Int) -> Bool {
       actors.indices.contains { ticket($0) != nil && actors[$0].enclosing.contains(actor) }
     }
 
     private func check() {
+      for group in slots.indices {
+        let users = actors.indices.filter { actors[$0].home == .group && self.group($0) == group && isHolding($0) }
+        expect(freeSlots[group] + users.count == 1, "a slot was lost, or taken twice")
+      }
       for use in table.uses.indices.map({ table.uses[$0] }) where use.claimCount > 0 {
         let claims = use.holders.tickets.compactMap { holder in
           table[holder]?.shares.first { table.uses[$0.use].id == use.id }
@@ -215,8 +270,11 @@ struct KeyTableInterleavingTests {
           if rest.isHolding(actor), !rest.isSomethingInside(actor) {
             rest.leave(actor)
             isMoving = true
-          } else if rest.isCalled(actor) {
+          } else if rest.isCalled(actor), rest.mayStart(actor) {
             rest.start(actor)
+            isMoving = true
+          } else if rest.state(actor) == .away {
+            rest.comeBack(actor)
             isMoving = true
           }
         }
@@ -232,12 +290,14 @@ struct KeyTableInterleavingTests {
     private var moves: [(inout Walk) -> Void] {
       var moves = actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
         switch phases[actor] {
-        case .away where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
+        case .outside where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
         case .entered where isCalled(actor):
-          isSomethingInside(actor) ? [] : [{ $0.start(actor) }, { $0.leave(actor) }]
+          isSomethingInside(actor) ? [] : (mayStart(actor) ? [{ $0.start(actor) }] : []) + [{ $0.leave(actor) }]
+        case .entered where state(actor) == .away: [{ $0.comeBack(actor) }, { $0.leave(actor) }]
         // It may have timed out, or been cancelled.
+        case .entered where steps == 0 && !isSomethingInside(actor): [{ $0.leave(actor) }, { $0.stepAside(actor) }]
         case .entered: [{ $0.leave(actor) }]
-        case .away, .gone: []
+        case .outside, .gone: []
         }
       }
       if passes < 2, actors.indices.contains(where: isCalled) { moves.append { $0.pass() } }
@@ -263,20 +323,22 @@ struct KeyTableInterleavingTests {
 
     /// The same for two states from which the same can happen.
     private var fingerprint: [Int] {
-      func list(_ tickets: some Sequence<KeyTicket>) -> [Int] { tickets.compactMap { table.claimant($0) } + [-2] }
-      var result = [passes] + list(table.entries.all.map(\.ticket).sorted())
+      func list(_ tickets: some Sequence<KeyTicket>) -> [Int] { tickets.compactMap { actor(table.claimant($0)) } + [-2] }
+      var result = [passes, steps] + freeSlots + list(table.entries.all.map(\.ticket).sorted())
       for phase in phases {
         switch phase {
-        case .away: result.append(-3)
+        case .outside: result.append(-3)
         case .gone: result.append(-4)
         case .entered(let ticket):
           guard let entry = table[ticket] else { continue }
-          result += [entry.isStarted ? 1 : 0, entry.refusals]
+          result.append(entry.place == .none ? 1 : 0)
           switch entry.state {
           case .waiting: result.append(0)
           case .called(let time): result.append(time == nil ? 1 : 2)
           case .holding: result.append(3)
           case .replaced: result.append(4)
+          case .away: result.append(5)
+          case .lending: result.append(6)
           }
           result += list(entry.enclosing)
         }

@@ -119,6 +119,19 @@ struct LedgerInterleavingTests {
     walk.walk(called, [[.groupStart], late, [.add(2), .dependencyFinishes(2)]])
     walk.expectSuccess(states: 1_000, schedules: 10_000)
   }
+
+  /// A member that waits for its keys gets them together with a slot.
+  @Test func member_takesItsKeysAndASlotInOneStep() {
+    var walk = Walk()
+    let member = LedgerWorld(waitingFor: 1, needsTurn: true, isMember: true, takesSlot: true, mayBeLate: true)
+    walk.walk(member, [first, [.groupStart], [.free]])
+    walk.walk(member, [first, [.groupStart], [.free], [.cancel]])
+    let free = LedgerWorld(waitingFor: 0, needsTurn: true, isMember: true, takesSlot: true, mayBeLate: true)
+    walk.walk(free, [[.groupStart], [.free], late])
+    walk.walk(free, [[.groupStart], late, [.add(2), .dependencyFinishes(2)], [.free]])
+    walk.walk(free.after([.free]), [[.groupStart], late, [.cancel]])
+    walk.expectSuccess(states: 1_000, schedules: 10_000)
+  }
 }
 
 /// What an operation waits for, Foundation's books of the same operation, and what has become of them.
@@ -158,6 +171,8 @@ struct LedgerWorld: InterleavedWorld {
     /// The dependencies that have finished.
     var finished: Set<Int> = []
     var turn = Turn.idle
+    /// The number of the latest request that has arrived.
+    var request = 0
     var isKeyFree = false
     /// Whether the operation waits for its keys after its start.
     var waitsStarted = false
@@ -176,6 +191,8 @@ struct LedgerWorld: InterleavedWorld {
   /// own rule about earlier dependencies could tell.
   let mayBeLate: Bool
   let isMember: Bool
+  /// Whether its group has a slot for a member whose keys are free.
+  let takesSlot: Bool
   var core = OperationCore()
   var books = Books()
   var deeds: Deeds
@@ -185,11 +202,18 @@ struct LedgerWorld: InterleavedWorld {
 
   private static let supervisor = OperationSupervisor()
 
-  init(waitingFor count: Int, needsTurn: Bool = false, isMember: Bool = false, mayBeLate: Bool = false) {
+  init(
+    waitingFor count: Int,
+    needsTurn: Bool = false,
+    isMember: Bool = false,
+    takesSlot: Bool = false,
+    mayBeLate: Bool = false
+  ) {
     self.mayBeLate = mayBeLate
+    self.takesSlot = takesSlot
     self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
-    if needsTurn { core.turn = KeyRequest(of: AsyncOperation()) }
+    if needsTurn { core.turn = KeyRequest(of: AsyncOperation(), lends: false) }
     if isMember { _ = core.claim(for: Self.supervisor, index: 0) } else { _ = core.claim(for: nil) }
     for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }
@@ -206,9 +230,14 @@ struct LedgerWorld: InterleavedWorld {
 
   var phase: Phase { Phase(phase: core.lifecycle.phase, record: core.bridge.record, books: books) }
   var counts: [Int] {
-    [core.ledger.remaining, Int(core.bridge.openingGates), gates.firstIndex { $0 === core.bridge.gate } ?? -1]
+    [
+      core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0, gates.firstIndex { $0 === core.bridge.gate } ?? -1,
+    ]
   }
-  var flags: [Bool] { [core.ledger.isClosed, isCancelled] }
+  var flags: [Bool] { [core.ledger.isClosed, isCancelled, core.membership?.slot == .withKeys] }
+
+  /// The state of the turn of an operation whose keys are free.
+  var freeTurn: Turn { takesSlot ? .holding : .called }
 
   var isCancelled: Bool { core.lifecycle.isCancelled }
 
@@ -250,7 +279,7 @@ struct LedgerWorld: InterleavedWorld {
     if deeds.listed.isEmpty, hasTurn, !isDue, !core.ledger.isClosed, core.lifecycle.phase != .pending(.groupStart) {
       return "it waits for \(core.ledger.remaining), which is nothing"
     }
-    if deeds.turn == .holding, core.lifecycle.phase.isPending { return "it holds keys and is not started" }
+    if deeds.turn == .holding, core.lifecycle.phase.isPending, !isCancelled { return "it holds keys and is not started" }
     if isMember { return hasTurn && isDue && !isStarted && !isCancelled ? "it is never started" : nil }
     if isDue, !isStarted, !books.isReady { return "Foundation does not know that it is ready" }
     if isDue, books.place == .enqueued { return "a wake-up was lost" }

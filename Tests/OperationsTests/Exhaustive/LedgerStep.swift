@@ -18,8 +18,14 @@ enum LedgerStep: InterleavedStep {
   case awaitGate(byHand: Bool)
   case conclude, close
   // The turn.
-  case requestTurn, groupStart, request, leaveWaitQueues, checkWaitQueues, free, steal, call, take, proceed
-  case startMember
+  case requestTurn, groupStart, request, checkWaitQueues, free, steal, call
+  case take, proceed
+  case takeWithSlot(request: Int)
+  case arrive(request: Int)
+  case leaveWaitQueues(request: Int)
+  /// The operation holds its keys and a slot since this request.
+  case grant(request: Int)
+  case startMember(hasKeys: Bool)
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
   case giveGate(Int)
@@ -109,27 +115,41 @@ enum LedgerStep: InterleavedStep {
     // The turn.
     case .requestTurn: change(&world, &actor) { $0.requestTurn() }
     case .groupStart: change(&world, &actor) { $0.groupDidStart($0.supervisor) }
-    case .request:
-      if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? .called : .waiting }
+    case .request: actor.go(on: .arrive(request: world.core.membership?.requests ?? 0))
+    case .arrive(let request):
+      world.deeds.request = max(request, world.deeds.request)
+      if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? world.freeTurn : .waiting }
       if world.deeds.turn == .called { actor.go(on: .call) }
-    case .leaveWaitQueues:
-      if [.waiting, .called].contains(world.deeds.turn), !world.deeds.waitsStarted { world.deeds.turn = .idle }
+      if world.deeds.turn == .holding { actor.go(on: .grant(request: request)) }
+    case .grant(let request):
+      change(&world, &actor) { $0.turnHasCome(holdingKeys: true, request: request) }
+    case .leaveWaitQueues(let request):
+      let isCurrent = request == world.deeds.request && world.deeds.turn != .over
+      if isCurrent, !world.deeds.waitsStarted { world.deeds.turn = .idle }
       actor.go(on: .checkWaitQueues)
     case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .request) }
     case .free:
       world.deeds.isKeyFree = true
       guard world.deeds.turn == .waiting else { return }
-      world.deeds.turn = world.deeds.waitsStarted ? .holding : .called
+      world.deeds.turn = world.deeds.waitsStarted ? .holding : world.freeTurn
+      if world.deeds.turn == .holding, !world.deeds.waitsStarted {
+        return actor.go(on: .grant(request: world.deeds.request))
+      }
       actor.go(on: .call)
       // A call that was made earlier may arrive late.
       if !world.deeds.waitsStarted { actor.spawn([.call]) }
     case .steal: if world.deeds.turn != .holding { world.deeds.isKeyFree = false }
     case .call:
       let holdsKeys = world.deeds.waitsStarted && world.deeds.turn == .holding
-      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys) }
-    case .startMember:
-      switch world.core.start(by: nil) {
-      case .takeTurn: actor.go(on: .take)
+      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys, request: 0) }
+    case .startMember(hasKeys: false) where world.core.turn != nil && !world.isCancelled:
+      if let (_, request) = world.core.beginTurn() { actor.go(on: .takeWithSlot(request: request)) }
+    case .takeWithSlot(let request):
+      guard world.deeds.turn == .called, world.deeds.request == request else { return }
+      world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
+      if world.deeds.turn == .holding { actor.go(on: .grant(request: request)) }
+    case .startMember(let hasKeys):
+      switch world.core.start(by: nil, slot: hasKeys ? .withKeys : .own) {
       case .execute, .skip: close(&world)
       case .notReady, .isGone: break
       default: world.promise(false, "it cannot be started")
@@ -142,9 +162,6 @@ enum LedgerStep: InterleavedStep {
     case .proceed:
       switch world.core.proceedInTurn() {
       case .execute, .skip: close(&world)
-      case .isGone:
-        if world.deeds.turn != .over { world.deeds.turn = .idle }
-        actor.go(on: .checkWaitQueues)
       default: break
       }
 
@@ -211,6 +228,8 @@ enum LedgerStep: InterleavedStep {
     let before = world.core
     let action = change(&world.core)
     switch action {
+    // A runner may be about to start it, which then takes it first.
+    case .notify where world.isMember && !before.isBlocked: break
     case .open, .notify:
       world.promise(before.isBlocked || before.lifecycle.phase == .suspended(.turn), "it became ready a second time")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
@@ -224,9 +243,9 @@ enum LedgerStep: InterleavedStep {
     switch action {
     case .none, .takeTurn, .resume: break
     case .requestTurn: actor.go(on: .request)
-    case .withdrawTurn: actor.go(on: .leaveWaitQueues)
+    case .withdrawTurn(_, let request): actor.go(on: .leaveWaitQueues(request: request))
     case .open(let gate): open(gate, &world, &actor)
-    case .notify: if world.isMember { actor.spawn([.startMember]) }
+    case .notify(_, _, _, let hasSlot): if world.isMember { actor.spawn([.startMember(hasKeys: hasSlot)]) }
     case .prepareInputs:
       if world.core.lifecycle.resume(after: .turn) { close(&world) }
     }

@@ -136,17 +136,17 @@ struct ScheduleInterleavingTests {
     #expect(list.remove(at: 0) === staying && list.remove(at: 0) == nil && list.operations.isEmpty)
   }
 
-  @Test func aMemberThatReturnsIsTheFirstOfItsPriority() {
+  @Test func aMemberThatReturnsHasItsFormerPlace() {
     var schedule = GroupSchedule()
     _ = ScheduleWorld.begin(&schedule)
     let members = ["first", "second", "returning"].map { AsyncOperation().named($0) }
     let urgent = AsyncOperation().named("urgent")
     urgent.queuePriority = .high
-    for member in members[..<2] + [urgent] {
-      _ = schedule.becameReady(member, member.queuePriority, takenNext: false)
-    }
-    _ = schedule.becameReady(members[2], .normal, isReturning: true, takenNext: false)
-    #expect(schedule.ready.takeAll().map(\.displayName) == ["urgent", "returning", "first", "second"])
+    _ = schedule.becameReady(members[0], .normal, takenNext: false)
+    let number = schedule.ready.makeNumber()
+    for member in [members[1], urgent] { _ = schedule.becameReady(member, member.queuePriority, takenNext: false) }
+    _ = schedule.becameReady(members[2], .normal, number: number, takenNext: false)
+    #expect(schedule.ready.takeAll().map(\.displayName) == ["urgent", "first", "returning", "second"])
   }
 
   /// Compared with a sorted array, in which every member keeps the number with which it became ready.
@@ -154,7 +154,7 @@ struct ScheduleInterleavingTests {
     var random = SeededGenerator(seed: seed)
     let priorities: [Operation.QueuePriority] = [.low, .normal, .veryHigh, .veryLow, .high]
     let members = (0..<40).map { _ in AsyncOperation() }
-    var (list, expected, numbers) = (ReadyList(), [(member: Int, priority: Int, number: Int)](), 0)
+    var (list, expected) = (ReadyList(), [(member: Int, priority: Int, number: Int)]())
     func sort() { expected.sort { ($1.priority, $0.number) < ($0.priority, $1.number) } }
     for _ in 0..<2_000 {
       let (member, priority) = (Int.random(in: 0..<40, using: &random), priorities.randomElement(using: &random)!)
@@ -162,15 +162,15 @@ struct ScheduleInterleavingTests {
       switch Int.random(in: 0..<8, using: &random) {
       case 0..<3 where place == nil:
         let chosen = seed.isMultiple(of: 2) ? priority : .normal
-        let isFirst = Int.random(in: 0..<8, using: &random) == 0
-        numbers += 1
-        list.append(members[member], chosen, isFirst: isFirst)
-        expected.append((member, chosen.rawValue, isFirst ? -numbers : numbers))
+        let early = Int.random(in: 0..<8, using: &random) == 0 ? expected.map(\.number).min().map { $0 - 1 } : nil
+        let number = early ?? list.makeNumber()
+        list.append(members[member], chosen, number: number)
+        expected.append((member, chosen.rawValue, number))
       case 3:
         list.move(members[member], to: priority)
         if let place { expected[place].priority = priority.rawValue }
       case 4:
-        list.remove(members[member])
+        list.remove(ObjectIdentifier(members[member]))
         if let place { expected.remove(at: place) }
       default:
         let next = list.popFirst()
@@ -306,6 +306,7 @@ struct ScheduleWorld: InterleavedWorld {
     var wereCancelled: Set<Int> = []
     var started: Set<Int> = []
     var finished: Set<Int> = []
+    var slots: Set<Int> = []
     var processed = 0
     var coming = 0
     /// By calls that add several.
@@ -371,7 +372,7 @@ struct ScheduleWorld: InterleavedWorld {
   mutating func check() {
     promise(deeds.ends <= 1, "the group ends twice")
     promise(deeds.runners <= 1, "two runners wait to begin")
-    promise(schedule.slotsTaken == deeds.started.count - deeds.finished.count, "a slot was lost")
+    promise(schedule.slotsTaken == deeds.slots.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
     promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
   }
@@ -457,7 +458,8 @@ enum ScheduleStep: InterleavedStep {
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
-      carryOut(world.schedule.releaseSlot(takenNext: here), &world, &actor)
+      if world.deeds.slots.remove(member) != nil { world.schedule.returnSlot() }
+      carryOut(world.schedule.requestRunner(takenNext: here), &world, &actor)
       guard world.members[member].isFailing else { return process(&world) }
       let finished = FinishedMember(operation: ScheduleWorld.operations[member], index: member)
       if world.schedule.beginProcessing(finished) {
@@ -493,10 +495,11 @@ enum ScheduleStep: InterleavedStep {
       // A member that was cancelled while it was ready has finished without a slot. The core refuses the second start.
       world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
       carryOut(runner, &world, &actor)
-      carryOut(world.schedule.releaseSlot(takenNext: false), &world, &actor)
+      if next.slot == .own { carryOut(world.schedule.releaseSlot(takenNext: false), &world, &actor) }
       endIfDone(&world)
       return actor.go(on: .take)
     }
+    if next.slot == .own { world.deeds.slots.insert(member) }
     let here = !world.members[member].isAsynchronous
     let steps: [Self] = [.tellDependent(member, here: here), .finish(member, here: here)]
     if !here { actor.spawn(steps) }
@@ -507,6 +510,7 @@ enum ScheduleStep: InterleavedStep {
   private func carryOut(_ request: GroupSchedule.RunnerRequest, _ world: inout World, _ actor: inout Actor) {
     switch request {
     case .none: return
+    case .grant: world.promise(false, "no member has keys")
     case .addRunner:
       world.deeds.runners += 1
       actor.spawn([.runnerBegins, .take])

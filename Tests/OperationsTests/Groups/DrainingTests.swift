@@ -135,7 +135,7 @@ struct DrainingTests {
     #expect(try await wait.value)
   }
 
-  @Test(arguments: ["task", "closure", "nested", "attempt", "earlier attempt"])
+  @Test(arguments: ["task", "closure", "nested", "attempt"])
   func theWaitIncludesTheWorkOfAMemberThatTimedOut(_ kind: String) async throws {
     let (begun, gate, clock) = (Gate(), Gate(), ManualClock())
     let isOver = Locked(false)
@@ -157,8 +157,6 @@ struct DrainingTests {
       switch kind {
       case "nested": GroupOperation([GroupOperation([work])])
       case "attempt": RetryOperation(attempts: 1) { _ in work }
-      case "earlier attempt":
-        RetryOperation(attempts: 2) { number in number == 1 ? work : ResultOperation {} }
       default: work
       }
     (kind == "attempt" ? member : work).timeout = .seconds(1)

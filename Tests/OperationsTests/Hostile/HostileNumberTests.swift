@@ -119,7 +119,7 @@ struct HostileNumberTests {
       "\(try await OperationQueue().run(RetryOperation(attempts: .max, succeeding(at: 100))))"
     },
     HostileCase("a retry after the shortest time", gets: "2") {
-      let retry = RetryOperation(attempts: 2, retryIf: { _, _ in .retry(after: .shortest) }, succeeding(at: 2))
+      let retry = RetryOperation(attempts: 2, retryWhen: { _, _ in .retry(after: .shortest) }, succeeding(at: 2))
       return "\(try await OperationQueue().run(retry))"
     },
     HostileCase("a retry after the longest time, cancelled", gets: "cancelled") {

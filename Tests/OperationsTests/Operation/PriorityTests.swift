@@ -88,6 +88,112 @@ struct PriorityTests {
     #expect(journal.entries == [.high])
   }
 
+  /// The next holder goes before the waiter that lends its priority, because its `queuePriority` is higher.
+  @Test(arguments: Wait.allCases) private func itReachesTheNextHolderOfAKey(_ wait: Wait) async throws {
+    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
+    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+    let next = TaskOperation(priority: .utility) {
+      while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
+    }
+    next.queuePriority = .veryHigh
+    queue.addOperation(next.exclusive("key", in: domain))
+    let waiter = Task(priority: .high) {
+      switch wait {
+      case .keys: try await withKeys(.exclusive("key"), in: domain) {}
+      case .slot: try await queue.withSlot(holding: .exclusive("key"), in: domain) {}
+      case .run: try await queue.run(AsyncOperation().exclusive("key", in: domain))
+      }
+    }
+    await poll { domain.waiting(for: "key").count == 2 && holder.queuePriority == .high }
+    holder.gate.open()
+    try await waiter.value
+    #expect(next.isSuccessful)
+  }
+
+  // MARK: The order of waiters
+
+  private let names = Journal<String>()
+
+  private enum Place: CaseIterable { case queue, group, groups }
+
+  /// Adds waiters for a key, each of which writes its number.
+  private func wait(
+    _ priorities: [Operation.QueuePriority],
+    for key: ExclusivityKey,
+    in domain: ExclusivityDomain,
+    _ place: Place
+  ) async -> [NoteOperation] {
+    let waiters = priorities.indices.map { NoteOperation("\($0)", names).exclusive(key, in: domain) }
+    for (waiter, priority) in zip(waiters, priorities) { waiter.queuePriority = priority }
+    switch place {
+    case .queue: queue.addOperations(waiters)
+    case .group: queue.addOperation(GroupOperation(waiters))
+    case .groups:
+      for (index, waiter) in waiters.enumerated() {
+        queue.addOperation(GroupOperation([waiter]))
+        await poll { domain.waiting(for: key).count == index + 1 }
+      }
+    }
+    await poll { domain.waiting(for: key).count == waiters.count }
+    return waiters
+  }
+
+  @Test(arguments: Place.allCases, [false, true])
+  private func waitersOfAKey_executeInOrderOfPriorityThenOfArrival(in place: Place, isRaised: Bool) async {
+    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
+    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+    let waiters = await wait([.low, .normal, .high, .veryLow, .normal, .veryHigh], for: "key", in: domain, place)
+    if isRaised {
+      waiters[3].queuePriority = .veryHigh
+      waiters[0].escalatePriority(to: .high)
+    }
+    holder.gate.open()
+    for waiter in waiters { await waiter.finished() }
+    #expect(names.entries.joined() == (isRaised ? "350214" : "521403"))
+  }
+
+  /// Adds a task that waits for a key as the last of `count`, and then writes its name.
+  private func waiter(
+    _ name: String,
+    _ priority: TaskPriority,
+    as count: Int,
+    in domain: ExclusivityDomain
+  ) async -> Task<Void, any Error> {
+    let task = Task(priority: priority) { [names] in
+      try await withKeys(.exclusive("key"), in: domain, name: name) { names.write(name) }
+    }
+    await poll { domain.waiting(for: "key").count == count }
+    return task
+  }
+
+  @Test func tasksThatWaitForAKey_runInOrderOfPriorityThenOfArrival() async {
+    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
+    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+    queue.addOperation(NoteOperation("operation", names).exclusive("key", in: domain))
+    let priorities: [TaskPriority] = [.low, .medium, .high, .low, .medium, .high]
+    for (index, priority) in priorities.enumerated() {
+      _ = await waiter("\(index)", priority, as: index + 2, in: domain)
+    }
+    holder.gate.open()
+    await names.reaches(7)
+    #expect(names.entries == ["2", "5", "operation", "1", "4", "0", "3"])
+  }
+
+  @Test func aTaskWhosePriorityRises_movesUp() async {
+    guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
+    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
+    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+    _ = await waiter("first", .low, as: 1, in: domain)
+    let second = await waiter("second", .low, as: 2, in: domain)
+    second.escalatePriority(to: .high)
+    await poll { holder.queuePriority == .high }
+    holder.gate.open()
+    await names.reaches(2)
+    #expect(names.entries == ["second", "first"])
+  }
+
+  // MARK: Lending
+
   @Test func aLaterCallerOfASharedRun_lendsItsPriority() async throws {
     let (domain, held) = (ExclusivityDomain(), HeldOperation())
     let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { held } }

@@ -83,6 +83,24 @@ struct TimeoutTests {
     }
   }
 
+  @Test(arguments: [nil, TestError("stopped"), CancellationError()] as [(any Error)?])
+  func theErrorsOfItsAttemptsAreCausesOfTheTimeoutOfARetry(_ error: (any Error)?) async {
+    for _ in 0..<50 {
+      let begun = Gate()
+      let retry = RetryOperation(attempts: 5) { number -> AsyncOperation in
+        if number < 3 { throw TestError("\(number)") }
+        begun.open()
+        return error.map { StoppedOperation(reporting: $0) } ?? AsyncBlockOperation { _ in }
+      }
+      await begin(timed(retry, .seconds(1)), begun)
+      clock.advance(by: .seconds(1))
+      let thrown = await #expect(throws: OperationError.self) { try await retry.completed() }
+      #expect(thrown?.code == .timedOut)
+      // An attempt that is being stopped may report its error too late.
+      #expect(thrown?.underlyingErrors.prefix(2).map { "\($0)" } == ["1", "2"] && retry.errors.count == 1)
+    }
+  }
+
   @Test func aTaskThatThrowsAnErrorOfItsOwnWhenItIsStoppedHasTimedOut() async {
     for _ in 0..<(isThorough ? 2000 : 400) {
       let operation = TaskOperation { [clock] in

@@ -98,6 +98,33 @@ struct SlotTests {
     #expect(journal.entries.isEmpty && queue.operations.isEmpty)
   }
 
+  @Test(arguments: [false, true], [false, true])
+  func anOperationThatAnotherCallerFinishes_endsTheWait(byObserver: Bool, inAGroup: Bool) async throws {
+    let (group, held) = (GroupOperation("group", maxConcurrentOperationCount: 1).started(), HeldOperation())
+    if inAGroup { group.addOperation(held) } else { queue.addOperation(held) }
+    await held.begun.opened()
+    let waiter = immediately {
+      if inAGroup {
+        try await group.withSlot("slot") { journal.write("never") }
+      } else {
+        try await queue.withSlot("slot") { journal.write("never") }
+      }
+    }
+    let found = inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot")
+    let operation = try #require(found.first as? AsyncOperation)
+    if byObserver {
+      operation.addObserver(OperationObserver(didStart: { $0.finish() }))
+    } else {
+      operation.finish()
+    }
+    held.gate.open()
+    await #expect(throws: CancellationError.self) { try await waiter.value }
+    await queue.finished()
+    await group.waitForRoom(below: 1)
+    group.finish()
+    #expect(journal.entries.isEmpty)
+  }
+
   @Test func cancelledWhileItRuns_keepsTheSlotUntilTheBodyReturns() async throws {
     let gate = Gate()
     let holder = await occupy(until: gate)

@@ -13,9 +13,40 @@ extension KeyTable {
   var isEmpty: Bool { entries.indices.isEmpty && uses.indices.isEmpty && useIndices.isEmpty && !useIndices.hasMuchRoom }
 }
 
-extension KeyState {
-  /// Whether the claimant has been called, and others may be called in its place.
-  var isPassed: Bool { self == .called(until: nil) }
+/// A claimant of a table of keys that is tested as a value.
+struct TestClaimant: SlotUser, Hashable, ExpressibleByStringLiteral {
+  /// The free slots of a group. The test copies them in and out if it copies the table.
+  final class Slots: Sendable {
+    private let free: Locked<Int>
 
-  var isCalled: Bool { if case .called = self { true } else { false } }
+    init(_ count: Int) { free = Locked(count) }
+
+    var count: Int {
+      get { free.withLock { $0 } }
+      set { free.withLock { $0 = newValue } }
+    }
+  }
+
+  let name: String
+  var slots: Slots?
+
+  init(_ name: String, _ slots: Slots? = nil) { (self.name, self.slots) = (name, slots) }
+
+  init(stringLiteral name: String) { self.init(name) }
+
+  var hasRoom: Bool { slots.map { $0.count > 0 } ?? true }
+
+  func takeSlot(_ rank: KeyEntry.Rank) -> Bool {
+    guard let slots, slots.count > 0 else { return false }
+    slots.count -= 1
+    return true
+  }
+
+  func returnSlot() { slots?.count += 1 }
+
+  func callWasWithdrawn() {}
+
+  static func == (left: Self, right: Self) -> Bool { left.name == right.name }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }

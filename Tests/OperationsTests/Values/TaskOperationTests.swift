@@ -244,6 +244,47 @@ struct TaskOperationTests {
     #expect(try await queue.run(synchronous) == "none" && Request.id == "none")
   }
 
+  /// Operations whose closures call `note`.
+  private static let noting: [(String, @Sendable (_ note: @escaping @Sendable () -> Void) -> AsyncOperation)] = [
+    ("attempt", { note in RetryOperation(attempts: 1) { _ in note() } }),
+    ("second attempt", { note in RetryOperation(attempts: 2) { if $0 == 2 { note() } else { throw TestError("1") } } }),
+    ("make", { note in RetryOperation(attempts: 1) { _ in makeNoting(note) } }),
+    ("retryWhen", { note in RetryOperation(attempts: 2, retryWhen: { _, _ in noting(note, .retry) }, { _ in }) }),
+    ("iteration", { note in RepeatOperation { $0 <= 2 ? makeNoting(note) : nil } }),
+    ("map", { note in ResultOperation { 1 }.map { _ in note() } }),
+    ("asynchronous map", { note in ResultOperation { 1 }.map { _ async in note() } }),
+    ("zip", { note in zip(ResultOperation { 1 }, ResultOperation { 2 }).map { _ in note() } }),
+    ("flatMap", { note in ResultOperation { 1 }.flatMap { _ in makeNoting(note) } }),
+    (
+      "condition",
+      { note in
+        let operation = AsyncOperation()
+        operation.addCondition(.any(OperationCondition(name: "any") { _ in note() }))
+        return operation
+      }
+    ),
+  ]
+
+  private static func makeNoting(_ note: () -> Void) -> AsyncOperation { noting(note, AsyncOperation()) }
+
+  private static func noting<Value>(_ note: () -> Void, _ value: Value) -> Value {
+    note()
+    return value
+  }
+
+  @Test(arguments: noting.map(\.0))
+  func theClosuresSeeTheValuesOfTheTaskThatCreatesTheOperation(_ kind: String) async throws {
+    let (seen, creator) = (Journal<String>(), AsyncOperation())
+    let make = try #require(Self.noting.first { $0.0 == kind }?.1)
+    let operation = Request.$id.withValue("creator") {
+      CurrentWork.$innermost.withValue(creator) {
+        make { seen.write(CurrentWork.innermost === creator ? "a part of the creator" : Request.id) }
+      }
+    }
+    try await Request.$id.withValue("runner") { try await queue.run(operation) }
+    #expect(Set(seen.entries) == ["creator"])
+  }
+
   @Test func startedByHandInATaskItSeesThoseOfItsCreator() async throws {
     let operation = Request.$id.withValue("creator") { TaskOperation { Request.id } }
     Request.$id.withValue("starter") {
@@ -309,16 +350,17 @@ struct TaskOperationTests {
     withExtendedLifetime((cancelled, finished, run)) {}
   }
 
-  @Test func aContextRunsItsWorkOnThisThreadAndOnce() async {
+  @Test(arguments: 0...2)
+  func aReusableContextRunsItsWorkOnThisThread(uses: Int) async {
     let live = LiveCount()
     /// Not asynchronous, so that it may ask for the thread.
     func use() {
       let token = LiveCount.Token(live)
-      let context = Request.$token.withValue(token) { TaskContext() }
-      var thread: Thread?
-      context?.run { thread = Thread.current }
-      #expect(thread === Thread.current)
-      context?.run { Issue.record("ran twice") }
+      let context = Request.$token.withValue(token) { TaskContext(reusable: ()) }
+      for _ in 0..<uses {
+        let (thread, value) = context.run { (Thread.current, Request.token) }
+        #expect(thread === Thread.current && value === token)
+      }
     }
     use()
     await live.none()

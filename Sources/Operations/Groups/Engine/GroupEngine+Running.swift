@@ -49,17 +49,20 @@ extension GroupEngine {
     carryOut(state.withLock { $0.schedule.resumeStarts() })
   }
 
-  func becameReady(_ member: AsyncOperation, isReturning: Bool = false) {
+  func becameReady(_ member: AsyncOperation, number: Int? = nil, isCalled: Bool = false) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     let priority = member.queuePriority
     carryOut(
-      state.withLock { $0.schedule.becameReady(member, priority, isReturning: isReturning, takenNext: takenNext) }
+      state.withLock { state in
+        state.schedule.becameReady(member, priority, number: number, isCalled: isCalled, takenNext: takenNext)
+      }
     )
   }
 
-  private func carryOut(_ request: GroupSchedule.RunnerRequest) {
+  func carryOut(_ request: GroupSchedule.RunnerRequest) {
     switch request {
     case .none: return
+    case .grant: Trampoline.run { [self] in grantSlots() }
     case .addRunner: addToQueue { [self] in work(as: $0) }
     case .watch:
       // A member can finish in the middle of its `execute()`, and then continue for long or wait for a member that this
@@ -69,6 +72,20 @@ extension GroupEngine {
         carryOut(state.withLock { $0.schedule.endWatch() })
       }
     }
+  }
+
+  /// Lets the members that have been called take their keys now, so that those of other groups do not pass them before a
+  /// runner gets a thread.
+  private func grantSlots() {
+    while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
+      switch member.takeKeysAsMember() {
+      case .holding, .waiting: break
+      case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
+      // It was cancelled, or is started by another entry.
+      case nil: state.withLock { $0.schedule.wasCancelled(member, wasNotReady: true) }
+      }
+    }
+    carryOut(state.withLock { $0.schedule.requestRunner() })
   }
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
@@ -86,10 +103,12 @@ extension GroupEngine {
           return (state.schedule.take(), state.schedule.isDraining, state.schedule.beginTime())
         }
         group?.startDeadline()
-        guard let (member, rank, request) = next else { return GroupSchedule.RunnerRequest.none }
-        carryOut(request)
+        guard let next else { return GroupSchedule.RunnerRequest.none }
+        let member = next.member
+        carryOut(next.runner)
+        next.notice?()
         member.adoptChanges()
-        if let rank {
+        if let rank = next.rank {
           // Read without the lock, because a subclass can override it.
           let priority = member.queuePriority
           if priority.rawValue < rank.priority.rawValue {
@@ -101,10 +120,10 @@ extension GroupEngine {
         if isDraining { member.cancel(nil, in: self) { !$0.isExecuting } }
         let quality = member.qualityOfService
         if quality == .default {
-          runner.run(member) { start(member, by: runner) }
+          runner.run(member) { start(next, by: runner) }
         } else {
           // A work item of its own, so that the system applies the quality of service.
-          addToQueue(quality: quality) { [self] in start(member, by: $0) }
+          addToQueue(quality: quality) { [self] in start(next, by: $0) }
         }
       }
       return state.withLock { $0.schedule.requestRunner() }
@@ -113,9 +132,9 @@ extension GroupEngine {
     searchForSuspectedCycle()
   }
 
-  private func start(_ member: AsyncOperation, by runner: GroupRunner) {
-    if member.startAsMember(by: runner) { return }
-    releaseSlot()
+  private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
+    if next.member.startAsMember(by: runner, number: next.rank?.number, slot: next.slot) { return }
+    if next.slot == .own { releaseSlot() }
     searchForSuspectedCycle()
   }
 
@@ -143,7 +162,10 @@ extension GroupEngine {
       let group = processesAll || concernsOthers ? state.schedule.life.group : nil
       member.postponesStarts = concernsOthers && group != nil && state.errorPolicy != .collect
       if member.postponesStarts { state.schedule.postponeStarts() }
-      let runner = end.holdsSlot ? state.schedule.releaseSlot(takenNext: takenNext) : .none
+      if end.holdsSlot { state.schedule.returnSlot() }
+      // It was cancelled when its pause was over.
+      if end.extras?.pause != nil { state.schedule.ready.remove(ObjectIdentifier(operation)) }
+      let runner = state.schedule.requestRunner(takenNext: takenNext)
       guard let group else { return (state.remove(member, requesting: runner), nil) }
       return (Action(runner: runner), state.schedule.beginProcessing(member) ? group : nil)
     }
@@ -177,6 +199,7 @@ extension GroupEngine {
 
   func carryOut(_ action: Action) {
     carryOut(action.runner)
+    action.notice?()
     for waiter in action.roomWaiters { waiter.resume(returning: true) }
     if action.updatesProgress { updateProgress() }
     switch action.outcome {

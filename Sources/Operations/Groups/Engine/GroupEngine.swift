@@ -34,7 +34,9 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
       )
     }
 
-    mutating func nextAction() -> Action { Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone()) }
+    mutating func nextAction() -> Action {
+      Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone(), notice: schedule.takeNotice())
+    }
 
     /// - Returns: The waiters to call, if that was the last work.
     mutating func workDidEnd() -> [@Sendable () -> Void] {
@@ -57,6 +59,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   struct Action {
     var runner = GroupSchedule.RunnerRequest.none
     var outcome = GroupSchedule.Outcome.proceed
+    var notice: (@Sendable () -> Void)?
     var roomWaiters: [RoomWaiters.Waiter] = []
     var updatesProgress = false
   }
@@ -118,9 +121,20 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   override var supervisedGroup: AsyncOperation? { owner }
 
-  override func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {
-    becameReady(member, isReturning: isReturning)
+  override func memberIsReady(_ member: AsyncOperation, number: Int?, isCalled: Bool) {
+    becameReady(member, number: number, isCalled: isCalled)
   }
+
+  override func memberHasSlot(_ member: AsyncOperation) {
+    let takenNext = GroupRunner.isAboutToTake(from: self)
+    carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })
+  }
+
+  override func memberReturnedSlot() {
+    carryOut(state.withLock { Action(runner: $0.schedule.requestRunner(), outcome: $0.schedule.nextOutcome()) })
+  }
+
+  override func memberArrives() -> Int { state.withLock { $0.schedule.ready.makeNumber() } }
 
   override func memberWasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     change { $0.wasCancelled(member, wasNotReady: wasNotReady) }

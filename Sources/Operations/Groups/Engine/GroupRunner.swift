@@ -63,7 +63,9 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
     engine.finished(member, end, takenNext: isHere)
   }
 
-  override func memberDidPause() { engine.releaseSlot() }
+  override func memberDidPause(holdsSlot: Bool) {
+    if holdsSlot { engine.releaseSlot() } else { engine.memberReturnedSlot() }
+  }
 }
 
 /// The queue of a group's runners. It has no limit, because the group counts its members itself.

@@ -70,8 +70,20 @@ struct GroupSchedule {
     case cancel
   }
 
+  /// A member that a runner starts.
+  struct HandOut {
+    let member: AsyncOperation
+    /// The rank of a ready member. The runner must put it back if it has a lower priority now.
+    var rank: ReadyList.Rank?
+    var slot = MemberSlot.own
+    var runner = RunnerRequest.none
+    var notice: (@Sendable () -> Void)?
+  }
+
   enum RunnerRequest {
     case none
+    /// Members that have been called must take their keys. The caller then requests a runner again.
+    case grant
     case addRunner
     /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
     case watch
@@ -98,6 +110,8 @@ struct GroupSchedule {
   private(set) var additions = 0
   private(set) var slotsTaken = 0
   var ready = ReadyList()
+  /// The members that have a slot, and wait for a runner to start them.
+  private var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
@@ -110,6 +124,8 @@ struct GroupSchedule {
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount
   var isSuspended = false { didSet { if !isSuspended { stopAwaitingMember() } } }
+  /// Called when there is no slot for a member that waits for its keys any more.
+  private var whenFull: (@Sendable () -> Void)?
 
   var staysOpen: Bool {
     get { openness == .untilClosed }
@@ -131,11 +147,19 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && cancelled.isEmpty }
+  private var hasNoneReady: Bool { ready.isEmpty && granted.isEmpty && cancelled.isEmpty }
+
+  /// Whether a member that waits for its keys could start if they were free.
+  var hasRoom: Bool { life.isRunning && startObstacles == 0 && !isSuspended && (limit < 0 || slotsTaken < limit) }
+
+  mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
+
+  /// - Returns: What the caller must call, if there is no slot any more.
+  mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
 
   var mayHandOut: Bool {
     if hasNoneReady || startObstacles > 0 { return false }
-    return !cancelled.isEmpty || isDraining || (!isSuspended && (limit < 0 || slotsTaken < limit))
+    return !granted.isEmpty || !cancelled.isEmpty || isDraining || (hasRoom && ready.firstRank?.isCalled == false)
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
@@ -238,35 +262,55 @@ struct GroupSchedule {
     return false
   }
 
-  /// A returning member goes before the others of its priority. `takenNext` means that the runner whose member made
-  /// this one ready is about to take the next member.
+  /// `number` is that of a member that has arrived before. `takenNext` means that the runner whose member made this one
+  /// ready is about to take the next member.
   mutating func becameReady(
     _ member: AsyncOperation,
     _ priority: Operation.QueuePriority,
-    isReturning: Bool = false,
+    number: Int? = nil,
+    isCalled: Bool = false,
     takenNext: Bool
   ) -> RunnerRequest {
-    if !hasEnded { ready.append(member, priority, isFirst: isReturning) }
+    if !hasEnded { ready.append(member, priority, number: number, isCalled: isCalled) }
+    return requestRunner(takenNext: takenNext)
+  }
+
+  /// Takes a slot for a member whose keys are free, unless a ready member comes first. The member itself may be in the ready
+  /// list, since it was called.
+  mutating func takeSlot(at rank: ReadyList.Rank) -> Bool {
+    if !hasRoom { return false }
+    if let first = ready.firstRank {
+      if first < rank { return false }
+      if first == rank { _ = ready.popFirst() }
+    }
+    slotsTaken += 1
+    return true
+  }
+
+  /// Adds a member that has taken its slot and its keys.
+  mutating func wasGranted(_ member: AsyncOperation, takenNext: Bool) -> RunnerRequest {
+    if !hasEnded { granted.append(HandOut(member: member, slot: .withKeys)) }
     return requestRunner(takenNext: takenNext)
   }
 
   /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if hasEnded || (isDraining && !wasNotReady) { return }
-    if !wasNotReady { ready.remove(member) }
+    if !wasNotReady { ready.remove(ObjectIdentifier(member)) }
     cancelled.append(member)
   }
 
   /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
   /// releases them.
-  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<AsyncOperation>) {
-    defer { (ready, cancelled) = (ReadyList(), ArrayDeque()) }
-    return (ready, cancelled)
+  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<HandOut>, ArrayDeque<AsyncOperation>) {
+    defer { (ready, granted, cancelled) = (ReadyList(), ArrayDeque(), ArrayDeque()) }
+    return (ready, granted, cancelled)
   }
 
   // MARK: Running members
 
   mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
+    if ready.calledCount > 0, hasRoom, !isDraining { return .grant }
     guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
     if takenNext {
       if isRunnerWatched { return .none }
@@ -285,16 +329,35 @@ struct GroupSchedule {
 
   mutating func runnerBegan() { isRunnerRequested = false }
 
-  /// - Returns: The next member, and the rank of one that was ready. The runner must put back a member that has a lower
-  ///   priority now. Nil if the runner must stop.
-  mutating func take() -> (member: AsyncOperation, rank: ReadyList.Rank?, runner: RunnerRequest)? {
+  /// - Returns: Nil if the runner must stop.
+  mutating func take() -> HandOut? {
     guard mayHandOut else { return nil }
-    slotsTaken += 1
-    if let member = cancelled.popFirst() { return (member, nil, requestRunner()) }
-    if let (member, rank) = ready.popFirst() { return (member, rank, requestRunner()) }
-    slotsTaken -= 1
+    var next: HandOut?
+    if let handOut = granted.popFirst() {
+      next = handOut
+    } else if let member = cancelled.popFirst() {
+      next = HandOut(member: member, slot: .none)
+    } else if let (member, rank) = ready.popFirst() {
+      next = HandOut(member: member, rank: rank)
+      slotsTaken += 1
+    }
+    next?.runner = requestRunner()
+    next?.notice = takeNotice()
+    return next
+  }
+
+  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned.
+  mutating func takeCalled() -> (member: AsyncOperation, rank: ReadyList.Rank)? {
+    while ready.calledCount > 0, hasRoom, !isDraining, let (member, rank) = ready.popFirst() {
+      if rank.isCalled { return (member, rank) }
+      slotsTaken += 1
+      granted.append(HandOut(member: member, rank: rank))
+    }
     return nil
   }
+
+  /// Puts back a member that has been called again, because another one took the slot.
+  mutating func calledAgain(_ member: AsyncOperation, _ rank: ReadyList.Rank) { if !hasEnded { ready.insert(member, rank) } }
 
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     slotsTaken -= 1
@@ -307,6 +370,9 @@ struct GroupSchedule {
     startObstacles -= 1
     return requestRunner()
   }
+
+  /// The caller requests a runner when it has offered the slot to the members that wait for keys.
+  mutating func returnSlot() { if life.isRunning { slotsTaken -= 1 } }
 
   mutating func releaseSlot(takenNext: Bool) -> RunnerRequest {
     slotsTaken -= 1

@@ -1,78 +1,106 @@
 import Foundation
 
-/// The ready members of a group, by queue priority, and within a priority in the order in which they became ready. While
+/// The ready members of a group, by queue priority, and within a priority in the order in which they arrived. While
 /// members of normal priority are only appended and taken, a deque is enough. Otherwise it becomes a heap.
 struct ReadyList {
-  /// The place of a member. It keeps its number when its priority changes.
+  /// The place of a member. It keeps its number when its priority changes, and when it returns.
   struct Rank: Comparable, Sendable {
-    let priority: Operation.QueuePriority
+    var priority: Operation.QueuePriority
     let number: Int
+    /// Whether the member still has to take its keys.
+    var isCalled = false
 
     static func < (left: Self, right: Self) -> Bool {
       (right.priority.rawValue, left.number) < (left.priority.rawValue, right.number)
     }
+
+    static func == (left: Self, right: Self) -> Bool { left.priority == right.priority && left.number == right.number }
   }
 
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
 
-  private var deque = ArrayDeque<AsyncOperation>()
+  /// Members of normal priority, by number.
+  private var deque = ArrayDeque<(rank: Rank, operation: AsyncOperation)>()
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
   private var lastNumber = 0
+  /// The number of members that still have to take their keys.
+  private(set) var calledCount = 0
 
   var count: Int { deque.count + heap.count }
   var isEmpty: Bool { deque.isEmpty && heap.count == 0 }
 
-  /// The caller reads the `queuePriority` without a lock, because a subclass can override it. If `isFirst` is true, the
-  /// member goes before all others of its priority.
-  mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, isFirst: Bool = false) {
-    if priority == .normal, heap.count == 0 {
-      if isFirst { deque.prepend([operation]) } else { deque.append(operation) }
+  var firstRank: Rank? { deque.first?.rank ?? heap.earliest }
+
+  /// Returns the number of a member that arrives now.
+  mutating func makeNumber() -> Int {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  /// Appends a member that arrives now, or one that has arrived before, with its number. The caller reads the
+  /// `queuePriority` without a lock, because a subclass can override it.
+  mutating func append(
+    _ operation: AsyncOperation,
+    _ priority: Operation.QueuePriority,
+    number: Int? = nil,
+    isCalled: Bool = false
+  ) {
+    insert(operation, Rank(priority: priority, number: number ?? makeNumber(), isCalled: isCalled))
+  }
+
+  mutating func insert(_ operation: AsyncOperation, _ rank: Rank) {
+    if rank.priority == .normal, heap.count == 0, deque.last?.rank.number ?? 0 < rank.number {
+      if rank.isCalled { calledCount += 1 }
+      deque.append((rank, operation))
     } else {
       orderByRank()
-      lastNumber += 1
-      insert(operation, Rank(priority: priority, number: isFirst ? -lastNumber : lastNumber))
+      add(operation, rank)
     }
   }
 
-  /// Inserts a member that has been taken, with the number that it had.
-  mutating func insert(_ operation: AsyncOperation, _ rank: Rank) {
-    orderByRank()
-    add(operation, rank)
-  }
-
   mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
-    if let number = remove(operation)?.number { insert(operation, Rank(priority: priority, number: number)) }
+    guard var rank = remove(ObjectIdentifier(operation)) else { return }
+    rank.priority = priority
+    insert(operation, rank)
   }
 
-  /// The caller holds another reference to the operation, which is not released here.
+  /// Another reference to the operation must exist, which is not released here.
   @discardableResult
-  mutating func remove(_ operation: AsyncOperation) -> Rank? {
+  mutating func remove(_ operation: ObjectIdentifier) -> Rank? {
     orderByRank()
-    guard let place = places.removeValue(forKey: ObjectIdentifier(operation)) else { return nil }
+    guard let place = places.removeValue(forKey: operation) else { return nil }
     _ = heap.remove(place)
+    if place.deadline.isCalled { calledCount -= 1 }
     return place.deadline
   }
 
   mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
-    if let operation = deque.popFirst() { return (operation, Rank(priority: .normal, number: 0)) }
-    guard let (rank, operation) = heap.popFirst() else { return nil }
-    places[ObjectIdentifier(operation)] = nil
-    places.giveBackRoom()
+    guard let (rank, operation) = deque.popFirst() ?? popFromHeap() else { return nil }
+    if rank.isCalled { calledCount -= 1 }
     return (operation, rank)
   }
 
   mutating func takeAll() -> [AsyncOperation] { (0..<count).compactMap { _ in popFirst()?.operation } }
 
+  private mutating func popFromHeap() -> (rank: Rank, operation: AsyncOperation)? {
+    guard let (rank, operation) = heap.popFirst() else { return nil }
+    places[ObjectIdentifier(operation)] = nil
+    places.giveBackRoom()
+    return (rank, operation)
+  }
+
   private mutating func orderByRank() {
-    while let operation = deque.popFirst() {
-      lastNumber += 1
-      add(operation, Rank(priority: .normal, number: lastNumber))
+    while let (rank, operation) = deque.popFirst() {
+      if rank.isCalled { calledCount -= 1 }
+      add(operation, rank)
     }
   }
 
   private mutating func add(_ operation: AsyncOperation, _ rank: Rank) {
     let id = ObjectIdentifier(operation)
-    if places[id] == nil { places[id] = heap.add(operation, at: rank) }
+    guard places[id] == nil else { return }
+    if rank.isCalled { calledCount += 1 }
+    places[id] = heap.add(operation, at: rank)
   }
 }

@@ -10,6 +10,7 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
   init(_ next: @escaping @Sendable (Input) throws -> AnyOutputOperation<Output>) {
     self.next = next
     super.init()
+    context = TaskContext()
   }
 
   override var runsOthersInside: Bool { true }
@@ -17,11 +18,12 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
   override func execute() {
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }
-    do {
-      let work = try Trampoline.isolate { try next(input) }
+    switch callInContext({ try Trampoline.isolate { try next(input) } }) {
+    case .success(let work):
       refuseSelfDependency(work.operation)
       runInsideOrFollow(work) { self.end(with: $0) }
-    } catch { finish(with: error) }
+    case .failure(let error): finish(with: error)
+    }
   }
 
   /// Finishes with an outcome. A cancellation adds no error, because an enclosing group would count the error as a
@@ -37,7 +39,7 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
     }
   }
 
-  override func willNotExecute() { next = nil }
+  override func willNotExecute() { (next, context) = (nil, nil) }
 }
 
 extension OutputOperation {

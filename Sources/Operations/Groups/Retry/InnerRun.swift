@@ -15,8 +15,7 @@ final class InnerRun: OperationSupervisor, @unchecked Sendable {
     super.init()
   }
 
-  /// Runs `inner` as soon as its dependencies have finished. If `outer` has finished or been cancelled, `inner` is
-  /// cancelled first.
+  /// Runs `inner` when its dependencies have finished. It is cancelled first if `outer` has finished or was cancelled.
   static func start(
     _ inner: AsyncOperation,
     inside outer: AsyncOperation,
@@ -39,7 +38,7 @@ final class InnerRun: OperationSupervisor, @unchecked Sendable {
   /// Lookups through enclosing operations continue at the outer operation.
   override var supervisedGroup: AsyncOperation? { outer }
 
-  override func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {
+  override func memberIsReady(_ member: AsyncOperation, number: Int?, isCalled: Bool) {
     // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
     Trampoline.run { _ = member.startAsMember(by: self) }
   }
@@ -76,8 +75,7 @@ extension AsyncOperation {
     }
     let wait = AsyncOperation().waits(for: work.operation)
     InnerRun.start(wait, inside: self) {
-      let cancelled = InnerOutcome<Output>(.failure(CancellationError()), failures: FailureReport([]))
-      body(wait.isCancelled ? cancelled : InnerOutcome(of: work))
+      body(wait.isCancelled ? InnerOutcome(result: .failure(CancellationError())) : InnerOutcome(of: work))
     }
   }
 
@@ -95,8 +93,16 @@ extension AsyncOperation {
     InnerRun.start(group, inside: self) { body(InnerOutcome(of: work, in: group)) }
   }
 
-  /// Continues with `work` at the operation's place. A stall report calls the work `next`.
-  func `continue`(after delay: Duration, before next: String, with work: @escaping @Sendable () -> Void) {
+  /// Continues with `work`, called `next` in a stall report, after the work of the former `engine` and a delay.
+  func `continue`(
+    behind engine: OperationSupervisor?,
+    after delay: Duration,
+    before next: String,
+    with work: @escaping @Sendable () -> Void
+  ) {
+    if let engine {
+      return engine.whenDrained { self.continue(behind: nil, after: delay, before: next, with: work) }
+    }
     // Each attempt of an operation with keys takes them anew.
     if delay > .zero || core.withLock({ $0.turn != nil }) {
       pause(for: delay, before: next, then: work)
@@ -110,29 +116,26 @@ extension AsyncOperation {
 }
 
 struct InnerOutcome<Output: Sendable>: Sendable {
-  let result: Result<Output, any Error>
+  var result: Result<Output, any Error>
   /// The paths begin with the operation's name.
-  let failures: FailureReport
+  var failures = FailureReport([])
+  /// The engine of the private group, whose work may outlast it.
+  var engine: OperationSupervisor?
+}
 
-  init(_ result: Result<Output, any Error>, failures: FailureReport) {
-    self.result = result
-    self.failures = failures
-  }
-
-  init(of work: AnyOutputOperation<Output>) {
-    result = work.result
-    failures = work.operation.failureReport(for: result).below(work.operation.displayName)
-  }
-
-  /// If a producer failed, the outcome is the failure in the private group that caused this.
-  init(of work: AnyOutputOperation<Output>, in group: GroupOperation) {
-    self.init(of: work)
-    guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, !group.failures.isEmpty
+extension InnerOutcome {
+  /// If a producer in the private group failed, the outcome is the failure that caused this.
+  init(of work: AnyOutputOperation<Output>, in group: GroupOperation? = nil) {
+    let result = work.result
+    let failures = work.operation.failureReport(for: result).below(work.operation.displayName)
+    self.init(result: result, failures: failures, engine: group?.engineOfMembers)
+    guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, let group,
+      !group.failures.isEmpty
     else { return }
     let primary = AggregateError(group.failures).primary
     // Drops the group's name, which is the name of the enclosing operation.
     let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
-    self.init(.failure(primary.error), failures: FailureReport(failures: [failure]))
+    (self.result, self.failures) = (.failure(primary.error), FailureReport(failures: [failure]))
   }
 }
 

@@ -12,8 +12,9 @@
 /// ## Backing off
 ///
 /// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread, no slot of a group, and none of its keys. It waits its turn and takes its keys again before the next iteration. To hold
-/// a key across iterations, give it to a group around this operation. A slot of an `OperationQueue` cannot be released.
+/// thread, no slot of a group, and none of its keys. It takes them again before the next iteration, in its old place in
+/// the wait queues. To hold a key across iterations, give it to a group around this operation. A slot of an
+/// `OperationQueue` cannot be released.
 ///
 /// ## Cancellation
 ///
@@ -29,6 +30,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let plan: Locked<Plan?>
 
   private struct Plan {
+    let context: TaskContext
     let make: @Sendable (_ iteration: Int) -> AsyncOperation?
   }
 
@@ -41,7 +43,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
-    plan = Locked(Plan(make: make))
+    plan = Locked(Plan(context: TaskContext(reusable: ()), make: make))
     super.init()
   }
 
@@ -62,7 +64,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   private func begin(iteration: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
-    guard let operation = Trampoline.isolate({ plan.make(iteration) }) else { return finish() }
+    let next = run(in: plan.context) { Trampoline.isolate { plan.make(iteration) } }
+    guard let operation = next else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }
   }
@@ -77,7 +80,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
       return finish()
     case .failure(let error): return finish(with: error)
     }
-    `continue`(after: backoff.delay(after: iteration), before: "iteration \(iteration + 1)") {
+    let delay = backoff.delay(after: iteration)
+    `continue`(behind: outcome.engine, after: delay, before: "iteration \(iteration + 1)") {
       self.begin(iteration: iteration + 1)
     }
   }

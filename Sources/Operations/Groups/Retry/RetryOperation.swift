@@ -14,11 +14,16 @@ import Foundation
 ///
 /// ## Backing off
 ///
+/// The next delay starts when no work of the attempt runs any more, so that attempts never overlap, even if an attempt
+/// times out: see ``GroupOperation/drained()``. Until then, the operation keeps its slot and its keys. Work that ignores
+/// its cancellation therefore holds up the next attempt until it returns, or until the operation's own timeout. To start
+/// an attempt while another one hangs, use `first(of:staggered:)` of a queue.
+///
 /// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread, no slot of a group, and none of its keys. It waits its turn and takes its keys again before the next attempt, and each
-/// attempt is one start of a throttle. To hold a key across attempts, give it to a group around this operation. A slot of
-/// an `OperationQueue` cannot be released. If the operation runs inside an operation that is not a group, such as a
-/// `flatMap`, the enclosing operation keeps its slot.
+/// thread, no slot of a group, and none of its keys. It takes them again before the next attempt, in its old place in
+/// the wait queues, and each attempt is one start of a throttle. To hold a key across attempts, give it to a group
+/// around this operation. A slot of an `OperationQueue` cannot be released. If the operation runs inside an operation
+/// that is not a group, such as a `flatMap`, the enclosing operation keeps its slot.
 ///
 /// ## Cancellation
 ///
@@ -28,7 +33,8 @@ import Foundation
 ///
 /// ## Timeout
 ///
-/// The operation's own timeout covers all attempts and delays.
+/// The operation's own timeout covers all attempts and delays. The ``OperationError/underlyingErrors`` of its error are
+/// the latest errors of the attempts.
 public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let attempts: Int
   private let backoff: Backoff
@@ -42,9 +48,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
-  private typealias Plan = (decide: Decide, make: @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>)
+  private typealias Make = @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
+  private typealias Plan = (context: TaskContext, decide: Decide, make: Make)
 
-  /// Creates an operation that makes up to `attempts` attempts, each of which is an asynchronous function.
+  /// Creates an operation that makes up to `attempts` attempts, each of which is a function.
   ///
   /// ```swift
   /// let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
@@ -67,8 +74,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
           + "or make an AsyncOperation in a closure without await."
       )
     }
-    let decide = Self.decision(retryIf, retryUnless, retryWhen)
-    self.init(attempts, backoff, decide) { attempt in AnyOutputOperation(TaskOperation { try await body(attempt) }) }
+    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen)) { attempt in
+      AnyOutputOperation(TaskOperation { try await body(attempt) })
+    }
   }
 
   /// Creates an operation that makes up to `attempts` attempts, each of which is an operation.
@@ -99,8 +107,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
-    let decide = Self.decision(retryIf, retryUnless, retryWhen)
-    self.init(attempts, backoff, decide) { AnyOutputOperation(try make($0)) }
+    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen)) { AnyOutputOperation(try make($0)) }
   }
 
   /// Creates an operation that retries an operation of any kind, including a group.
@@ -110,67 +117,26 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///   GroupOperation("Sync") { login ==> upload }
   /// }
   /// ```
+  ///
+  /// A closure whose `return` statements differ in their types states its own: `{ attempt -> AsyncOperation in … }`.
   @_disfavoredOverload
-  public convenience init(
+  public convenience init<Attempt: AttemptOperation>(
     attempts: Int,
     backoff: Backoff = .immediate,
     retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) where Output == Void {
-    let decide = Self.decision(retryIf, nil, retryWhen)
-    self.init(attempts, backoff, decide) { AnyOutputOperation(anyOperation: try make($0)) }
+    self.init(attempts, backoff, Self.decision(retryIf, nil, retryWhen)) {
+      AnyOutputOperation(anyOperation: try make($0))
+    }
   }
 
-  /// Creates an operation whose `retryIf` can also set the delay, for example from a server's `Retry-After` header.
-  ///
-  /// ```swift
-  /// let page = RetryOperation(
-  ///   attempts: 5,
-  ///   retryIf: { error, _ in
-  ///     guard let busy = error as? ServerBusy else { return .stop }
-  ///     return .retry(after: busy.retryAfter)
-  ///   }
-  /// ) { _ in Download(url) }
-  /// ```
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
-  ) {
-    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
-  }
-
-  /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
-  @_disfavoredOverload
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
-  ) where Output == Void {
-    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
-  }
-
-  /// Not available, because the closure must take the number of the attempt.
-  @available(*, unavailable, message: "Take the number of the attempt: RetryOperation(attempts: 3) { _ in … }")
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    _ body: @escaping @Sendable () async throws -> Output
-  ) { fatalError() }
-
-  private init(
-    _ attempts: Int,
-    _ backoff: Backoff,
-    _ decide: @escaping Decide,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
-  ) {
+  private init(_ attempts: Int, _ backoff: Backoff, _ decide: @escaping Decide, _ make: @escaping Make) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
     self.backoff = backoff
-    attemptState = Locked(AttemptState(plan: (decide, make)))
+    attemptState = Locked(AttemptState(plan: (TaskContext(reusable: ()), decide, make)))
     super.init()
   }
 
@@ -204,31 +170,37 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     attempt(1)
   }
 
-  /// Finishes if the operation backs off. Otherwise the attempt is cancelled, and the operation finishes after it.
+  /// Finishes if the operation backs off or has timed out. Otherwise the attempt is cancelled, and the operation finishes
+  /// after it.
   public override func didCancel() {
-    if core.withLock({ $0.extras?.pause != nil }) { finish() }
+    if isTimedOut || core.withLock({ $0.extras?.pause != nil }) { stop() }
   }
+
+  private var isTimedOut: Bool { core.withLock { $0.lifecycle.decision == .timeout } }
+
+  /// Finishes without another attempt. The causes of a timeout are the errors of the attempts.
+  private func stop() { finish(withErrors: isTimedOut ? attemptErrors : []) }
 
   override func prepareToFinish() { _ = attemptState.withLock { $0.plan.take() } }
 
   private func attempt(_ number: Int) {
-    guard !isCancelled, let plan = attemptState.withLock({ $0.plan }) else { return finish() }
-    do {
-      let attempt = try Trampoline.isolate { try plan.make(number) }
+    guard !isCancelled, let plan = attemptState.withLock({ $0.plan }) else { return stop() }
+    switch run(in: plan.context, { Result { try Trampoline.isolate { try plan.make(number) } } }) {
+    case .success(let attempt):
       attempt.operation.nameIfAnonymous("\(displayName), attempt \(number)")
-      runInside(attempt) { self.ended(attempt: number, with: $0.result) }
-    } catch {
-      ended(attempt: number, with: .failure(error))
+      runInside(attempt) { self.ended(attempt: number, with: $0) }
+    case .failure(let error): ended(attempt: number, with: InnerOutcome(result: .failure(error)))
     }
   }
 
-  private func ended(attempt number: Int, with result: Result<Output, any Error>) {
+  private func ended(attempt number: Int, with outcome: InnerOutcome<Output>) {
     // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
+    let result = outcome.result
     if case .failure(let error) = result {
       if error is CancellationError {
         cancel()
-        return finish()
+        return stop()
       }
       // The oldest error is released without the lock.
       _ = attemptState.withLock { state in
@@ -238,20 +210,24 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       }
     }
     guard number < attempts, !isCancelled, let plan = attemptState.withLock({ $0.plan }) else {
-      return finish(with: result)
+      return isTimedOut ? stop() : finish(with: result)
     }
-    let decision = Trampoline.isolate { plan.decide(result, number) }
-    guard let delay = decision.delay?(number, backoff) else { return finish(with: result) }
-    `continue`(after: delay, before: "attempt \(number + 1) of \(attempts)") { self.attempt(number + 1) }
+    let decided = run(in: plan.context) {
+      Trampoline.isolate { plan.decide(result, number).delay?(number, backoff) }
+    }
+    guard let delay = decided else { return finish(with: result) }
+    `continue`(behind: outcome.engine, after: delay, before: "attempt \(number + 1) of \(attempts)") {
+      self.attempt(number + 1)
+    }
   }
 }
 
-extension Result where Failure == any Error {
-  /// The decision of a `retryIf` closure after this result. A value is final.
-  fileprivate func decision(_ retryIf: (any Error, Int) -> RetryDecision, _ attempt: Int) -> RetryDecision {
-    if case .failure(let error) = self { retryIf(error, attempt) } else { .stop }
-  }
-}
+/// An operation of any kind as an attempt of a ``RetryOperation``. Every ``AsyncOperation`` conforms.
+///
+/// The compiler takes a closure that returns nothing for one that lacks an object of a class, but not of a protocol.
+public protocol AttemptOperation: AsyncOperation {}
+
+extension AsyncOperation: AttemptOperation {}
 
 /// The decision whether a ``RetryOperation`` retries, and after which delay.
 public struct RetryDecision: Sendable {

@@ -7,11 +7,11 @@ extension OperationCore {
     case requestTurn(any OperationTurn)
     /// The operation of a queue ends a pause, in which it has kept its slot.
     case takeTurn(any OperationTurn)
-    case withdrawTurn(any OperationTurn)
+    case withdrawTurn(any OperationTurn, request: Int)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
-    /// The operation is ready. The caller notifies the group. A returning member was started before, in vain.
-    case notify(OperationSupervisor?, isReturning: Bool)
+    /// The operation is ready. The caller notifies the group.
+    case notify(OperationSupervisor?, number: Int?, isCalled: Bool, hasSlot: Bool)
     case resume(OperationPause)
     /// A started operation has its keys.
     case prepareInputs
@@ -21,8 +21,11 @@ extension OperationCore {
     ledger.add(dependency)
     let hadTurn = lifecycle.phase == .pending(.turn) || lifecycle.phase == .pending(.slot)
     if lifecycle.phase != .pending(.groupStart) { lifecycle.wait(for: .dependencies) }
-    return hadTurn ? turn.map { .withdrawTurn($0) } ?? .none : .none
+    if hadTurn { membership?.slot = .none }
+    return hadTurn ? withdrawal : .none
   }
+
+  private var withdrawal: WaitAction { turn.map { .withdrawTurn($0, request: membership?.requests ?? 0) } ?? .none }
 
   mutating func countDown(by count: Int) -> WaitAction {
     guard ledger.countDown(by: count), lifecycle.phase == .pending(.dependencies) else { return .none }
@@ -47,7 +50,12 @@ extension OperationCore {
   private mutating func waitForTurn() -> WaitAction {
     if case .none = place { return becomeReady() }
     guard let turn, !lifecycle.isCancelled else { return becomeReady() }
+    return request(turn)
+  }
+
+  private mutating func request(_ turn: any OperationTurn) -> WaitAction {
     lifecycle.wait(for: .turn)
+    membership?.requests += 1
     return .requestTurn(turn)
   }
 
@@ -60,16 +68,35 @@ extension OperationCore {
 
   private var readinessNotice: WaitAction {
     if !isSatisfied || lifecycle.isCancelled { return .none }
-    return .notify(supervisor, isReturning: lifecycle.phase.isPending && starter != nil)
+    let (number, hasSlot) = (membership?.number, membership?.slot == .withKeys)
+    return .notify(supervisor, number: number, isCalled: turn != nil, hasSlot: hasSlot)
   }
 
-  /// The operation has been called and, unless it waits for a slot, holds its keys.
-  mutating func turnHasCome(holdingKeys: Bool) -> WaitAction {
+  /// The operation has been called, or holds its keys and, as a member, a slot.
+  mutating func turnHasCome(holdingKeys: Bool, request: Int) -> WaitAction {
+    if holdingKeys, membership != nil { return memberHasKeys(request) }
     switch lifecycle.phase {
     case .pending(.turn): return becomeReady()
+    // It was called before, and the call was withdrawn.
+    case .pending(.slot) where membership != nil, .paused(.slot) where membership != nil: return readinessNotice
     case .suspended(.turn) where holdingKeys: return .prepareInputs
     case .paused(.turn) where holdingKeys: return resumeAfterPause(of: .turn)
     case .paused(.turn) where supervisor != nil:
+      lifecycle.wait(for: .slot)
+      return readinessNotice
+    default: return .none
+    }
+  }
+
+  /// A call that came late may have made the member wait for a slot.
+  private mutating func memberHasKeys(_ request: Int) -> WaitAction {
+    switch lifecycle.phase {
+    // The thread that requested the turn was late.
+    case .pending(.dependencies): return turn.map { .withdrawTurn($0, request: request) } ?? .none
+    case .pending(.turn), .pending(.slot), .paused(.turn), .paused(.slot):
+      guard request == membership?.requests, membership?.slot != .withKeys, !lifecycle.isCancelled else { return .none }
+      membership?.slot = .withKeys
+      if lifecycle.phase == .pending(.turn) { return becomeReady() }
       lifecycle.wait(for: .slot)
       return readinessNotice
     default: return .none
@@ -80,8 +107,8 @@ extension OperationCore {
   mutating func delayIsOver() -> WaitAction {
     guard lifecycle.phase == .paused(.delay) else { return .none }
     if let turn {
-      lifecycle.wait(for: .turn)
-      return supervisor == nil ? .takeTurn(turn) : .requestTurn(turn)
+      let action = request(turn)
+      return supervisor == nil ? .takeTurn(turn) : action
     }
     guard supervisor != nil else { return resumeAfterPause(of: .delay) }
     lifecycle.wait(for: .slot)

@@ -1,5 +1,14 @@
 import Foundation
 
+/// The slot of a member.
+enum MemberSlot {
+  /// It waits, or it was cancelled, and needs none to finish.
+  case none
+  case own
+  /// The member takes the slot, and gives it back, together with its keys.
+  case withKeys
+}
+
 /// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
   /// What starts the operation. Checked to trap with a message of the package when an operation is added twice.
@@ -19,6 +28,11 @@ import Foundation
     fileprivate var supervisor: Unmanaged<OperationSupervisor>?
     fileprivate(set) var starter: OperationStarter?
     fileprivate(set) var index = 0
+    /// The number of its arrival among the members that wait for a slot or for keys.
+    var number: Int?
+    /// How often the turn of the member has been requested. A turn that has come counts for its own request.
+    var requests = 0
+    var slot = MemberSlot.none
   }
 
   enum StartAction {
@@ -70,7 +84,8 @@ import Foundation
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
-    var holdsSlot: Bool { extras?.pause == nil }
+    /// Whether the member uses a slot that is not given back with its keys.
+    var holdsSlot: Bool { membership?.slot == .own }
   }
 
   var lifecycle = OperationLifecycle()
@@ -124,7 +139,7 @@ import Foundation
 
   var queue: OperationQueue? { if case .queue(let queue) = place { queue } else { nil } }
 
-  private(set) var membership: Membership? {
+  var membership: Membership? {
     get { if case .group(let membership) = place { membership } else { nil } }
     set { if let newValue { place = .group(newValue) } }
   }
@@ -207,36 +222,43 @@ import Foundation
     return isBlocked ? .notReady : .awaitGate
   }
 
-  /// Starts or resumes a member that was given a slot. One with keys must take them first.
-  mutating func start(by starter: OperationStarter?) -> StartAction {
+  /// Starts or resumes a member, which has its keys, or was ended and needs none.
+  mutating func start(by starter: OperationStarter?, number: Int? = nil, slot: MemberSlot) -> StartAction {
+    // A member that has its keys is started with them, and in no other way.
+    guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .isGone }
+    let isPending = lifecycle.phase.isPending
     switch lifecycle.phase {
-    case .pending:
-      if mustWait { return .notReady }
-      membership?.starter = starter
-      if let turn, !lifecycle.isEnded {
-        lifecycle.wait(for: .turn)
-        return .takeTurn(turn)
-      }
-      return startWithKeys()
-    case .paused(.slot):
-      membership?.starter = starter
-      guard let turn else { return resumed(.slot) }
-      lifecycle.wait(for: .turn)
-      return .takeTurn(turn)
+    case .pending: if mustWait { return .notReady }
+    case .paused(.slot): break
     // A member whose priority was raised is in the ready list once more after its start.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .isGone
     }
+    if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .isGone }
+    membership?.starter = starter
+    membership?.slot = slot
+    if let number { membership?.number = number }
+    return isPending ? startWithKeys() : resumed(.slot)
   }
 
-  /// Goes on with an operation that has taken its keys. It may have been called once more meanwhile.
+  /// Begins to take the keys of a member that waits for a slot, with the number of its request.
+  mutating func beginTurn() -> (turn: any OperationTurn, request: Int)? {
+    guard lifecycle.phase == .pending(.slot) || lifecycle.phase == .paused(.slot), !lifecycle.isEnded else { return nil }
+    guard let turn, let membership, membership.slot != .withKeys, !bridge.isOpening else { return nil }
+    lifecycle.wait(for: .turn)
+    return (turn, membership.requests)
+  }
+
+  /// The member has been called again, and still waits for a slot.
+  mutating func endTurn() {
+    if lifecycle.phase == .pending(.turn) || lifecycle.phase == .paused(.turn) { lifecycle.wait(for: .slot) }
+  }
+
+  /// Goes on with a started operation that has taken its keys.
   mutating func proceedInTurn() -> StartAction {
     switch lifecycle.phase {
-    case .pending(.turn): return startWithKeys()
-    case .pending(.slot) where !bridge.isOpening: return startWithKeys()
-    case .suspended(.turn): return lifecycle.resume(after: .turn) ? nextStep : .ignore
-    case .paused(.turn): return resumed(.turn)
-    case .paused(.slot): return resumed(.slot)
-    default: return .isGone
+    case .suspended(.turn): lifecycle.resume(after: .turn) ? nextStep : .ignore
+    case .paused(.turn): resumed(.turn)
+    default: .isGone
     }
   }
 

@@ -5,6 +5,8 @@ final class OperationExtras {
   // MARK: Before execution
 
   var conditions: [OperationCondition] = []
+  /// The task-local values of the conditions.
+  var context: TaskContext?
   /// The condition that is being evaluated, or was evaluated last.
   var condition: String?
   var handOvers = LedgerList<HandOver>()

@@ -4,12 +4,21 @@ import Foundation
 /// that an uncounted reference takes one word: see ``OperationCore/supervisor``.
 class OperationSupervisor: OperationStarter, @unchecked Sendable {
   /// Called when the member can be started, and again after a start in vain, because of a new dependency or because its
-  /// keys were taken. In the latter case, it is returning.
-  func memberIsReady(_ member: AsyncOperation, isReturning: Bool) {}
+  /// keys were taken. A member that has arrived before has a number. One that has been called still has to take its keys.
+  func memberIsReady(_ member: AsyncOperation, number: Int?, isCalled: Bool) {}
+
+  /// Called when the member has taken its keys and a slot in one step.
+  func memberHasSlot(_ member: AsyncOperation) {}
+
+  /// Called when a member has given back its keys and its slot in one step, without finishing.
+  func memberReturnedSlot() {}
+
+  /// Returns the number of a member that begins to wait for its keys.
+  func memberArrives() -> Int { 0 }
 
   /// Called when a member is cancelled that has not started. The supervisor starts it, without waiting for a slot, so that it finishes.
   func memberWasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
-    if wasNotReady { memberIsReady(member, isReturning: false) }
+    if wasNotReady { memberIsReady(member, number: nil, isCalled: false) }
   }
 
   func memberPriorityWasChanged(_ member: AsyncOperation) {}
@@ -76,6 +85,7 @@ class OperationStarter: @unchecked Sendable {
   /// Called after the observers. If the member has failed or was cancelled, its dependents are notified after this call returns.
   func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {}
 
-  /// Called when an executing operation releases its slot. It becomes ready again, and is started a second time.
-  func memberDidPause() {}
+  /// Called when an executing operation pauses, and releases its slot unless it has done so with its keys. It becomes
+  /// ready again, and is started a second time.
+  func memberDidPause(holdsSlot: Bool) {}
 }

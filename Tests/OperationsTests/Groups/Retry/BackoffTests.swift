@@ -147,6 +147,7 @@ struct BackoffTests {
     await clock.run(until: operation)
     let error = await #expect(throws: OperationError.self) { try await operation.completed() }
     #expect(error?.code == .timedOut && journal.count == 2)
+    #expect(error?.underlyingErrors as? [TestError] == (kind == .retry ? ["1", "2"].map(TestError.init) : []))
     await poll { clock.sleepers == 0 }
   }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Operations
 
 /// Downloads from four hosts, one of them ten times as slow as the others: at most six at once, two per host, twenty
-/// starts a second per host, and a delay after each “busy”.
+/// starts a second per host, and a delay after each “busy”. Then the same without rates and delays, in every form.
 @Suite(.timeLimit(.minutes(5)))
 struct CrawlTests {
   private struct Busy: Error {}
@@ -22,6 +22,7 @@ struct CrawlTests {
 
   /// What executes, and when it has started.
   private struct Watch {
+    var maximumRate = 20
     var executing = Array(repeating: 0, count: 4)
     var starts = Array(repeating: [Duration](), count: 4)
     var ends = Array(repeating: Duration.zero, count: 4)
@@ -33,7 +34,7 @@ struct CrawlTests {
       if executing[host] > 2 { violations.append("\(executing[host]) at once from host \(host)") }
       if executing.reduce(0, +) > 6 { violations.append("\(executing) at once") }
       let recent = starts[host].count { time - $0 < .seconds(1) }
-      if recent > 20 { violations.append("\(recent) starts of host \(host) in a second") }
+      if recent > maximumRate { violations.append("\(recent) starts of host \(host) in a second") }
     }
 
     mutating func end(_ host: Int, at time: Duration) {
@@ -78,5 +79,46 @@ struct CrawlTests {
     let delays = Duration.milliseconds(300) * (pages.map(\.busyAnswers).max() ?? 0)
     #expect(result.ends[1...].max() ?? .zero <= bestOfFast * 1.25 + delays)
     #expect(result.ends[0] <= bestOfSlow * 1.25 + delays + .seconds(1))
+  }
+
+  private enum Form: CaseIterable { case group, queue, slotOfAGroup, slotOfAQueue, slotInsideKeys }
+
+  /// Requests of 80 ms, and of 800 ms from the slow host.
+  @Test(arguments: Form.allCases) private func hostsShareTheSlotsEvenly(form: Form) async throws {
+    let (count, done) = (160, Journal<Int>())
+    watch.withLock { $0.maximumRate = .max }
+    let queue = OperationQueue.limited(to: 6)
+    let group = GroupOperation("crawl", maxConcurrentOperationCount: 6).started()
+    let request = { @Sendable [clock, watch] (host: Int) async throws in
+      watch.withLock { $0.start(host, at: clock.now.offset) }
+      try await clock.sleep(for: host == 0 ? .milliseconds(800) : .milliseconds(80))
+      watch.withLock { $0.end(host, at: clock.now.offset) }
+      done.write(host)
+    }
+    try await withThrowingTaskGroup(of: Void.self) { [domain] tasks in
+      for index in 0..<count {
+        let (host, key) = (index % 4, ExclusivityKey("host \(index % 4)"))
+        let claim = ExclusivityClaim.limited(key, to: 2)
+        switch form {
+        case .group: group.addOperation(TaskOperation { try await request(host) }.limited(key, to: 2, in: domain))
+        case .queue: queue.addOperation(TaskOperation { try await request(host) }.limited(key, to: 2, in: domain))
+        case .slotOfAGroup:
+          tasks.addTask { try await group.withSlot(holding: claim, in: domain) { try await request(host) } }
+        case .slotOfAQueue:
+          tasks.addTask { try await queue.withSlot(holding: claim, in: domain) { try await request(host) } }
+        case .slotInsideKeys:
+          tasks.addTask {
+            try await withKeys(claim, in: domain) { try await queue.withSlot { try await request(host) } }
+          }
+        }
+      }
+      await clock.run(until: { done.count == count }, grace: .milliseconds(40))
+      try await tasks.waitForAll()
+    }
+    group.finish()
+    let result = watch.withLock { $0 }
+    #expect(result.violations.isEmpty)
+    let (slowest, fastest) = (result.ends[1...].max() ?? .zero, result.ends[1...].min() ?? .zero)
+    #expect(slowest <= .milliseconds(80) * (count / 4 * 3) / 4 * 1.25 && slowest <= fastest * 1.3)
   }
 }

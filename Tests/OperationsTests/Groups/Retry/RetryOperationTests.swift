@@ -43,12 +43,19 @@ struct RetryOperationTests {
       return number
     }
     #expect(try await queue.run(retry) == 2)
-    let plain = RetryOperation(attempts: 3) { number in
+    let asynchronous = RetryOperation(attempts: 3) { number in
       await Task.yield()
       if number < 3 { throw TestError("\(number)") }
     }
-    try await queue.run(plain)
-    #expect(journal.entries == ["attempt 1", "attempt 2"] && plain.failedAttempts == 2)
+    let withoutAValue = RetryOperation(attempts: 3) { if $0 < 3 { throw TestError("\($0)") } }
+    let guarding = RetryOperation(attempts: 3) { number in
+      guard number == 3 else { throw TestError("\(number)") }
+    }
+    for plain in [asynchronous, withoutAValue, guarding] {
+      try await queue.run(plain)
+      #expect(plain.failedAttempts == 2)
+    }
+    #expect(journal.entries == ["attempt 1", "attempt 2"])
   }
 
   @Test func aFunctionIsCancelledWithTheRetry() async {
@@ -111,11 +118,11 @@ struct RetryOperationTests {
     #expect(journal.entries == ["attempt 1", "1 1", "attempt 2", "2 2"])
   }
 
-  @Test func retryIfMayAskForADelayOfItsOwn() async throws {
+  @Test func retryWhenMayAskForADelayOfItsOwn() async throws {
     let retry = RetryOperation(
       attempts: 3,
       backoff: .constant(.seconds(1000)),
-      retryIf: { _, attempt in attempt == 1 ? .retry(after: .seconds(5)) : .stop },
+      retryWhen: { _, attempt in attempt == 1 ? .retry(after: .seconds(5)) : .stop },
       { attempt($0, succeedingAt: 2) }
     )
     retry.clock = clock
@@ -152,6 +159,42 @@ struct RetryOperationTests {
     await clock.advance(by: .seconds(1), sleepers: 1)
     try await retry.value
     #expect(retry.attemptErrors as? [OperationError] == [OperationError(.timedOut, "")])
+  }
+
+  @Test(arguments: [true, false], [Duration.zero, .seconds(1)])
+  func anAttemptThatTimesOut_doesNotOverlapTheNext(isTask: Bool, delay: Duration) async throws {
+    let (begun, stopped, gate) = (Gate(), Gate(), Gate())
+    let retry = RetryOperation(attempts: 2, backoff: .constant(delay)) { [journal] number in
+      if number == 2 { return ResultOperation { journal.write("next attempt") } }
+      let work: ResultOperation<Void> =
+        isTask
+        ? TaskOperation {
+          begun.open()
+          // A cancellation does not end this wait.
+          await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+          journal.write("work returns")
+        }
+        : ResultOperation {
+          begun.open()
+          gate.pass()
+          journal.write("work returns")
+        }
+      work.addObserver(OperationObserver(didCancel: { _ in stopped.open() }))
+      work.timeout = .seconds(1)
+      return work
+    }
+    retry.clock = clock
+    queue.addOperation(retry)
+    await begun.opened()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await stopped.opened()
+    // Gives the next attempt every opportunity, which has no thread to wait for.
+    for _ in 0..<20 { try await OperationQueue().run(AsyncOperation()) }
+    #expect(journal.entries.isEmpty && clock.sleepers == 0 && retry.isExecuting)
+    gate.open()
+    await clock.run(until: retry)
+    try await retry.value
+    #expect(journal.entries == ["work returns", "next attempt"])
   }
 
   @Test func finishedFromOutsideItCancelsTheAttempt() async throws {

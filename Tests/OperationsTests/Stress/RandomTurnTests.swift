@@ -1,0 +1,293 @@
+import Foundation
+import Operations
+import OperationsTestSupport
+import Soak
+import Testing
+
+/// Random members of groups, with limits, priorities and pauses, under keys of every mode. What starts after each step
+/// is compared with a list scheduler that always starts the first waiter that fits.
+///
+/// A failure contains the steps, and `RANDOM_GRAPH_SEED=17 swift test --filter RandomTurn` replays a seed.
+@Suite(.timeLimit(.minutes(5)))
+struct RandomTurnTests {
+  private struct Claim {
+    let key: ExclusivityKey
+    /// 1 is exclusive, and `Int.max` is shared.
+    let limit: Int
+    let weight: Int
+
+    func request(for operation: AsyncOperation, in domain: ExclusivityDomain) {
+      switch limit {
+      case 1: operation.exclusive(key, in: domain)
+      case .max: operation.shared(key, in: domain)
+      default: operation.limited(key, to: limit, weight: weight, in: domain)
+      }
+    }
+  }
+
+  // MARK: The list scheduler
+
+  /// The rule: the first waiter that fits starts next, by priority and then by arrival.
+  private struct ListScheduler {
+    enum Phase: Equatable {
+      case waiting, executing, over
+      case pausing(until: Duration)
+    }
+
+    struct Job {
+      let group: Int
+      let claims: [Claim]
+      var attemptsLeft: Int
+      var priority: Operation.QueuePriority
+      var phase = Phase.waiting
+    }
+
+    var slots: [Int]
+    var suspendedGroups: Set<Int> = []
+    /// In order of arrival.
+    var jobs: [Job] = []
+
+    mutating func startAll() -> [Int] {
+      var started: [Int] = []
+      while let job = nextToStart {
+        jobs[job].phase = .executing
+        started.append(job)
+      }
+      return started
+    }
+
+    private var nextToStart: Int? {
+      var claimedKeys: Set<ExclusivityKey> = []
+      let waiters = indices { $0 == .waiting }.sorted {
+        (jobs[$1].priority.rawValue, $0) < (jobs[$0].priority.rawValue, $1)
+      }
+      // Waiters of a full or suspended group are stepped over.
+      for waiter in waiters where hasSlot(jobs[waiter].group) {
+        let claims = jobs[waiter].claims
+        if claims.allSatisfy({ !claimedKeys.contains($0.key) && admits($0) }) { return waiter }
+        claimedKeys.formUnion(claims.map(\.key))
+      }
+      return nil
+    }
+
+    private func hasSlot(_ group: Int) -> Bool {
+      !suspendedGroups.contains(group) && indices { $0 == .executing }.count { jobs[$0].group == group } < slots[group]
+    }
+
+    private func admits(_ claim: Claim) -> Bool {
+      let holders = indices { $0 == .executing }.flatMap { jobs[$0].claims }.filter { $0.key == claim.key } + [claim]
+      return holders.map(\.weight).reduce(0, +) <= holders.map(\.limit).min() ?? 0
+    }
+
+    func indices(where isIncluded: (Phase) -> Bool) -> [Int] { jobs.indices.filter { isIncluded(jobs[$0].phase) } }
+
+    /// The jobs that back off, and when each of them returns.
+    var pauses: [(job: Int, end: Duration)] {
+      jobs.indices.compactMap { job in if case .pausing(let end) = jobs[job].phase { (job, end) } else { nil } }
+    }
+  }
+
+  // MARK: Members
+
+  /// A member whose attempts the test finishes.
+  private final class Member: Sendable {
+    private let attempt = Locked<AsyncOperation?>(nil)
+    private let delay = Locked(Duration.zero)
+
+    func operation(attempts: Int, _ didStart: @escaping @Sendable () -> Void) -> AsyncOperation {
+      let begin: @Sendable (AsyncOperation) -> Void = { [self] in
+        attempt.withLock { [attempt = $0] in $0 = attempt }
+        didStart()
+      }
+      if attempts == 1 { return AsyncBlockOperation { begin($0) } }
+      let decide: @Sendable (any Error, Int) -> RetryDecision = { [self] _, _ in .retry(after: delay.withLock { $0 }) }
+      return RetryOperation(attempts: attempts, retryIf: decide) { _ in AsyncBlockOperation { begin($0) } }
+    }
+
+    func succeed() { attempt.withLock { $0 }?.finish() }
+
+    func fail(pausingFor delay: Duration) {
+      self.delay.withLock { $0 = delay }
+      attempt.withLock { $0 }?.finish(with: TestError("again"))
+    }
+  }
+
+  /// Groups and the model of them, which take the same steps.
+  private final class World {
+    private var generator: SeededGenerator
+    private var model: ListScheduler
+    private let groups: [GroupOperation]
+    private var members: [(member: Member, operation: AsyncOperation)] = []
+    private let keys: [ExclusivityKey]
+    private let domain = ExclusivityDomain()
+    private let clock = ManualClock()
+    private let starts = Journal<Int>()
+    /// The number of starts until now, by the model.
+    private var startCount = 0
+    private var steps: [String] = []
+
+    init(seed: UInt64) async {
+      var generator = SeededGenerator(seed: seed)
+      let slots = (0..<Int.random(in: 1...3, using: &generator)).map { _ in Int.random(in: 1...4, using: &generator) }
+      keys = Array((["a", "b", "c"] as [ExclusivityKey]).prefix(Int.random(in: 1...3, using: &generator)))
+      self.generator = generator
+      model = ListScheduler(slots: slots)
+      groups = slots.enumerated().map { GroupOperation("\($0)", maxConcurrentOperationCount: $1) }
+      for group in groups {
+        group.clock = clock
+        let first = AsyncOperation()
+        group.started().addOperation(first)
+        await first.finished()
+        await group.waitForRoom(below: 1)
+      }
+      steps.append("slots \(slots)")
+    }
+
+    func close() {
+      for group in groups { group.cancel() }
+      for (member, _) in members { member.succeed() }
+    }
+
+    private func one(of count: Int) -> Bool { Int.random(in: 0..<count, using: &generator) == 0 }
+
+    private func oneOf<Value>(_ values: some Collection<Value>) -> Value? { values.randomElement(using: &generator) }
+
+    private func priority() -> Operation.QueuePriority { one(of: 3) ? oneOf([.low, .high, .veryHigh])! : .normal }
+
+    private func claims() -> [Claim] {
+      keys.shuffled(using: &generator).prefix(one(of: 8) ? 0 : one(of: 3) ? 2 : 1).map { key in
+        let limit = oneOf([1, 2, 3, 4, .max])!
+        return Claim(key: key, limit: limit, weight: limit == .max ? 1 : Int.random(in: 1...limit, using: &generator))
+      }
+    }
+
+    // MARK: Steps
+
+    /// Takes a step, and compares what has started meanwhile with what the model starts.
+    func takeStep(adds: Bool) async throws {
+      let executing = model.indices { $0 == .executing }
+      let pending = model.indices { $0 != .executing && $0 != .over }
+      let pauses = model.pauses
+      let choice = Int.random(in: 0..<20, using: &generator)
+      switch choice {
+      case 0..<9 where adds: add()
+      case 9..<11 where !pauses.isEmpty: advance()
+      case 11 where adds: toggle(Int.random(in: groups.indices, using: &generator))
+      case 12 where !pending.isEmpty: await cancel(oneOf(pending)!)
+      case 13 where !pending.isEmpty: changePriority(of: oneOf(pending)!)
+      default:
+        if let job = oneOf(executing) {
+          await finish(job)
+        } else if !pauses.isEmpty {
+          advance()
+        } else if let group = oneOf(model.suspendedGroups.sorted()) {
+          toggle(group)
+        } else if adds {
+          add()
+        }
+      }
+      try await compare()
+    }
+
+    var isDone: Bool { model.jobs.allSatisfy { $0.phase == .over } }
+
+    private func compare() async throws {
+      let started = model.startAll()
+      startCount += started.count
+      steps.append("  starts \(started)")
+      await reachStarts()
+      // The starts of one step may be on several threads.
+      let actual = starts.entries.dropFirst(startCount - started.count)
+      try #require(actual.sorted() == started.sorted(), "\(steps.joined(separator: "\n"))")
+    }
+
+    /// Waits for the starts. If one is missing, the wait ends after some time, so that the failure names the step.
+    private func reachStarts() async {
+      if starts.count >= startCount { return }
+      await withTaskGroup(of: Void.self) { [starts, startCount] waits in
+        waits.addTask { await starts.reaches(startCount) }
+        waits.addTask { try? await OperationQueue().run(DelayOperation(.seconds(10))) }
+        await waits.next()
+        waits.cancelAll()
+      }
+    }
+
+    private func add() {
+      let (group, job, member) = (Int.random(in: groups.indices, using: &generator), members.count, Member())
+      let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
+      let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
+      for claim in claims { claim.request(for: operation, in: domain) }
+      operation.queuePriority = priority
+      let texts = claims.map { "\($0.key) \($0.weight)/\($0.limit == .max ? "∞" : "\($0.limit)")" }
+      steps.append("add \(job) to \(group): \(texts), priority \(priority.rawValue), \(attempts) attempts")
+      model.jobs.append(
+        ListScheduler.Job(group: group, claims: claims, attemptsLeft: attempts - 1, priority: priority)
+      )
+      members.append((member, operation))
+      groups[group].addOperation(operation)
+    }
+
+    private func finish(_ job: Int) async {
+      let (member, operation) = members[job]
+      if model.jobs[job].attemptsLeft == 0 || one(of: 4) {
+        steps.append("finish \(job)")
+        model.jobs[job].phase = .over
+        member.succeed()
+        return await end(of: operation)
+      }
+      // No two pauses end at the same time, so that a step is the return of one member.
+      var end = clock.now.offset + .seconds(Int.random(in: 1...5, using: &generator))
+      while model.pauses.contains(where: { $0.end == end }) { end += .nanoseconds(1) }
+      steps.append("pause \(job) until \(end)")
+      model.jobs[job].attemptsLeft -= 1
+      model.jobs[job].phase = .pausing(until: end)
+      member.fail(pausingFor: end - clock.now.offset)
+      await clock.waitForSleepers(model.pauses.count)
+    }
+
+    /// Waits until a member has left its group, and has therefore given its slot back.
+    private func end(of operation: AsyncOperation) async {
+      await operation.finished()
+      await poll { [groups] in !groups.contains { $0.operations.contains { $0 === operation } } }
+    }
+
+    /// Advances to the next end of a pause.
+    private func advance() {
+      guard let (job, end) = model.pauses.min(by: { $0.end < $1.end }) else { return }
+      steps.append("advance to the return of \(job)")
+      model.jobs[job].phase = .waiting
+      clock.advance(by: end - clock.now.offset)
+    }
+
+    private func toggle(_ group: Int) {
+      let isSuspended = model.suspendedGroups.remove(group) == nil
+      if isSuspended { model.suspendedGroups.insert(group) }
+      steps.append("\(isSuspended ? "suspend" : "resume") group \(group)")
+      groups[group].isSuspended = isSuspended
+    }
+
+    private func cancel(_ job: Int) async {
+      steps.append("cancel \(job)")
+      model.jobs[job].phase = .over
+      members[job].operation.cancel()
+      await end(of: members[job].operation)
+    }
+
+    private func changePriority(of job: Int) {
+      let priority = priority()
+      steps.append("priority of \(job) is \(priority.rawValue)")
+      model.jobs[job].priority = priority
+      members[job].operation.queuePriority = priority
+    }
+  }
+
+  @Test(arguments: SeededGenerator.seeds)
+  func membersOfGroups_startAsInAList(seed: UInt64) async throws {
+    for round in 0..<(isThorough ? 200 : 40) as Range<UInt64> {
+      let world = await World(seed: seed &* 1_000 &+ round)
+      defer { world.close() }
+      for _ in 0..<80 { try await world.takeStep(adds: true) }
+      while !world.isDone { try await world.takeStep(adds: false) }
+    }
+  }
+}
