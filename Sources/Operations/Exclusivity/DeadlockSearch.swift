@@ -42,7 +42,11 @@ struct DeadlockSearch {
       guard let entry = entries[ticket], canFinish(entry, inOrder) else { continue }
       entries[ticket] = nil
       for share in entry.shares {
-        if entry.state.isHolding { loads[share.use]?.remove(ticket, share) } else { waiting[share.use]?.remove(entry.rank) }
+        if entry.state.isHolding {
+          loads[share.use]?.remove(ticket, share)
+        } else {
+          waiting[share.use]?.remove(entry.rank)
+        }
         guard let ranks = waiting[share.use] else { continue }
         pending += inOrder ? ranks.first.map { [$0.ticket] } ?? [] : ranks.all.map(\.ticket)
       }

@@ -54,7 +54,14 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
   ) {
     let (tickets, priority) = (enclosing.compactMap(\.ticket), priority.rawValue)
     let ticket = table.enter(
-      self, claims, inside: tickets, at: place, priority: priority, lent: lent, request: request, &effects
+      self,
+      claims,
+      inside: tickets,
+      at: place,
+      priority: priority,
+      lent: lent,
+      request: request,
+      &effects
     )
     phase = ticket.map { .entered($0) } ?? .over
   }

@@ -49,7 +49,9 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   func takeWithSlot(_ request: Int) -> TurnAnswer {
     KeyRegistry.change { table, effects in
-      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return .waiting }
+      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else {
+        return .waiting
+      }
       table.callAgain(ticket, &effects)
       return table.state(of: ticket)?.answer ?? .waiting
     }

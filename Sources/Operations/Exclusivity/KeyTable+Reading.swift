@@ -46,7 +46,8 @@ extension KeyTable {
     let tickets =
       switch obstacle {
       case .holders: use.holders.tickets.sorted()
-      case .earlier: [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
+      case .earlier:
+        [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
       }
     return tickets.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
   }

@@ -86,7 +86,8 @@ extension AsyncOperation {
   func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
-    let (isPaused, membership, turn) = core.withLock { core -> (Bool, OperationCore.Membership?, (any OperationTurn)?) in
+    let (isPaused, membership, turn) = core.withLock {
+      core -> (Bool, OperationCore.Membership?, (any OperationTurn)?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
       defer { core.membership?.slot = .none }

@@ -179,7 +179,9 @@ struct KeyTableInterleavingTests {
       let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
         KeyClaim(domain: Self.domain, key: key, limit: max(limit, weight), weight: weight)
       }
-      let (claimant, place) = (TestClaimant("\(actor)", actors[actor].home == .group ? slots[group(actor)] : nil), place(actor))
+      let (claimant, place) = (
+        TestClaimant("\(actor)", actors[actor].home == .group ? slots[group(actor)] : nil), place(actor)
+      )
       var new: KeyTicket?
       change(except: actor) { new = $0.enter(claimant, claims, inside: enclosing, at: place, &$1) }
       guard let new else { return expect(false, "\(actor) was dropped") }
@@ -323,7 +325,9 @@ struct KeyTableInterleavingTests {
 
     /// The same for two states from which the same can happen.
     private var fingerprint: [Int] {
-      func list(_ tickets: some Sequence<KeyTicket>) -> [Int] { tickets.compactMap { actor(table.claimant($0)) } + [-2] }
+      func list(_ tickets: some Sequence<KeyTicket>) -> [Int] {
+        tickets.compactMap { actor(table.claimant($0)) } + [-2]
+      }
       var result = [passes, steps] + freeSlots + list(table.entries.all.map(\.ticket).sorted())
       for phase in phases {
         switch phase {

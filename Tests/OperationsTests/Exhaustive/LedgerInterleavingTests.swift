@@ -231,7 +231,8 @@ struct LedgerWorld: InterleavedWorld {
   var phase: Phase { Phase(phase: core.lifecycle.phase, record: core.bridge.record, books: books) }
   var counts: [Int] {
     [
-      core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0, gates.firstIndex { $0 === core.bridge.gate } ?? -1,
+      core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0,
+      gates.firstIndex { $0 === core.bridge.gate } ?? -1,
     ]
   }
   var flags: [Bool] { [core.ledger.isClosed, isCancelled, core.membership?.slot == .withKeys] }
@@ -279,7 +280,9 @@ struct LedgerWorld: InterleavedWorld {
     if deeds.listed.isEmpty, hasTurn, !isDue, !core.ledger.isClosed, core.lifecycle.phase != .pending(.groupStart) {
       return "it waits for \(core.ledger.remaining), which is nothing"
     }
-    if deeds.turn == .holding, core.lifecycle.phase.isPending, !isCancelled { return "it holds keys and is not started" }
+    if deeds.turn == .holding, core.lifecycle.phase.isPending, !isCancelled {
+      return "it holds keys and is not started"
+    }
     if isMember { return hasTurn && isDue && !isStarted && !isCancelled ? "it is never started" : nil }
     if isDue, !isStarted, !books.isReady { return "Foundation does not know that it is ready" }
     if isDue, books.place == .enqueued { return "a wake-up was lost" }

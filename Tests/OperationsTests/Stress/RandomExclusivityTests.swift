@@ -87,11 +87,14 @@ struct RandomExclusivityTests {
     /// - Parameter outer: The groups around it, from the innermost outwards, and what they hold.
     private func wants(of names: [ExclusivityKey], inside outer: [(Int, [Want])], atMost count: Int) -> [Want] {
       names.shuffled(using: &generator).prefix(Int.random(in: 1...count, using: &generator)).map { key in
-        let around = outer.lazy.compactMap { group, wants in wants.first { $0.level.key == key }.map { (group, $0) } }.first
+        let around = outer.lazy.compactMap { group, wants in wants.first { $0.level.key == key }.map { (group, $0) } }
+          .first
         var limit = [1, 1, 2, 3, .max].randomElement(using: &generator) ?? 1
         var weight = limit == .max ? 1 : Int.random(in: 1...limit, using: &generator)
         // Two members with stronger claims than their groups would wait for each other.
-        if !cancels, let (_, holder) = around { (limit, weight) = (max(limit, holder.limit), min(weight, holder.weight)) }
+        if !cancels, let (_, holder) = around {
+          (limit, weight) = (max(limit, holder.limit), min(weight, holder.weight))
+        }
         return (Level(key: key, group: around?.0 ?? 0), limit, weight)
       }
     }

@@ -357,7 +357,9 @@ struct GroupSchedule {
   }
 
   /// Puts back a member that has been called again, because another one took the slot.
-  mutating func calledAgain(_ member: AsyncOperation, _ rank: ReadyList.Rank) { if !hasEnded { ready.insert(member, rank) } }
+  mutating func calledAgain(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
+    if !hasEnded { ready.insert(member, rank) }
+  }
 
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     slotsTaken -= 1

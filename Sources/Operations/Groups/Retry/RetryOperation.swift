@@ -132,6 +132,35 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
   }
 
+  /// Creates an operation of functions whose `retryIf` can also set the delay, for example from a server's `Retry-After`
+  /// header.
+  @_disfavoredOverload
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
+    _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
+  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, body) }
+
+  /// Creates an operation of operations whose `retryIf` can also set the delay.
+  public convenience init(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
+  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make) }
+
+  /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
+  @_disfavoredOverload
+  public convenience init<Attempt: AttemptOperation>(
+    attempts: Int,
+    backoff: Backoff = .immediate,
+    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
+  ) where Output == Void {
+    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
+  }
+
   private init(_ attempts: Int, _ backoff: Backoff, _ decide: @escaping Decide, _ make: @escaping Make) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
@@ -228,6 +257,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 public protocol AttemptOperation: AsyncOperation {}
 
 extension AsyncOperation: AttemptOperation {}
+
+extension Result where Failure == any Error {
+  /// The decision of a `retryIf` closure after this result. A value is final.
+  fileprivate func decision(_ retryIf: (any Error, Int) -> RetryDecision, _ attempt: Int) -> RetryDecision {
+    if case .failure(let error) = self { retryIf(error, attempt) } else { .stop }
+  }
+}
 
 /// The decision whether a ``RetryOperation`` retries, and after which delay.
 public struct RetryDecision: Sendable {

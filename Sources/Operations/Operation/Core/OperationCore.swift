@@ -242,7 +242,9 @@ enum MemberSlot {
 
   /// Begins to take the keys of a member that waits for a slot, with the number of its request.
   mutating func beginTurn() -> (turn: any OperationTurn, request: Int)? {
-    guard lifecycle.phase == .pending(.slot) || lifecycle.phase == .paused(.slot), !lifecycle.isEnded else { return nil }
+    guard lifecycle.phase == .pending(.slot) || lifecycle.phase == .paused(.slot), !lifecycle.isEnded else {
+      return nil
+    }
     guard let turn, let membership, membership.slot != .withKeys, !bridge.isOpening else { return nil }
     lifecycle.wait(for: .turn)
     return (turn, membership.requests)
