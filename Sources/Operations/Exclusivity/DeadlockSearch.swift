@@ -29,8 +29,10 @@ struct DeadlockSearch {
     let blocked = rest
     rest.finishAll(inOrder: false)
     if let victim = rest.lastWaiterForOwnGroup() { return .refuse(victim) }
-    let member = blocked.entries.values.filter { !$0.state.isHolding && $0.holder != nil && blocked.isAdmitted($0) }
-    return member.min { $0.rank < $1.rank }.map { .pass($0.ticket) }
+    let members = blocked.entries.values.filter {
+      !$0.state.isHolding && $0.holder != nil && !$0.isPreferred && blocked.isAdmitted($0)
+    }
+    return members.min { $0.rank < $1.rank }.map { .pass($0.ticket) }
   }
 
   /// Removes every entry that can finish. A holder finishes when it has no members left. A waiter has no members, so it
@@ -104,7 +106,7 @@ extension KeyTable {
       }
       var copy = KeyEntry(rank: entry.rank, enclosing: entry.enclosing.map { $0 }, holder: entry.holder, place: .none)
       copy.shares = entry.shares.filter { $0.interval == nil }
-      copy.state = entry.state
+      (copy.state, copy.isPreferred) = (entry.state, entry.isPreferred)
       copies[entry.ticket] = copy
       if entry.state.isHolding {
         for share in copy.shares { loads[share.use, default: KeyUse.Load()].add(entry.ticket, share) }

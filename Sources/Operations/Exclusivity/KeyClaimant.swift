@@ -30,13 +30,13 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
   /// Nil if the claimant is a task, or if the operation has been released.
   var operation: AsyncOperation? { nil }
 
-  func takeSlot(_ rank: KeyEntry.Rank) -> Bool { true }
+  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
   func returnSlot() {}
 
   func callWasWithdrawn() {}
 
-  var hasRoom: Bool { true }
+  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
   func call(holdsKeys: Bool, request: Int) {}
 

@@ -47,11 +47,9 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     return isTaken ?? (arrive(at: .none) == .holding)
   }
 
-  func takeWithSlot(_ request: Int) -> TurnAnswer {
+  func takeWithSlot(_ request: Int) -> TurnAnswer? {
     KeyRegistry.change { table, effects in
-      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else {
-        return .waiting
-      }
+      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
       table.callAgain(ticket, &effects)
       return table.state(of: ticket)?.answer ?? .waiting
     }
@@ -125,20 +123,24 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { owner?.clock ?? super.clock }
 
-  override func takeSlot(_ rank: KeyEntry.Rank) -> Bool {
-    guard let slots, let priority = Operation.QueuePriority(rawValue: rank.priority) else { return false }
-    let rank = ReadyList.Rank(priority: priority, number: slots.number)
-    return slots.engine.state.withLock { $0.schedule.takeSlot(at: rank) }
+  override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
+    guard let slots, let rank = readyRank(rank) else { return false }
+    return slots.engine.state.withLock { $0.schedule.takeSlot(at: rank, isOffered: isOffered) }
+  }
+
+  private func readyRank(_ rank: KeyEntry.Rank) -> ReadyList.Rank? {
+    guard let slots, let priority = Operation.QueuePriority(rawValue: rank.priority) else { return nil }
+    return ReadyList.Rank(priority: priority, number: slots.number)
   }
 
   override func returnSlot() { slots?.engine.state.withLock { $0.schedule.returnSlot() } }
 
-  override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.ready.remove(id) } }
+  override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.removeEntry(of: id) } }
 
-  override var hasRoom: Bool {
-    guard let engine = slots?.engine else { return false }
+  override func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
+    guard let engine = slots?.engine, let rank = readyRank(rank) else { return false }
     return engine.state.withLock { state in
-      guard state.schedule.hasRoom else { return false }
+      guard state.schedule.hasRoom(at: rank, isOffered: isOffered) else { return false }
       let place = KeyPlace.group(ObjectIdentifier(engine))
       state.schedule.notifyWhenFull { KeyRegistry.change { $0.close(place, &$1) } }
       return true

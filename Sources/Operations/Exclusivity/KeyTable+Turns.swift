@@ -54,7 +54,9 @@ extension KeyTable {
       }
       guard let ticket = turns.popFirst()?.ticket else { return }
       found.remove(ticket)
-      if state(of: ticket) == .waiting, hasTurn(ticket) { serve(ticket, &effects) }
+      guard state(of: ticket) == .waiting else { continue }
+      let place = entries[ticket.place].place
+      if hasTurn(ticket) { serve(ticket, &effects) } else if leaver?.place == place { recallFirst(of: place) }
     } while true
   }
 
@@ -121,7 +123,8 @@ extension KeyTable {
     case .none: return true
     case .queue: return passed[place] == nil
     case .group:
-      guard claimants[ticket.place]?.hasRoom == true else { return false }
+      let rank = entries[ticket.place].rank
+      guard claimants[ticket.place]?.hasRoom(rank, isOffered: leaver?.place == place) == true else { return false }
       blocked[place, default: []].insert(use)
       return true
     }
@@ -145,17 +148,17 @@ extension KeyTable {
   // MARK: Calling
 
   mutating func call(_ ticket: Ticket, _ effects: inout [Effect]) {
-    switch entries[ticket.place].place {
+    let place = entries[ticket.place].place
+    switch place {
     case .none: hold(ticket, &effects)
     case .group:
-      if claimants[ticket.place]?.takeSlot(entries[ticket.place].rank) == true {
-        hold(ticket, &effects)
-        let place = entries[ticket.place].place
-        if blocked[place] != nil, claimants[ticket.place]?.hasRoom == false {
-          usesToServe += blocked.removeValue(forKey: place) ?? []
-        }
-      } else {
-        pass(ticket)
+      guard let claimant = claimants[ticket.place] else { return }
+      let isOffered = leaver?.place == place
+      if !claimant.takeSlot(entries[ticket.place].rank, isOffered: isOffered) { return pass(ticket) }
+      if isOffered { leaver = nil }
+      hold(ticket, &effects)
+      if blocked[place] != nil, !claimant.hasRoom(entries[ticket.place].rank, isOffered: false) {
+        usesToServe += blocked.removeValue(forKey: place) ?? []
       }
     case .queue:
       var until = Int.max
@@ -198,14 +201,14 @@ extension KeyTable {
     }
   }
 
-  /// Lets the first member that others pass, because its group was full, wait again, so that it can take the slot of
-  /// another member together with its keys.
+  /// Lets the first members that others pass, because their group was full, wait again, up to one whose turn it is, so that
+  /// it can take the slot of another member together with its keys.
   mutating func recallFirst(of place: KeyPlace) {
     while let ticket = passed[place]?.first?.ticket {
       withdrawCall(of: ticket)
       endCall(ticket, until: nil)
       enterLines(ticket)
-      if entries[ticket.place].shares.allSatisfy({ uses[$0.use].holders.admits($0) }) { return }
+      if hasTurn(ticket) { return }
     }
   }
 
@@ -225,12 +228,13 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Lets a member that has been called take its keys and a slot. Otherwise it waits for its keys, or is called again.
+  /// Lets a member that has been called take its keys, with a slot that the group has taken for it. Otherwise it waits for
+  /// its keys, or is called again, and the slot is returned.
   mutating func callAgain(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard let state = state(of: ticket), state.isCalled else { return }
     leavePosition(ticket)
+    leaver = claimants[ticket.place].map { (entries[ticket.place].place, $0) }
     wait(ticket, &effects)
-    serve(&effects)
+    serveAndReturnSlot(&effects)
   }
 
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {

@@ -2,13 +2,14 @@ import Foundation
 
 /// The slots of the group of a claimant. Called under the lock of the table.
 protocol SlotUser {
-  /// Takes a slot, unless there is none, or a member without keys comes first.
-  func takeSlot(_ rank: KeyEntry.Rank) -> Bool
+  /// Takes a slot, unless there is none, or a member without keys comes first. The slot that another member of the group
+  /// offers has not been returned.
+  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
   func returnSlot()
   /// The claimant has been called, and waits again, so that others of its group need not wait for it.
   func callWasWithdrawn()
-  /// Whether the group has a slot. If so, the caller is notified when it has none any more.
-  var hasRoom: Bool { get }
+  /// Whether the group has a slot for this rank, or one is offered. If so, the caller is notified when it has none any more.
+  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
 }
 
 /// The claimants that hold keys, and the claimants that wait for keys.
@@ -74,6 +75,8 @@ struct KeyTable<Claimant: SlotUser> {
   var blocked: [KeyPlace: Set<Int>] = [:]
   /// The uses in which it may be the turn of another claimant.
   var usesToServe: [Int] = []
+  /// A member of a group that leaves. The next one takes its slot with the keys, before a runner of the group can.
+  var leaver: (place: KeyPlace, claimant: Claimant)?
 
   subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
 
@@ -170,15 +173,16 @@ struct KeyTable<Claimant: SlotUser> {
     leavePosition(ticket)
     entries[ticket.place].state = .away
     for share in entries[ticket.place].shares { uses[share.use].away.insert(ticket) }
-    serve(&effects)
+    serveAndReturnSlot(&effects)
   }
 
   /// Removes a claimant. If it lends its keys, they are held until those that use them have left.
   mutating func leave(_ ticket: Ticket, lends: Bool = false, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
     if lends, entry.loans > 0, entry.state.isHolding {
+      offerSlot(of: ticket)
       entries[ticket.place].state = .lending
-      return
+      return serveAndReturnSlot(&effects)
     }
     remove([ticket], &effects)
   }
@@ -203,7 +207,7 @@ struct KeyTable<Claimant: SlotUser> {
         if entries[lender.place].loans == 0, entries[lender.place].state == .lending { rest.append(lender) }
       }
     }
-    serve(&effects)
+    serveAndReturnSlot(&effects)
     for share in ended.flatMap(\.shares) { release(share.use, &effects) }
     if entries.isEmpty { (claimants, blocked) = ([], [:]) }
   }
@@ -229,10 +233,20 @@ struct KeyTable<Claimant: SlotUser> {
         uses[share.use].holders.remove(ticket, share)
         usesToServe.append(share.use)
       }
-      guard case .group = entries[ticket.place].place else { return }
-      claimants[ticket.place]?.returnSlot()
-      recallFirst(of: entries[ticket.place].place)
+      if state != .lending { offerSlot(of: ticket) }
     }
+  }
+
+  mutating func offerSlot(of ticket: Ticket) {
+    let place = entries[ticket.place].place
+    guard case .group = place, let claimant = claimants[ticket.place] else { return }
+    leaver = (place, claimant)
+    recallFirst(of: place)
+  }
+
+  mutating func serveAndReturnSlot(_ effects: inout [Effect]) {
+    serve(&effects)
+    leaver.take()?.claimant.returnSlot()
   }
 
   mutating func release(_ use: Int, _ effects: inout [Effect]) {

@@ -15,11 +15,13 @@ extension AsyncOperation {
     }
   }
 
-  /// Takes the keys of a member that has been called, and a slot with them. Returns nil if it needs none any more.
+  /// Takes the keys of a member that has been called, with a slot that its group has taken for it. Returns nil if it is not
+  /// called any more.
   func takeKeysAsMember() -> TurnAnswer? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
     let answer = turn.takeWithSlot(request)
     switch answer {
+    case nil: break
     case .waiting: turnHasNotCome()
     case .called: core.withLock { $0.endTurn() }
     case .holding: turnHasCome(holdingKeys: true, request: request)

@@ -34,11 +34,11 @@ struct TestClaimant: SlotUser, Hashable, ExpressibleByStringLiteral {
 
   init(stringLiteral name: String) { self.init(name) }
 
-  var hasRoom: Bool { slots.map { $0.count > 0 } ?? true }
+  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { slots.map { isOffered || $0.count > 0 } ?? true }
 
-  func takeSlot(_ rank: KeyEntry.Rank) -> Bool {
-    guard let slots, slots.count > 0 else { return false }
-    slots.count -= 1
+  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
+    guard let slots, isOffered || slots.count > 0 else { return false }
+    if !isOffered { slots.count -= 1 }
     return true
   }
 

@@ -81,8 +81,12 @@ extension GroupEngine {
       switch member.takeKeysAsMember() {
       case .holding, .waiting: break
       case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
-      // It was cancelled, or is started by another entry.
-      case nil: state.withLock { $0.schedule.wasCancelled(member, wasNotReady: true) }
+      // It was cancelled, or another thread has let it wait again.
+      case nil:
+        state.withLock { state in
+          state.schedule.returnSlot()
+          state.schedule.wasCancelled(member, wasNotReady: true)
+        }
       }
     }
     carryOut(state.withLock { $0.schedule.requestRunner() })
@@ -164,7 +168,7 @@ extension GroupEngine {
       if member.postponesStarts { state.schedule.postponeStarts() }
       if end.holdsSlot { state.schedule.returnSlot() }
       // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.ready.remove(ObjectIdentifier(operation)) }
+      if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(operation)) }
       let runner = state.schedule.requestRunner(takenNext: takenNext)
       guard let group else { return (state.remove(member, requesting: runner), nil) }
       return (Action(runner: runner), state.schedule.beginProcessing(member) ? group : nil)

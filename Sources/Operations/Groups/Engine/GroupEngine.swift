@@ -142,7 +142,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   override func memberPriorityWasChanged(_ member: AsyncOperation) {
     let priority = member.queuePriority
-    state.withLock { $0.schedule.ready.move(member, to: priority) }
+    state.withLock { $0.schedule.move(member, to: priority) }
   }
 
   override func memberReportsProgress(_ member: AsyncOperation, index: Int) {

@@ -110,6 +110,8 @@ struct GroupSchedule {
   private(set) var additions = 0
   private(set) var slotsTaken = 0
   var ready = ReadyList()
+  /// The ready members that still have to take their keys.
+  private var called = ReadyList()
   /// The members that have a slot, and wait for a runner to start them.
   private var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
@@ -147,10 +149,20 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && granted.isEmpty && cancelled.isEmpty }
+  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
-  /// Whether a member that waits for its keys could start if they were free.
-  var hasRoom: Bool { life.isRunning && startObstacles == 0 && !isSuspended && (limit < 0 || slotsTaken < limit) }
+  private var hasRoom: Bool {
+    life.isRunning && startObstacles == 0 && !isSuspended && (limit < 0 || slotsTaken < limit)
+  }
+
+  /// Whether a member that waits for its keys could start if they were free: more slots are free than ready members come
+  /// before it. A slot that another member offers has not been returned.
+  func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
+    guard life.isRunning, startObstacles == 0, !isSuspended else { return false }
+    if limit < 0 { return true }
+    let free = limit - slotsTaken + (isOffered ? 1 : 0)
+    return free > 0 && ready.count(before: rank, limit: free) < free
+  }
 
   mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
 
@@ -159,7 +171,9 @@ struct GroupSchedule {
 
   var mayHandOut: Bool {
     if hasNoneReady || startObstacles > 0 { return false }
-    return !granted.isEmpty || !cancelled.isEmpty || isDraining || (hasRoom && ready.firstRank?.isCalled == false)
+    if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
+    guard hasRoom, let first = ready.firstRank else { return false }
+    return called.firstRank.map { first < $0 } ?? true
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
@@ -271,19 +285,19 @@ struct GroupSchedule {
     isCalled: Bool = false,
     takenNext: Bool
   ) -> RunnerRequest {
-    if !hasEnded { ready.append(member, priority, number: number, isCalled: isCalled) }
+    if hasEnded { return requestRunner(takenNext: takenNext) }
+    if isCalled {
+      called.insert(member, ReadyList.Rank(priority: priority, number: number ?? ready.makeNumber()))
+    } else {
+      ready.append(member, priority, number: number)
+    }
     return requestRunner(takenNext: takenNext)
   }
 
-  /// Takes a slot for a member whose keys are free, unless a ready member comes first. The member itself may be in the ready
-  /// list, since it was called.
-  mutating func takeSlot(at rank: ReadyList.Rank) -> Bool {
-    if !hasRoom { return false }
-    if let first = ready.firstRank {
-      if first < rank { return false }
-      if first == rank { _ = ready.popFirst() }
-    }
-    slotsTaken += 1
+  /// Takes a slot for a member whose keys are free, unless ready members come first.
+  mutating func takeSlot(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
+    if !hasRoom(at: rank, isOffered: isOffered) { return false }
+    if !isOffered { slotsTaken += 1 }
     return true
   }
 
@@ -296,21 +310,35 @@ struct GroupSchedule {
   /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if hasEnded || (isDraining && !wasNotReady) { return }
-    if !wasNotReady { ready.remove(ObjectIdentifier(member)) }
+    if !wasNotReady { removeEntry(of: ObjectIdentifier(member)) }
     cancelled.append(member)
   }
 
   /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
   /// releases them.
-  mutating func takeStaleEntries() -> (ReadyList, ArrayDeque<HandOut>, ArrayDeque<AsyncOperation>) {
-    defer { (ready, granted, cancelled) = (ReadyList(), ArrayDeque(), ArrayDeque()) }
-    return (ready, granted, cancelled)
+  mutating func takeStaleEntries() -> [AsyncOperation] {
+    ready.takeAll() + called.takeAll() + takeAll(&granted).map(\.member) + takeAll(&cancelled)
+  }
+
+  private func takeAll<Element>(_ elements: inout ArrayDeque<Element>) -> [Element] {
+    defer { elements = ArrayDeque() }
+    return Array(elements.all)
+  }
+
+  mutating func removeEntry(of member: ObjectIdentifier) {
+    ready.remove(member)
+    called.remove(member)
+  }
+
+  mutating func move(_ member: AsyncOperation, to priority: Operation.QueuePriority) {
+    ready.move(member, to: priority)
+    called.move(member, to: priority)
   }
 
   // MARK: Running members
 
   mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
-    if ready.calledCount > 0, hasRoom, !isDraining { return .grant }
+    if !called.isEmpty, hasRoom, !isDraining { return .grant }
     guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
     if takenNext {
       if isRunnerWatched { return .none }
@@ -337,20 +365,23 @@ struct GroupSchedule {
       next = handOut
     } else if let member = cancelled.popFirst() {
       next = HandOut(member: member, slot: .none)
-    } else if let (member, rank) = ready.popFirst() {
+    } else if let (member, rank) = ready.popFirst() ?? called.popFirst() {
       next = HandOut(member: member, rank: rank)
       slotsTaken += 1
     }
-    next?.runner = requestRunner()
+    // The observers of a cancelled member are called before the last slot is used, and not beside its member.
+    if next?.slot != MemberSlot.none || limit < 0 || slotsTaken + 1 < limit { next?.runner = requestRunner() }
     next?.notice = takeNotice()
     return next
   }
 
-  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned.
-  mutating func takeCalled() -> (member: AsyncOperation, rank: ReadyList.Rank)? {
-    while ready.calledCount > 0, hasRoom, !isDraining, let (member, rank) = ready.popFirst() {
-      if rank.isCalled { return (member, rank) }
+  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned. The caller
+  /// returns its slot if it does not take them.
+  mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
+    while hasRoom, !isDraining, let first = called.firstRank {
       slotsTaken += 1
+      if ready.firstRank.map({ first < $0 }) ?? true { return called.popFirst() }
+      guard let (member, rank) = ready.popFirst() else { break }
       granted.append(HandOut(member: member, rank: rank))
     }
     return nil
@@ -358,7 +389,7 @@ struct GroupSchedule {
 
   /// Puts back a member that has been called again, because another one took the slot.
   mutating func calledAgain(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
-    if !hasEnded { ready.insert(member, rank) }
+    if !hasEnded { called.insert(member, rank) }
   }
 
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {

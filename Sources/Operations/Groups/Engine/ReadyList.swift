@@ -7,14 +7,10 @@ struct ReadyList {
   struct Rank: Comparable, Sendable {
     var priority: Operation.QueuePriority
     let number: Int
-    /// Whether the member still has to take its keys.
-    var isCalled = false
 
     static func < (left: Self, right: Self) -> Bool {
       (right.priority.rawValue, left.number) < (left.priority.rawValue, right.number)
     }
-
-    static func == (left: Self, right: Self) -> Bool { left.priority == right.priority && left.number == right.number }
   }
 
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
@@ -24,13 +20,20 @@ struct ReadyList {
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
   private var lastNumber = 0
-  /// The number of members that still have to take their keys.
-  private(set) var calledCount = 0
 
   var count: Int { deque.count + heap.count }
   var isEmpty: Bool { deque.isEmpty && heap.count == 0 }
 
   var firstRank: Rank? { deque.first?.rank ?? heap.earliest }
+
+  /// Returns how many members come before a rank, or `limit` if there are more.
+  func count(before rank: Rank, limit: Int) -> Int {
+    guard let firstRank, firstRank < rank else { return 0 }
+    if heap.count > 0 { return heap.count(before: rank, limit: limit) }
+    var count = 0
+    for (other, _) in deque.all.prefix(limit) where other < rank { count += 1 }
+    return count
+  }
 
   /// Returns the number of a member that arrives now.
   mutating func makeNumber() -> Int {
@@ -40,18 +43,12 @@ struct ReadyList {
 
   /// Appends a member that arrives now, or one that has arrived before, with its number. The caller reads the
   /// `queuePriority` without a lock, because a subclass can override it.
-  mutating func append(
-    _ operation: AsyncOperation,
-    _ priority: Operation.QueuePriority,
-    number: Int? = nil,
-    isCalled: Bool = false
-  ) {
-    insert(operation, Rank(priority: priority, number: number ?? makeNumber(), isCalled: isCalled))
+  mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, number: Int? = nil) {
+    insert(operation, Rank(priority: priority, number: number ?? makeNumber()))
   }
 
   mutating func insert(_ operation: AsyncOperation, _ rank: Rank) {
     if rank.priority == .normal, heap.count == 0, deque.last?.rank.number ?? 0 < rank.number {
-      if rank.isCalled { calledCount += 1 }
       deque.append((rank, operation))
     } else {
       orderByRank()
@@ -71,13 +68,11 @@ struct ReadyList {
     orderByRank()
     guard let place = places.removeValue(forKey: operation) else { return nil }
     _ = heap.remove(place)
-    if place.deadline.isCalled { calledCount -= 1 }
     return place.deadline
   }
 
   mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
     guard let (rank, operation) = deque.popFirst() ?? popFromHeap() else { return nil }
-    if rank.isCalled { calledCount -= 1 }
     return (operation, rank)
   }
 
@@ -91,16 +86,12 @@ struct ReadyList {
   }
 
   private mutating func orderByRank() {
-    while let (rank, operation) = deque.popFirst() {
-      if rank.isCalled { calledCount -= 1 }
-      add(operation, rank)
-    }
+    while let (rank, operation) = deque.popFirst() { add(operation, rank) }
   }
 
   private mutating func add(_ operation: AsyncOperation, _ rank: Rank) {
     let id = ObjectIdentifier(operation)
     guard places[id] == nil else { return }
-    if rank.isCalled { calledCount += 1 }
     places[id] = heap.add(operation, at: rank)
   }
 }

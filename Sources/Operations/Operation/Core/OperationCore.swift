@@ -202,7 +202,8 @@ enum MemberSlot {
   /// The supervisor of a cancelled member starts it so that it finishes.
   func cancelledMember(_ phase: OperationLifecycle.Phase) -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
     guard phase.isPending, let supervisor else { return nil }
-    return (supervisor, phase.isBlocked || bridge.isOpening)
+    // One that was called has been withdrawn from the ready list.
+    return (supervisor, phase.isBlocked || bridge.isOpening || (turn != nil && membership?.slot != .withKeys))
   }
 
   // MARK: Start and end

@@ -10,8 +10,9 @@ protocol OperationTurn: AnyObject, Sendable {
   /// its keys when its turn has come.
   func take() -> Bool
 
-  /// Takes all keys of a member that has been called because of its latest request, and a slot with them.
-  func takeWithSlot(_ request: Int) -> TurnAnswer
+  /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
+  /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
+  func takeWithSlot(_ request: Int) -> TurnAnswer?
 
   func leave(_ departure: TurnDeparture)
 
