@@ -166,6 +166,22 @@ struct KeyTableTests {
     #expect(leave(last).isEmpty && deadlock() == nil)
   }
 
+  @Test mutating func aMemberThatCannotPassYet_hidesNoOtherDeadlock() {
+    let slots = TestClaimant.Slots(0)
+    let called = enter("called", ["c": 1], slots: slots)
+    let members = [(["a", "b", "c"], slots), (["d", "e", "f"], nil)].map { (keys: [ExclusivityKey], slots) in
+      let (inner, outer) = (enter("inner", [keys[0]: 1]), enter("outer", [keys[1]: 1]))
+      _ = enter("in inner", [keys[1]: 1], inside: [inner])
+      _ = enter("outsider", [keys[0]: 1, keys[2]: 1])
+      return enter("member", [keys[2]: 1], inside: [outer], slots: slots)
+    }
+    #expect(isCalled(called) && deadlock() == .pass(members[0]))
+    table.resolve(.pass(members[0]), &effects)
+    #expect(isWaiting(members[0]) && deadlock() == .pass(members[1]))
+    table.resolve(.pass(members[1]), &effects)
+    #expect(isHolding(members[1]))
+  }
+
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
     let group = enter("group", ["a": 2])
     let other = enter("other", ["a": 2])
@@ -225,9 +241,9 @@ struct KeyTableTests {
     let members = (0..<3).map { enter("full \($0)", ["a": 1], slots: full) }
     let other = enter("other", ["a": 1], slots: free)
     #expect(isCalled(members[0]) && isWaiting(members[1]) && isHolding(other))
-    full.count = 1
+    // Its group has taken the slot for it.
     table.callAgain(members[0], &effects)
-    #expect(isWaiting(members[0]), "its keys are taken, and it keeps its place")
+    #expect(isWaiting(members[0]) && full.count == 1, "its keys are taken, and it keeps its place")
     let last = enter("last", ["a": 1], slots: free)
     #expect(leave(other) == ["full 0"] && isHolding(members[0]) && full.count == 0)
     #expect(leave(members[0]) == ["full 1"] && isWaiting(last))
@@ -293,6 +309,15 @@ struct KeyTableTests {
     let late = enter("late", ["a": 1], inside: [task])
     #expect(leave(member) == ["late"] && leave(late) == ["next"] && state(task) == nil)
     #expect(leave(next).isEmpty && table.isEmpty)
+  }
+
+  @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
+    let slots = TestClaimant.Slots(1)
+    let group = enter("group", ["a": 1], slots: slots)
+    let member = enter("member", ["a": 1], inside: [group])
+    table.leave(group, lends: true, &effects)
+    #expect(state(group) == .lending && slots.count == 1)
+    #expect(leave(member).isEmpty && slots.count == 1 && table.isEmpty)
   }
 
   // MARK: Called claimants

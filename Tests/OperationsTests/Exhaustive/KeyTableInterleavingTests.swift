@@ -190,8 +190,13 @@ struct KeyTableInterleavingTests {
 
     private mutating func start(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      let isMember = actors[actor].home == .group
-      change(except: actor) { isMember ? $0.callAgain(ticket, &$1) : $0.start(ticket, &$1) }
+      let group = actors[actor].home == .group ? slots[group(actor)] : nil
+      change(except: actor) { table, effects in
+        guard let group else { return table.start(ticket, &effects) }
+        // The group takes the slot first.
+        group.count -= 1
+        table.callAgain(ticket, &effects)
+      }
     }
 
     /// Pauses, or gains a dependency.

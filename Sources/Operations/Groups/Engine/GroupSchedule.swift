@@ -3,73 +3,6 @@ import Foundation
 /// Decides which member of a group runs next, and when the group finishes. A member uses a *slot* from the time it is
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
-  enum Life {
-    /// Members with keys wait their turn from the start of the group.
-    case gathering(needTurns: Bool)
-    /// No runner has taken a member yet, so the time of the group has not begun.
-    case starting(GroupOperation, GroupQueue)
-    case running(GroupOperation, GroupQueue)
-    /// Open and without members. The group is not retained, so that it ends with its last owner.
-    case idle(GroupQueue)
-    /// The group timed out, and has finished before its members.
-    case abandoned(GroupOperation, GroupQueue)
-    /// The engine has released the abandoned group, because only executing members remain. These may never finish.
-    case orphaned(GroupQueue)
-    case ended
-    case disbanded
-
-    /// The group, from its start until it is released. A running group stays alive.
-    var group: GroupOperation? {
-      switch self {
-      case .starting(let group, _), .running(let group, _), .abandoned(let group, _): group
-      case .gathering, .idle, .orphaned, .ended, .disbanded: nil
-      }
-    }
-
-    var queue: GroupQueue? {
-      switch self {
-      case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue): queue
-      case .idle(let queue), .orphaned(let queue): queue
-      case .gathering, .ended, .disbanded: nil
-      }
-    }
-
-    var isGathering: Bool { if case .gathering = self { true } else { false } }
-
-    var isRunning: Bool {
-      switch self {
-      case .starting, .running, .idle, .abandoned, .orphaned: true
-      case .gathering, .ended, .disbanded: false
-      }
-    }
-
-    /// Whether the group takes no more members. An orphaned group cannot finish a new member.
-    var isOver: Bool {
-      switch self {
-      case .orphaned, .ended, .disbanded: true
-      case .gathering, .starting, .running, .idle, .abandoned: false
-      }
-    }
-  }
-
-  /// How long the group stays unfinished without members.
-  enum Openness {
-    case none
-    /// The group started suspended and without members. It finishes when it is resumed.
-    case untilFirstMember
-    case untilClosed
-  }
-
-  /// The strongest request to end the group. Each includes the ones before it.
-  enum EndRequest: Comparable {
-    case none
-    case finish
-    /// Members are only started to finish, so neither the limit nor a suspension applies.
-    case drain
-    /// As ``drain``, and the members that execute are cancelled.
-    case cancel
-  }
-
   /// A member that a runner starts.
   struct HandOut {
     let member: AsyncOperation
@@ -87,17 +20,6 @@ struct GroupSchedule {
     case addRunner
     /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
     case watch
-  }
-
-  enum Outcome {
-    case proceed
-    /// The caller must finish the group of this life.
-    case end(Life)
-    case searchForCycle
-    /// Searches through new members, which close a cycle only if operations wait for them.
-    case searchForCycleThrough([AsyncOperation])
-    /// The caller must release the group. It is open and has no members, or it has finished before executing members.
-    case release(GroupOperation)
   }
 
   private(set) var life = Life.gathering(needTurns: false)
@@ -151,17 +73,15 @@ struct GroupSchedule {
 
   private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
-  private var hasRoom: Bool {
-    life.isRunning && startObstacles == 0 && !isSuspended && (limit < 0 || slotsTaken < limit)
-  }
+  private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
+
+  private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || slotsTaken < limit) }
 
   /// Whether a member that waits for its keys could start if they were free: more slots are free than ready members come
   /// before it. A slot that another member offers has not been returned.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    guard life.isRunning, startObstacles == 0, !isSuspended else { return false }
-    if limit < 0 { return true }
-    let free = limit - slotsTaken + (isOffered ? 1 : 0)
-    return free > 0 && ready.count(before: rank, limit: free) < free
+    let free = limit < 0 ? .max : limit - slotsTaken + (isOffered ? 1 : 0)
+    return maySlotsBeTaken && free > 0 && ready.count(before: rank, limit: free) < free
   }
 
   mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
@@ -325,10 +245,7 @@ struct GroupSchedule {
     return Array(elements.all)
   }
 
-  mutating func removeEntry(of member: ObjectIdentifier) {
-    ready.remove(member)
-    called.remove(member)
-  }
+  mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
 
   mutating func move(_ member: AsyncOperation, to priority: Operation.QueuePriority) {
     ready.move(member, to: priority)

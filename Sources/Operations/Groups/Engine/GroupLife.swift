@@ -1,0 +1,81 @@
+import Foundation
+
+extension GroupSchedule {
+  enum Life {
+    /// Members with keys wait their turn from the start of the group.
+    case gathering(needTurns: Bool)
+    /// No runner has taken a member yet, so the time of the group has not begun.
+    case starting(GroupOperation, GroupQueue)
+    case running(GroupOperation, GroupQueue)
+    /// Open and without members. The group is not retained, so that it ends with its last owner.
+    case idle(GroupQueue)
+    /// The group timed out, and has finished before its members.
+    case abandoned(GroupOperation, GroupQueue)
+    /// The engine has released the abandoned group, because only executing members remain. These may never finish.
+    case orphaned(GroupQueue)
+    case ended
+    case disbanded
+
+    /// The group, from its start until it is released. A running group stays alive.
+    var group: GroupOperation? {
+      switch self {
+      case .starting(let group, _), .running(let group, _), .abandoned(let group, _): group
+      case .gathering, .idle, .orphaned, .ended, .disbanded: nil
+      }
+    }
+
+    var queue: GroupQueue? {
+      switch self {
+      case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue): queue
+      case .idle(let queue), .orphaned(let queue): queue
+      case .gathering, .ended, .disbanded: nil
+      }
+    }
+
+    var isGathering: Bool { if case .gathering = self { true } else { false } }
+
+    var isRunning: Bool {
+      switch self {
+      case .starting, .running, .idle, .abandoned, .orphaned: true
+      case .gathering, .ended, .disbanded: false
+      }
+    }
+
+    /// Whether the group takes no more members. An orphaned group cannot finish a new member.
+    var isOver: Bool {
+      switch self {
+      case .orphaned, .ended, .disbanded: true
+      case .gathering, .starting, .running, .idle, .abandoned: false
+      }
+    }
+  }
+
+  /// How long the group stays unfinished without members.
+  enum Openness {
+    case none
+    /// The group started suspended and without members. It finishes when it is resumed.
+    case untilFirstMember
+    case untilClosed
+  }
+
+  /// The strongest request to end the group. Each includes the ones before it.
+  enum EndRequest: Comparable {
+    case none
+    case finish
+    /// Members are only started to finish, so neither the limit nor a suspension applies.
+    case drain
+    /// As ``drain``, and the members that execute are cancelled.
+    case cancel
+  }
+
+  enum Outcome {
+    case proceed
+    /// The caller must finish the group of this life.
+    case end(Life)
+    case searchForCycle
+    /// Searches through new members, which close a cycle only if operations wait for them.
+    case searchForCycleThrough([AsyncOperation])
+    /// The caller must release the group. It is open and has no members, or it has finished before executing members.
+    case release(GroupOperation)
+  }
+}
