@@ -2,7 +2,7 @@ public import Foundation
 
 extension GroupOperation {
   /// Cancels the members. Unlike `cancel()`, this does not cancel the group, which accepts further members.
-  public final func cancelAllOperations() { _ = engine.cancel(engine.members) }
+  public final func cancelAllOperations() { AsyncOperation.cancelAll(engine.members, in: engine) }
 
   /// Waits until fewer than `count` members are unfinished, without blocking a thread.
   ///

@@ -21,36 +21,57 @@ extension AsyncOperation {
     in supervisor: OperationSupervisor? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
-    let begun = beginCancelling(reason, as: decision, in: supervisor, where: isIncluded)
-    begun?.reachMembers()
-    return begun != nil
+    guard let cancellation = mark(reason, as: decision, in: supervisor, where: isIncluded) else { return false }
+    AsyncOperation.carryOut([cancellation])
+    return true
   }
 
-  /// Cancels operations that wait for each other. All are marked before the first can finish and another execute.
-  static func cancel(_ operations: [(operation: AsyncOperation, error: OperationError)]) {
-    let begun = operations.compactMap { $0.beginCancelling(FailureReport([$1])) }
-    for cancellation in begun { cancellation.reachMembers() }
+  /// Cancels operations in one step: all are marked before the first can finish, and let another one execute.
+  ///
+  /// - Returns: The number of operations that were not cancelled before.
+  @discardableResult
+  static func cancelAll(
+    _ operations: [AsyncOperation],
+    in supervisor: OperationSupervisor? = nil,
+    because reason: (AsyncOperation) -> FailureReport? = { _ in nil },
+    where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
+  ) -> Int {
+    carryOut(operations.compactMap { $0.mark(reason($0), in: supervisor, where: isIncluded) })
   }
 
-  /// Cancels the operations that do not work, and what does not work inside the others, at any depth. An operation that
-  /// pauses does not work. Returns the number of operations that this call cancelled, without those inside them.
+  /// Cancels the operations that do not work, and what does not work inside the others, at any depth, in one step. An
+  /// operation that pauses does not work. Returns the number of operations that this call cancelled, without those inside
+  /// them.
   static func cancelWaiting(_ operations: [AsyncOperation], in supervisor: OperationSupervisor? = nil) -> Int {
-    var rest = operations.map { (operation: $0, supervisor: supervisor) }[...]
-    var count = 0
-    while let (operation, supervisor) = rest.popFirst() {
-      let isNew = !operation.represented.isCancelled
-      if operation.cancel(nil, in: supervisor, where: { $0 != .executing }) {
-        if isNew { count += 1 }
+    var rest = operations.map { (operation: $0, supervisor: supervisor) }
+    var (index, marked) = (0, [Cancellation]())
+    while index < rest.count {
+      let (operation, supervisor) = rest[index]
+      index += 1
+      if let cancellation = operation.mark(nil, in: supervisor, where: { $0 != .executing }) {
+        marked.append(cancellation)
       } else if operation.isExecuting {
         rest += operation.members.compactMap(\.asMember).map { ($0, operation.engineOfMembers) }
       }
     }
-    return count
+    return carryOut(marked)
+  }
+
+  @discardableResult
+  private static func carryOut(_ marked: [Cancellation]) -> Int {
+    var marked = marked
+    // No member of a cancelled group starts from here on.
+    for index in marked.indices { marked[index].members += marked[index].operation.takeOperationsToCancel() }
+    for cancellation in marked { cancellation.announce() }
+    for cancellation in marked { cancellation.reachMembers() }
+    return marked.count { $0.isNew }
   }
 
   /// A cancellation that has been marked, and must reach the members and the work.
   private struct Cancellation {
     let operation: AsyncOperation
+    /// Whether the operation that the member represents was not cancelled before.
+    let isNew: Bool
     let interruption: OperationLifecycle.Interruption
     let observers: [OperationObserver]
     let trace: OperationTrace?
@@ -58,6 +79,12 @@ extension AsyncOperation {
     let task: Task<Void, Never>?
     let membership: (supervisor: OperationSupervisor, wasNotReady: Bool)?
     var members: ArraySlice<Operation>
+
+    func announce() {
+      trace?.send(.cancelled)
+      Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
+      turn?.leave(.cancellation)
+    }
 
     /// Each cancellation ends after those of its members.
     func reachMembers() {
@@ -70,7 +97,10 @@ extension AsyncOperation {
         }
         if let own = next as? AsyncOperation {
           let supervisor = path[last].operation.engineOfMembers
-          if let inside = own.beginCancelling(nil, in: supervisor) { path.append(inside) }
+          guard var inside = own.mark(in: supervisor) else { continue }
+          inside.members += own.takeOperationsToCancel()
+          inside.announce()
+          path.append(inside)
         } else {
           next.cancelAsMember()
         }
@@ -78,21 +108,21 @@ extension AsyncOperation {
     }
   }
 
-  /// Marks the operation and notifies its observers. The caller must continue the cancellation, if there is one.
-  private func beginCancelling(
-    _ reason: FailureReport?,
+  /// Marks the operation. The caller must continue the cancellation, if there is one.
+  private func mark(
+    _ reason: FailureReport? = nil,
     as decision: OperationLifecycle.Decision = .cancellation,
     in supervisor: OperationSupervisor? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Cancellation? {
-    let begun = core.withLock { core -> Cancellation? in
+    let isNew = !represented.isCancelled
+    return core.withLock { core in
       if let supervisor, core.supervisor !== supervisor { return nil }
       let phase = core.lifecycle.phase
-      guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else {
-        return nil
-      }
+      guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else { return nil }
       return Cancellation(
         operation: self,
+        isNew: isNew,
         interruption: interruption,
         observers: core.observers,
         trace: core.trace,
@@ -102,12 +132,6 @@ extension AsyncOperation {
         members: (core.extras?.inner.map { [$0] } ?? [])[...]
       )
     }
-    guard var cancellation = begun else { return nil }
-    cancellation.trace?.send(.cancelled)
-    Trampoline.isolate { for observer in cancellation.observers { observer.didCancel?(self) } }
-    cancellation.turn?.leave(.cancellation)
-    cancellation.members += takeOperationsToCancel()
-    return cancellation
   }
 
   private func end(_ cancellation: Cancellation) {

@@ -39,16 +39,16 @@ extension GroupOperation {
   /// - Returns: The number of members that this call cancelled. Members that were cancelled before do not count.
   @discardableResult
   public final func cancelOperations(named name: String) -> Int {
-    engine.cancel(engine.members.filter { $0.represented.name == name })
+    AsyncOperation.cancelAll(engine.members.filter { $0.represented.name == name }, in: engine)
   }
 }
 
 extension [Operation] {
-  func cancelUnfinished() -> Int {
-    let operations = filter { !$0.isCancelled && !$0.isFinished }
-    for operation in operations { operation.cancel() }
+  fileprivate func cancelUnfinished() -> Int {
+    let plain = filter { !($0 is AsyncOperation) && !$0.isCancelled && !$0.isFinished }
+    for operation in plain { operation.cancel() }
     // The drains of a scheduler ignore it.
-    return operations.count { $0.isCancelled }
+    return AsyncOperation.cancelAll(compactMap { $0 as? AsyncOperation }) + plain.count { $0.isCancelled }
   }
 }
 

@@ -250,6 +250,30 @@ struct DrainingTests {
     #expect(journal.entries.isEmpty && held.isSuccessful)
   }
 
+  /// Cancelling the first one lets the third one execute, unless that is cancelled as well by then.
+  @Test(arguments: [("all", true), ("named", true), ("waiting", true), ("named", false), ("waiting", false)])
+  func cancellingSeveral_isOneStep(form: String, inAGroup: Bool) async {
+    let (held, third) = (HeldOperation(), HeldOperation().named("x"))
+    let (first, second) = (note("x"), note("x"))
+    held ==> [first, second]
+    first ==> third
+    second.addObserver(
+      OperationObserver(didCancel: { _ in while !third.isCancelled, !third.begun.isOpen { sched_yield() } })
+    )
+    let (operations, group) = ([held, first, second, third], GroupOperation())
+    if inAGroup { operations.forEach(group.addOperation) } else { queue.addOperations(operations) }
+    if inAGroup { queue.addOperation(group) }
+    await held.begun.opened()
+    switch form {
+    case "all": group.cancelAllOperations()
+    case "named": #expect((inAGroup ? group.cancelOperations(named: "x") : queue.cancelOperations(named: "x")) == 3)
+    default: #expect((inAGroup ? group.cancelWaitingOperations() : queue.cancelWaitingOperations()) == 3)
+    }
+    for gate in [held.gate, third.gate] { gate.open() }
+    for operation in operations { await operation.finished() }
+    #expect(!third.begun.isOpen && journal.entries.isEmpty)
+  }
+
   @Test func theQueueOfAScheduler_countsNoEvents() async {
     let scheduler = SerialScheduler(name: "feed")
     scheduler.isSuspended = true

@@ -199,6 +199,22 @@ struct GroupErrorTests {
     #expect(late.isCancelled && late.errors.isEmpty && after.errors.isEmpty)
   }
 
+  @Test(arguments: [true, false]) func backOffsEnd(ofARetry: Bool) async {
+    let (bad, clock, backoff) = (HeldOperation(), ManualClock(), Backoff.constant(.seconds(60)))
+    let member =
+      ofARetry
+      ? RetryOperation(attempts: 9, backoff: backoff) { _ in NoteOperation("run", journal, failing: TestError("again")) }
+      : RepeatOperation(pausing: backoff) { _ in NoteOperation("run", journal) }
+    let group = stopping([bad, member])
+    group.clock = clock
+    queue.addOperation(group)
+    await bad.begun.opened()
+    await clock.waitForSleepers()
+    bad.finish(with: TestError("bad"))
+    await group.finished()
+    #expect(journal.entries == ["run"] && member.isCancelled)
+  }
+
   @Test func consumersOfTheFailedMemberHaveNoErrorOfTheirOwn() async {
     for _ in 0..<200 {
       let producer = ResultOperation<Int> { throw TestError("gone") }

@@ -97,19 +97,20 @@ extension GroupEngine {
     in group: GroupOperation
   ) {
     let ids = Set(blocked.compactMap { $0.node.operation.map { ObjectIdentifier($0) } })
-    var cancelled: Set<ObjectIdentifier> = []
-    var members: [(operation: AsyncOperation, error: OperationError)] = []
+    var errors: [ObjectIdentifier: OperationError] = [:]
+    var members: [AsyncOperation] = []
     for (node, cycle) in blocked {
       guard let operation = node.operation as? AsyncOperation, operation !== group else { continue }
       var outer = enclosing[ObjectIdentifier(operation)]
       while let next = outer, next !== group, !ids.contains(ObjectIdentifier(next)) {
         outer = enclosing[ObjectIdentifier(next)]
       }
-      guard outer === group, cancelled.insert(ObjectIdentifier(operation)).inserted else { continue }
+      guard outer === group, errors[ObjectIdentifier(operation)] == nil else { continue }
       let message = "Dependency cycle in \(group.quotedName): \(GroupEngine.names(of: cycle))."
-      members.append((operation, OperationError(.dependencyCycle, message)))
+      errors[ObjectIdentifier(operation)] = OperationError(.dependencyCycle, message)
+      members.append(operation)
     }
-    AsyncOperation.cancel(members)
+    AsyncOperation.cancelAll(members, because: { errors[ObjectIdentifier($0)].map { FailureReport([$0]) } })
   }
 
   private static func names(of cycle: [Operation]) -> String {

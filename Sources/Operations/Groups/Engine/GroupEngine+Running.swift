@@ -121,7 +121,7 @@ extension GroupEngine {
           }
         }
         // The thread that cancels all members may not have reached this one.
-        if isDraining { member.cancel(nil, in: self) { !$0.isExecuting } }
+        if isDraining { member.cancel(nil, in: self) { $0 != .executing } }
         let quality = member.qualityOfService
         if quality == .default {
           runner.run(member) { start(next, by: runner) }

@@ -178,7 +178,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// Cancels the members, or only those that have not started.
   func drain(by request: GroupSchedule.EndRequest) {
     let members = state.withLock { $0.takeMembers(toEnd: request) }
-    for member in members { member.cancel(nil, in: self) { request == .cancel || !$0.isExecuting } }
+    AsyncOperation.cancelAll(members, in: self, where: { request == .cancel || $0 != .executing })
     membersWereCancelled()
   }
 
@@ -187,20 +187,11 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   override func membersWereCancelled() { change { _ in } }
 
-  /// - Returns: The number of members that were not cancelled before.
-  func cancel(_ members: [AsyncOperation]) -> Int {
-    members.count { member in
-      let isNew = !member.represented.isCancelled
-      return member.cancel(nil, in: self) && isNew
-    }
-  }
-
   /// Cancels the members that depend on a failed or cancelled one, and those that are added later.
   func cancelDependents(of member: FinishedMember) {
     member.operation.core.withLock { $0.fail(in: self) }
-    for dependent in member.dependents.lazy.compactMap({ $0?.operation }) {
-      dependent.cancel(nil, in: self) { !$0.isExecuting }
-    }
+    let dependents = member.dependents.compactMap { $0?.operation }
+    AsyncOperation.cancelAll(dependents, in: self, where: { !$0.isExecuting })
   }
 
   func cancelIfDependencyFailed(_ member: AsyncOperation) {
