@@ -264,10 +264,12 @@ struct DrainingTests {
     if inAGroup { operations.forEach(group.addOperation) } else { queue.addOperations(operations) }
     if inAGroup { queue.addOperation(group) }
     await held.begun.opened()
-    switch form {
-    case "all": group.cancelAllOperations()
-    case "named": #expect((inAGroup ? group.cancelOperations(named: "x") : queue.cancelOperations(named: "x")) == 3)
-    default: #expect((inAGroup ? group.cancelWaitingOperations() : queue.cancelWaitingOperations()) == 3)
+    await onThread {
+      switch form {
+      case "all": group.cancelAllOperations()
+      case "named": #expect((inAGroup ? group.cancelOperations(named: "x") : queue.cancelOperations(named: "x")) == 3)
+      default: #expect((inAGroup ? group.cancelWaitingOperations() : queue.cancelWaitingOperations()) == 3)
+      }
     }
     for gate in [held.gate, third.gate] { gate.open() }
     for operation in operations { await operation.finished() }
