@@ -129,14 +129,20 @@ extension AsyncOperation {
   // MARK: The outcome
 
   /// Waits until the operation has finished, and throws the error with which it ended. The method `finished()` also
-  /// waits, and never throws. Cancelling the waiting task does not end this wait.
+  /// waits, and never throws. Cancelling the waiting task ends the wait at once, and does not cancel the operation.
   ///
-  /// - Throws: After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, an
+  /// - Throws: A `CancellationError` if the wait ended before the operation. After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, an
   ///   ``AggregateError`` for a group or for several errors, the error itself for a single error, or
   ///   `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
-    await lendingPriority(to: escalatePriority) { await ended() }
+    try await settled()
     if let error = outcomeError { throw error }
+  }
+
+  /// Throws only if the task is cancelled before the operation has settled.
+  func settled() async throws {
+    await lendingPriority(to: escalatePriority) { await finished() }
+    if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }
 
   var outcomeError: (any Error)? {
@@ -174,9 +180,6 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
   /// check `isFinished` in a task that can be cancelled.
   public func finished() async { await waitOrUnregister { whenEnded($0) } }
-
-  /// Waits until the operation has finished, even if the task is cancelled.
-  func ended() async { await withCheckedContinuation { continuation in _ = whenEnded { continuation.resume() } } }
 
   /// - Returns: A closure that ends the wait without calling `body`.
   func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {

@@ -7,19 +7,21 @@ extension OperationQueue {
   /// that is in no queue or group. Add plain Foundation dependencies separately.
   ///
   /// Cancelling the task cancels the operation, and not its dependencies, because other operations may wait for them.
-  /// The call still waits until the operation has finished.
+  /// The call returns at once, and the operation leaves the queue when it has ended, or when the queue starts it.
   ///
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     // Before the operation is added, because a queue on Linux uses the priority that it has then.
     operation.escalatePriority(to: Task.currentPriority)
-    try await withTaskCancellationHandler {
+    await withTaskCancellationHandler {
       addWithDependencies(operation, inside: CurrentWork.innermost)
-      try await operation.completed()
+      try? await operation.settled()
     } onCancel: {
       operation.cancel()
     }
+    // The cancellation may have finished the operation with an error of its own.
+    try await operation.completed()
   }
 
   /// Runs an operation with everything that it waits for, and waits for its value, without holding a thread.

@@ -54,11 +54,11 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
 
   /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
   ///
-  /// Any number of tasks can read the value, before or after the operation finishes. Cancelling a reading task neither
-  /// cancels the operation nor ends the wait.
+  /// Any number of tasks can read the value, before or after the operation finishes. Cancelling a reading task ends its
+  /// wait with a `CancellationError`, and does not cancel the operation.
   public final var value: Output {
     get async throws {
-      await lendingPriority(to: escalatePriority) { await ended() }
+      try await settled()
       return try output()
     }
   }

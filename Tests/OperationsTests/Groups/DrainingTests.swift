@@ -264,7 +264,7 @@ struct DrainingTests {
     if inAGroup { operations.forEach(group.addOperation) } else { queue.addOperations(operations) }
     if inAGroup { queue.addOperation(group) }
     await held.begun.opened()
-    await onThread {
+    _ = await onThread {
       switch form {
       case "all": group.cancelAllOperations()
       case "named": #expect((inAGroup ? group.cancelOperations(named: "x") : queue.cancelOperations(named: "x")) == 3)

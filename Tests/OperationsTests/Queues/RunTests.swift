@@ -157,6 +157,23 @@ struct RunTests {
 
   // MARK: Queues
 
+  @Test func aCancelledCaller_returnsAtOnce() async {
+    let queue = OperationQueue.limited(to: 1)
+    let (held, waiting) = (await queue.holding(), ResultOperation { 1 })
+    let run = immediately { try await queue.run(waiting) }
+    let others = [
+      immediately { _ = try await waiting.value }, immediately { try await waiting.completed() },
+      immediately { try await held.completed() },
+    ]
+    for task in others { task.cancel() }
+    for task in others { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(!waiting.isCancelled && !held.isCancelled)
+    run.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(waiting.isCancelled && !waiting.isFinished && held.isExecuting)
+    await waiting.finished(opening: held.gate)
+  }
+
   @Test func finished_returnsWhenItsTaskIsCancelled() async {
     let (plain, own) = (ClassicOperation(), HeldOperation())
     queue.addOperations([plain, own])
