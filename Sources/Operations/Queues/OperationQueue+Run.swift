@@ -7,13 +7,18 @@ extension OperationQueue {
   /// that is in no queue or group. Add plain Foundation dependencies separately.
   ///
   /// Cancelling the task cancels the operation, and not its dependencies, because other operations may wait for them.
-  /// The call returns at once, and the operation leaves the queue when it has ended, or when the queue starts it.
+  /// The call returns at once, and the operation leaves the queue when it has ended, or when the queue starts it. In a
+  /// cancelled task, the operation finishes at once, and nothing is added.
   ///
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     // Before the operation is added, because a queue on Linux uses the priority that it has then.
     operation.escalatePriority(to: Task.currentPriority)
+    if Task.isCancelled, operation.isFree {
+      operation.cancelEvenIfUnused()
+      return try await operation.completed()
+    }
     await withTaskCancellationHandler {
       addWithDependencies(operation, inside: CurrentWork.innermost)
       try? await operation.settled()

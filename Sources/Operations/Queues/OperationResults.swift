@@ -212,7 +212,7 @@ private final class ResultRun<Source, Output: Sendable> {
 
 extension AsyncOperation {
   /// Cancels the operation. One that was never added finishes.
-  fileprivate func cancelEvenIfUnused() {
+  func cancelEvenIfUnused() {
     let isUnused = claimIfFree()
     cancel()
     if isUnused { startCancelled() }
