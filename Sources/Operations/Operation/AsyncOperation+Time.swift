@@ -82,8 +82,13 @@ extension AsyncOperation {
   // MARK: Pauses
 
   /// Releases the keys and the slot of a group for `duration`, then takes them again and continues with `work`, named
-  /// `next`. A cancelled operation does not pause.
-  func pause(for duration: Duration, before next: String, then work: @escaping @Sendable () -> Void) {
+  /// `next`, which may need no slot. A cancelled operation does not pause.
+  func pause(
+    for duration: Duration,
+    before next: String,
+    needsSlot: Bool = true,
+    then work: @escaping @Sendable () -> Void
+  ) {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
     let (isPaused, membership, turn) = core.withLock {
@@ -97,7 +102,7 @@ extension AsyncOperation {
     turn?.leave(.pause)
     if let membership { membership.starter?.memberDidPause(holdsSlot: membership.slot == .own) }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
-    timer.start(after: duration, on: clock) { self.changeWait { $0.delayIsOver() } }
+    timer.start(after: duration, on: clock) { if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() } }
   }
 }
 

@@ -4,8 +4,8 @@
 /// request ==> DelayOperation(.seconds(1)) ==> nextRequest
 /// ```
 ///
-/// The delay starts with execution and blocks no thread. The operation's ``AsyncOperation/clock`` measures it.
-/// Cancelling the operation finishes it at once.
+/// The delay starts with execution and blocks no thread. The operation's ``AsyncOperation/clock`` measures it. In a group,
+/// the delay uses no slot, unless the operation holds keys. Cancelling the operation finishes it at once.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
   private let duration: Duration
   private let timer = ClockTimer()
@@ -20,7 +20,11 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() {
     if duration <= .zero { return finish() }
-    timer.start(after: duration, on: clock) { self.finish() }
+    if core.withLock({ $0.supervisor != nil && $0.turn == nil }) {
+      pause(for: duration, before: "its end", needsSlot: false) { self.finish() }
+    } else {
+      timer.start(after: duration, on: clock) { self.finish() }
+    }
   }
 
   public override func didCancel() { finish() }

@@ -203,7 +203,8 @@ struct GroupErrorTests {
     let (bad, clock, backoff) = (HeldOperation(), ManualClock(), Backoff.constant(.seconds(60)))
     let member =
       ofARetry
-      ? RetryOperation(attempts: 9, backoff: backoff) { _ in NoteOperation("run", journal, failing: TestError("again")) }
+      ? RetryOperation(attempts: 9, backoff: backoff) { _ in NoteOperation("run", journal, failing: TestError("again"))
+      }
       : RepeatOperation(pausing: backoff) { _ in NoteOperation("run", journal) }
     let group = stopping([bad, member])
     group.clock = clock

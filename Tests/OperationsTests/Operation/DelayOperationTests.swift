@@ -52,6 +52,18 @@ struct DelayOperationTests {
     try await run.value
   }
 
+  @Test func inAGroup_itUsesNoSlot() async {
+    let (delay, next) = (DelayOperation(.seconds(10)), HeldOperation())
+    let group = GroupOperation("group", maxConcurrentOperationCount: 1)
+    group.clock = clock
+    group.addOperations([delay, next])
+    OperationQueue().addOperation(group)
+    await next.begun.opened()
+    await clock.advance(by: .seconds(10), sleepers: 1)
+    #expect(delay.isSuccessful && next.isExecuting)
+    await group.finished(opening: next.gate)
+  }
+
   @Test(arguments: [Duration.zero, .seconds(-5), .shortest])
   func noTimeIsOverAtOnce(_ duration: Duration) async throws {
     try await OperationQueue().run(DelayOperation(duration))
