@@ -43,7 +43,6 @@ public final class Gate: Sendable {
 }
 
 extension [Int: Gate] {
-  /// Returns the gate that will be opened when a number has been reached.
   mutating func gate(at number: Int) -> Gate {
     let gate = self[number] ?? Gate()
     self[number] = gate

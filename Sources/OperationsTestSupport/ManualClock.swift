@@ -1,5 +1,5 @@
 public import Foundation
-import Operations
+public import Operations
 
 /// A clock that moves only when a test moves it.
 ///
@@ -35,7 +35,6 @@ public final class ManualClock: Clock, Sendable {
     /// Returns the duration from this instant to `other`, which is negative if `other` is earlier.
     public func duration(to other: Self) -> Duration { other.offset.subtracting(offset) }
 
-    /// The last time that a clock can show.
     static let last = Self(offset: Duration(attoseconds: .max) / 2)
 
     public static func < (left: Self, right: Self) -> Bool { left.offset < right.offset }
@@ -114,8 +113,6 @@ public final class ManualClock: Clock, Sendable {
     let time = min(time, .last)
     while let sleeper = state.withLock({ $0.next(until: time) }) { sleeper.wake(false) }
   }
-
-  // MARK: Running
 
   /// Moves the clock from deadline to deadline until an operation has finished or the task is cancelled.
   ///
@@ -203,6 +200,46 @@ public final class ManualClock: Clock, Sendable {
   }
 
   private func cancel(_ place: Sleepers.Place) { state.withLock { $0.sleepers.remove(place) }?.wake(true) }
+
+  /// Moves the clock, and waits until the schedulers have run all due events, each at its time.
+  ///
+  /// ```swift
+  /// let clock = ManualClock()
+  /// let scheduler = SerialScheduler(name: "under test", clock: clock)
+  /// scheduler.schedule(after: .seconds(60)) { refresh() }
+  /// await clock.advance(by: .seconds(60), draining: scheduler)
+  /// ```
+  ///
+  /// The clock stops at the deadline of each sleeper until the schedulers have nothing left to run. An event can
+  /// schedule another event after a delay. The delay begins at the time of the first event, and the second event runs
+  /// in the same call if it is due.
+  ///
+  /// If a scheduler is suspended, the call waits until the scheduler is resumed.
+  ///
+  /// - Precondition: `duration` is not negative.
+  public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {
+    refuseToGoBack(by: duration)
+    let schedulers = [first] + others
+    let goal = min(now.advanced(by: duration), .last)
+    await Self.settle(schedulers)
+    while let next = nextDeadline, next < goal {
+      advance(by: max(now.duration(to: next), .zero))
+      await Self.settle(schedulers)
+    }
+    advance(by: max(now.duration(to: goal), .zero))
+    await Self.settle(schedulers)
+  }
+
+  /// Waits until the schedulers have nothing left to run. One scheduler may have scheduled an event on another.
+  private static func settle(_ schedulers: [SerialScheduler]) async {
+    // What has begun on a scheduler since it was drained is neither queued nor necessarily over.
+    var before: [Int]
+    repeat {
+      before = schedulers.map(\.begunSoFar)
+      for scheduler in schedulers { await scheduler.drained() }
+    } while before != schedulers.map(\.begunSoFar)
+      || schedulers.contains { $0.statistics.eventsQueued + $0.statistics.jobsQueued > 0 }
+  }
 }
 
 extension ManualClock: TimerClock {

@@ -5,7 +5,6 @@ extension Operation {
 }
 
 extension String {
-  /// The string as a terminal shows it in one line, with visible characters instead of control characters.
   var inOneLine: String { String(String.UnicodeScalarView(unicodeScalars.map(\.shown))) }
 
   var brief: String { inOneLine.shortened(to: 60) }

@@ -58,13 +58,8 @@ struct RootCauses: Sendable {
 
   init(of causes: [any Error]) {
     var rest = causes[...]
-    var steps = 0
-    while let error = rest.popFirst() {
-      steps += 1
-      if steps > RootCauses.steps {
-        isComplete = false
-        return
-      }
+    for _ in 0..<RootCauses.steps {
+      guard let error = rest.popFirst() else { return }
       size += 1
       switch error {
       case let error as OperationError where !error.underlyingErrors.isEmpty: add(error.rootCauses)
@@ -74,6 +69,7 @@ struct RootCauses: Sendable {
       default: add(error)
       }
     }
+    if !rest.isEmpty { isComplete = false }
   }
 
   private mutating func add(_ roots: RootCauses) {

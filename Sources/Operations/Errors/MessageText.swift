@@ -34,7 +34,6 @@ extension Collection where Element: Operation {
 }
 
 extension Int {
-  /// The number of others that a message does not name, such as “1 other”.
   var others: String { self == 1 ? "1 other" : "\(self) others" }
 }
 

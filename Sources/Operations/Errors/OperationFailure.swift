@@ -13,7 +13,7 @@ public struct OperationFailure: Error {
   ///
   /// That is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that reports another
   /// failure of the same group or ``AggregateError``.
-  public private(set) var isConsequence: Bool
+  public fileprivate(set) var isConsequence: Bool
 
   /// Creates a failure.
   ///
@@ -50,15 +50,6 @@ public struct OperationFailure: Error {
   }
 
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
-
-  fileprivate func marked(where isKnown: (ErrorSignature) -> Bool) -> Self {
-    guard let error = error as? OperationError, error.code == .conditionFailed else { return self }
-    var marked = self
-    marked.isConsequence =
-      error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-      || error.rootCauses.errors.contains { isKnown(ErrorSignature($0)) }
-    return marked
-  }
 }
 
 extension [OperationFailure] {
@@ -66,7 +57,14 @@ extension [OperationFailure] {
   func markingConsequences() -> Self {
     // Lazy, because describing an error is expensive.
     lazy var signatures = Set(map { ErrorSignature($0.error) })
-    return map { $0.marked { signatures.contains($0) } }
+    return map { failure in
+      guard let error = failure.error as? OperationError, error.code == .conditionFailed else { return failure }
+      var marked = failure
+      marked.isConsequence =
+        error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
+        || error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }
+      return marked
+    }
   }
 }
 
@@ -108,7 +106,6 @@ struct FailureReport: Sendable {
     }
   }
 
-  /// Returns the report for the enclosing operation.
   func below(_ name: String) -> FailureReport {
     var report = self
     report.failures = failures.map { $0.below(name) }

@@ -56,9 +56,7 @@ extension OperationQueue {
     addOperations(operations, waitUntilFinished: false)
     for operation in own { operation.recheckReadiness() }
   }
-}
 
-extension OperationQueue {
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.
   ///
   /// Operations that are already in a queue or group, or have been started, stay where they are, and what only they
@@ -83,7 +81,6 @@ extension OperationQueue {
     if dependencies.isEmpty { addClaimed(operation) } else { addClaimed(dependencies + [operation]) }
   }
 
-  /// Claims the free operations that an operation depends on directly or indirectly.
   private func claimDependencies(of last: AsyncOperation) -> [Operation] {
     // Cancelled operations do not wait, but other operations may wait for their dependencies.
     let snapshot = WaitSnapshot(of: [last], scope: .free)

@@ -115,26 +115,20 @@ public struct OperationResults<Source, Output: Sendable>: AsyncSequence {
     public mutating func next(isolation: isolated (any Actor)? = #isolation) async -> Element? { await run.next() }
   }
 
-  /// Not a stored run, because the operations are cancelled when the iterator is released.
-  private final class Start {
-    var run: ResultRun<Source, Output>?
-    init(_ run: ResultRun<Source, Output>) { self.run = run }
-  }
+  /// The run until the iteration begins. Releasing the iterator then cancels the operations.
+  private let run: Locked<ResultRun<Source, Output>?>
 
-  private let start: Start
-
-  fileprivate init(_ run: ResultRun<Source, Output>) { start = Start(run) }
+  fileprivate init(_ run: ResultRun<Source, Output>) { self.run = Locked(run) }
 
   /// Begins the iteration. The operations are made by its first call of `next`.
   public func makeAsyncIterator() -> AsyncIterator {
-    guard let run = start.run.take() else {
+    guard let run = run.withLock({ $0.take() }) else {
       misuse("The results of operations can be iterated once. Keep them in an array, or run new operations.")
     }
     return AsyncIterator(run: run)
   }
 }
 
-/// A window over a sequence of operations, for one task.
 private final class ResultRun<Source, Output: Sendable> {
   private enum Event {
     case finished(Int)
@@ -218,7 +212,6 @@ extension AsyncOperation {
     if isUnused { startCancelled() }
   }
 
-  /// The failures with their paths, or the cancellation.
   fileprivate var failuresInPlace: [OperationFailure] {
     let name = displayName
     let failures = ownFailures.map { $0.below(name) }

@@ -43,15 +43,12 @@ extension OperationQueue {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
-    if isExecutor(of: isolation) { throw operation.cycle("its queue", "its actor runs in it. Use another queue.") }
+    // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
+    if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
+      throw operation.cycle("its queue", "its actor runs in it. Use another queue.")
+    }
     try operation.refuseCycle(limit: maxConcurrentOperationCount, "its queue") { $0.queue === self }
     return try await operation.hold(body) { addOperation(operation) }
-  }
-
-  /// Whether the calling actor runs in this queue, as an actor on a scheduler does. It is not asked for its executor,
-  /// because the main actor runs on the thread of the main queue, but not in this queue.
-  private func isExecutor(of actor: (any Actor)?) -> Bool {
-    actor != nil && actor !== MainActor.shared && OperationQueue.current === self
   }
 }
 
@@ -79,7 +76,6 @@ extension GroupOperation {
   }
 }
 
-/// Occupies a slot while a task runs code of its own.
 private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   /// Resumes the task. Written before another thread can access the operation.
   private var resume: (@Sendable () -> Void)?
@@ -97,7 +93,6 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() { resume?() }
 
-  /// Throws if this operation and those around it would wait for each other's slots.
   func refuseCycle(limit: Int, _ place: String, isIn: (OperationCore) -> Bool) throws {
     let users = enclosing.compactMap { $0.work as? AsyncOperation }.filter {
       $0.core.withLock { isIn($0) && $0.holdsSlot }

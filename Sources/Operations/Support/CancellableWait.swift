@@ -12,9 +12,7 @@ package func waitUnlessCancelled(_ register: (_ resume: @escaping @Sendable () -
 /// Suspends the current task as ``waitUnlessCancelled(_:)`` does, and removes what was stored if the task is cancelled.
 ///
 /// - Parameter register: Stores the closure that ends the wait, and returns a closure that removes it.
-package func waitOrUnregister(
-  _ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?
-) async {
+package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {
   let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
   var unregister: (() -> Void)?
   let resume = { @Sendable () -> Void in waiter.withLock { $0.take() }?.resume() }

@@ -2,18 +2,15 @@ import Foundation
 
 /// A one-shot timer on any clock. The owner stores the timer before starting it, because it can fire at once.
 final class ClockTimer: Sendable {
-  private enum State {
-    case idle
-    case started(cancel: @Sendable () -> Void)
-    case cancelled
+  private struct State {
+    /// Nil if the timer has been cancelled.
+    var cancel: (@Sendable () -> Void)? = {}
   }
 
-  /// The longest delay, about 30 years. Every clock can add it to its current time.
-  private static let longestDelay = Duration.seconds(1_000_000_000)
   private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
   private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
 
-  private let state = Locked(State.idle)
+  private let state = Locked(State())
 
   /// Calls `fire` once after `delay`, which may block, even if the timer is released. It runs on a thread of
   /// ``DueWork``, except that a `TimerClock` calls it directly.
@@ -23,24 +20,17 @@ final class ClockTimer: Sendable {
     isTimeout: Bool = false,
     _ fire: @escaping @Sendable () -> Void
   ) {
-    if case .cancelled = state.withLock({ $0 }) { return }
+    if state.withLock({ $0.cancel == nil }) { return }
     let cancel = Self.call(after: delay, on: clock, isTimeout, fire)
     let isCancelled = state.withLock { state in
-      if case .cancelled = state { return true }
-      state = .started(cancel: cancel)
-      return false
+      if state.cancel != nil { state.cancel = cancel }
+      return state.cancel == nil
     }
     if isCancelled { cancel() }
   }
 
   /// Cancels the timer and releases its closure. Does nothing if it has fired.
-  func cancel() {
-    let previous = state.withLock { state in
-      defer { state = .cancelled }
-      return state
-    }
-    if case .started(let cancel) = previous { cancel() }
-  }
+  func cancel() { state.withLock { $0.cancel.take() }?() }
 
   private static func call(
     after delay: Duration,
@@ -49,8 +39,8 @@ final class ClockTimer: Sendable {
     _ fire: @escaping @Sendable () -> Void
   ) -> @Sendable () -> Void {
     if let clock = clock as? any TimerClock { return clock.call(after: delay, isTimeout: isTimeout, fire) }
-    // Clocks differ in how they treat a time that passed long ago.
-    let delay = min(max(delay, .zero), longestDelay)
+    // Clocks differ in how they treat a time that passed long ago. Every clock can add 30 years to its current time.
+    let delay = min(max(delay, .zero), .seconds(1_000_000_000))
     if clock is ContinuousClock { return continuous.start(after: delay, fire) }
     if clock is SuspendingClock { return suspending.start(after: delay, fire) }
     // A custom clock offers no way to wait except `sleep`. The task runs where timers fire, so it needs no thread of

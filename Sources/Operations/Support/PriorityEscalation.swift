@@ -9,7 +9,6 @@ nonisolated(nonsending) func lendingPriority<Value>(
 }
 
 extension Task {
-  /// Raises the priority of the task, where the system can.
   func raisePriority(to priority: TaskPriority) {
     guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
     escalatePriority(to: priority)

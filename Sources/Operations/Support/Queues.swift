@@ -31,7 +31,6 @@ extension QualityOfService {
   static let current = Self.default
   #endif
 
-  /// This quality, or that of the current thread if this is the default.
   var orCurrent: Self { self == .default ? .current : self }
 
   var dispatchQoS: DispatchQoS {

@@ -18,9 +18,6 @@ final class TimerService: @unchecked Sendable {
     var armedTime: Duration?
   }
 
-  /// Dispatch's clocks cannot count as far as a `Duration`.
-  private static let longestSleep = Duration.seconds(86_400)
-
   private let time: ElapsedTime
   private let state = Locked(State())
   /// Not the default quality of service of a scheduler, because on Linux each quality of service has its own threads.
@@ -40,7 +37,6 @@ final class TimerService: @unchecked Sendable {
     }
   }
 
-  /// Calls `fire` after `delay`, unless the returned closure is called before that.
   func start(after delay: Duration, _ fire: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let deadline = time.now + delay
     let (place, isNext) = state.withLock { state in
@@ -69,8 +65,8 @@ final class TimerService: @unchecked Sendable {
   private func setAlarms() {
     // An alarm that is left set has no effect when it fires.
     guard let deadline = state.withLock({ $0.armedTime }) else { return }
-    let delay = min(max(deadline - time.now, .zero), Self.longestSleep)
-    let (seconds, attoseconds) = delay.components
+    // Dispatch's clocks cannot count as far as a `Duration`.
+    let (seconds, attoseconds) = min(max(deadline - time.now, .zero), .seconds(86_400)).components
     // In two parts, because an `Int` on Apple Watch can have 32 bits.
     let whole = DispatchTimeInterval.seconds(Int(seconds))
     // Rounds up, because a wake-up that is too early has no effect.
@@ -83,19 +79,23 @@ final class TimerService: @unchecked Sendable {
 /// An executor that runs the closures of due timers, in order.
 ///
 /// A burst of timers takes one thread, of a serial Dispatch queue. While closures are left and none begins for
-/// ``patience``, the executor assumes that the thread is blocked, and adds another queue.
+/// 10 ms, the executor assumes that the thread is blocked, and adds another queue.
 final class DueWork: TaskExecutor {
   static let shared = DueWork()
-  private static let patience = DispatchTimeInterval.milliseconds(10)
 
   private struct State {
     var works = ArrayDeque<@Sendable () -> Void>()
-    /// The number of closures that have begun so far.
     var begun = 0
     /// The number of queues that are running closures.
     var runners = 0
     /// The value of `begun` when the next check was scheduled, or nil if no check is.
     var begunBeforeCheck: Int?
+
+    mutating func next() -> (@Sendable () -> Void)? {
+      let next = works.popFirst()
+      if next == nil { runners -= 1 } else { begun += 1 }
+      return next
+    }
   }
 
   private let state = Locked(State())
@@ -114,7 +114,6 @@ final class DueWork: TaskExecutor {
     if addsCheck { checkLater() }
   }
 
-  /// Adds a job of a task that waits on a custom clock.
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     add([{ unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }])
@@ -122,20 +121,12 @@ final class DueWork: TaskExecutor {
 
   private func run() {
     DispatchQueue(label: "Operations.DueWork", qos: .userInitiated).async { [self] in
-      while let work = next() { withAutoreleasePool(work) }
-    }
-  }
-
-  private func next() -> (@Sendable () -> Void)? {
-    state.withLock { state in
-      let next = state.works.popFirst()
-      if next == nil { state.runners -= 1 } else { state.begun += 1 }
-      return next
+      while let work = state.withLock({ $0.next() }) { withAutoreleasePool(work) }
     }
   }
 
   private func checkLater() {
-    watch.asyncAfter(deadline: .now() + Self.patience) { [self] in
+    watch.asyncAfter(deadline: .now() + .milliseconds(10)) { [self] in
       let (addsRunner, addsCheck) = state.withLock { state in
         let isBlocked = !state.works.isEmpty && state.begun == state.begunBeforeCheck
         if isBlocked { state.runners += 1 }

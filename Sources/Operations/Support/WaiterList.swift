@@ -12,7 +12,6 @@ struct WaiterList {
 
   var all: [Waiter] { waiters.count < 2 ? Array(waiters.values) : waiters.sorted { $0.key < $1.key }.map(\.value) }
 
-  /// Returns the number by which the waiter can be removed.
   mutating func add(_ waiter: @escaping Waiter) -> Int {
     let number = Self.latestNumber.wrappingAdd(1, ordering: .relaxed).newValue
     waiters[number] = waiter

@@ -1,5 +1,47 @@
-/// An operation whose value is a tuple of the values of its producers.
-final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repeat (each Producer).Output)>,
+/// Returns an operation that waits for all `operations` and combines their values in a tuple.
+///
+/// ```swift
+/// let (user, posts, friends) = try await queue.run(zip(loadUser, loadPosts, loadFriends))
+/// ```
+public func zip<each O: OutputOperation>(_ operations: repeat each O) -> ResultOperation<(repeat (each O).Output)> {
+  ZipOperation(repeat each operations)
+}
+
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
+  collect(operations, input: .required)
+}
+
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+///
+/// - Parameters:
+///   - operations: The operations that provide the values.
+///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
+public func collect<T>(_ operations: [some OutputOperation<T>], input policy: InputPolicy) -> ResultOperation<[T]> {
+  collect(operations as [any OutputOperation<T>], input: policy)
+}
+
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+/// The operations may be of different types.
+public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
+  collect(operations, input: .required)
+}
+
+/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
+/// The operations may be of different types.
+///
+/// - Parameters:
+///   - operations: The operations that provide the values.
+///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
+public func collect<T>(_ operations: [any OutputOperation<T>], input policy: InputPolicy) -> ResultOperation<[T]> {
+  let all = CollectOperation<T>(capacity: operations.count)
+  for operation in operations {
+    operation.pass(to: all, input: policy) { all, value in all.values.append(value) }
+  }
+  return all
+}
+
+private final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repeat (each Producer).Output)>,
   @unchecked Sendable
 {
   private let values: (repeat Locked<(each Producer).Output?>)
@@ -26,18 +68,13 @@ final class ZipOperation<each Producer: OutputOperation>: ResultOperation<(repea
   }
 }
 
-/// An operation whose value is an array of the values that it receives, in the order of the `pass` calls.
-final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @unchecked Sendable {
+private final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @unchecked Sendable {
   /// Written by the hand-overs, which run one after the other on the executing thread.
-  private var values: [Element] = []
+  fileprivate var values: [Element] = []
 
   init(capacity: Int) {
     super.init()
     values.reserveCapacity(capacity)
-  }
-
-  func collect(_ operation: some OutputOperation<Element>, _ policy: InputPolicy) {
-    operation.pass(to: self, input: policy) { all, value in all.values.append(value) }
   }
 
   override func execute() { finish(returning: values) }

@@ -17,7 +17,6 @@ extension OutputOperation {
 }
 
 extension AsyncOperation {
-  /// The error of an operation that finished without its value.
   var outputMissingError: OperationError {
     OperationError(.outputMissing, "\(quotedName) finished without a value. Call finish(returning:) with one.")
   }
@@ -85,53 +84,93 @@ extension OutputOperation {
   public func onFinishOnMain(_ body: @escaping @MainActor @Sendable (Result<Output, any Error>) -> Void) {
     onFinish { result in DispatchQueue.main.async { MainActor.assumeIsolated { body(result) } } }
   }
-}
 
-/// Returns an operation that waits for all `operations` and combines their values in a tuple.
-///
-/// ```swift
-/// let (user, posts, friends) = try await queue.run(zip(loadUser, loadPosts, loadFriends))
-/// ```
-public func zip<each O: OutputOperation>(
-  _ operations: repeat each O
-) -> ResultOperation<(repeat (each O).Output)> {
-  ZipOperation(repeat each operations)
-}
+  /// Makes `consumer` depend on this operation, and passes the value as its input.
+  ///
+  /// ```swift
+  /// download.pass(to: parse).pass(to: store)
+  /// ```
+  ///
+  /// The value is written just before the consumer executes, on the consumer's thread. Several values are written one
+  /// after the other, in the order of the `pass` calls. A cancelled consumer receives no value. If the producer has no
+  /// value, the consumer is cancelled with ``OperationError/Code/inputUnavailable``.
+  ///
+  /// - Precondition: `consumer` is another operation and has not been started.
+  /// - Returns: The consumer.
+  @discardableResult
+  public func pass<C: InputOperation>(to consumer: C) -> C where C.Input == Output {
+    pass(to: consumer, input: .required)
+  }
 
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
-  collect(operations, input: .required)
-}
+  /// Makes `consumer` depend on this operation, and passes the value as its input.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value.
+  ///   - policy: Whether the consumer executes if there is no value.
+  @discardableResult
+  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy) -> C where C.Input == Output {
+    pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
+  }
 
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-///
-/// - Parameters:
-///   - operations: The operations that provide the values.
-///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
-public func collect<T>(
-  _ operations: [some OutputOperation<T>],
-  input policy: InputPolicy
-) -> ResultOperation<[T]> {
-  collect(operations as [any OutputOperation<T>], input: policy)
-}
+  /// Makes `consumer`, whose input is optional, depend on this operation, and passes the value as its input.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value. Its input stays nil if there is no value.
+  ///   - policy: Whether the consumer executes if there is no value.
+  @discardableResult
+  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy = .required) -> C
+  where C.Input == Output? {
+    pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
+  }
 
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-/// The operations may be of different types.
-public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
-  collect(operations, input: .required)
-}
+  /// Makes `consumer` depend on this operation, and calls `write` with the consumer and the value.
+  ///
+  /// ```swift
+  /// left.pass(to: sum) { sum, value in sum.left = value }
+  /// right.pass(to: sum) { sum, value in sum.right = value }
+  /// ```
+  ///
+  /// The calls for one consumer run one after the other, just before the consumer executes, on the consumer's thread.
+  /// Do not capture this operation in `write`, because the closure would keep it alive.
+  ///
+  /// - Precondition: `consumer` is another operation and has not been started.
+  /// - Returns: The consumer.
+  @discardableResult
+  public func pass<C: AsyncOperation>(to consumer: C, _ write: @escaping @Sendable (C, Output) -> Void) -> C {
+    pass(to: consumer, input: .required, write)
+  }
 
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-/// The operations may be of different types.
-///
-/// - Parameters:
-///   - operations: The operations that provide the values.
-///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
-public func collect<T>(
-  _ operations: [any OutputOperation<T>],
-  input policy: InputPolicy
-) -> ResultOperation<[T]> {
-  let all = CollectOperation<T>(capacity: operations.count)
-  for operation in operations { all.collect(operation, policy) }
-  return all
+  /// Makes `consumer` depend on this operation, and calls `write` with the consumer and the value.
+  ///
+  /// - Parameters:
+  ///   - consumer: The operation that receives the value.
+  ///   - policy: Whether the consumer executes if there is no value.
+  ///   - write: Writes the value to the consumer, just before the consumer executes.
+  @discardableResult
+  public func pass<C: AsyncOperation>(
+    to consumer: C,
+    input policy: InputPolicy,
+    _ write: @escaping @Sendable (C, Output) -> Void
+  ) -> C {
+    consumer.refuseSelfDependency(self)
+    // The generic parameters guarantee the types. A checked cast would look up generic classes at every hand-over.
+    let handOver = HandOver(
+      producer: self,
+      obstacle: { producer in
+        if policy != .required { return nil }
+        return switch unsafe unsafeDowncast(producer, to: Self.self).result {
+        case .success?: nil
+        case .failure(let error)?: error
+        case nil: producer.outputMissingError
+        }
+      },
+      transfer: { producer, consumer in
+        guard case .success(let value)? = unsafe unsafeDowncast(producer, to: Self.self).result else { return }
+        write(unsafe unsafeDowncast(consumer, to: C.self), value)
+      }
+    )
+    // Before the dependency, because the consumer may start at once if this operation has finished.
+    consumer.core.withLock { $0.makeExtras().handOvers.append(handOver) }
+    return consumer.waits(for: self)
+  }
 }

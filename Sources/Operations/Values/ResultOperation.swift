@@ -32,7 +32,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     super.init()
   }
 
-  init(in context: TaskContext?, _ work: @escaping @Sendable () throws -> Output) {
+  init(in context: TaskContext?, _ work: (@Sendable () throws -> Output)? = nil) {
     self.work = work
     self.context = context
     super.init()
@@ -44,10 +44,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// operation was cancelled without an error.
   public final var result: Result<Output, any Error>? {
     let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
-    switch phase {
-    case .pending, .suspended, .preparing, .executing, .paused, .skipped: return nil
-    case .ending, .finished: break
-    }
+    if !phase.isOver { return nil }
     if let error = outcomeError { return .failure(error) }
     return output.map { .success($0) } ?? .failure(outputMissingError)
   }
@@ -90,16 +87,12 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   }
 
   final override func complete(with errors: [any Error]) {
-    if errors.isEmpty {
-      if Output.self == Void.self, let nothing = () as? Output {
-        finish(returning: nothing)
-        return
-      }
-      if !isCancelled {
-        finish(reporting: FailureReport(unlessCancelled: outputMissingError))
-        return
-      }
+    if errors.isEmpty, Output.self == Void.self, let nothing = () as? Output {
+      finish(returning: nothing)
+    } else if errors.isEmpty, !isCancelled {
+      finish(reporting: FailureReport(unlessCancelled: outputMissingError))
+    } else {
+      super.complete(with: errors)
     }
-    super.complete(with: errors)
   }
 }

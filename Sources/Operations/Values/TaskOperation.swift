@@ -22,7 +22,6 @@
 /// trace. An operation that is created outside of any task inherits none.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let priority: TaskPriority?
-  /// The closure. Removed when the operation executes or ends.
   private var body: (@Sendable () async throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``run()``.
@@ -30,8 +29,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   /// - Parameter priority: The priority of the task. The default is that of the thread that starts the operation.
   public init(priority: TaskPriority? = nil) {
     self.priority = priority
-    super.init()
-    context = TaskContext()
+    super.init(in: TaskContext())
   }
 
   /// Creates an operation that runs an asynchronous function in a task, and finishes with the value it returns or the
@@ -43,8 +41,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
     self.priority = priority
     self.body = body
-    super.init()
-    context = TaskContext()
+    super.init(in: TaskContext())
   }
 
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
@@ -73,28 +70,23 @@ extension ResultOperation {
     return result
   }
 
-  /// Finishes with the value that `body` returns or the error that it throws.
-  ///
-  /// `body` runs in a task. Cancelling the operation cancels the task, and cancelling the task cancels the operation.
-  ///
-  /// - Parameter priority: The priority of the task. The default is that of the current thread.
+  /// Finishes with the value that `body` returns in a task or the error that it throws. Cancelling the operation cancels
+  /// the task, and cancelling the task cancels the operation.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
     let own = priority ?? Self.currentPriority
     let priority = lentPriority.map { max($0, own) } ?? own
-    startTask(priority: priority, in: context.take(), while: .executing) { await self.finish(byRunning: body) }
-  }
-
-  private func finish(byRunning body: @Sendable () async throws -> Output) async {
-    let result: Result<Output, any Error>
-    do {
-      result = .success(try await withTaskCancellationHandler(operation: body) { self.cancel() })
-    } catch { result = .failure(error) }
-    releaseTask()
-    if case .failure(is CancellationError) = result {
-      cancel()
-      finish()
-    } else {
-      finish(with: result)
+    startTask(priority: priority, in: context.take(), while: .executing) { [self] in
+      let result: Result<Output, any Error>
+      do {
+        result = .success(try await withTaskCancellationHandler(operation: body) { cancel() })
+      } catch { result = .failure(error) }
+      releaseTask()
+      if case .failure(is CancellationError) = result {
+        cancel()
+        finish()
+      } else {
+        finish(with: result)
+      }
     }
   }
 }

@@ -14,30 +14,24 @@
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
-  /// Guarded by the lock of the core.
   private var storedInput: Input?
   /// The closures need no lock: only one thread executes the operation, or finishes it unexecuted.
   private var closure: (@Sendable (Input) throws -> Output)?
   private var asynchronousClosure: (@Sendable (Input) async throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``transform(_:)``.
-  public override init() {
-    super.init()
-    context = TaskContext()
-  }
+  public override init() { super.init(in: TaskContext()) }
 
   /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
     closure = transform
-    super.init()
-    context = TaskContext()
+    super.init(in: TaskContext())
   }
 
   /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
     asynchronousClosure = transform
-    super.init()
-    context = TaskContext()
+    super.init(in: TaskContext())
   }
 
   /// The input value. Set by another operation that passes it, or by the caller before the operation executes. Can be
@@ -45,11 +39,11 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   public final var input: Input? {
     get { core.withLock { _ in storedInput } }
     set {
-      let old = core.withLock { _ in
+      // The old input is released after the lock.
+      _ = core.withLock { _ in
         defer { storedInput = newValue }
         return storedInput
       }
-      _ = consume old
     }
   }
 
@@ -59,15 +53,11 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   }
 
   public final override func execute() {
-    guard let input = input ?? noInput else { return finish(with: inputMissingError) }
+    let input = input ?? ((Input.self as? any OptionalInput.Type)?.none as? Input)
+    guard let input else { return finish(with: inputMissingError) }
     if let closure = closure.take() { return finish(with: callInContext { try closure(input) }) }
     let transform = asynchronousClosure.take() ?? { try await self.transform($0) }
     finishByTask(priority: nil) { try await transform(input) }
-  }
-
-  /// Nil as an input value, if `Input` is optional.
-  private var noInput: Input? {
-    (Input.self as? any OptionalInput.Type)?.none as? Input
   }
 
   final override var finishesByItself: Bool { true }
@@ -85,7 +75,6 @@ public protocol InputOperation<Input>: AsyncOperation {
 }
 
 extension AsyncOperation {
-  /// The error of an operation whose input was never set.
   var inputMissingError: OperationError {
     OperationError(
       .inputUnavailable,

@@ -31,8 +31,8 @@ struct DiagnosticValueTests {
       (record.started, record.finished) = (.seconds(execution.start), .seconds(execution.end))
       return record
     }
-    let rows = TraceRows(records, TraceIntervals(records, .zero))
-    return records.map { record in rows.rowOf[record.id].map { rows.rows[$0].name } }
+    let (rows, indices) = TraceRow.rows(of: records, TraceIntervals(records, .zero))
+    return records.map { record in indices[record.id].map { rows[$0].name } }
   }
 
   @Test func aRowThatIsFree_isUsedAgain() {

@@ -1,15 +1,11 @@
-/// The elements of a drawn graph, independent of the graph language.
-///
 /// A group is a box around its members. Neither Mermaid nor DOT can draw an arrow between a box and a node inside it,
 /// but such an arrow is part of a cycle and must be visible. It leads to a *stand-in* node beside the box.
 struct GraphDrawing {
   static let cycleColor = "#dc2626"
 
-  /// The nodes of the graph in the order in which they are drawn.
   private let outline: [(id: Int, depth: Int)]
   /// A stand-in replaces a box, which is one of the ends of the arrow.
   private(set) var arrows: [(from: Int, to: Int, standIn: Int?)] = []
-  /// The indices of the arrows of the cycle.
   private(set) var cycle: Set<Int> = []
   /// For each box, the first and the last node inside it that is not a box. For any other node, the node itself.
   private(set) var firstInside: [Int]
@@ -46,8 +42,7 @@ struct GraphDrawing {
     }
   }
 
-  /// Returns the nodes of a graph as an indented list, without recursion: the members of each group are below it. On
-  /// each level, they are in the order of the graph.
+  /// Returns the nodes of a graph as an indented list, without recursion: the members of each group are below it.
   static func outline(of groups: [Int?]) -> [(id: Int, depth: Int)] {
     var members = [[Int]](repeating: [], count: groups.count)
     for (id, group) in groups.enumerated() { if let group { members[group].append(id) } }
@@ -64,7 +59,6 @@ struct GraphDrawing {
 
   var standIns: [Int] { Set(arrows.compactMap(\.standIn)).sorted() }
 
-  /// Returns the lines of all boxes and nodes, indented by their depth.
   func lines(box: (Int) -> (begin: String, content: String), end: String, node: (Int) -> String) -> String {
     var text = ""
     func add(_ line: String, _ depth: Int) {
@@ -154,9 +148,7 @@ extension OperationGraph {
     }
     return text
   }
-}
 
-extension OperationGraph {
   /// Returns the graph in DOT, the language of Graphviz: `dot -Tsvg graph.dot -o graph.svg`.
   ///
   /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red.

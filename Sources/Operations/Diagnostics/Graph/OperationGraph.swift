@@ -43,9 +43,7 @@ public struct OperationGraph: Sendable {
   /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the
   /// members wait for the group's start. If there are several cycles, this is the first one found.
   public var cycle: [String]? { points.cycle?.map { nodes[$0].name } }
-}
 
-extension OperationGraph {
   /// An operation at the moment the graph was taken.
   public struct Node: Sendable, Hashable, Identifiable {
     /// The state of an operation, including its outcome.

@@ -9,9 +9,7 @@ struct StallFindings {
     var elapsed = Duration.zero
     /// The wait that leads to the cause or to the next node of the cycle. Nil for a root.
     var wait: StallNode.Wait?
-    /// The node that the cause describes.
     let explainer: Int
-    /// The last node in the chain of waits.
     let root: Int
     /// The number of operations between this node and the root.
     let depth: Int
@@ -73,19 +71,15 @@ struct StallFindings {
   }
 
   private func finding(of node: Int) -> Finding {
-    if let wait = decisiveWait(of: node) { return finding(of: node, through: wait) }
-    let (reason, elapsed) = (nodes[node].reason, nodes[node].elapsed ?? .zero)
-    return Finding(cause: reason.cause, rank: reason.rank, elapsed: elapsed, explainer: node, root: node, depth: 0)
-  }
-
-  /// Returns the wait with the most severe cause. Nodes receive their findings in order of rank, and a node that needs
-  /// only some of its waits as soon as enough of them have one. Waits without a finding, such as those in a cycle, do
-  /// not count.
-  private func decisiveWait(of node: Int) -> StallNode.Wait? {
-    nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
+    // Nodes receive their findings in order of rank, and a node that needs only some of its waits as soon as enough of
+    // them have one. Waits without a finding, such as those in a cycle, do not count.
+    let decisive = nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
       let (left, right) = (self[left.node], self[right.node])
       return (left.rank, left.elapsed, right.depth) < (right.rank, right.elapsed, left.depth)
     }
+    if let decisive { return finding(of: node, through: decisive) }
+    let (reason, elapsed) = (nodes[node].reason, nodes[node].elapsed ?? .zero)
+    return Finding(cause: reason.cause, rank: reason.rank, elapsed: elapsed, explainer: node, root: node, depth: 0)
   }
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
@@ -104,18 +98,14 @@ struct StallFindings {
     )
   }
 
-  /// Returns nil if the wait has the cause of the awaited node.
   private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
-    switch wait.kind {
+    // If the holder makes progress, the cause is that it holds the slot or the key.
+    let isProgress = [.executing, .condition, .backingOff, .transitioning].contains(next.cause)
+    return switch wait.kind {
     case .slot where next.wait == nil, .key where next.wait == nil: next.cause
-    // The holder makes progress, so the cause is that it holds the slot or the key.
-    case .slot where next.cause.isProgress: .saturated
-    case .key where next.cause.isProgress: .exclusivity
+    case .slot where isProgress: .saturated
+    case .key where isProgress: .exclusivity
     case .dependency, .member, .ownStart, .groupStart, .slot, .key, .user: nil
     }
   }
-}
-
-extension StallReport.Cause {
-  fileprivate var isProgress: Bool { [.executing, .condition, .backingOff, .transitioning].contains(self) }
 }

@@ -2,9 +2,8 @@ import Foundation
 
 struct StallNode {
   enum Subject {
-    case operation(Operation)
-    /// The start of an operation that has members. The previous case is then its end.
-    case start(of: Operation)
+    /// The start of an operation that has members, or the end of any operation.
+    case operation(Operation, isStart: Bool = false)
     case slots(of: StallPlace)
     case key(KeyRegistry.Table.Obstacle)
     /// A task that holds keys, or waits for them, without an operation.
@@ -16,7 +15,6 @@ struct StallNode {
   /// The reason why a node that waits for no other node has not finished.
   struct Reason {
     let cause: StallReport.Cause
-    /// How unlikely the cause is to end by itself.
     let rank: Int
     /// The rest of a sentence that begins with the name of the operation.
     let predicate: String
@@ -36,28 +34,17 @@ struct StallNode {
   var elapsed: Duration?
   var stamp = WaitSnapshot.Stamp()
 
-  var operation: Operation? {
-    switch subject {
-    case .operation(let operation), .start(let operation): operation
-    case .slots, .key, .task: nil
-    }
-  }
+  var operation: Operation? { if case .operation(let operation, _) = subject { operation } else { nil } }
 }
 
 extension StallNode.Reason {
-  /// The execution time after which the report suggests a missing call of `finish()`.
-  private static let longExecution = Duration.seconds(1)
-  /// Below this time, the clock is too coarse.
-  private static let shortExecution = Duration.milliseconds(10)
-
   /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
   static func notEnqueued(_ operation: Operation, isCertain: Bool) -> Self {
     if isCertain { return Self(.notEnqueued, rank: 9, "was never added to a queue or a group") }
-    let isPlain = !(operation is AsyncOperation)
     let guess =
-      isPlain
-      ? "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
-      : "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
+      operation is AsyncOperation
+      ? "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
+      : "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
     return Self(.notEnqueued, rank: 6, guess + " never starts")
   }
 
@@ -89,15 +76,15 @@ extension StallNode.Reason {
     return Self(.condition, rank: 3, predicate + time)
   }
 
-  /// A plain Foundation operation in no group has no time.
   static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
     var predicate = "is executing (Foundation does not record since when)"
     if let elapsed {
-      let isShort = elapsed < shortExecution
+      // Below 10 ms, the clock is too coarse.
+      let isShort = elapsed < .milliseconds(10)
       predicate =
         isShort ? "has just begun to execute" : "has been executing for \(elapsed.reading), and has not finished"
       let mayHaveForgotten = (operation as? AsyncOperation)?.finishesByItself == false
-      if elapsed >= longExecution, mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
+      if elapsed >= .seconds(1), mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
     }
     return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
   }

@@ -12,7 +12,7 @@ public import Foundation
 /// ```
 ///
 /// A report is a value. Print it, or encode it and attach it to a bug report.
-public struct StallReport: Sendable, Hashable, Codable {
+public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible {
   /// The queue, the group or the operation that the report describes, as it appears in a sentence.
   public let subject: String
   /// An entry for each operation that has not finished.
@@ -23,9 +23,7 @@ public struct StallReport: Sendable, Hashable, Codable {
 
   /// The entries of the operations that wait for no other operation or are part of a cycle.
   public var roots: [Entry] { entries.filter { $0.waitsFor.isEmpty || ($0.cause == .cycle && $0.root == nil) } }
-}
 
-extension StallReport: CustomStringConvertible {
   private static let longestText = 100
 
   public var description: String {
@@ -36,9 +34,7 @@ extension StallReport: CustomStringConvertible {
     return "\(header) not finished, in \(subject) or where it waits:\n\(sentences)"
       + (rest > 0 ? "\n… and \(rest) more." : "")
   }
-}
 
-extension StallReport {
   /// The reason why one operation has not finished.
   public struct Entry: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The name of the operation.
@@ -69,9 +65,6 @@ extension StallReport {
 
   /// A time that was measured in whole nanoseconds and is encoded in seconds.
   struct Seconds: Sendable, Hashable, Codable {
-    /// The longest time that can be decoded, because it fits into an `Int64` in nanoseconds.
-    private static let longest = 1e9
-
     let duration: Duration
 
     init(_ duration: Duration) { self.duration = duration }
@@ -79,7 +72,8 @@ extension StallReport {
     init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       let seconds = try container.decode(Double.self)
-      guard seconds.magnitude <= Self.longest else {
+      // An `Int64` can count the nanoseconds of this many seconds.
+      guard seconds.magnitude <= 1e9 else {
         throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) s is too long.")
       }
       duration = .nanoseconds(Int64((seconds * 1e9).rounded()))
@@ -90,9 +84,7 @@ extension StallReport {
       try container.encode(duration / .seconds(1))
     }
   }
-}
 
-extension StallReport {
   /// What keeps an operation from finishing. The type is a structure, so that later versions can add causes without
   /// breaking a `switch`.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
@@ -174,12 +166,10 @@ extension AsyncOperation {
 }
 
 extension StallReport {
-  /// The waits are read again if an apparent cycle has changed since it was read.
-  private static let attempts = 3
-
   fileprivate init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
     var findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
-    for _ in 1..<Self.attempts where !findings.movedCycles.isEmpty {
+    // The waits are read again if an apparent cycle has changed since it was read.
+    for _ in 0..<2 where !findings.movedCycles.isEmpty {
       findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
     }
     // If cycles have changed even after the last attempt, their operations are reported as about to start.
@@ -198,7 +188,7 @@ extension StallFindings {
 
   private func isCurrent(_ node: Int) -> Bool {
     switch nodes[node].subject {
-    case .operation(let operation), .start(let operation): return WaitSnapshot.Stamp(of: operation) == nodes[node].stamp
+    case .operation(let operation, _): return WaitSnapshot.Stamp(of: operation) == nodes[node].stamp
     case .slots, .task: return true
     case .key(let obstacle):
       let users = nodes[node].waits.compactMap { nodes[$0.node].operation }

@@ -3,13 +3,12 @@ import Foundation
 extension StallFindings {
   private static let namesAtMost = 8
 
-  /// The entries of all operations that have not finished, roots first.
   var entries: [StallReport.Entry] {
     var shown: [ObjectIdentifier: Int] = [:]
     for (index, node) in nodes.enumerated() {
       guard let operation = node.operation, !operation.isFinished else { continue }
       // The start represents a group whose finish is not part of the report.
-      if case .start = node.subject, shown[ObjectIdentifier(operation)] != nil { continue }
+      if case .operation(_, isStart: true) = node.subject, shown[ObjectIdentifier(operation)] != nil { continue }
       shown[ObjectIdentifier(operation)] = index
     }
     return shown.values.sorted { (self[$0].depth, $0) < (self[$1].depth, $1) }.map { entry(for: $0) }
@@ -44,14 +43,12 @@ extension StallFindings {
 
   private func name(_ node: Int) -> String {
     switch nodes[node].subject {
-    case .operation(let operation), .start(let operation): operation.shownName
+    case .operation(let operation, _): operation.shownName
     case .slots: "a slot"
     case .task(_, let name, _): "“\(name.inOneLine)”"
     case .key(let obstacle): "the key \(obstacle.use.key.quoted)"
     }
   }
-
-  // MARK: Sentences
 
   /// Says what a node waits for directly and, in a second clause, what is at the root.
   private func predicate(_ node: Int) -> String {

@@ -42,7 +42,7 @@ struct StallWalk {
       } else if let operation = snapshot.nodes[node].operation {
         _ = snapshot.read(node)
         let read = snapshot.nodes[node]
-        nodes.append(StallNode(subject: snapshot.isStart(node) ? .start(of: operation) : .operation(operation)))
+        nodes.append(StallNode(subject: .operation(operation, isStart: snapshot.isStart(node))))
         (nodes[node].waits, nodes[node].stamp) = (read.waits, read.stamp)
       }
       visit(node)
@@ -78,22 +78,20 @@ struct StallWalk {
     return node
   }
 
-  // MARK: Waits
-
   private mutating func visit(_ node: Int) {
     switch nodes[node].subject {
-    case .operation(let operation), .start(let operation): visit(node, operation)
+    case .operation(let operation, _): visit(node, operation)
     case .slots(let place): visit(node, place)
     case .task(_, _, isHolder: true): nodes[node].reason = .running
     case .task(let claimant, _, isHolder: false): waitForKeys(node, claimant)
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
-        let next = user.claimant.operation.map { snapshot.index(of: $0) }
-        let task = next == nil ? user.claimant.name : nil
-        guard
-          let next = next ?? task.map({ add(.task(user.claimant, name: $0, isHolder: user.isHolder)) })
-        else { continue }
-        wait(node, for: next, .user(isHolder: user.isHolder))
+        if let operation = user.claimant.operation {
+          wait(node, for: snapshot.index(of: operation), .user(isHolder: user.isHolder))
+        } else if let name = user.claimant.name {
+          let task = add(.task(user.claimant, name: name, isHolder: user.isHolder))
+          wait(node, for: task, .user(isHolder: user.isHolder))
+        }
       }
       // The key has been released meanwhile.
       if nodes[node].waits.isEmpty { nodes[node].reason = .starting }
@@ -213,7 +211,6 @@ struct StallWalk {
 }
 
 extension Operation {
-  /// The place of an `AsyncOperation` that the package's methods have added to it.
   fileprivate var stallPlace: StallPlace? {
     guard let own = self as? AsyncOperation else { return nil }
     let (supervisor, queue) = own.core.withLock { ($0.supervisor, $0.queue) }
@@ -221,7 +218,6 @@ extension Operation {
     return queue.map { .queue($0) }
   }
 
-  /// The group whose members run inside the operation.
   fileprivate var stallGroup: GroupOperation? { (self as? AsyncOperation)?.groupInside as? GroupOperation }
 
   /// Foundation does not expose the operations that a queue has taken but not started.

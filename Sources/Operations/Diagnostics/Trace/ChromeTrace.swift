@@ -57,14 +57,14 @@ private struct ChromeTrace: Encodable {
 
   init(_ records: [OperationTracer.Record], _ now: Duration) {
     let intervals = TraceIntervals(records, now)
-    let rows = TraceRows(records, intervals)
+    let (rows, rowOf) = TraceRow.rows(of: records, intervals)
     // Perfetto orders rows by number, except that the row with the number of the process comes first.
     let firstRow = 2
-    let neverExecutedRow = firstRow + rows.rows.count
-    func row(of record: Int) -> Int { rows.rowOf[record].map { firstRow + $0 } ?? neverExecutedRow }
+    let neverExecutedRow = firstRow + rows.count
+    func row(of record: Int) -> Int { rowOf[record].map { firstRow + $0 } ?? neverExecutedRow }
     var events = [Event(name: "process_name", ph: "M", tid: 0, args: Arguments(name: "Operations"))]
     let hasNeverExecuted = records.contains { $0.cancelled != nil && $0.started == nil }
-    for (index, name) in (rows.rows.map(\.name) + (hasNeverExecuted ? ["never executed"] : [])).enumerated() {
+    for (index, name) in (rows.map(\.name) + (hasNeverExecuted ? ["never executed"] : [])).enumerated() {
       let tid = firstRow + index
       events.append(Event(name: "thread_name", ph: "M", tid: tid, args: Arguments(name: name)))
       events.append(Event(name: "thread_sort_index", ph: "M", tid: tid, args: Arguments(sortIndex: index)))

@@ -51,7 +51,7 @@ public final class OperationTracer: Sendable {
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = index(of: outer) else { return }
-    log.withLock { $0[index].isGroup = true }
+    log.withLock { $0.records[index].isGroup = true }
     trace([operation], inside: index)
   }
 
@@ -80,8 +80,6 @@ public final class OperationTracer: Sendable {
   /// operation began, or when the dependent operation finished.
   public var graph: OperationGraph { OperationGraph(records) }
 
-  // MARK: Tracing
-
   func trace(_ operations: [Operation], inside group: Int?) {
     var toFollow = operations.compactMap(\.asMember).map { (operation: $0, group: group) }
     var done = 0
@@ -103,11 +101,15 @@ public final class OperationTracer: Sendable {
     defer { log.withLock { _ = $0.beginning.remove(id) } }
     if let index = index(of: operation) {
       // The operation was traced before it was added to this group.
-      log.withLock { $0[index].group = $0[index].group ?? group }
+      log.withLock { $0.records[index].group = $0.records[index].group ?? group }
       return nil
     }
     let (now, name, isGroup) = (now, operation.displayName, operation.runsOthersInside)
-    let index = log.withLock { $0.add(name, isGroup: isGroup, inside: group, now) }
+    let index = log.withLock { log in
+      let index = log.records.count
+      log.records.append(Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
+      return index
+    }
     let follower = OperationFollower(self, index)
     let (phase, isReady, isCancelled) = operation.core.withLock { core in
       follower.next = core.makeExtras().exchange(\.trace, follower)
@@ -115,7 +117,8 @@ public final class OperationTracer: Sendable {
     }
     let isExecuting = phase.isExecuting
     log.withLock {
-      $0[index].recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
+      $0.records[index]
+        .recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
     }
     if phase.isOver { follower.noteEnd(of: operation) }
     return index
@@ -135,9 +138,9 @@ public final class OperationTracer: Sendable {
     let dependencies = operation.dependencies.compactMap { self.index(of: $0) }
     if dependencies.isEmpty { return }
     log.withLock { log in
-      let known = Set(log[index].dependencies)
+      let known = Set(log.records[index].dependencies)
       // A new array, because readers may share the old one.
-      log[index].dependencies = log[index].dependencies + dependencies.filter { !known.contains($0) }
+      log.records[index].dependencies = log.records[index].dependencies + dependencies.filter { !known.contains($0) }
     }
   }
 }
@@ -147,21 +150,10 @@ extension OperationTracer: QueueFollower {
 }
 
 struct TraceLog {
-  private(set) var records: [OperationTracer.Record] = []
+  var records: [OperationTracer.Record] = []
   /// The operations to which a thread is attaching the tracer.
   var beginning: Set<ObjectIdentifier> = []
   private var threads: [ObjectIdentifier: Int] = [:]
-
-  subscript(index: Int) -> OperationTracer.Record {
-    get { records[index] }
-    _modify { yield &records[index] }
-  }
-
-  mutating func add(_ name: String, isGroup: Bool, inside group: Int?, _ now: Duration) -> Int {
-    let index = records.count
-    records.append(OperationTracer.Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
-    return index
-  }
 
   mutating func number(of thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }

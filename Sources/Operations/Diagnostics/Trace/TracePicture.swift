@@ -65,7 +65,6 @@ private struct TracePicture {
       """
   }
 
-  /// A time, as a line behind the bars and a label above them.
   private func mark(_ part: Double, height: Int) -> String {
     let (x, y) = (x(of: start + (end - start) * part), Self.margin + Self.rowHeight / 2)
     let anchor = part == 0 ? "start" : part == 1 ? "end" : "middle"

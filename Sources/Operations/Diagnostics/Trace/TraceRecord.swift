@@ -94,7 +94,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
 
   private func note<Result>(_ change: (inout OperationTracer.Record, _ now: Duration) -> Result) -> Result {
     let now = tracer.now
-    return tracer.log.withLock { change(&$0[index], now) }
+    return tracer.log.withLock { change(&$0.records[index], now) }
   }
 
   override func handle(_ event: Event) {
@@ -119,14 +119,15 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), DispatchQueue.isMainCurrent, tracer.now)
     let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
     let (name, hasEnded) = tracer.log.withLock { log in
-      let end = log[index].finished
-      (log[index].started, log[index].thread) = (min(now, end ?? now), log.number(of: thread, isMain: isMain))
-      if log[index].group == nil { log[index].queue = queue }
-      if end == nil { log[index].state = .executing }
-      return (log[index].name, end != nil)
+      let end = log.records[index].finished
+      log.records[index].started = min(now, end ?? now)
+      log.records[index].thread = log.number(of: thread, isMain: isMain)
+      if log.records[index].group == nil { log.records[index].queue = queue }
+      if end == nil { log.records[index].state = .executing }
+      return (log.records[index].name, end != nil)
     }
     // Another thread may have finished the operation at the moment of its start.
-    if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
+    if !hasEnded { tracer.beginSignpost(index, name) }
   }
 
   /// Records the finish in this tracer, but not in the other tracers of the operation.
@@ -142,6 +143,6 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
       record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
       return record.started != nil
     }
-    if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
+    if hasStarted { tracer.endSignpost(index) }
   }
 }

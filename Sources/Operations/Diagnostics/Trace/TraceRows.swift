@@ -1,29 +1,36 @@
-/// An assignment of executions to the rows of a drawing, computed in O(n log n).
+/// A row of a drawing, to which executions are assigned in O(n log n).
 ///
 /// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation is
 /// on a row that is free for its whole execution. An operation with members is on the row of the enclosing one, unless
 /// another one is drawn there at the time.
-struct TraceRows {
-  struct Row: Hashable {
-    /// In the order of the drawing.
-    enum Kind: Int { case members, worker, asynchronous }
+///
+/// The cases are in the order of the drawing.
+enum TraceRow: Hashable, Comparable {
+  case members(Int)
+  case worker(Int)
+  case asynchronous(Int)
 
-    let kind: Kind
-    let number: Int
+  var name: String {
+    switch self {
+    case .members(let number): number == 0 ? "groups" : "groups (\(number + 1))"
+    case .worker(let number): number == 0 ? "main thread" : "worker \(number)"
+    case .asynchronous(let number): number == 0 ? "asynchronous" : "asynchronous (\(number + 1))"
+    }
   }
 
-  let rows: [Row]
-  /// The index in ``rows`` for each record that has executed.
-  let rowOf: [Int: Int]
-
-  init(_ records: [OperationTracer.Record], _ intervals: TraceIntervals) {
-    var places: [Int: Row] = [:]
-    var counts: [Row.Kind: Int] = [:]
-    var free: [Row.Kind: [Row]] = [:]
-    func freeRow(_ kind: Row.Kind) -> Row {
-      if let row = free[kind]?.popLast() { return row }
-      defer { counts[kind, default: 0] += 1 }
-      return Row(kind: kind, number: counts[kind, default: 0])
+  /// Returns the rows, and for each record that has executed the index of its row.
+  static func rows(
+    of records: [OperationTracer.Record],
+    _ intervals: TraceIntervals
+  ) -> (rows: [TraceRow], indices: [Int: Int]) {
+    var places: [Int: TraceRow] = [:]
+    // The numbers of the rows.
+    var members: (free: [Int], count: Int) = ([], 0)
+    var asynchronous = members
+    func take(_ rows: inout (free: [Int], count: Int)) -> Int {
+      if let number = rows.free.popLast() { return number }
+      defer { rows.count += 1 }
+      return rows.count
     }
     // The finish times of the executions in progress on each thread, innermost last.
     var onThreads: [Int: [Duration]] = [:]
@@ -35,8 +42,12 @@ struct TraceRows {
       if !event.isStart {
         if let outer = record.group, insides[outer] == record.id {
           insides[outer] = nil
-        } else if let row = places[record.id], row.kind != .worker {
-          free[row.kind, default: []].append(row)
+        } else {
+          switch places[record.id] {
+          case .members(let number): members.free.append(number)
+          case .asynchronous(let number): asynchronous.free.append(number)
+          case .worker, nil: break
+          }
         }
       } else if record.isGroup {
         if let outer = record.group, insides[outer] == nil, let around = intervals[outer],
@@ -45,20 +56,19 @@ struct TraceRows {
           insides[outer] = record.id
           places[record.id] = row
         } else {
-          places[record.id] = freeRow(.members)
+          places[record.id] = .members(take(&members))
         }
       } else if let worker = record.thread, record.executeReturned == nil,
         Self.fits(interval, into: &onThreads[worker, default: []])
       {
-        places[record.id] = Row(kind: .worker, number: worker)
+        places[record.id] = .worker(worker)
       } else {
-        places[record.id] = freeRow(.asynchronous)
+        places[record.id] = .asynchronous(take(&asynchronous))
       }
     }
-    let rows = Set(places.values).sorted { ($0.kind.rawValue, $0.number) < ($1.kind.rawValue, $1.number) }
+    let rows = Set(places.values).sorted()
     let indices = Dictionary(uniqueKeysWithValues: zip(rows, rows.indices))
-    self.rows = rows
-    rowOf = places.compactMapValues { indices[$0] }
+    return (rows, places.compactMapValues { indices[$0] })
   }
 
   /// Records the finish of an execution, unless another thread finishes the enclosing execution first.
@@ -67,16 +77,6 @@ struct TraceRows {
     if let last = ends.last, last < interval.upperBound { return false }
     ends.append(interval.upperBound)
     return true
-  }
-}
-
-extension TraceRows.Row {
-  var name: String {
-    switch kind {
-    case .members: number == 0 ? "groups" : "groups (\(number + 1))"
-    case .worker: number == 0 ? "main thread" : "worker \(number)"
-    case .asynchronous: number == 0 ? "asynchronous" : "asynchronous (\(number + 1))"
-    }
   }
 }
 

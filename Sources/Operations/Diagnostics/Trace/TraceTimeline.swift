@@ -29,7 +29,6 @@ extension OperationTracer {
 }
 
 private struct TraceTimeline {
-  private static let longestName = 28
   private static let shortestBar = 10
 
   private let records: [OperationTracer.Record]
@@ -48,8 +47,11 @@ private struct TraceTimeline {
     let shown = TraceTimeline.longest(count, of: records)
     let remarks = shown.map { TraceTimeline.remark(records[$0.id]) }
     let rest = width - 4 - (remarks.map(\.count).max() ?? 0)
-    let nameLimit = min(TraceTimeline.longestName, max(1, rest - TraceTimeline.shortestBar))
-    let names = shown.map { TraceTimeline.name(records[$0.id], $0.depth, fitting: nameLimit) }
+    let nameLimit = min(28, max(1, rest - TraceTimeline.shortestBar))
+    let names = shown.map { id, depth in
+      let indentation = String(repeating: "  ", count: min(depth, nameLimit / 4))
+      return indentation + records[id].name.inOneLine.shortened(to: nameLimit - indentation.count)
+    }
     nameWidth = names.map(\.columns).max() ?? 0
     barWidth = max(TraceTimeline.shortestBar, rest - nameWidth)
     lines = shown.indices.map { (records[shown[$0].id], names[$0], remarks[$0]) }
@@ -63,11 +65,6 @@ private struct TraceTimeline {
     let durations = outline.map { records[$0.id].duration ?? .zero }
     let longest = outline.indices.sorted { (durations[$1], $0) < (durations[$0], $1) }
     return longest.prefix(count).sorted().map { outline[$0] }
-  }
-
-  private static func name(_ record: OperationTracer.Record, _ depth: Int, fitting columns: Int) -> String {
-    let indentation = String(repeating: "  ", count: min(depth, columns / 4))
-    return indentation + record.name.inOneLine.shortened(to: columns - indentation.count)
   }
 
   private static func remark(_ record: OperationTracer.Record) -> String {

@@ -75,8 +75,6 @@ struct EventRoom {
     }
   }
 
-  // MARK: Waiting events
-
   mutating func addWaiting(_ ticket: EventTicket) {
     waitingCount += 1
     if capacity.policy == .dropOldest || capacity.policy == .replaceLatest { waiting.append(ticket) }
@@ -86,8 +84,6 @@ struct EventRoom {
     waitingCount -= 1
     Self.compact(&waiting, liveCount: waitingCount)
   }
-
-  // MARK: Suspended events
 
   var canAcceptSuspended: Bool { suspendedCount > 0 && waitingCount < capacity.count }
 

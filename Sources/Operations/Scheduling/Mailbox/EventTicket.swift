@@ -4,7 +4,6 @@ final class EventTicket: @unchecked Sendable {
   /// A closure that runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
 
-  /// How the scheduler's capacity applies to an event.
   enum Capacity {
     case exempt
     /// The event counts, and is refused if the scheduler is full.
@@ -56,7 +55,6 @@ final class EventTicket: @unchecked Sendable {
   }
 }
 
-/// The key under which a scheduler, or one of its objects, coalesces events.
 struct EventKey: Hashable {
   let object: ObjectIdentifier?
   let name: String

@@ -12,21 +12,22 @@ struct Mailbox {
     case withdrawn
   }
 
+  typealias Alarm = (deadline: Duration, timer: ClockTimer)
+
   private(set) var isShutDown = false
   /// The open segment, by its identity. Retaining the segment would double the cost of an event.
   private var openSegment: ObjectIdentifier?
-  /// The entries of the open segment.
   private var entries: [Entry] = []
   /// The approximate number of withdrawn entries in the open segment.
   private var withdrawnCount = 0
-  /// The segments whose drains have not finished.
   private var segments: [ObjectIdentifier: Segment] = [:]
   /// The tickets that wait to run, including those that were handed over to a blocked thread.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
-  /// The waiting event of each key.
   private var latest: [EventKey: EventTicket] = [:]
   private var room: EventRoom?
-  var delays = DelayedEvents()
+  private var delayed = DeadlineQueue<Duration, EventTicket>()
+  /// The timer for the earliest delayed event.
+  private var alarm: Alarm?
 
   /// The number of accepted events, excluding those that were withdrawn or dropped.
   private(set) var eventsAccepted = 0
@@ -108,8 +109,8 @@ struct Mailbox {
       // The new event uses the room of the superseded one.
       eventsCoalesced += 1
       dropped = withdraw(superseded)
-    } else if ticket.isCounted, room != nil {
-      switch room!.decide(about: ticket) {
+    } else if ticket.isCounted, let decision = room?.decide(about: ticket) {
+      switch decision {
       case .accept: break
       case .suspend:
         ticket.stage = .suspended(body)
@@ -161,12 +162,22 @@ struct Mailbox {
       eventsDropped += 1
       return
     }
-    ticket.stage = .delayed(delays.events.add(ticket, at: deadline), body)
+    ticket.stage = .delayed(delayed.add(ticket, at: deadline), body)
   }
 
+  /// Accepts the due events after the timer has fired. A timer that was cancelled too late has no effect.
   mutating func acceptDue(at time: Duration, by timer: ClockTimer) {
-    if isShutDown { return }
-    for ticket in delays.popAll(dueAt: time, by: timer) { if let body = ticket.leave() { add(ticket, body) } }
+    guard !isShutDown, alarm?.timer === timer else { return }
+    alarm = nil
+    for ticket in delayed.popAll(dueAt: time) { if let body = ticket.leave() { add(ticket, body) } }
+  }
+
+  /// Returns the timer to cancel and the timer to start, or nil if the current timer is right.
+  mutating func alarmChange() -> (outdated: ClockTimer?, new: Alarm?)? {
+    if delayed.earliest == alarm?.deadline { return nil }
+    let outdated = alarm?.timer
+    alarm = delayed.earliest.map { ($0, ClockTimer()) }
+    return (outdated, alarm)
   }
 
   // MARK: Running and withdrawing
@@ -179,9 +190,14 @@ struct Mailbox {
     switch ticket.stage {
     case .waiting:
       eventsAccepted -= 1
-      noteWithdrawn()
+      withdrawnCount += 1
+      // A drain skips withdrawn entries until they are the majority.
+      if withdrawnCount >= 64, withdrawnCount * 2 > entries.count {
+        withdrawnCount = 0
+        entries.removeAll { entry in if case .ticket(let ticket) = entry { !ticket.isWaiting } else { false } }
+      }
       return remove(ticket)
-    case .delayed(let place, _): _ = delays.events.remove(place)
+    case .delayed(let place, _): _ = delayed.remove(place)
     case .suspended: room?.removeSuspended()
     case .new, .gone: break
     }
@@ -200,14 +216,6 @@ struct Mailbox {
     return body
   }
 
-  /// Removes withdrawn entries from the open segment once they are the majority. Until then a drain skips them.
-  private mutating func noteWithdrawn() {
-    withdrawnCount += 1
-    guard withdrawnCount >= 64, withdrawnCount * 2 > entries.count else { return }
-    withdrawnCount = 0
-    entries.removeAll { entry in if case .ticket(let ticket) = entry { !ticket.isWaiting } else { false } }
-  }
-
   // MARK: Shutting down
 
   mutating func noteDropped(_ count: Int) {
@@ -219,7 +227,7 @@ struct Mailbox {
   /// Returns the bodies to call with a refusal, and the entries to release.
   mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
     isShutDown = true
-    let pending = delays.events.removeAll() + (room?.removeAllSuspended() ?? [])
+    let pending = delayed.removeAll() + (room?.removeAllSuspended() ?? [])
     eventsDropped += pending.count
     var refused = pending.compactMap { $0.leave() }
     if !discarding { return (refused, []) }

@@ -9,7 +9,6 @@ extension Mailbox {
     case event(@Sendable () -> Void, EventOrigin)
     case ticket(EventTicket)
     case job(UnownedJob)
-    /// Runs when all earlier entries have run.
     case mark(@Sendable () -> Void)
     case takenOut
 
@@ -24,9 +23,6 @@ extension Mailbox {
 
   /// Entries that a drain has taken out of the mailbox, to run them without holding the lock.
   struct Batch {
-    /// The largest capacity that is kept after a burst of events.
-    private static let keptCapacity = 4096
-
     private var entries: [Entry] = []
     private var position = 0
 
@@ -42,11 +38,11 @@ extension Mailbox {
     }
 
     mutating func clear() {
-      entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
+      // Returns the memory of a burst of events.
+      entries.removeAll(keepingCapacity: entries.capacity <= 4096)
       position = 0
     }
 
-    /// Takes the entries of `others`, and gives it the storage of this batch in return.
     mutating func exchange(with others: inout [Entry]) { swap(&entries, &others) }
   }
 }

@@ -1,4 +1,3 @@
-/// The recorded times and the watchdog of a scheduler, as a value.
 struct SchedulerInstruments {
   /// A timer for the caller to start after releasing the lock.
   typealias Alarm = (timer: ClockTimer, delay: Duration)
@@ -76,7 +75,6 @@ extension SerialScheduler {
     }
   }
 
-  /// Runs an event. Records its time if any instruments are in use.
   func runInstrumented(_ origin: EventOrigin?, _ event: () -> Void) {
     if core.mode.isPlain { return event() }
     let start = core.time.now

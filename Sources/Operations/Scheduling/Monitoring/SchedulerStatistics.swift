@@ -29,9 +29,7 @@ extension SerialScheduler {
   /// The current statistics of the scheduler.
   public var statistics: SchedulerStatistics {
     // The counts are read before the mailbox, so that no event appears to have begun before it was accepted.
-    let eventsRun = core.eventsRun
-    let eventsBegun = core.eventsBegun
-    let jobsBegun = core.jobsBegun
+    let (eventsRun, eventsBegun, jobsBegun) = (core.eventsRun.count, core.eventsBegun.count, core.jobsBegun.count)
     let longest = core.instruments.withLock { $0.longest }
     return core.mailbox.withLock { mailbox in
       SchedulerStatistics(
@@ -48,7 +46,7 @@ extension SerialScheduler {
   }
 
   /// The number of events and jobs that have begun. It never decreases.
-  package var begunSoFar: Int { core.eventsBegun + core.jobsBegun }
+  package var begunSoFar: Int { core.eventsBegun.count + core.jobsBegun.count }
 
   /// Whether the scheduler records the longest wait and the longest run. The default is false.
   ///

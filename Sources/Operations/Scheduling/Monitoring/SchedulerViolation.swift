@@ -62,12 +62,7 @@ extension SerialScheduler {
     reportViolation(message.isEmpty ? "This code" : message, origin, file: file, line: line)
   }
 
-  func reportViolation(
-    _ subject: String,
-    _ origin: EventOrigin?,
-    file: StaticString = #fileID,
-    line: UInt = #line
-  ) {
+  func reportViolation(_ subject: String, _ origin: EventOrigin?, file: StaticString = #fileID, line: UInt = #line) {
     let current = Self.current?.name
     let violation = SchedulerViolation(subject: subject, scheduler: name, currentScheduler: current, origin: origin)
     guard let handler = Self.violationHandler else { misuse(violation.description, file: file, line: line) }

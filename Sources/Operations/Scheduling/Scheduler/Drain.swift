@@ -101,7 +101,7 @@ extension SerialScheduler {
       if core.mode.contains(.discarding) { return core.mailbox.withLock { $0.noteDropped(1) } }
       runInstrumented(origin) { count(event) }
     case .job(let job):
-      core.beginJob()
+      core.jobsBegun.countUp()
       runInstrumented(nil) {
         unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
@@ -113,9 +113,9 @@ extension SerialScheduler {
 
   @inline(__always)
   private func count(_ event: () -> Void) {
-    core.beginEvent()
+    core.eventsBegun.countUp()
     event()
-    core.endEvent()
+    core.eventsRun.countUp()
   }
 
   private func run(_ ticket: EventTicket) {
@@ -126,6 +126,5 @@ extension SerialScheduler {
     runInstrumented(ticket.origin) { count(event) }
   }
 
-  /// Runs an event on the current thread of this scheduler, which is blocked in a wait.
   func serve(_ ticket: EventTicket) { Self.running.withValue(self) { withAutoreleasePool { run(ticket) } } }
 }

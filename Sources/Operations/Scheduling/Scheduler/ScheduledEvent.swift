@@ -46,7 +46,7 @@ extension SerialScheduler {
   }
 
   func updateTimer() {
-    guard let change = core.mailbox.withLock({ $0.delays.alarmChange() }) else { return }
+    guard let change = core.mailbox.withLock({ $0.alarmChange() }) else { return }
     change.outdated?.cancel()
     guard let (deadline, timer) = change.new else { return }
     timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { self.postDue(by: timer) }
@@ -77,27 +77,4 @@ public final class ScheduledEvent: Sendable {
   ///
   /// If the caller is on the scheduler and the event has not begun, the event never runs.
   public func cancel() { withdraw() }
-}
-
-/// The delayed events of a scheduler, and the timer for the earliest of them.
-struct DelayedEvents {
-  typealias Alarm = (deadline: Duration, timer: ClockTimer)
-
-  var events = DeadlineQueue<Duration, EventTicket>()
-  private var alarm: Alarm?
-
-  /// Removes the due events after the timer has fired. A timer that was cancelled too late removes nothing.
-  mutating func popAll(dueAt time: Duration, by timer: ClockTimer) -> [EventTicket] {
-    guard alarm?.timer === timer else { return [] }
-    alarm = nil
-    return events.popAll(dueAt: time)
-  }
-
-  /// Returns the timer to cancel and the timer to start, or nil if the current timer is right.
-  mutating func alarmChange() -> (outdated: ClockTimer?, new: Alarm?)? {
-    if events.earliest == alarm?.deadline { return nil }
-    let outdated = alarm?.timer
-    alarm = events.earliest.map { ($0, ClockTimer()) }
-    return (outdated, alarm)
-  }
 }

@@ -8,9 +8,10 @@ final class SchedulerCore: Sendable {
   let mailbox: Locked<Mailbox>
   let time: ElapsedTime
   let instruments = Locked(SchedulerInstruments())
-  private let begunCount = Atomic<Int>(0)
-  private let runCount = Atomic<Int>(0)
-  private let jobCount = Atomic<Int>(0)
+  // The scheduler's thread writes the counts, and any thread can read them.
+  let eventsBegun = Atomic(0)
+  let eventsRun = Atomic(0)
+  let jobsBegun = Atomic(0)
   private let modes = Atomic<UInt8>(0)
 
   /// Keeps operations and drains in the order of the segments. Recursive, because Foundation is called under it and may
@@ -35,23 +36,6 @@ final class SchedulerCore: Sendable {
       mailbox.withLock { $0.seal() }
     }
   }
-}
-
-extension SchedulerCore {
-  // The scheduler's thread writes the counts, and any thread can read them.
-
-  var eventsBegun: Int { begunCount.load(ordering: .acquiring) }
-  var eventsRun: Int { runCount.load(ordering: .acquiring) }
-  var jobsBegun: Int { jobCount.load(ordering: .acquiring) }
-
-  func beginEvent() { Self.countUp(begunCount) }
-  func endEvent() { Self.countUp(runCount) }
-  func beginJob() { Self.countUp(jobCount) }
-
-  /// A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
-  private static func countUp(_ count: borrowing Atomic<Int>) {
-    count.store(count.load(ordering: .relaxed) &+ 1, ordering: .releasing)
-  }
 
   /// What a drain and `schedule` check for each event, with one relaxed load.
   struct Mode: OptionSet {
@@ -68,4 +52,12 @@ extension SchedulerCore {
   func set(_ mode: Mode, to isOn: Bool) {
     _ = isOn ? modes.bitwiseOr(mode.rawValue, ordering: .relaxed) : modes.bitwiseAnd(~mode.rawValue, ordering: .relaxed)
   }
+}
+
+extension Atomic<Int> {
+  var count: Int { load(ordering: .acquiring) }
+
+  // A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
+  @inline(__always)
+  func countUp() { store(load(ordering: .relaxed) &+ 1, ordering: .releasing) }
 }

@@ -31,7 +31,6 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   private var isCurrent: Bool { scheduler?.isCurrent ?? (OperationQueue.current === self) }
 
-  /// Does not seal the segment.
   func addDrain(_ drain: DrainOperation) { super.addOperation(drain) }
 
   /// Runs `body` without adding an operation. The operation that `body` belongs to occupies the queue's only slot.

@@ -44,7 +44,6 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// or shut down.
   public static let main = SerialScheduler(main: OperationQueue.main)
 
-  /// The scheduler whose events the current thread runs.
   static let running = ThreadLocal<SerialScheduler>()
 
   /// The scheduler on which the current code runs, or nil.
@@ -129,18 +128,18 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   public var isSuspended: Bool {
     get { queue.isSuspended }
     set {
-      if isMain {
-        misuse(
-          "The main scheduler cannot be suspended, because the whole program depends on it. Suspend a scheduler of "
-            + "your own."
-        )
-      }
+      refuseMain("suspended", "Suspend")
       queue.isSuspended = newValue
     }
   }
-}
 
-extension SerialScheduler {
+  private func refuseMain(_ state: String, _ remedy: String) {
+    if !isMain { return }
+    misuse(
+      "The main scheduler cannot be \(state), because the whole program depends on it. \(remedy) a scheduler of your own."
+    )
+  }
+
   /// What happens to accepted events when a scheduler is shut down.
   public enum ShutdownMode: Sendable {
     /// The events run.
@@ -165,12 +164,7 @@ extension SerialScheduler {
   ///
   /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
   public func shutDown(_ mode: ShutdownMode = .drain) {
-    if isMain {
-      misuse(
-        "The main scheduler cannot be shut down, because the whole program depends on it. Shut down a scheduler of "
-          + "your own."
-      )
-    }
+    refuseMain("shut down", "Shut down")
     if mode == .discard { core.set(.discarding, to: true) }
     let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
     for body in refused { body(OperationError.shutDown(name)) }

@@ -16,11 +16,8 @@ struct WaitGraph {
   /// The waits of each scheduler, innermost last.
   private var blocked: [ObjectIdentifier: [WaitLink]] = [:]
 
-  /// Records a wait, and chooses the thread that runs its body.
-  ///
-  /// - Returns: The wait of the target whose blocked thread runs the body, or nil if the body goes to the mailbox.
-  /// - Throws: ``OperationError/Code/waitCycle`` if the wait could never end, or ``OperationError/Code/overflow`` if so
-  ///   many schedulers are blocked that the target might never get a thread.
+  /// Records a wait. Returns the wait of the target whose blocked thread runs the body, or nil if the body goes to the
+  /// mailbox.
   mutating func begin(_ link: WaitLink) throws(OperationError) -> WaitLink? {
     if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
     do {

@@ -8,7 +8,6 @@ final class WaitLink: @unchecked Sendable {
 
   let waiter: SerialScheduler?
   let target: SerialScheduler
-  /// The wait in whose body this one was called.
   let previous: WaitLink?
 
   /// Whether the wait continues. A wait ends when its body has run or its timeout has expired.
@@ -35,7 +34,7 @@ final class WaitLink: @unchecked Sendable {
 
   func wake() { signal.signal() }
 
-  /// Blocks the thread until ``wake()`` is called. Returns false if the deadline passes first.
+  /// Returns false if the deadline passes before ``wake()`` is called.
   func sleep(until deadline: DispatchTime) -> Bool { signal.wait(timeout: deadline) == .success }
 
   func run(_ body: EventTicket.Body) { Self.innermost.withValue(self) { body(nil) } }
@@ -121,8 +120,7 @@ extension SerialScheduler {
     }
   }
 
-  /// Blocks the thread until the wait ends or the timeout expires. Meanwhile the thread runs the events that are handed
-  /// over to it.
+  /// Runs the events that are handed over to the blocked thread until the wait ends or the timeout expires.
   private func block(_ link: WaitLink, _ timeout: Duration?) {
     let seconds = timeout.map { $0 / .seconds(1) } ?? .infinity
     // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.

@@ -11,9 +11,7 @@ extension OperationQueue {
   ///   count.
   @discardableResult
   public func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
-}
 
-extension OperationQueue {
   /// Cancels the operations of the queue that wait, at any depth. Executing operations continue: see
   /// ``GroupOperation/cancelWaitingOperations()``.
   ///
