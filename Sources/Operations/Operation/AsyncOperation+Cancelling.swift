@@ -12,16 +12,16 @@ extension AsyncOperation {
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }
   }
 
-  /// Cancels the operation and everything inside it, in the given phases and as a member of the supervisor, if there is
-  /// one. Returns whether the call had an effect.
+  /// Cancels the operation and everything inside it, in the given phases and as a member of the group, if there is an
+  /// engine. Returns whether the call had an effect.
   @discardableResult
   final func cancel(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    in supervisor: OperationSupervisor? = nil,
+    in engine: GroupEngine? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
-    let begun = beginCancelling(reason, as: decision, in: supervisor, where: isIncluded)
+    let begun = beginCancelling(reason, as: decision, in: engine, where: isIncluded)
     begun?.reachMembers()
     return begun != nil
   }
@@ -34,12 +34,12 @@ extension AsyncOperation {
 
   /// Cancels the operations that do not work, and what does not work inside the others, at any depth. An operation that
   /// pauses does not work. Returns the number of operations that this call cancelled, without those inside them.
-  static func cancelWaiting(_ operations: [AsyncOperation], in supervisor: OperationSupervisor? = nil) -> Int {
-    var rest = operations.map { (operation: $0, supervisor: supervisor) }[...]
+  static func cancelWaiting(_ operations: [AsyncOperation], in engine: GroupEngine? = nil) -> Int {
+    var rest = operations.map { (operation: $0, engine: engine) }[...]
     var count = 0
-    while let (operation, supervisor) = rest.popFirst() {
+    while let (operation, engine) = rest.popFirst() {
       let isNew = !operation.represented.isCancelled
-      if operation.cancel(nil, in: supervisor, where: { $0 != .executing }) {
+      if operation.cancel(nil, in: engine, where: { $0 != .executing }) {
         if isNew { count += 1 }
       } else if operation.isExecuting {
         rest += operation.members.compactMap(\.asMember).map { ($0, operation.engineOfMembers) }
@@ -53,10 +53,10 @@ extension AsyncOperation {
     let operation: AsyncOperation
     let interruption: OperationLifecycle.Interruption
     let observers: [OperationObserver]
-    let trace: OperationTrace?
-    let turn: (any OperationTurn)?
+    let trace: OperationFollower?
+    let turn: KeyRequest?
     let task: Task<Void, Never>?
-    let membership: (supervisor: OperationSupervisor, wasNotReady: Bool)?
+    let notice: OperationCore.WaitAction
     var members: ArraySlice<Operation>
 
     /// Each cancellation ends after those of its members.
@@ -69,8 +69,8 @@ extension AsyncOperation {
           continue
         }
         if let own = next as? AsyncOperation {
-          let supervisor = path[last].operation.engineOfMembers
-          if let inside = own.beginCancelling(nil, in: supervisor) { path.append(inside) }
+          let engine = path[last].operation.engineOfMembers
+          if let inside = own.beginCancelling(nil, in: engine) { path.append(inside) }
         } else {
           next.cancelAsMember()
         }
@@ -82,11 +82,11 @@ extension AsyncOperation {
   private func beginCancelling(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    in supervisor: OperationSupervisor? = nil,
+    in engine: GroupEngine? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Cancellation? {
     let begun = core.withLock { core -> Cancellation? in
-      if let supervisor, core.supervisor !== supervisor { return nil }
+      if let engine, core.engine !== engine { return nil }
       let phase = core.lifecycle.phase
       guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else {
         return nil
@@ -98,7 +98,7 @@ extension AsyncOperation {
         trace: core.trace,
         turn: core.turn,
         task: core.extras?.task,
-        membership: core.cancelledMember(phase),
+        notice: core.cancellationNotice(phase),
         members: (core.extras?.inner.map { [$0] } ?? [])[...]
       )
     }
@@ -115,9 +115,7 @@ extension AsyncOperation {
     cancellation.task?.cancel()
     if cancellation.interruption == .execution { Trampoline.isolate { didCancel() } }
     super.cancel()
-    if let (supervisor, wasNotReady) = cancellation.membership {
-      supervisor.memberWasCancelled(self, wasNotReady: wasNotReady)
-    }
+    carryOut(cancellation.notice)
     switch cancellation.interruption {
     case .start: break
     case .suspension: finishUnexecuted()

@@ -55,3 +55,82 @@ extension OperationQueue {
     }
   }
 }
+
+extension OperationQueue {
+  /// Runs a synchronous closure as an operation of this queue, on a thread of the queue, and returns its value.
+  ///
+  /// ```swift
+  /// let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
+  /// ```
+  ///
+  /// The compiler selects this method for a closure without `await`, so a closure that blocks never blocks Swift's
+  /// cooperative threads. The closure has access to the task-local values of the calling task.
+  ///
+  /// Cancelling the task cancels the operation. A closure that has started runs to its end. In the closure,
+  /// `Task.isCancelled` and `Task.checkCancellation()` report whether the operation has been cancelled.
+  ///
+  /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
+  public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await run(ResultOperation(in: TaskContext(), body))
+  }
+
+  /// Runs an asynchronous closure as an operation of this queue, in a task, and returns its value.
+  ///
+  /// ```swift
+  /// let page = try await queue.run { try await session.data(from: url).0 }
+  /// ```
+  ///
+  /// The compiler selects this method for a closure with `await`. The closure occupies a slot of the queue and no
+  /// thread, as a ``TaskOperation`` does, and has access to the task-local values of the calling task. Cancelling the
+  /// calling task cancels the closure's task.
+  ///
+  /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
+  public func run<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
+    try await run(TaskOperation(body))
+  }
+
+  /// Adds a synchronous closure as an operation, which runs on a thread of the queue, and returns the operation.
+  ///
+  /// ```swift
+  /// let index = queue.addTask("index") { try Index(of: folder) }
+  /// ```
+  ///
+  /// As with `run`, the compiler selects this method for a closure without `await`.
+  ///
+  /// - Parameters:
+  ///   - name: The operation's name, for error messages, reports and traces.
+  ///   - body: The closure, which is called at most once. Its error is the operation's error.
+  @discardableResult
+  public func addTask<T: Sendable>(
+    _ name: String? = nil,
+    _ body: @escaping @Sendable () throws -> T
+  ) -> ResultOperation<T> {
+    add(ResultOperation(in: TaskContext(), body), name)
+  }
+
+  /// Adds an asynchronous closure as an operation, which runs in a task, and returns the operation.
+  ///
+  /// ```swift
+  /// queue.addTask("upload") { try await session.upload(photo) }
+  /// ```
+  ///
+  /// The closure has access to the task-local values of the calling task. It is not cancelled with that task: cancel
+  /// the operation.
+  ///
+  /// - Parameters:
+  ///   - name: The operation's name, for error messages, reports and traces.
+  ///   - body: The closure, which is called at most once. Its error is the operation's error.
+  @discardableResult
+  public func addTask<T: Sendable>(
+    _ name: String? = nil,
+    _ body: @escaping @Sendable () async throws -> T
+  ) -> TaskOperation<T> {
+    add(TaskOperation(body), name)
+  }
+
+  private func add<O: AsyncOperation>(_ operation: O, _ name: String?) -> O {
+    if let name { operation.name = name }
+    addOperation(operation)
+    return operation
+  }
+}
