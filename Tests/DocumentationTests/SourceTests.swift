@@ -70,17 +70,28 @@ struct SourceTests {
 
   /// From the bottom up. A file may name types of its own layer and of those before it.
   private static let layers = [
-    "Support", "Errors", "Operation, Dependencies", "Values", "Groups", "Exclusivity", "Queues", "Diagnostics",
+    ["Support"], ["Errors"],
+    // The engine.
+    ["Operation", "Dependencies", "Groups", "Exclusivity", "Diagnostics/Graph", "Diagnostics/Trace"],
+    ["Values"], ["Groups/Retry"], ["Queues"], ["Diagnostics"],
   ]
-  /// The other half of the package, which shares only these two layers with the first.
-  private static let belowScheduling = ["Support", "Errors", "Scheduling"]
+  /// The other half of the package, which shares only two layers with the first.
+  private static let besideScheduling = [["Support"], ["Errors"], ["Scheduling"]]
 
-  private static func folder(of file: SourceText) -> String { String(file.path.split(separator: "/")[2]) }
+  private static func folder(of file: SourceText) -> String {
+    file.path.split(separator: "/").dropFirst(2).dropLast().joined(separator: "/")
+  }
+
+  /// The innermost folder with a layer decides.
+  private static func layer(of folder: String, in layers: [[String]]) -> Int? {
+    let named = layers.joined().filter { folder == $0 || folder.hasPrefix($0 + "/") }
+    return named.max { $0.count < $1.count }.flatMap { name in layers.firstIndex { $0.contains(name) } }
+  }
 
   private static func mayUse(_ other: String, in folder: String) -> Bool {
-    if folder == "Scheduling" { return belowScheduling.contains(other) }
-    guard let layer = layers.firstIndex(where: { $0.contains(folder) }) else { return false }
-    return layers[...layer].contains { $0.contains(other) }
+    let layers = folder.hasPrefix("Scheduling") ? besideScheduling : layers
+    guard let upper = layer(of: folder, in: layers), let lower = layer(of: other, in: layers) else { return false }
+    return lower <= upper
   }
 
   @Test func noFileNamesATypeOfAHigherLayer() throws {

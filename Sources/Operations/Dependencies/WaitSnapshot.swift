@@ -116,8 +116,8 @@ struct WaitSnapshot {
       let dependencyCount = own.core.withLock { $0.ledger.dependencies.count }
       if dependencyCount + (inside?.memberCount ?? 0) > limit { return false }
     }
-    let (stamp, dependencies, supervisor) = own.core.withLock {
-      (Stamp($0), $0.ledger.dependencies.entries, $0.supervisor)
+    let (stamp, dependencies, outer) = own.core.withLock {
+      (Stamp($0), $0.ledger.dependencies.entries, $0.outer)
     }
     nodes[node].stamp = stamp
     let isEnding = scope == .unfinished && stamp.phase.isOver
@@ -127,12 +127,12 @@ struct WaitSnapshot {
     } else {
       let shown = own.represented
       waitForDependencies(node, shown === own ? dependencies.map(\.operation) : shown.dependencies, stamp)
-      if !stamp.isCancelled || scope != .unfinished, let group = supervisor?.pendingGroup {
-        addWait(node, for: index(of: group, isStart: true), .groupStart)
+      if !stamp.isCancelled || scope != .unfinished, let outer, outer.isPendingGroup {
+        addWait(node, for: index(of: outer, isStart: true), .groupStart)
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
-    if let inside, !inside.isGroupOperation { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
+    if let inside, !(inside is GroupOperation) { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
     return true
   }
 
@@ -203,21 +203,19 @@ extension WaitSnapshot.Stamp {
   }
 }
 
-extension OperationSupervisor {
-  /// The group, if it has not started and is not the private group of another operation.
-  fileprivate var pendingGroup: AsyncOperation? {
-    guard let group = supervisedGroup, group.state == .pending else { return nil }
-    let outer = group.core.withLock { $0.supervisor }?.supervisedGroup
-    return outer?.isGroupOperation == false ? nil : group
-  }
-}
-
 extension AsyncOperation {
   /// An operation may run others in a private group, whose members replace that group.
   var shownMembers: [Operation] { groupInside?.members ?? [] }
 
-  var groupInside: AsyncOperation? { inside.flatMap { $0.isGroupOperation ? $0 : nil } }
+  var groupInside: GroupOperation? { inside as? GroupOperation }
+
+  /// Whether this is a group that has not started and is not the private group of another operation.
+  fileprivate var isPendingGroup: Bool {
+    if state != .pending { return false }
+    let outer = core.withLock { $0.outer }
+    return outer == nil || outer is GroupOperation
+  }
 
   /// The group that runs the members, or the private operation by which this operation waits for one elsewhere.
-  fileprivate var inside: AsyncOperation? { isGroupOperation ? self : members.first as? AsyncOperation }
+  fileprivate var inside: AsyncOperation? { self is GroupOperation ? self : members.first as? AsyncOperation }
 }

@@ -85,7 +85,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
   /// The claimants around some work, innermost first.
   static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {
-    work?.enclosing.compactMap { $0.keyClaimant as? KeyClaimant } ?? []
+    work?.enclosing.compactMap(\.keyClaimant) ?? []
   }
 }
 

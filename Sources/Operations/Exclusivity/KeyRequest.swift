@@ -2,7 +2,27 @@ import Foundation
 
 /// An operation's request for its keys. The table retains the request, but not the operation, so an operation that is
 /// released withdraws its request. The claims are guarded by the operation's lock until the operation has been added.
-final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
+final class KeyRequest: KeyClaimant, @unchecked Sendable {
+  enum Answer {
+    case waiting
+    /// The operation may be started, and takes its keys then.
+    case called
+    /// The operation holds its keys and, as a member, a slot.
+    case holding
+  }
+
+  /// The reason why an operation leaves its keys or the wait queues. A member gives back its slot with its keys.
+  enum Departure {
+    /// It has a new dependency, and keeps its place. Has no effect if its turn has been requested again.
+    case newDependency(request: Int)
+    /// It pauses, and keeps its place.
+    case pause
+    /// It was cancelled. It keeps the keys that it holds.
+    case cancellation
+    /// It has finished, or has been released without finishing.
+    case end
+  }
+
   private weak var owner: AsyncOperation?
   private let id: ObjectIdentifier
   /// Whether those that use the keys inside the operation keep them after its end.
@@ -20,18 +40,19 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 
   var goal: String { (claims.count == 1 ? "the key " : "the keys ") + claims.map(\.key).quoted }
 
-  // MARK: OperationTurn
+  // MARK: The turn of the operation, without a lock held
 
-  func request(_ request: Int) -> TurnAnswer {
+  /// Enters the wait queues, or returns to them. A later turn is reported to
+  /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
+  func request(_ request: Int) -> Answer {
     guard let owner else { return .waiting }
-    let (supervisor, queue, number) = owner.core.withLock { ($0.supervisor, $0.queue, $0.membership?.number) }
-    if let engine = supervisor as? GroupEngine {
-      return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0))
-    }
-    let starter: AnyObject = supervisor ?? (queue as AnyObject?) ?? self
-    return arrive(at: .queue(ObjectIdentifier(starter)), request)
+    let (engine, queue, number) = owner.core.withLock { ($0.engine, $0.queue, $0.membership?.number) }
+    if let engine { return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0)) }
+    return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 
+  /// Takes all keys of an operation that has been started, and returns whether this call has taken them. Otherwise it holds
+  /// its keys when its turn has come.
   func take() -> Bool {
     let isTaken = KeyRegistry.change { table, effects -> Bool? in
       switch phase {
@@ -47,7 +68,9 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     return isTaken ?? (arrive(at: .none) == .holding)
   }
 
-  func takeWithSlot(_ request: Int) -> TurnAnswer? {
+  /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
+  /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
+  func takeWithSlot(_ request: Int) -> Answer? {
     KeyRegistry.change { table, effects in
       guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
       table.callAgain(ticket, &effects)
@@ -60,7 +83,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     at place: KeyPlace,
     _ request: Int = 0,
     _ new: (engine: GroupEngine, number: Int)? = nil
-  ) -> TurnAnswer {
+  ) -> Answer {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
     let (priority, lent) = (owner?.queuePriority ?? .normal, owner?.lentPriority)
@@ -76,7 +99,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     }
   }
 
-  func leave(_ departure: TurnDeparture) {
+  func leave(_ departure: Departure) {
     let former = KeyRegistry.change { table, effects in
       switch (departure, phase) {
       case (.newDependency, .idle), (.pause, .idle), (_, .over): break
@@ -96,6 +119,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
     withExtendedLifetime(former) {}
   }
 
+  /// Moves the operation in the wait queues. A priority that a task has lent is passed on to the next holders.
   func priorityDidChange(to priority: Operation.QueuePriority, lent: TaskPriority?) {
     KeyRegistry.change { table, effects in
       if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
@@ -160,7 +184,7 @@ final class KeyRequest: KeyClaimant, OperationTurn, @unchecked Sendable {
 }
 
 extension KeyState {
-  fileprivate var answer: TurnAnswer {
+  fileprivate var answer: KeyRequest.Answer {
     switch self {
     case .away, .waiting: .waiting
     case .called: .called

@@ -84,7 +84,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
   }
 
-  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) {
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) {
     (caller, nil, self)
   }
 

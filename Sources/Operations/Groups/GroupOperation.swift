@@ -123,8 +123,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var runsOthersInside: Bool { true }
 
-  final override var isGroupOperation: Bool { true }
-
   final override var members: [Operation] { engine.members }
 
   final override var memberCount: Int { engine.state.withLock { $0.members.count } }
@@ -252,8 +250,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Each access returns a separate stream, for one task.
   public final var progressUpdates: AsyncStream<Double> { engine.updates(for: self) }
 
-  final override func endProgress() { engine.endProgress() }
-
   // MARK: Results
 
   /// The errors of the group, of its members, and of the members of nested groups, with the names of the operations on
@@ -310,20 +306,13 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// The members finish unexecuted as well.
   final override func willNotExecute() { engine.begin(self, draining: true) }
 
-  /// Always true, because the time of a group begins when its first member starts.
-  final override var startsDeadlineItself: Bool { true }
-
-  final override var isFinishRequested: Bool {
-    engine.state.withLock { $0.schedule.endRequest >= .finish }
-  }
-
   final override func prepareToFinish() {
     // The group may finish before its members.
     let group = engine.state.withLock { $0.schedule.abandon() }
     withExtendedLifetime(group) { engine.endProgress() }
   }
 
-  final override var engineOfMembers: OperationSupervisor? { engine }
+  final override var engineOfMembers: GroupEngine? { engine }
 
   /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {

@@ -162,7 +162,7 @@ extension GroupEngine {
   func updateProgress() {
     guard state.withLock({ $0.progress.isFollowed }) else { return }
     OperationProgress.exclusively { applyProgressChanges() }
-    if publishProgress() { supervisedGroup?.progressDidChange() }
+    if publishProgress() { owner?.progressDidChange() }
   }
 
   // MARK: Streams
@@ -203,7 +203,11 @@ extension GroupEngine {
     var next = 0
     while next < engines.count {
       for operation in engines[next].state.withLock({ $0.progress.end() }) {
-        if let group = operation as? GroupOperation { engines.append(group.engine) } else { operation.endProgress() }
+        if let group = operation as? GroupOperation {
+          engines.append(group.engine)
+        } else {
+          operation.core.withLock { $0.extras?.progress }?.end()
+        }
       }
       next += 1
     }

@@ -12,16 +12,16 @@ extension AsyncOperation {
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }
   }
 
-  /// Cancels the operation and everything inside it, in the given phases and as a member of the supervisor, if there is
-  /// one. Returns whether the call had an effect.
+  /// Cancels the operation and everything inside it, in the given phases and as a member of the group, if there is an
+  /// engine. Returns whether the call had an effect.
   @discardableResult
   final func cancel(
     _ reason: FailureReport?,
     as decision: OperationLifecycle.Decision = .cancellation,
-    in supervisor: OperationSupervisor? = nil,
+    in engine: GroupEngine? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
-    guard let cancellation = mark(reason, as: decision, in: supervisor, where: isIncluded) else { return false }
+    guard let cancellation = mark(reason, as: decision, in: engine, where: isIncluded) else { return false }
     AsyncOperation.carryOut([cancellation])
     return true
   }
@@ -32,23 +32,23 @@ extension AsyncOperation {
   @discardableResult
   static func cancelAll(
     _ operations: [AsyncOperation],
-    in supervisor: OperationSupervisor? = nil,
+    in engine: GroupEngine? = nil,
     because reason: (AsyncOperation) -> FailureReport? = { _ in nil },
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Int {
-    carryOut(operations.compactMap { $0.mark(reason($0), in: supervisor, where: isIncluded) })
+    carryOut(operations.compactMap { $0.mark(reason($0), in: engine, where: isIncluded) })
   }
 
   /// Cancels the operations that do not work, and what does not work inside the others, at any depth, in one step. An
   /// operation that pauses does not work. Returns the number of operations that this call cancelled, without those inside
   /// them.
-  static func cancelWaiting(_ operations: [AsyncOperation], in supervisor: OperationSupervisor? = nil) -> Int {
-    var rest = operations.map { (operation: $0, supervisor: supervisor) }
+  static func cancelWaiting(_ operations: [AsyncOperation], in engine: GroupEngine? = nil) -> Int {
+    var rest = operations.map { (operation: $0, engine: engine) }
     var (index, marked) = (0, [Cancellation]())
     while index < rest.count {
-      let (operation, supervisor) = rest[index]
+      let (operation, engine) = rest[index]
       index += 1
-      if let cancellation = operation.mark(nil, in: supervisor, where: { $0 != .executing }) {
+      if let cancellation = operation.mark(nil, in: engine, where: { $0 != .executing }) {
         marked.append(cancellation)
       } else if operation.isExecuting {
         rest += operation.members.compactMap(\.asMember).map { ($0, operation.engineOfMembers) }
@@ -74,10 +74,10 @@ extension AsyncOperation {
     let isNew: Bool
     let interruption: OperationLifecycle.Interruption
     let observers: [OperationObserver]
-    let trace: OperationTrace?
-    let turn: (any OperationTurn)?
+    let trace: OperationFollower?
+    let turn: KeyRequest?
     let task: Task<Void, Never>?
-    let membership: (supervisor: OperationSupervisor, wasNotReady: Bool)?
+    let notice: OperationCore.WaitAction
     var members: ArraySlice<Operation>
 
     func announce() {
@@ -96,8 +96,8 @@ extension AsyncOperation {
           continue
         }
         if let own = next as? AsyncOperation {
-          let supervisor = path[last].operation.engineOfMembers
-          guard var inside = own.mark(in: supervisor) else { continue }
+          let engine = path[last].operation.engineOfMembers
+          guard var inside = own.mark(in: engine) else { continue }
           inside.members += own.takeOperationsToCancel()
           inside.announce()
           path.append(inside)
@@ -112,12 +112,12 @@ extension AsyncOperation {
   private func mark(
     _ reason: FailureReport? = nil,
     as decision: OperationLifecycle.Decision = .cancellation,
-    in supervisor: OperationSupervisor? = nil,
+    in engine: GroupEngine? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Cancellation? {
     let isNew = !represented.isCancelled
     return core.withLock { core in
-      if let supervisor, core.supervisor !== supervisor { return nil }
+      if let engine, core.engine !== engine { return nil }
       let phase = core.lifecycle.phase
       guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else { return nil }
       return Cancellation(
@@ -128,7 +128,7 @@ extension AsyncOperation {
         trace: core.trace,
         turn: core.turn,
         task: core.extras?.task,
-        membership: core.cancelledMember(phase),
+        notice: core.cancellationNotice(phase),
         members: (core.extras?.inner.map { [$0] } ?? [])[...]
       )
     }
@@ -139,9 +139,7 @@ extension AsyncOperation {
     cancellation.task?.cancel()
     if cancellation.interruption == .execution { Trampoline.isolate { didCancel() } }
     super.cancel()
-    if let (supervisor, wasNotReady) = cancellation.membership {
-      supervisor.memberWasCancelled(self, wasNotReady: wasNotReady)
-    }
+    carryOut(cancellation.notice)
     switch cancellation.interruption {
     case .start: break
     case .suspension: finishUnexecuted()

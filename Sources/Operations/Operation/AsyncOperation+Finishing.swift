@@ -11,7 +11,7 @@ extension AsyncOperation {
     onlyWhile phase: OperationLifecycle.Phase? = nil,
     storing store: () -> Void = {}
   ) -> Bool {
-    let (interruption, trace) = core.withLock { core -> (OperationLifecycle.Interruption?, OperationTrace?) in
+    let (interruption, trace) = core.withLock { core -> (OperationLifecycle.Interruption?, OperationFollower?) in
       if let phase, phase != core.lifecycle.phase { return (nil, nil) }
       let interruption = core.lifecycle.finish(report)
       if interruption != nil { store() }
@@ -33,7 +33,7 @@ extension AsyncOperation {
   }
 
   /// Carries out the end. Called once, after the operation's own `start()` has begun.
-  private func end(afterExecution isAfterExecution: Bool, _ trace: OperationTrace?) {
+  private func end(afterExecution isAfterExecution: Bool, _ trace: OperationFollower?) {
     trace?.send(.ended(self))
     // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready only
     // after Foundation's own `cancel()`, which another thread may not have called yet. It considers the operation
@@ -57,9 +57,9 @@ extension AsyncOperation {
   }
 
   private func settleAfterObservers() {
-    let (observers, turn, starter) = core.withLock { core in
+    let (observers, turn, runner) = core.withLock { core in
       defer { core.observers = [] }
-      return (core.observers, core.turn, core.lifecycle.hasFailed ? core.starter : nil)
+      return (core.observers, core.turn, core.lifecycle.hasFailed ? core.runner : nil)
     }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
@@ -67,19 +67,19 @@ extension AsyncOperation {
       turn?.leave(.end)
       notifyOfEnd(core.withLock { $0.settle() })
     }
-    if turn != nil, let starter { starter.settleFailedMember(settle) } else { settle() }
+    if turn != nil, let runner { runner.engine.postponeStarts(during: settle) } else { settle() }
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
-    let starter = end.membership?.starter
-    if let clock = starter?.clock { core.withLock { $0.keep(clock) } }
+    let runner = end.membership?.runner
+    if let clock = runner?.clock { core.withLock { $0.keep(clock) } }
     // A group that cancels other members because of this one must do so before the dependents can start.
     let isGroupFirst = end.lifecycle.hasFailed || end.lifecycle.isCancelled
-    if isGroupFirst { starter?.memberDidFinish(self, end) }
+    if isGroupFirst { runner?.memberDidFinish(self, end) }
     for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters.all { waiter() }
-    if !isGroupFirst { starter?.memberDidFinish(self, end) }
+    if !isGroupFirst { runner?.memberDidFinish(self, end) }
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
   }
@@ -151,7 +151,7 @@ extension AsyncOperation {
       return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
     }
     let failures = failures(of: lifecycle)
-    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !isGroupOperation
+    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !(self is GroupOperation)
     if isOneError || lifecycle.decision == .timeout { return failures[0].error }
     let name = displayName
     return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)

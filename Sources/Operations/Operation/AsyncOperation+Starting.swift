@@ -5,8 +5,8 @@ extension AsyncOperation {
 
   /// Starts or resumes a member that holds its keys, if it has any. Returns false if it waits for a new dependency, or was
   /// ended.
-  func startAsMember(by starter: OperationStarter?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
-    let action = core.withLock { $0.start(by: starter, number: number, slot: slot) }
+  func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
+    let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
     switch action {
     case .notReady, .isGone: return false
     default:
@@ -17,7 +17,7 @@ extension AsyncOperation {
 
   /// Takes the keys of a member that has been called, with a slot that its group has taken for it. Returns nil if it is not
   /// called any more.
-  func takeKeysAsMember() -> TurnAnswer? {
+  func takeKeysAsMember() -> KeyRequest.Answer? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
     let answer = turn.takeWithSlot(request)
     switch answer {
@@ -72,7 +72,7 @@ extension AsyncOperation {
   // MARK: Preparing
 
   /// Takes the keys of an operation that stays started while it waits for them.
-  private func take(_ turn: any OperationTurn) {
+  private func take(_ turn: KeyRequest) {
     keepPlace()
     guard turn.take() else { return turnHasNotCome() }
     carryOut(core.withLock { $0.proceedInTurn() })
@@ -163,22 +163,25 @@ extension AsyncOperation {
 
   // MARK: Executing
 
-  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationTrace?) {
+  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationFollower?) {
     trace?.send(.started)
     if !observers.isEmpty, !notifyOfStart(observers) {
       willNotExecute()
       return finishUnexecuted()
     }
-    // An observer may have set another timeout.
-    if hasTimeout, !startsDeadlineItself, !startDeadline() { return willNotExecute() }
+    // An observer may have set another timeout. The time of a group begins when its first member starts.
+    if hasTimeout, !(self is GroupOperation), !startDeadline() { return willNotExecute() }
     execute()
     trace?.send(.executionReturned)
   }
 
   /// Returns whether the operation may execute. An observer may have cancelled or finished it.
   private func notifyOfStart(_ observers: [OperationObserver]) -> Bool {
-    let wasFinishRequested = isFinishRequested
-    var mayExecute: Bool { core.withLock { $0.lifecycle.canContinue } && isFinishRequested == wasFinishRequested }
+    let engine = engineOfMembers
+    let wasFinishRequested = engine?.isFinishRequested
+    var mayExecute: Bool {
+      core.withLock { $0.lifecycle.canContinue } && engine?.isFinishRequested == wasFinishRequested
+    }
     Trampoline.isolate { for observer in observers where mayExecute { observer.didStart?(self) } }
     return mayExecute
   }

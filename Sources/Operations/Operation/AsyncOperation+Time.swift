@@ -33,11 +33,13 @@ extension AsyncOperation {
     get {
       var operation = self
       while true {
-        let (clock, starter, supervisor) = operation.core.withLock { ($0.extras?.clock, $0.starter, $0.supervisor) }
+        let (clock, runner, outer) = operation.core.withLock {
+          ($0.extras?.clock, $0.runner, $0.runner == nil ? $0.outer : nil)
+        }
         if let clock { return clock }
         // A search in each of n nested groups would take n² steps.
-        if let starter { return starter.clock ?? ContinuousClock() }
-        guard let outer = supervisor?.supervisedGroup else { return ContinuousClock() }
+        if let runner { return runner.clock ?? ContinuousClock() }
+        guard let outer else { return ContinuousClock() }
         operation = outer
       }
     }
@@ -71,7 +73,7 @@ extension AsyncOperation {
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {
-    let executing = isGroupOperation ? members.filter(\.isExecuting) : []
+    let executing = self is GroupOperation ? members.filter(\.isExecuting) : []
     return OperationError(
       .timedOut,
       "\(quotedName) was cancelled because it took longer than \(timeout.text)."
@@ -92,7 +94,7 @@ extension AsyncOperation {
     let (timer, time) = (ClockTimer(), ElapsedTime(clock))
     let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
     let (isPaused, membership, turn) = core.withLock {
-      core -> (Bool, OperationCore.Membership?, (any OperationTurn)?) in
+      core -> (Bool, OperationCore.Membership?, KeyRequest?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
       defer { core.membership?.slot = .none }
@@ -100,7 +102,9 @@ extension AsyncOperation {
     }
     if !isPaused { return work() }
     turn?.leave(.pause)
-    if let membership { membership.starter?.memberDidPause(holdsSlot: membership.slot == .own) }
+    if let engine = membership?.runner?.engine {
+      if membership?.slot == .own { engine.releaseSlot() } else { engine.memberReturnedSlot() }
+    }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     timer.start(after: duration, on: clock) { if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() } }
   }

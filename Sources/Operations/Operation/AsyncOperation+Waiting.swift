@@ -21,7 +21,7 @@ extension AsyncOperation {
     let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
     guard case .claimed = action else { return action }
     let followers = queue.map { QueueFollowers.of($0) } ?? []
-    for follower in followers { follower.queueDidClaim(self) }
+    for follower in followers { follower.trace(self) }
     (followers.isEmpty ? trace : self.trace)?.send(.enqueued)
     return action
   }
@@ -57,11 +57,11 @@ extension AsyncOperation {
     let dependency =
       (operation as? AsyncOperation).map { DependencyLedger.Dependency.own($0) }
       ?? .foreign(operation, FinishRelay { [weak self] in self?.dependencyDidFinish() })
-    let added = core.withLock { core -> (OperationCore.WaitAction, Operation?, OperationSupervisor?)? in
+    let added = core.withLock { core -> (OperationCore.WaitAction, Operation?, GroupEngine?)? in
       guard core.lifecycle.phase.isPending else { return nil }
-      return (core.add(dependency), core.bridge.makeGateIfRead(), core.supervisor)
+      return (core.add(dependency), core.bridge.makeGateIfRead(), core.engine)
     }
-    guard let (action, gate, supervisor) = added else { return false }
+    guard let (action, gate, engine) = added else { return false }
     if let gate {
       super.addDependency(gate)
       recheckReadiness()
@@ -69,7 +69,7 @@ extension AsyncOperation {
     carryOut(action)
     let isWaitedFor = wait(for: dependency)
     // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
-    supervisor?.memberGainedDependency(self)
+    engine?.memberGainedDependency(self)
     if !isWaitedFor { dependencyDidFinish() }
     return true
   }
@@ -96,8 +96,8 @@ extension AsyncOperation {
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
-    case .open, .notify, .resume: trace?.send(.ready)
-    case .none, .requestTurn, .takeTurn, .withdrawTurn, .prepareInputs: break
+    case .open, .notify, .startInside, .resume: trace?.send(.ready)
+    case .none, .requestTurn, .takeTurn, .withdrawTurn, .notifyOfCancellation, .prepareInputs: break
     }
     carryOut(action)
   }
@@ -109,9 +109,13 @@ extension AsyncOperation {
     case .takeTurn(let turn): if turn.take() { turnHasCome(holdingKeys: true) } else { turnHasNotCome() }
     case .withdrawTurn(let turn, let request): leaveWaitQueues(of: turn, request: request)
     case .open(let gate): open(gate)
-    case .notify(let supervisor, _, _, hasSlot: true): supervisor?.memberHasSlot(self)
-    case .notify(let supervisor, let number, let isCalled, hasSlot: false):
-      supervisor?.memberIsReady(self, number: number, isCalled: isCalled)
+    case .notify(let engine, _, _, hasSlot: true): engine?.memberHasSlot(self)
+    case .notify(let engine, let number, let isCalled, hasSlot: false):
+      engine?.becameReady(self, number: number, isCalled: isCalled)
+    case .notifyOfCancellation(let engine, let wasNotReady):
+      engine.change { $0.wasCancelled(self, wasNotReady: wasNotReady) }
+    // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
+    case .startInside: Trampoline.run { [self] in _ = startAsMember(by: nil) }
     case .resume(let pause): pause.continue()
     case .prepareInputs:
       keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .turn) }) { self.prepareInputs() } }
@@ -120,12 +124,12 @@ extension AsyncOperation {
 
   // MARK: The turn
 
-  private func request(_ turn: any OperationTurn) {
+  private func request(_ turn: KeyRequest) {
     // Before it waits for its keys, so that it has its place among those that wait for a slot only.
-    let (supervisor, request) = core.withLock { core in
-      (core.membership?.number == nil ? core.supervisor : nil, core.membership?.requests ?? 0)
+    let (engine, request) = core.withLock { core in
+      (core.membership?.number == nil ? core.engine : nil, core.membership?.requests ?? 0)
     }
-    if let number = supervisor?.memberArrives() { core.withLock { $0.membership?.number = number } }
+    if let number = engine?.memberArrives() { core.withLock { $0.membership?.number = number } }
     switch turn.request(request) {
     case .waiting: turnHasNotCome()
     case .called: turnHasCome(holdingKeys: false)
@@ -145,9 +149,9 @@ extension AsyncOperation {
   }
 
   /// Another thread may have requested the turn again meanwhile.
-  func leaveWaitQueues(of turn: any OperationTurn, request number: Int) {
+  func leaveWaitQueues(of turn: KeyRequest, request number: Int) {
     turn.leave(.newDependency(request: number))
-    core.withLock { $0.supervisor }?.memberReturnedSlot()
+    core.withLock { $0.engine }?.memberReturnedSlot()
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
   }
 

@@ -123,8 +123,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
-      let (supervisor, turn) = core.withLock { ($0.lifecycle.phase.wait == .slot ? $0.supervisor : nil, $0.turn) }
-      supervisor?.memberPriorityWasChanged(self)
+      let (engine, turn) = core.withLock { ($0.lifecycle.phase.wait == .slot ? $0.engine : nil, $0.turn) }
+      engine?.memberPriorityWasChanged(self)
       turn?.priorityDidChange(to: newValue, lent: lentPriority)
     }
   }
@@ -241,23 +241,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Returns the operations that are cancelled with this one, on the first call only.
   func takeOperationsToCancel() -> [Operation] { engineOfMembers?.takeMembersToCancel() ?? [] }
 
-  /// The engine of a group, which supervises the members.
-  var engineOfMembers: OperationSupervisor? { nil }
-
-  /// Whether operations of this type start the timer of their timeout themselves, as a group does.
-  var startsDeadlineItself: Bool { false }
-
-  /// Whether the operation was requested to finish and is still executing. Always false, except for a group.
-  var isFinishRequested: Bool { false }
+  /// The engine of a group.
+  var engineOfMembers: GroupEngine? { nil }
 
   /// Whether the package calls `finish`, so that a stall report suggests no missing call.
   var finishesByItself: Bool { false }
 
   /// Whether the operation can have members or an inner operation.
   var runsOthersInside: Bool { false }
-
-  /// Whether the operation is a `GroupOperation`, a type of a higher layer.
-  var isGroupOperation: Bool { false }
 
   /// The members of a group, or the inner operation of another operation.
   var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
@@ -283,8 +274,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// `addChild` affects the group when `totalUnitCount` or `completedUnitCount` of this progress changes, and when the
   /// operation finishes.
   public var progress: Progress { ownProgress }
-
-  func endProgress() { core.withLock { $0.extras?.progress }?.end() }
 
   // MARK: Dependencies
 

@@ -2,14 +2,14 @@
 protocol EnclosingWork: AnyObject, Sendable {
   /// - `caller`: The work of the task that runs this work.
   /// - `outer`: The group or operation around this work.
-  /// - `keyClaimant`: The claimant of its keys, which belongs to a higher layer.
-  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) { get }
+  /// - `keyClaimant`: The claimant of its keys.
+  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) { get }
 }
 
 extension EnclosingWork {
   /// The work around this work, innermost first, and the claimants of its keys.
-  var enclosing: [(work: any EnclosingWork, keyClaimant: AnyObject?)] {
-    var found: [(work: any EnclosingWork, keyClaimant: AnyObject?)] = []
+  var enclosing: [(work: any EnclosingWork, keyClaimant: KeyClaimant?)] {
+    var found: [(work: any EnclosingWork, keyClaimant: KeyClaimant?)] = []
     // The groups of operations that have a caller as well. Such a path can lead to work that was found before.
     var branches: [any EnclosingWork] = []
     var isBranch = false
@@ -33,9 +33,8 @@ enum CurrentWork {
 }
 
 extension AsyncOperation: EnclosingWork {
-  final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: AnyObject?) {
-    let (caller, supervisor, turn) = core.withLock { ($0.extras?.caller, $0.supervisor, $0.turn) }
-    return (caller, supervisor?.supervisedGroup, turn)
+  final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) {
+    core.withLock { ($0.extras?.caller, $0.outer, $0.turn) }
   }
 
   /// Makes the operation a part of the work that waits for it.

@@ -65,5 +65,5 @@ extension AsyncOperation {
     if isLate { observer.didFinish?(self) }
   }
 
-  var trace: OperationTrace? { core.withLock { $0.trace } }
+  var trace: OperationFollower? { core.withLock { $0.trace } }
 }

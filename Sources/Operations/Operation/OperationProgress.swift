@@ -126,20 +126,20 @@ extension AsyncOperation {
   final var ownProgress: OperationProgress {
     if let progress = core.withLock({ $0.extras?.progress }) { return progress }
     let new = OperationProgress(of: self)
-    let (progress, isFinished, supervisor, index) = core.withLock { core in
+    let (progress, isFinished, engine, index) = core.withLock { core in
       let progress = core.extras?.progress ?? new
       core.makeExtras().progress = progress
-      return (progress, core.isSettled, core.supervisor, core.memberIndex)
+      return (progress, core.isSettled, core.engine, core.memberIndex)
     }
     if isFinished { progress.end() }
-    supervisor?.memberReportsProgress(self, index: index)
+    engine?.memberReportsProgress(self, index: index)
     return progress
   }
 
   func progressDidChange() {
     var operation: AsyncOperation? = self
-    while let supervisor = operation?.core.withLock({ $0.supervisor }), supervisor.publishProgress() {
-      operation = supervisor.supervisedGroup
+    while let engine = operation?.core.withLock({ $0.engine }), engine.publishProgress() {
+      operation = engine.owner
     }
   }
 }

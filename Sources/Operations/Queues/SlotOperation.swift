@@ -71,7 +71,7 @@ extension GroupOperation {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
-    try operation.refuseCycle(limit: maxConcurrentOperationCount, quotedName) { $0.supervisor === engine }
+    try operation.refuseCycle(limit: maxConcurrentOperationCount, quotedName) { $0.engine === engine }
     return try await operation.hold(body) { addOperation(operation) }
   }
 }

@@ -45,6 +45,14 @@ extension QualityOfService {
   }
 }
 
+extension OperationQueue {
+  /// The name, unless it is Foundation's default, which contains only the class and the address.
+  var givenName: String? {
+    if self === OperationQueue.main { return "main" }
+    return name.flatMap { $0.isEmpty || $0.hasPrefix("NSOperationQueue 0x") ? nil : $0 }
+  }
+}
+
 /// An `OperationQueue` that can run a part of an operation while that operation occupies a slot.
 protocol ContinuingQueue: OperationQueue {
   /// Runs `body` later, where `execute()` of the queue's operations runs, at the given quality if the queue has several.

@@ -200,7 +200,7 @@ struct LedgerWorld: InterleavedWorld {
   private var gates: [Operation] = []
   var breach: String?
 
-  private static let supervisor = OperationSupervisor()
+  private static let engine = GroupEngine(processesAll: false)
 
   init(
     waitingFor count: Int,
@@ -214,7 +214,7 @@ struct LedgerWorld: InterleavedWorld {
     self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
     if needsTurn { core.turn = KeyRequest(of: AsyncOperation(), lends: false) }
-    if isMember { _ = core.claim(for: Self.supervisor, index: 0) } else { _ = core.claim(for: nil) }
+    if isMember { _ = core.claim(for: Self.engine, index: 0) } else { _ = core.claim(for: nil) }
     for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }
 

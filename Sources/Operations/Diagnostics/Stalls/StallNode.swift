@@ -125,9 +125,7 @@ enum StallPlace {
   var name: String? {
     switch self {
     case .group(let group): group.displayName
-    case .queue(.main): "main"
-    // Foundation's default name for a queue contains only its class and address.
-    case .queue(let queue): queue.name.flatMap { $0.isEmpty || $0.hasPrefix("NSOperationQueue 0x") ? nil : $0 }
+    case .queue(let queue): queue.givenName
     }
   }
 

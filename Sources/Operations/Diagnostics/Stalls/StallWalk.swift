@@ -120,7 +120,7 @@ struct StallWalk {
     case .pending(let wait), .suspended(let wait), .paused(let wait):
       switch wait {
       case .groupStart, .dependencies, .slot: waitForSlot(node, own)
-      case .turn: waitForKeys(node, own.core.withLock { $0.turn } as? KeyRequest)
+      case .turn: waitForKeys(node, own.core.withLock { $0.turn })
       case .conditions: nodes[node].reason = condition.map { .condition($0, for: elapsed) } ?? .starting
       case .delay:
         nodes[node].reason = pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
@@ -213,12 +213,12 @@ struct StallWalk {
 extension Operation {
   fileprivate var stallPlace: StallPlace? {
     guard let own = self as? AsyncOperation else { return nil }
-    let (supervisor, queue) = own.core.withLock { ($0.supervisor, $0.queue) }
-    if let group = supervisor?.supervisedGroup as? GroupOperation { return .group(group) }
+    let (outer, queue) = own.core.withLock { ($0.outer, $0.queue) }
+    if let group = outer as? GroupOperation { return .group(group) }
     return queue.map { .queue($0) }
   }
 
-  fileprivate var stallGroup: GroupOperation? { (self as? AsyncOperation)?.groupInside as? GroupOperation }
+  fileprivate var stallGroup: GroupOperation? { (self as? AsyncOperation)?.groupInside }
 
   /// Foundation does not expose the operations that a queue has taken but not started.
   fileprivate var usesSlot: Bool {

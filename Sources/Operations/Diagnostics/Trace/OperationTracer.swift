@@ -125,12 +125,9 @@ public final class OperationTracer: Sendable {
   }
 
   func index(of operation: Operation) -> Int? {
-    var trace = operation.asMember?.trace
-    while let follower = trace as? OperationFollower {
-      if follower.tracer === self { return follower.index }
-      trace = follower.next
-    }
-    return nil
+    var follower = operation.asMember?.trace
+    while follower.map({ $0.tracer !== self }) == true { follower = follower?.next }
+    return follower?.index
   }
 
   func noteDependencies(of operation: Operation) {
@@ -143,10 +140,6 @@ public final class OperationTracer: Sendable {
       log.records[index].dependencies = log.records[index].dependencies + dependencies.filter { !known.contains($0) }
     }
   }
-}
-
-extension OperationTracer: QueueFollower {
-  func queueDidClaim(_ operation: AsyncOperation) { trace(operation) }
 }
 
 struct TraceLog {

@@ -83,9 +83,27 @@ extension OperationGraph.Node {
   }
 }
 
-final class OperationFollower: OperationTrace, @unchecked Sendable {
+/// Records the lifecycle events of an operation in a tracer.
+final class OperationFollower: @unchecked Sendable {
+  enum Event {
+    case enqueued
+    case waitsForTurn
+    /// The dependencies have finished, and it is the operation's turn under its keys. Not sent if the operation was ready from the start.
+    case ready
+    case started
+    /// `execute()` has returned. The work may continue, or have ended.
+    case executionReturned
+    case cancelled
+    /// The work has ended, or will not run. The errors are complete, and the end has not been announced yet.
+    case ended(Operation)
+    /// The operation runs these members inside it from now on. May be sent twice for the same members.
+    case gained([Operation])
+  }
+
   let tracer: OperationTracer
   let index: Int
+  /// The follower that was attached earlier. Set once, before another thread can access this one.
+  var next: OperationFollower?
 
   init(_ tracer: OperationTracer, _ index: Int) {
     self.tracer = tracer
@@ -97,7 +115,13 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
     return tracer.log.withLock { change(&$0.records[index], now) }
   }
 
-  override func handle(_ event: Event) {
+  /// Sends an event to this and all earlier followers, without a lock held, on the thread where the event occurred.
+  func send(_ event: Event) {
+    handle(event)
+    next?.send(event)
+  }
+
+  private func handle(_ event: Event) {
     switch event {
     case .enqueued: note { record, now in record.enqueued = now }
     case .waitsForTurn: note { record, now in record.beginKeyWait(now) }
@@ -117,7 +141,7 @@ final class OperationFollower: OperationTrace, @unchecked Sendable {
 
   private func noteStart() {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), DispatchQueue.isMainCurrent, tracer.now)
-    let queue = OperationQueue.current.flatMap { StallPlace.queue($0).name }
+    let queue = OperationQueue.current?.givenName
     let (name, hasEnded) = tracer.log.withLock { log in
       let end = log.records[index].finished
       log.records[index].started = min(now, end ?? now)

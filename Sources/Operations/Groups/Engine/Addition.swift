@@ -187,7 +187,7 @@ extension GroupOperation {
       if group === self {
         misuse("\(quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")
       }
-      enclosing = group.core.withLock { $0.supervisor }?.supervisedGroup
+      enclosing = group.core.withLock { $0.outer }
     }
   }
 }

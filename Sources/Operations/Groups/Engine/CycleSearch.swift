@@ -68,7 +68,7 @@ extension GroupEngine {
       let (index, dependencies) = member.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
       return dependencies.allSatisfy { dependency in
         guard case .own(let operation) = dependency else { return false }
-        return operation.core.withLock { $0.supervisor === self && $0.memberIndex < index }
+        return operation.core.withLock { $0.engine === self && $0.memberIndex < index }
       }
     }
   }
@@ -82,10 +82,9 @@ extension GroupEngine {
     var others = 0
     for operation in operations {
       let outer = enclosing[ObjectIdentifier(operation)]
-      if operation === group || outer === group { return true }
-      let supervisor = (operation as? AsyncOperation)?.core.withLock { $0.supervisor }
-      if supervisor === self { return true }
-      if outer != nil || supervisor != nil { others += 1 }
+      let own = (operation as? AsyncOperation)?.core.withLock { $0.outer }
+      if operation === group || outer === group || own === group { return true }
+      if outer != nil || own != nil { others += 1 }
     }
     return others == 0
   }

@@ -94,8 +94,8 @@ extension GroupEngine {
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
     guard let queue = state.withLock({ $0.schedule.life.queue }) else { return }
-    // The starter stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    let clock = supervisedGroup?.core.withLock { $0.extras?.clock ?? $0.starter?.clock }
+    // The runner stores the clock of the enclosing group, which saves a search through all enclosing groups.
+    let clock = owner?.core.withLock { $0.extras?.clock ?? $0.runner?.clock }
     queue.continueOperation(at: quality) { [self] in body(GroupRunner(for: self, clock: clock)) }
   }
 
@@ -155,7 +155,7 @@ extension GroupEngine {
   // MARK: Finishing members and the group
 
   func finished(_ operation: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
-    for work in end.continuingWork(of: operation) { workContinues(work) }
+    workContinues(after: end, of: operation)
     var member = FinishedMember(operation: operation, index: end.membership?.index ?? 0)
     let (action, group) = state.withLock { state -> (Action, GroupOperation?) in
       // A member may finish after the group has been deallocated.

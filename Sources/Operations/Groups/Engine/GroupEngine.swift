@@ -6,7 +6,7 @@ import Synchronization
 /// The engine does not add its members to one `OperationQueue`, because Foundation walks all waiting operations of a
 /// queue whenever one finishes. Instead, the ledger of each member reports when the member is ready, and a few runners
 /// on a private queue take the ready members. No thread waits for a member, so groups can be nested to any depth.
-final class GroupEngine: OperationSupervisor, @unchecked Sendable {
+final class GroupEngine: @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
     var members = MemberList()
@@ -69,7 +69,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   /// A subclass may need all results. `GroupOperation` itself needs only errors.
   let processesAll: Bool
   /// Written once, before another thread can access the engine.
-  private weak var owner: GroupOperation?
+  private(set) weak var owner: GroupOperation?
 
   init(processesAll: Bool) { self.processesAll = processesAll }
 
@@ -78,6 +78,8 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
   var members: [AsyncOperation] { state.withLock { $0.members.operations } }
 
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
+
+  var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
@@ -117,40 +119,34 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     return members
   }
 
-  // MARK: OperationSupervisor
+  // MARK: Events of members
 
-  override var supervisedGroup: AsyncOperation? { owner }
-
-  override func memberIsReady(_ member: AsyncOperation, number: Int?, isCalled: Bool) {
-    becameReady(member, number: number, isCalled: isCalled)
-  }
-
-  override func memberHasSlot(_ member: AsyncOperation) {
+  /// Called when the member has taken its keys and a slot in one step.
+  func memberHasSlot(_ member: AsyncOperation) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })
   }
 
-  override func memberReturnedSlot() {
+  /// Called when a member has given back its keys and its slot in one step, without finishing.
+  func memberReturnedSlot() {
     carryOut(state.withLock { Action(runner: $0.schedule.requestRunner(), outcome: $0.schedule.nextOutcome()) })
   }
 
-  override func memberArrives() -> Int { state.withLock { $0.schedule.ready.makeNumber() } }
+  /// Returns the number of a member that begins to wait for its keys.
+  func memberArrives() -> Int { state.withLock { $0.schedule.ready.makeNumber() } }
 
-  override func memberWasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
-    change { $0.wasCancelled(member, wasNotReady: wasNotReady) }
-  }
-
-  override func memberPriorityWasChanged(_ member: AsyncOperation) {
+  func memberPriorityWasChanged(_ member: AsyncOperation) {
     let priority = member.queuePriority
     state.withLock { $0.schedule.move(member, to: priority) }
   }
 
-  override func memberReportsProgress(_ member: AsyncOperation, index: Int) {
+  func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }
     updateProgress()
   }
 
-  override func publishProgress() -> Bool {
+  /// Returns whether the progress of the group around this one must be published as well.
+  func publishProgress() -> Bool {
     // One call at a time, so that the newest value is the last.
     OperationProgress.exclusively {
       let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.audience) }
@@ -163,7 +159,7 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
-  override func memberGainedDependency(_ member: AsyncOperation) {
+  func memberGainedDependency(_ member: AsyncOperation) {
     let (isRunning, policy) = state.withLock { state in
       if state.schedule.life.isGathering { state.schedule.suspectCycle() }
       return (state.schedule.life.isRunning && !state.schedule.isDraining, state.errorPolicy)
@@ -182,10 +178,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     membersWereCancelled()
   }
 
-  /// Members that are added later are cancelled when they are added.
-  override func takeMembersToCancel() -> [Operation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
+  /// Returns the members to cancel, on the first call only. Members that are added later are cancelled when they are added.
+  func takeMembersToCancel() -> [Operation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
 
-  override func membersWereCancelled() { change { _ in } }
+  func membersWereCancelled() { change { _ in } }
 
   /// Cancels the members that depend on a failed or cancelled one, and those that are added later.
   func cancelDependents(of member: FinishedMember) {
@@ -204,9 +200,10 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
 
   // MARK: Draining
 
-  override func whenDrained(_ waiter: @escaping @Sendable () -> Void) { _ = waitForDrain(waiter) }
-
+  /// Calls `waiter` when all members have finished and no work of them continues.
+  ///
   /// - Returns: A closure that ends the wait without calling `waiter`.
+  @discardableResult
   func waitForDrain(_ waiter: @escaping @Sendable () -> Void) -> (() -> Void)? {
     let number = state.withLock { $0.undrainedWork > 0 ? $0.drainWaiters.add(waiter) : nil }
     if number == nil { waiter() }
@@ -215,9 +212,21 @@ final class GroupEngine: OperationSupervisor, @unchecked Sendable {
     }
   }
 
-  override func workContinues(_ work: ContinuingWork) {
+  /// Counts the work that may continue after the end of a member, which timed out or finished when it was cancelled.
+  func workContinues(after end: OperationCore.End, of member: AsyncOperation) {
+    if let inner = member.engineOfMembers { workContinues(in: inner) }
+    if let inner = end.extras?.inner?.engineOfMembers { workContinues(in: inner) }
+    guard let task = end.extras?.task else { return }
     workBegins()
-    work.whenOver { [self] in workDidEnd() }
+    Task.detached { [self] in
+      await task.value
+      workDidEnd()
+    }
+  }
+
+  func workContinues(in inner: GroupEngine) {
+    workBegins()
+    inner.waitForDrain { [self] in workDidEnd() }
   }
 
   func workBegins() { state.withLock { $0.undrainedWork += 1 } }

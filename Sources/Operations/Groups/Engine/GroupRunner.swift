@@ -2,19 +2,22 @@ import Foundation
 import Synchronization
 
 /// Takes members from a group's engine and starts them, one at a time, on one thread. The engine can therefore detect
-/// that the runner's member made another member ready, which the runner takes next.
-final class GroupRunner: OperationStarter, @unchecked Sendable {
+/// that the runner's member made another member ready, which the runner takes next. Members refer to their runner, because
+/// threads would spend most of their time on the reference count of the engine.
+final class GroupRunner: @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
   private static let batch = 64
 
   let engine: GroupEngine
+  /// The clock of members that have none of their own. Nil for the system's clock.
+  let clock: (any Clock<Duration>)?
   // Accessed only on the runner's thread.
   private var member: Operation?
   private var finished: [Operation] = []
 
   init(for engine: GroupEngine, clock: (any Clock<Duration>)?) {
     self.engine = engine
-    super.init(clock: clock)
+    self.clock = clock
   }
 
   func run<Result>(_ body: () -> Result) -> Result {
@@ -55,16 +58,12 @@ final class GroupRunner: OperationStarter, @unchecked Sendable {
 
   private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
-  override func settleFailedMember(_ body: () -> Void) { engine.postponeStarts(during: body) }
-
-  override func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
+  /// Called after the observers. If the member has failed or was cancelled, its dependents are notified after this call
+  /// returns.
+  func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
     let isHere = isRunning(member)
     if isHere { finished.append(member) }
     engine.finished(member, end, takenNext: isHere)
-  }
-
-  override func memberDidPause(holdsSlot: Bool) {
-    if holdsSlot { engine.releaseSlot() } else { engine.memberReturnedSlot() }
   }
 }
 

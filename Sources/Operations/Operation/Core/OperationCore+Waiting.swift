@@ -4,14 +4,17 @@ extension OperationCore {
   /// What the caller must do when an operation waits for something else than before.
   enum WaitAction {
     case none
-    case requestTurn(any OperationTurn)
+    case requestTurn(KeyRequest)
     /// The operation of a queue ends a pause, in which it has kept its slot.
-    case takeTurn(any OperationTurn)
-    case withdrawTurn(any OperationTurn, request: Int)
+    case takeTurn(KeyRequest)
+    case withdrawTurn(KeyRequest, request: Int)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
     /// The operation is ready. The caller notifies the group.
-    case notify(OperationSupervisor?, number: Int?, isCalled: Bool, hasSlot: Bool)
+    case notify(GroupEngine?, number: Int?, isCalled: Bool, hasSlot: Bool)
+    case notifyOfCancellation(GroupEngine, wasNotReady: Bool)
+    /// The private operation of another one is ready, or was cancelled before.
+    case startInside
     case resume(OperationPause)
     /// A started operation has its keys.
     case prepareInputs
@@ -35,8 +38,8 @@ extension OperationCore {
   mutating func endCounting() -> WaitAction { countDown(by: ledger.remaining) }
 
   /// The group of the member has started or, if nil, has been released. Has no effect on a member of another group.
-  mutating func groupDidStart(_ supervisor: OperationSupervisor?) -> WaitAction {
-    guard lifecycle.phase == .pending(.groupStart), self.supervisor === supervisor else { return .none }
+  mutating func groupDidStart(_ engine: GroupEngine?) -> WaitAction {
+    guard lifecycle.phase == .pending(.groupStart), self.engine === engine else { return .none }
     lifecycle.wait(for: .dependencies)
     return ledger.isWaiting ? .none : waitForTurn()
   }
@@ -53,7 +56,7 @@ extension OperationCore {
     return request(turn)
   }
 
-  private mutating func request(_ turn: any OperationTurn) -> WaitAction {
+  private mutating func request(_ turn: KeyRequest) -> WaitAction {
     lifecycle.wait(for: .turn)
     membership?.requests += 1
     return .requestTurn(turn)
@@ -68,8 +71,9 @@ extension OperationCore {
 
   private var readinessNotice: WaitAction {
     if !isSatisfied || lifecycle.isCancelled { return .none }
+    if case .inside = place { return .startInside }
     let (number, hasSlot) = (membership?.number, membership?.slot == .withKeys)
-    return .notify(supervisor, number: number, isCalled: turn != nil, hasSlot: hasSlot)
+    return .notify(engine, number: number, isCalled: turn != nil, hasSlot: hasSlot)
   }
 
   /// The operation has been called, or holds its keys and, as a member, a slot.
@@ -81,7 +85,7 @@ extension OperationCore {
     case .pending(.slot) where membership != nil, .paused(.slot) where membership != nil: return readinessNotice
     case .suspended(.turn) where holdingKeys: return .prepareInputs
     case .paused(.turn) where holdingKeys: return resumeAfterPause(of: .turn)
-    case .paused(.turn) where supervisor != nil:
+    case .paused(.turn) where engine != nil:
       lifecycle.wait(for: .slot)
       return readinessNotice
     default: return .none
@@ -108,9 +112,9 @@ extension OperationCore {
     guard lifecycle.phase == .paused(.delay) else { return .none }
     if let turn {
       let action = request(turn)
-      return supervisor == nil ? .takeTurn(turn) : action
+      return engine == nil ? .takeTurn(turn) : action
     }
-    guard supervisor != nil else { return resumeAfterPause(of: .delay) }
+    guard engine != nil else { return resumeAfterPause(of: .delay) }
     lifecycle.wait(for: .slot)
     return readinessNotice
   }

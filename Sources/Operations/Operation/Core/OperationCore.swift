@@ -17,16 +17,18 @@ enum MemberSlot {
     /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
     case queue(OperationQueue?)
     case group(Membership)
+    /// The operation is private, and runs inside this one until it ends.
+    case inside(AsyncOperation)
     /// The operation has ended, and those that depend on it may not become members.
-    case failed(in: OperationSupervisor)
+    case failed(in: GroupEngine)
   }
 
   @safe struct Membership {
-    /// The engine of the group. Nil when the operation has ended or the group has been released. Not counted, because
-    /// the engine holds the members, which would form a cycle in a group that never starts. A group that is released
-    /// first removes the reference under the lock of the member.
-    fileprivate var supervisor: Unmanaged<OperationSupervisor>?
-    fileprivate(set) var starter: OperationStarter?
+    /// Nil when the operation has ended or the group has been released. Not counted, because the engine holds the
+    /// members, which would form a cycle in a group that never starts. A group that is released first removes the
+    /// reference under the lock of the member.
+    fileprivate var engine: Unmanaged<GroupEngine>?
+    fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
     /// The number of its arrival among the members that wait for a slot or for keys.
     var number: Int?
@@ -36,10 +38,10 @@ enum MemberSlot {
   }
 
   enum StartAction {
-    case execute([OperationObserver], hasTimeout: Bool, OperationTrace?)
+    case execute([OperationObserver], hasTimeout: Bool, OperationFollower?)
     case prepare
     /// The caller takes the keys, and then calls ``proceedInTurn()``.
-    case takeTurn(any OperationTurn)
+    case takeTurn(KeyRequest)
     case resume(OperationPause)
     case skip
     case ignore
@@ -75,9 +77,9 @@ enum MemberSlot {
     var dependencies: [DependencyLedger.Dependency?]
     let dependents: [DependencyLedger.WeakDependent?]
     let waiters: WaiterList
-    /// Holds the starter of a member, and what may be the last reference to a queue.
+    /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
-    let turn: (any OperationTurn)?
+    let turn: KeyRequest?
     let extras: OperationExtras?
     let lifecycle: OperationLifecycle
     fileprivate let gate: Operation?
@@ -98,7 +100,7 @@ enum MemberSlot {
   var gateWaiters: [@Sendable () -> Void] = []
   var name: String?
   /// Nil if the operation has no keys, or has ended.
-  var turn: (any OperationTurn)?
+  var turn: KeyRequest?
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
@@ -116,12 +118,12 @@ enum MemberSlot {
   var holdsSlot: Bool {
     switch lifecycle.phase {
     case .pending: false
-    case .paused: supervisor == nil
+    case .paused: engine == nil
     default: true
     }
   }
 
-  var trace: OperationTrace? { extras?.trace }
+  var trace: OperationFollower? { extras?.trace }
 
   mutating func makeGateIfWaiting() -> Operation? { isBlocked ? bridge.makeGate() : nil }
 
@@ -144,9 +146,12 @@ enum MemberSlot {
     set { if let newValue { place = .group(newValue) } }
   }
 
-  var supervisor: OperationSupervisor? { unsafe membership?.supervisor?.takeUnretainedValue() }
-  var starter: OperationStarter? { membership?.starter }
+  var engine: GroupEngine? { unsafe membership?.engine?.takeUnretainedValue() }
+  var runner: GroupRunner? { membership?.runner }
   var memberIndex: Int { membership?.index ?? 0 }
+
+  /// The group or the operation around this one, which the caller releases after the lock.
+  var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
   mutating func claim(for queue: OperationQueue?) -> ClaimAction {
     if let obstacle { return .refused(because: obstacle) }
@@ -155,15 +160,17 @@ enum MemberSlot {
   }
 
   /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
-  mutating func claim(for supervisor: OperationSupervisor, index: Int) -> ClaimAction {
-    if self.supervisor === supervisor { return .repeated }
+  mutating func claim(for engine: GroupEngine, index: Int) -> ClaimAction {
+    if self.engine === engine { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
     let waits = mustWait
     let needsTurn = turn != nil && !lifecycle.isCancelled
     if needsTurn { lifecycle.wait(for: .groupStart) }
-    unsafe place = .group(Membership(supervisor: .passUnretained(supervisor), index: index))
+    unsafe place = .group(Membership(engine: .passUnretained(engine), index: index))
     return claimed(waits: waits, needsTurn: needsTurn)
   }
+
+  mutating func claim(inside outer: AsyncOperation) { place = .inside(outer) }
 
   private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
     var claim: Claim = []
@@ -180,14 +187,14 @@ enum MemberSlot {
     switch place {
     case .none: return nil
     case .queue: return "is in a queue"
-    case .group, .failed: return "is in a group"
+    case .group, .inside, .failed: return "is in a group"
     }
   }
 
-  mutating func fail(in supervisor: OperationSupervisor) { place = .failed(in: supervisor) }
+  mutating func fail(in engine: GroupEngine) { place = .failed(in: engine) }
 
-  func hasFailed(in supervisor: OperationSupervisor) -> Bool {
-    if case .failed(let other) = place { other === supervisor } else { false }
+  func hasFailed(in engine: GroupEngine) -> Bool {
+    if case .failed(let other) = place { other === engine } else { false }
   }
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
@@ -195,15 +202,17 @@ enum MemberSlot {
   /// Releases the claim of a group that is being released.
   mutating func becomeFree() -> WaitAction {
     if lifecycle.phase.isPending { place = .none }
-    unsafe membership?.supervisor = nil
+    unsafe membership?.engine = nil
     return groupDidStart(nil)
   }
 
-  /// The supervisor of a cancelled member starts it so that it finishes.
-  func cancelledMember(_ phase: OperationLifecycle.Phase) -> (supervisor: OperationSupervisor, wasNotReady: Bool)? {
-    guard phase.isPending, let supervisor else { return nil }
+  /// Returns what starts an operation that is cancelled in this phase, so that it finishes.
+  func cancellationNotice(_ phase: OperationLifecycle.Phase) -> WaitAction {
+    guard phase.isPending else { return .none }
     // One that was called has been withdrawn from the ready list.
-    return (supervisor, phase.isBlocked || bridge.isOpening || (turn != nil && membership?.slot != .withKeys))
+    let wasNotReady = phase.isBlocked || bridge.isOpening || (turn != nil && membership?.slot != .withKeys)
+    if case .inside = place { return wasNotReady ? .startInside : .none }
+    return engine.map { .notifyOfCancellation($0, wasNotReady: wasNotReady) } ?? .none
   }
 
   // MARK: Start and end
@@ -224,7 +233,7 @@ enum MemberSlot {
   }
 
   /// Starts or resumes a member, which has its keys, or was ended and needs none.
-  mutating func start(by starter: OperationStarter?, number: Int? = nil, slot: MemberSlot) -> StartAction {
+  mutating func start(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot) -> StartAction {
     // A member that has its keys is started with them, and in no other way.
     guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .isGone }
     let isPending = lifecycle.phase.isPending
@@ -235,14 +244,14 @@ enum MemberSlot {
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .isGone
     }
     if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .isGone }
-    membership?.starter = starter
+    membership?.runner = runner
     membership?.slot = slot
     if let number { membership?.number = number }
     return isPending ? startWithKeys() : resumed(.slot)
   }
 
   /// Begins to take the keys of a member that waits for a slot, with the number of its request.
-  mutating func beginTurn() -> (turn: any OperationTurn, request: Int)? {
+  mutating func beginTurn() -> (turn: KeyRequest, request: Int)? {
     guard lifecycle.phase == .pending(.slot) || lifecycle.phase == .paused(.slot), !lifecycle.isEnded else {
       return nil
     }
@@ -309,6 +318,7 @@ enum MemberSlot {
       (waiters, turn) = (WaiterList(), nil)
       switch place {
       case .none, .failed: break
+      case .inside: place = .none
       case .queue: place = .queue(nil)
       case .group: place = .group(Membership())
       }

@@ -35,7 +35,7 @@ final class OperationExtras {
   // MARK: Following
 
   /// Kept after the end, because the traces of dependents report their wait for this operation.
-  var trace: OperationTrace?
+  var trace: OperationFollower?
   var progress: OperationProgress?
   var progressWeight = 1
 

@@ -1,18 +1,13 @@
 import Foundation
 import Synchronization
 
-/// Notified of the operations added to a queue. A tracer conforms, so that lower layers do not depend on it.
-protocol QueueFollower: AnyObject, Sendable {
-  func queueDidClaim(_ operation: AsyncOperation)
-}
-
-/// The followers of all queues, because an `OperationQueue` cannot store them. The references are weak. While no queue
+/// The tracers of all queues, because an `OperationQueue` cannot store them. The references are weak. While no queue
 /// is followed, a lookup only loads a flag.
 struct QueueFollowers {
   private struct Entry {
     let id: Int
     weak var queue: OperationQueue?
-    weak var follower: (any QueueFollower)?
+    weak var follower: OperationTracer?
   }
 
   /// The entries of each queue. Their arrays are replaced instead of changed in place, because ThreadSanitizer does not
@@ -21,7 +16,7 @@ struct QueueFollowers {
   private var lastID = 0
   private var lookupsSinceSweep = 0
 
-  private mutating func add(_ follower: some QueueFollower, toEntriesOf queue: OperationQueue) {
+  private mutating func add(_ follower: OperationTracer, toEntriesOf queue: OperationQueue) {
     lastID += 1
     let id = ObjectIdentifier(queue)
     entries[id] = (entries[id] ?? []) + [Entry(id: lastID, queue: queue, follower: follower)]
@@ -44,7 +39,7 @@ struct QueueFollowers {
   private static let all = Locked(QueueFollowers())
   private static let isAnyQueueFollowed = Atomic(false)
 
-  static func add(_ follower: some QueueFollower, to queue: OperationQueue) {
+  static func add(_ follower: OperationTracer, to queue: OperationQueue) {
     if of(queue).contains(where: { $0 === follower }) { return }
     all.withLock { all in
       all.add(follower, toEntriesOf: queue)
@@ -52,10 +47,10 @@ struct QueueFollowers {
     }
   }
 
-  static func of(_ queue: OperationQueue) -> [any QueueFollower] {
+  static func of(_ queue: OperationQueue) -> [OperationTracer] {
     if !isAnyQueueFollowed.load(ordering: .acquiring) { return [] }
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
-    var followers: [any QueueFollower] = []
+    var followers: [OperationTracer] = []
     for (id, entriesOfQueue) in all.withLock({ $0.lookUp(ObjectIdentifier(queue)) }) {
       var gone: Set<Int> = []
       for entry in entriesOfQueue {

@@ -1,59 +1,5 @@
 import Foundation
 
-/// One run of a private operation inside another operation that is not a group: of a group of the operations that run
-/// inside, or of a wait for an operation that runs elsewhere.
-final class InnerRun: OperationSupervisor, @unchecked Sendable {
-  /// Never changes, but `weak let` requires Swift 6.3 (SE-0481).
-  private weak var outer: AsyncOperation?
-  private let whenFinished: @Sendable () -> Void
-  /// The run retains itself until the private operation has finished, because that does not count its supervisor.
-  private let itself = Locked<InnerRun?>(nil)
-
-  private init(inside outer: AsyncOperation, _ whenFinished: @escaping @Sendable () -> Void) {
-    self.outer = outer
-    self.whenFinished = whenFinished
-    super.init()
-  }
-
-  /// Runs `inner` when its dependencies have finished. It is cancelled first if `outer` has finished or was cancelled.
-  static func start(
-    _ inner: AsyncOperation,
-    inside outer: AsyncOperation,
-    _ whenFinished: @escaping @Sendable () -> Void
-  ) {
-    let run = InnerRun(inside: outer, whenFinished)
-    run.itself.withLock { $0 = run }
-    _ = inner.core.withLock { $0.claim(for: run, index: 0) }
-    let (isNeeded, previous) = outer.core.withLock { core -> (Bool, AsyncOperation?) in
-      guard core.lifecycle.canContinue else { return (false, nil) }
-      return (true, core.makeExtras().exchange(\.inner, inner))
-    }
-    withExtendedLifetime(previous) {}
-    if !isNeeded { inner.cancel() }
-    if let priority = outer.lentPriority { inner.escalatePriority(to: priority) }
-    outer.trace?.send(.gained(inner.members))
-    _ = inner.startAsMember(by: run)
-  }
-
-  /// Lookups through enclosing operations continue at the outer operation.
-  override var supervisedGroup: AsyncOperation? { outer }
-
-  override func memberIsReady(_ member: AsyncOperation, number: Int?, isCalled: Bool) {
-    // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
-    Trampoline.run { _ = member.startAsMember(by: self) }
-  }
-
-  override func workContinues(_ work: ContinuingWork) {
-    outer?.core.withLock { $0.supervisor }?.workContinues(work)
-  }
-
-  override func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
-    for work in end.continuingWork(of: member) { workContinues(work) }
-    itself.withLock { $0 = nil }
-    whenFinished()
-  }
-}
-
 extension AsyncOperation {
   /// Runs an operation, with its dependencies that are in no queue or group, inside this one.
   func runInside<Output: Sendable>(
@@ -74,7 +20,7 @@ extension AsyncOperation {
       if group.addIfFree(work.operation) { return run(work, in: group, then: body) }
     }
     let wait = AsyncOperation().waits(for: work.operation)
-    InnerRun.start(wait, inside: self) {
+    start(wait) {
       body(wait.isCancelled ? InnerOutcome(result: .failure(CancellationError())) : InnerOutcome(of: work))
     }
   }
@@ -90,18 +36,38 @@ extension AsyncOperation {
     group.qualityOfService = keepPlace().quality
     // Otherwise every operation inside would search all enclosing operations for the clock.
     group.clock = clock
-    InnerRun.start(group, inside: self) { body(InnerOutcome(of: work, in: group)) }
+    start(group) { body(InnerOutcome(of: work, in: group)) }
+  }
+
+  /// Runs a private operation inside this one when its dependencies have finished. It is cancelled first if this one has
+  /// finished or was cancelled.
+  private func start(_ inner: AsyncOperation, then body: @escaping @Sendable () -> Void) {
+    inner.whenFinished { [self] in
+      if let work = inner.engineOfMembers { core.withLock { $0.engine }?.workContinues(in: work) }
+      body()
+    }
+    inner.core.withLock { $0.claim(inside: self) }
+    let (isNeeded, previous) = core.withLock { core -> (Bool, AsyncOperation?) in
+      guard core.lifecycle.canContinue else { return (false, nil) }
+      return (true, core.makeExtras().exchange(\.inner, inner))
+    }
+    withExtendedLifetime(previous) {}
+    if !isNeeded { inner.cancel() }
+    if let priority = lentPriority { inner.escalatePriority(to: priority) }
+    trace?.send(.gained(inner.members))
+    _ = inner.startAsMember(by: nil)
   }
 
   /// Continues with `work`, called `next` in a stall report, after the work of the former `engine` and a delay.
   func `continue`(
-    behind engine: OperationSupervisor?,
+    behind engine: GroupEngine?,
     after delay: Duration,
     before next: String,
     with work: @escaping @Sendable () -> Void
   ) {
     if let engine {
-      return engine.whenDrained { self.continue(behind: nil, after: delay, before: next, with: work) }
+      engine.waitForDrain { self.continue(behind: nil, after: delay, before: next, with: work) }
+      return
     }
     // Each attempt of an operation with keys takes them anew.
     if delay > .zero || core.withLock({ $0.turn != nil }) {
@@ -120,7 +86,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
   /// The paths begin with the operation's name.
   var failures = FailureReport([])
   /// The engine of the private group, whose work may outlast it.
-  var engine: OperationSupervisor?
+  var engine: GroupEngine?
 }
 
 extension InnerOutcome {
