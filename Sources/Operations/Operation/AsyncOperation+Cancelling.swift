@@ -60,18 +60,18 @@ extension AsyncOperation {
   @discardableResult
   private static func carryOut(_ marked: [Cancellation]) -> Int {
     var marked = marked
+    // A plain operation may have been cancelled before, and its member not.
+    let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
     // No member of a cancelled group starts from here on.
     for index in marked.indices { marked[index].members += marked[index].operation.takeOperationsToCancel() }
     for cancellation in marked { cancellation.announce() }
     for cancellation in marked { cancellation.reachMembers() }
-    return marked.count { $0.isNew }
+    return count
   }
 
   /// A cancellation that has been marked, and must reach the members and the work.
   private struct Cancellation {
     let operation: AsyncOperation
-    /// Whether the operation that the member represents was not cancelled before.
-    let isNew: Bool
     let interruption: OperationLifecycle.Interruption
     let observers: [OperationObserver]
     let trace: OperationFollower?
@@ -115,14 +115,12 @@ extension AsyncOperation {
     in engine: GroupEngine? = nil,
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Cancellation? {
-    let isNew = !represented.isCancelled
-    return core.withLock { core in
+    core.withLock { core in
       if let engine, core.engine !== engine { return nil }
       let phase = core.lifecycle.phase
       guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else { return nil }
       return Cancellation(
         operation: self,
-        isNew: isNew,
         interruption: interruption,
         observers: core.observers,
         trace: core.trace,

@@ -182,11 +182,14 @@ struct TraceOutputTests {
   }
 
   @Test(arguments: [false, true]) func longestWait_isForASlot(inAGroup: Bool) async {
-    let delays = ["first", "second", "third"].map { clock.delay($0, 10) }
-    let group = GroupOperation(inAGroup ? delays : [])
+    // A delay would use no slot of a group.
+    let sleeps = ["first", "second", "third"].map { name in
+      TaskOperation { [clock] in try await clock.sleep(for: .milliseconds(10)) }.named(name)
+    }
+    let group = GroupOperation(inAGroup ? sleeps : [])
     group.maxConcurrentOperationCount = 1
     queue.maxConcurrentOperationCount = 1
-    let operations: [AsyncOperation] = inAGroup ? [group] : delays
+    let operations: [AsyncOperation] = inAGroup ? [group] : sleeps
     tracer.trace(operations)
     clock.advance(by: .seconds(1))
     queue.addOperations(operations)
