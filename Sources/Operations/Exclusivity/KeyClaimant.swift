@@ -70,13 +70,10 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
-  /// The operations that hold the keys for which the claimant waits.
-  final var holders: [AsyncOperation] {
-    let users = KeyRegistry.withTable { table in
-      let obstacles = ticket.map { table.obstacles(of: $0).map(\.obstacle) } ?? []
-      return obstacles.flatMap { table.users(of: $0) }
-    }
-    return users.compactMap { $0.isHolder ? $0.claimant.operation : nil }
+  /// The operations that hold the keys for which the claimant waits, unless they have received this priority before.
+  final func holders(toLend priority: TaskPriority) -> [AsyncOperation] {
+    let holders = KeyRegistry.withTable { table in ticket.map { table.holders(before: $0, toLend: priority) } ?? [] }
+    return holders.compactMap(\.operation)
   }
 
   final var throttledKey: ExclusivityKey? {

@@ -52,6 +52,18 @@ extension KeyTable {
     return tickets.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
   }
 
+  /// Returns the holders of the keys for which a claimant waits, unless they have received this priority before.
+  mutating func holders(before ticket: Ticket, toLend priority: TaskPriority) -> [Claimant] {
+    guard let entry = self[ticket], entry.state == .waiting else { return [] }
+    var tickets: [Ticket] = []
+    for share in entry.shares where share.interval == nil && !uses[share.use].holders.admits(share) {
+      if let lent = uses[share.use].lent, lent >= priority { continue }
+      uses[share.use].lent = priority
+      tickets += uses[share.use].holders.tickets
+    }
+    return tickets.compactMap { claimant($0) }
+  }
+
   /// The throttled key whose window a waiting claimant waits for.
   func throttledKey(of ticket: Ticket) -> ExclusivityKey? {
     guard let entry = self[ticket], entry.state == .waiting else { return nil }

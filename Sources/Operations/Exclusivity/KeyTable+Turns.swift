@@ -13,12 +13,12 @@ extension KeyTable {
 
   mutating func enterLines(_ ticket: Ticket) {
     entries[ticket.place].state = .waiting
-    for share in entries[ticket.place].shares { uses[share.use].wait(entries[ticket.place]) }
+    for share in entries[ticket.place].shares { uses[share.use].wait(entries[ticket.place], for: share) }
   }
 
   mutating func endWait(_ ticket: Ticket) {
     for share in entries[ticket.place].shares {
-      uses[share.use].endWait(entries[ticket.place])
+      uses[share.use].endWait(entries[ticket.place], for: share)
       usesToServe.append(share.use)
     }
   }
@@ -74,7 +74,7 @@ extension KeyTable {
 
   /// Returns the first claimant of a use whose turn it is. It need not be checked again if it was found before.
   mutating func next(in use: Int, except found: Set<Ticket>) -> Entry.Rank? {
-    if uses[use].first == nil { return nil }
+    if uses[use].first == nil || uses[use].isFull { return nil }
     let heads = uses[use].heads
     for head in heads.all {
       if found.contains(head.rank.ticket) || hasTurn(head.rank.ticket) { return head.rank }
@@ -243,9 +243,10 @@ extension KeyTable {
     for share in entries[ticket.place].shares {
       uses[share.use].patienceEnd = nil
       // A priority that was lent to a claimant that waits reaches the next holder.
-      if let next = uses[share.use].first, let priority = entries[next.place].lent {
-        effects.append(.lend(priority, claimant))
-      }
+      let priority = uses[share.use].first.flatMap { entries[$0.place].lent }
+      if let priority { effects.append(.lend(priority, claimant)) }
+      let isOnly = uses[share.use].holders.count == 0
+      uses[share.use].lent = isOnly ? priority : priority.flatMap { new in uses[share.use].lent.map { min($0, new) } }
       guard let interval = share.interval else {
         uses[share.use].holders.add(ticket, share)
         continue

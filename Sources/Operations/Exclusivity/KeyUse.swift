@@ -99,6 +99,10 @@ struct KeyUse {
   /// The claimants that back off, or wait for a new dependency.
   var away: Set<KeyTicket> = []
   var replacedCount = 0
+  /// The priority that all holders have received from claimants that wait.
+  var lent: TaskPriority?
+  /// The number of waiting claims that are weightless, because a holder around them has the weight.
+  private var weightlessCount = 0
   private var lines: [KeyEntry.Line: ArrayDeque<KeyEntry.Rank>] = [:]
   /// In the order of their ranks.
   private(set) var heads = ArrayDeque<Head>()
@@ -121,6 +125,9 @@ struct KeyUse {
     return share.weight <= free
   }
 
+  /// Whether the holders admit no other claimant.
+  var isFull: Bool { weightlessCount == 0 && holders.sum >= holders.smallestLimit }
+
   // MARK: Wait queues
 
   var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.rank.ticket }
@@ -130,9 +137,15 @@ struct KeyUse {
   /// The claimants that hold nothing, in any state.
   var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
 
-  mutating func wait(_ entry: KeyEntry) { change(entry.line) { $0.insert(entry.rank) } }
+  mutating func wait(_ entry: KeyEntry, for share: KeyEntry.Share) {
+    if share.weight == 0 { weightlessCount += 1 }
+    change(entry.line) { $0.insert(entry.rank) }
+  }
 
-  mutating func endWait(_ entry: KeyEntry) { change(entry.line) { $0.remove(entry.rank) } }
+  mutating func endWait(_ entry: KeyEntry, for share: KeyEntry.Share) {
+    if share.weight == 0 { weightlessCount -= 1 }
+    change(entry.line) { $0.remove(entry.rank) }
+  }
 
   private mutating func change(_ line: KeyEntry.Line, _ body: (inout ArrayDeque<KeyEntry.Rank>) -> Void) {
     let former = lines[line]?.first

@@ -121,7 +121,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       let rank = priority.queuePriority.rawValue
       if let ticket { table.setPriority(rank, lent: priority.lent, of: ticket, &effects) }
     }
-    for holder in holders { holder.escalatePriority(to: priority) }
+    for holder in holders(toLend: priority) { holder.escalatePriority(to: priority) }
   }
 
   private func suspend(_ continuation: CheckedContinuation<Void, any Error>) {

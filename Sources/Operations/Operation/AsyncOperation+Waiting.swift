@@ -142,7 +142,7 @@ extension AsyncOperation {
       (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.extras?.lentPriority)
     }
     // From now on, the operation waits for the holders of its keys.
-    if let lent, let turn { for holder in turn.holders { holder.escalatePriority(to: lent) } }
+    if let lent, let turn { for holder in turn.holders(toLend: lent) { holder.escalatePriority(to: lent) } }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.
     if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }

@@ -22,7 +22,7 @@ extension GroupEngine {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
       offer(members, ready: Set(ready.map { ObjectIdentifier($0) }))
-      carryOut(state.withLock { $0.schedule.resumeStarts() })
+      carryOut(state.withLock { $0.schedule.endOffer() })
     }
     let (group, action) = state.withLock { state in
       // If no member can start, the time of the group begins now.
@@ -38,7 +38,7 @@ extension GroupEngine {
   /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
   func offer(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
-    state.withLock { $0.schedule.postponeStarts() }
+    state.withLock { $0.schedule.beginOffer() }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
@@ -46,7 +46,7 @@ extension GroupEngine {
         member.changeWait { $0.groupDidStart(self) }
       }
     }
-    carryOut(state.withLock { $0.schedule.resumeStarts() })
+    carryOut(state.withLock { $0.schedule.endOffer() })
   }
 
   func becameReady(_ member: AsyncOperation, number: Int? = nil, isCalled: Bool = false) {

@@ -78,4 +78,13 @@ extension GroupSchedule {
     /// The caller must release the group. It is open and has no members, or it has finished before executing members.
     case release(GroupOperation)
   }
+
+  enum RunnerRequest {
+    case none
+    /// Members that have been called must take their keys. The caller then requests a runner again.
+    case grant
+    case addRunner
+    /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
+    case watch
+  }
 }

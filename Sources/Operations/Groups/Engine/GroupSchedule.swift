@@ -13,15 +13,6 @@ struct GroupSchedule {
     var notice: (@Sendable () -> Void)?
   }
 
-  enum RunnerRequest {
-    case none
-    /// Members that have been called must take their keys. The caller then requests a runner again.
-    case grant
-    case addRunner
-    /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
-    case watch
-  }
-
   private(set) var life = Life.gathering(needTurns: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
@@ -42,6 +33,8 @@ struct GroupSchedule {
   private(set) var waitingResults: [FinishedMember]?
   /// The number of failures that are processed, and of members that are added, before any member starts.
   private(set) var startObstacles = 0
+  /// The number of calls that let members take their keys, in order and with slots, before any member starts.
+  private(set) var offers = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
@@ -90,7 +83,7 @@ struct GroupSchedule {
   mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
 
   var mayHandOut: Bool {
-    if hasNoneReady || startObstacles > 0 { return false }
+    if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
     if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
     guard hasRoom, let first = ready.firstRank else { return false }
     return called.firstRank.map { first < $0 } ?? true
@@ -101,12 +94,12 @@ struct GroupSchedule {
   // MARK: The life of the group
 
   /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
-  /// before ``resumeStarts()``. Nil if the group has been started before.
+  /// before ``endOffer()``. Nil if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needTurns { postponeStarts() }
+    if needTurns { beginOffer() }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
     return needTurns
@@ -312,6 +305,13 @@ struct GroupSchedule {
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     slotsTaken -= 1
     if !hasEnded { ready.insert(member, rank) }
+  }
+
+  mutating func beginOffer() { offers += 1 }
+
+  mutating func endOffer() -> RunnerRequest {
+    offers -= 1
+    return requestRunner()
   }
 
   mutating func postponeStarts() { startObstacles += 1 }
