@@ -77,11 +77,8 @@ struct DependencyLedger {
     var seen: [AsyncOperation?] = []
     if dependents?.willGrow == true {
       // Dependents that have been released are removed when the list would grow.
-      dependents?.compact { dependent in
-        let operation = dependent.operation
-        seen.append(operation)
-        return operation != nil
-      }
+      seen = dependents?.entries.map(\.operation) ?? []
+      dependents?.compact { $0.operation != nil }
     }
     dependents?.append(WeakDependent(dependent))
     return (true, seen)
@@ -92,8 +89,6 @@ struct DependencyLedger {
     let seen = dependents?.remove(ObjectIdentifier(dependent)).map(\.operation) ?? []
     return (seen.count { $0 === dependent }, seen)
   }
-
-  // MARK: The end
 
   mutating func takeDependencies() -> [Dependency?] { dependencies.takeAll() }
 

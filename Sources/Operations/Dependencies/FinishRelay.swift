@@ -27,12 +27,14 @@ final class FinishRelay: Operation, @unchecked Sendable {
     super.init()
   }
 
-  override func main() {
-    let action = state.withLock { state in
-      defer { if state.action != nil { state = .over } }
-      return state.action
+  override func main() { end(as: .over).action?() }
+
+  /// Changes the state, unless the action has been taken before, and returns the previous state.
+  private func end(as new: State) -> State {
+    state.withLock { state in
+      defer { if state.action != nil { state = new } }
+      return state
     }
-    action?()
   }
 
   /// The action is called once, on a thread of the relays, when all of `operations` have finished.
@@ -53,10 +55,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
   /// Releases the operations, and returns whether this call prevented the action.
   @discardableResult
   func stop(waitingFor operations: [Operation]) -> Bool {
-    let previous = state.withLock { state in
-      defer { if state.action != nil { state = .stopped } }
-      return state
-    }
+    let previous = end(as: .stopped)
     // If another thread is still inside `wait(for:)`, that thread releases the operations.
     if case .waiting = previous { release(operations) }
     return previous.action != nil

@@ -41,10 +41,9 @@ struct FoundationBridge {
   /// Returns a new gate, unless there is one. The operation must wait, and the caller must add the gate to Foundation.
   mutating func makeGate() -> Operation? {
     if gate != nil { return nil }
-    let new = Operation()
-    gate = new
+    gate = Operation()
     if record != .outdated { record = .waiting }
-    return new
+    return gate
   }
 
   /// As ``makeGate()``, if Foundation may have recorded that the operation is ready.
@@ -68,11 +67,8 @@ struct FoundationBridge {
 
   /// Answers a check by Foundation or any other caller: part of opening the gate on this thread, or of a nudge, which
   /// may be answered before an older answer is recorded.
-  mutating func check(
-    isWaiting: Bool,
-    isOpener: @autoclosure () -> Bool,
-    isNudge: @autoclosure () -> Bool
-  ) -> Readiness {
+  mutating func check(isWaiting: Bool, isOpener: @autoclosure () -> Bool, isNudge: @autoclosure () -> Bool) -> Readiness
+  {
     if isWaiting { return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting }
     switch record {
     case .unread: record = .ready
@@ -93,13 +89,10 @@ struct FoundationBridge {
   /// between the check and the record, Foundation corrects the record later, but does not run the operation. Otherwise
   /// the opening of a gate notifies it.
   mutating func recheck(isWaiting: Bool, isCancelled: Bool) -> Bool {
-    switch record {
-    case .unread, .ready: return false
-    case .corrected, .waiting, .outdated:
-      if isCancelled { return true }
-      if isOpening, !isWaiting { record = .outdated }
-      return !isWaiting && !isOpening
-    }
+    if record == .unread || record == .ready { return false }
+    if isCancelled { return true }
+    if isOpening, !isWaiting { record = .outdated }
+    return !isWaiting && !isOpening
   }
 
   /// Returns the gate, which the caller releases after releasing the lock.

@@ -7,8 +7,6 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
     var searches = 0
     var positions: [ObjectIdentifier: [Int]] = [:]
     var holes = 0
-
-    var isInUse: Bool { searches == 32 }
   }
 
   private static var shortLength: Int { 32 }
@@ -25,7 +23,7 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
 
   var willGrow: Bool { slots.count >= 64 && slots.count == slots.capacity }
 
-  private var isIndexed: Bool { !index.isEmpty && index[0].isInUse }
+  private var isIndexed: Bool { !index.isEmpty && index[0].searches == 32 }
 
   mutating func append(_ entry: Entry) {
     if isIndexed { index[0].positions[entry.id, default: []].append(slots.count) }
@@ -51,11 +49,8 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   }
 
   private mutating func removeByIndex(_ identity: ObjectIdentifier) -> [Entry] {
-    var removed: [Entry] = []
-    for position in index[0].positions.removeValue(forKey: identity) ?? [] {
-      if let entry = slots[position] { removed.append(entry) }
-      slots[position] = nil
-    }
+    let positions = index[0].positions.removeValue(forKey: identity) ?? []
+    let removed = positions.compactMap { slots[$0].take() }
     index[0].holes += removed.count
     if index[0].holes > count + Self.shortLength { compact() }
     return removed

@@ -116,9 +116,7 @@ struct WaitSnapshot {
       let dependencyCount = own.core.withLock { $0.ledger.dependencies.count }
       if dependencyCount + (inside?.memberCount ?? 0) > limit { return false }
     }
-    let (stamp, dependencies, outer) = own.core.withLock {
-      (Stamp($0), $0.ledger.dependencies.entries, $0.outer)
-    }
+    let (stamp, dependencies, outer) = own.core.withLock { (Stamp($0), $0.ledger.dependencies.entries, $0.outer) }
     nodes[node].stamp = stamp
     let isEnding = scope == .unfinished && stamp.phase.isOver
     let members = isEnding ? [] : inside?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
@@ -155,10 +153,9 @@ extension WaitSnapshot {
   var enclosing: [ObjectIdentifier: Operation] {
     var enclosing: [ObjectIdentifier: Operation] = [:]
     for node in nodes {
-      for wait in node.waits where wait.kind == .member {
-        guard let id = nodes[wait.node].operation.map({ ObjectIdentifier($0) }) else { continue }
+      for case let member? in node.waits.filter({ $0.kind == .member }).map({ nodes[$0.node].operation }) {
         // The members of a private group are also those of the operation around it, which comes later.
-        enclosing[id] = enclosing[id] ?? node.operation
+        enclosing[ObjectIdentifier(member)] = enclosing[ObjectIdentifier(member)] ?? node.operation
       }
     }
     return enclosing
@@ -176,10 +173,8 @@ extension WaitSnapshot {
       } else {
         // Cancelling a member does not cancel its group, so that only dependencies lead to cycles.
         for node in set.items {
-          let dependency = nodes[node].waits.first { wait in
-            (wait.kind == .dependency || wait.kind == .ownStart) && cycles[wait.node] != nil
-          }
-          cycles[node] = dependency.flatMap { cycles[$0.node] }
+          let waits = nodes[node].waits.lazy.filter { $0.kind == .dependency || $0.kind == .ownStart }
+          cycles[node] = waits.compactMap { cycles[$0.node] }.first
         }
       }
       for node in set.items { if let cycle = cycles[node] { blocked.append((nodes[node], cycle)) } }

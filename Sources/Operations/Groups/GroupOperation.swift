@@ -86,7 +86,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public init(_ operations: [Operation] = []) {
     engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
     super.init()
-    engine.belong(to: self)
+    engine.owner = self
     add(operations, skipping: .repetitions)
   }
 
@@ -103,7 +103,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
     engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
     super.init()
-    engine.belong(to: self)
+    engine.owner = self
     self.name = name
     let (named, joined) = DependencyRecorder.recording(operations)
     let onlyNamed = Set(named.map { ObjectIdentifier($0) }).subtracting(joined.map { ObjectIdentifier($0) })
@@ -174,10 +174,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     get { engine.state.withLock { $0.schedule.limit } }
     set {
       if newValue < 0, newValue != OperationQueue.defaultMaxConcurrentOperationCount {
-        misuse(
-          "\(quotedName) cannot run \(newValue) members at once. Set a number from 0 up, or "
-            + "OperationQueue.defaultMaxConcurrentOperationCount for no limit."
-        )
+        let remedy = "Set a number from 0 up, or OperationQueue.defaultMaxConcurrentOperationCount for no limit."
+        misuse("\(quotedName) cannot run \(newValue) members at once. " + remedy)
       }
       engine.change { $0.limit = newValue }
     }
@@ -234,9 +232,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// The progress can be a child of another `Progress`, and can have further children. Cancelling it cancels the
   /// group. On Linux, Foundation's `Progress` cannot be observed, and reading it while it changes is not
   /// synchronized: see ``progressUpdates``.
-  public final override var progress: Progress {
-    engine.sharedProgress(of: self)
-  }
+  public final override var progress: Progress { engine.sharedProgress(of: self) }
 
   /// The completed fraction of the group's work, from 0 to 1, each time it changes.
   ///
@@ -278,9 +274,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let operation = member.operation
     let failures = operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
-    if !kept.isEmpty {
-      record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) })
-    }
+    if !kept.isEmpty { record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) }) }
     switch errorPolicy {
     case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: member)
     case .stopOnFailure where !kept.isEmpty: engine.drain(by: .drain)

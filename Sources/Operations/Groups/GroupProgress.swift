@@ -12,8 +12,8 @@ struct GroupProgress {
   // What the `Progress` does not show yet.
   private var newlyCompleted = 0
   private var newChildren: [Child] = []
-  private var parts: [ObjectIdentifier: MemberPart] = [:]
-  private var isOver = false
+  /// Nil when the group has finished.
+  private var parts: [ObjectIdentifier: MemberPart]? = [:]
   private(set) var shared: OperationProgress?
   /// The listeners by number. Nil if there are no more updates.
   private var listeners: [Int: AsyncStream<Double>.Continuation]? = [:]
@@ -21,7 +21,11 @@ struct GroupProgress {
 
   var isFollowed: Bool { shared != nil }
 
-  var hasReportingMembers: Bool { parts.values.contains(where: \.isReporting) }
+  var hasReportingMembers: Bool { parts?.values.contains(where: \.isReporting) ?? false }
+
+  private var isOver: Bool { parts == nil }
+
+  private var reportingParts: [MemberPart] { parts?.values.filter(\.isReporting) ?? [] }
 
   // MARK: Members
 
@@ -30,17 +34,17 @@ struct GroupProgress {
 
   mutating func weigh(_ part: MemberPart) {
     guard !isOver, let operation = part.operation else { return }
-    let before = parts[ObjectIdentifier(operation)]
+    let before = parts?[ObjectIdentifier(operation)]
     // A child keeps the units with which it was added.
     if before?.isReporting == true { return }
-    parts[ObjectIdentifier(operation)] = part
+    parts?[ObjectIdentifier(operation)] = part
     total += part.weight - (before?.weight ?? 1)
     if part.isReporting, isFollowed { newChildren.append((operation, part.weight)) }
   }
 
   mutating func complete(_ operation: Operation) {
-    let part = parts.isEmpty ? nil : parts.removeValue(forKey: ObjectIdentifier(operation))
-    if isOver { return }
+    guard let hasNone = parts?.isEmpty else { return }
+    let part = hasNone ? nil : parts?.removeValue(forKey: ObjectIdentifier(operation))
     let weight = part?.weight ?? 1
     completed += weight
     // The units of a reporting member are completed by its child progress.
@@ -50,12 +54,10 @@ struct GroupProgress {
   /// Completes the progress because the group has finished, and returns the reporting members that have not.
   mutating func end() -> [AsyncOperation] {
     if isOver { return [] }
-    isOver = true
     if total == 0 { total = 1 }
-    let unfinished = parts.values.filter(\.isReporting)
-    let left = total - completed - unfinished.reduce(0) { $0 + $1.weight }
-    completed += left
-    newlyCompleted += left
+    let unfinished = reportingParts
+    newlyCompleted += total - completed - unfinished.reduce(0) { $0 + $1.weight }
+    (completed, parts) = (total, nil)
     return unfinished.compactMap(\.operation)
   }
 
@@ -65,7 +67,7 @@ struct GroupProgress {
   mutating func follow(with new: OperationProgress) -> OperationProgress {
     if let shared { return shared }
     shared = new
-    newChildren = parts.values.filter(\.isReporting).compactMap { part in part.operation.map { ($0, part.weight) } }
+    newChildren = reportingParts.compactMap { part in part.operation.map { ($0, part.weight) } }
     newlyCompleted = completed
     return new
   }
@@ -80,7 +82,7 @@ struct GroupProgress {
     return (shared, newlyCompleted, shownTotal - before, isOver, newChildren)
   }
 
-  /// - Returns: The number of the listener, from 1 up. Nil if there are no more updates.
+  /// - Returns: The number of the listener, from 1 up.
   mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? {
     if listeners == nil { return nil }
     listenersSoFar += 1
@@ -92,10 +94,7 @@ struct GroupProgress {
     listeners?.removeValue(forKey: number)
   }
 
-  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] {
-    defer { listeners = nil }
-    return audience
-  }
+  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.take().map { Array($0.values) } ?? [] }
 
   var audience: [AsyncStream<Double>.Continuation] { listeners.map { Array($0.values) } ?? [] }
 }
@@ -175,10 +174,7 @@ extension GroupEngine {
       return state.withLock { $0.progress.add(listener) }
     }
     if let number {
-      listener.onTermination = { [weak self] _ in
-        let listener = self?.state.withLock { $0.progress.removeListener(number) }
-        withExtendedLifetime(listener) {}
-      }
+      listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.removeListener(number) } }
       // Registers once, for all listeners, because a long-running group may have had many.
       if number == 1 { group.whenFinished { [weak self] in self?.endUpdates() } }
     } else {

@@ -37,9 +37,7 @@ public enum OperationBuilder {
   public static func buildArray(_ parts: [[Operation]]) -> [Operation] { parts.flatMap(\.self) }
   /// Supports `if #available`.
   public static func buildLimitedAvailability(_ part: [Operation]) -> [Operation] { part }
-}
 
-extension OperationBuilder {
   /// Returns the operations and their free direct and indirect dependencies, each once, dependencies first.
   ///
   /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its

@@ -81,12 +81,9 @@ public struct OperationCondition: Sendable {
 
   func failure(of operation: AsyncOperation, because error: any Error) -> OperationError {
     let unmet = UnmetCondition(error)
-    let message = "\(operation.quotedName) did not run because its condition “\(name)” was not met"
-    return OperationError(
-      .conditionFailed,
-      "\(message): \(unmet.reason).",
-      underlyingErrors: RootCauses(of: unmet.causes).bounded(unmet.causes)
-    )
+    let message = "\(operation.quotedName) did not run because its condition “\(name)” was not met: \(unmet.reason)."
+    let causes = RootCauses(of: unmet.causes).bounded(unmet.causes)
+    return OperationError(.conditionFailed, message, underlyingErrors: causes)
   }
 }
 
@@ -98,12 +95,10 @@ extension AsyncOperation {
   /// thread. Cancelling or finishing the operation then ends it at once. All conditions see the task-local values of the
   /// task that adds the first.
   ///
-  /// If all conditions are met, the operation executes in the place where it would have executed without them:
-  ///
-  /// - In ``SerialScheduler/queue``: on the scheduler.
-  /// - In a group: on a thread of the group.
-  /// - In `OperationQueue.main`: on the main queue.
-  /// - In another queue: on its `underlyingQueue`, if it has one, or on a thread of the system.
+  /// If all conditions are met, the operation executes in the place where it would have executed without them: on the
+  /// scheduler in ``SerialScheduler/queue``, on a thread of the group in a group, on the main queue in
+  /// `OperationQueue.main`. In another queue, it executes on the `underlyingQueue` or, without one, on a thread of the
+  /// system.
   ///
   /// In a group and on the main thread, conditions do not change `OperationQueue.current`. Elsewhere the property is
   /// then nil, because Foundation sets it only where it starts an operation. Suspending the queue during the evaluation
@@ -120,22 +115,18 @@ extension AsyncOperation {
       return false
     }
     if isTooLate {
-      misuse(
-        "\(quotedName) has been started: it is too late for its condition “\(condition.name)”. Add conditions before the "
-          + "operation is added to a queue or a group."
-      )
+      let problem = "\(quotedName) has been started: it is too late for its condition “\(condition.name)”."
+      misuse(problem + " Add conditions before the operation is added to a queue or a group.")
     }
   }
 }
 
-struct UnmetCondition: Error {
+private struct UnmetCondition: Error {
   let reason: String
   let causes: [any Error]
 }
 
 extension UnmetCondition {
   /// Wraps an error that a condition threw, unless it is an `UnmetCondition` already.
-  init(_ error: any Error) {
-    self = error as? UnmetCondition ?? UnmetCondition(reason: describe(error), causes: [error])
-  }
+  init(_ error: any Error) { self = error as? Self ?? Self(reason: describe(error), causes: [error]) }
 }

@@ -91,12 +91,9 @@ final class OperationProgress: Progress, @unchecked Sendable {
     let units = OperationProgress.unitsOfCopy
     let fraction = min(max(fractionCompleted, 0), 1)
     let completed = isOver ? units : min(Int64((fraction * Double(units)).rounded()), units - 1)
-    var hasChanged = false
-    for copy in copies where copy.completedUnitCount != completed {
-      copy.completedUnitCount = completed
-      hasChanged = true
-    }
-    return hasChanged
+    let outdated = copies.filter { $0.completedUnitCount != completed }
+    for copy in outdated { copy.completedUnitCount = completed }
+    return !outdated.isEmpty
   }
 }
 
@@ -113,14 +110,12 @@ extension AsyncOperation {
       if newValue < 0 { misuse("\(quotedName) cannot count \(newValue) in a progress: give it a weight from 0 up.") }
       let isTooLate = core.withLock { core in
         if case .group = core.place { return true }
-        core.makeExtras().progressWeight = min(newValue, Self.heaviest)
+        core.makeExtras().progressWeight = min(newValue, .max >> 20)
         return false
       }
       if isTooLate { misuse("\(quotedName) is in a group, which has taken its weight. Set it before.") }
     }
   }
-
-  private static var heaviest: Int { .max >> 20 }
 
   /// The first read creates the progress and notifies the group around the operation.
   final var ownProgress: OperationProgress {
@@ -138,8 +133,6 @@ extension AsyncOperation {
 
   func progressDidChange() {
     var operation: AsyncOperation? = self
-    while let engine = operation?.core.withLock({ $0.engine }), engine.publishProgress() {
-      operation = engine.owner
-    }
+    while let engine = operation?.core.withLock({ $0.engine }), engine.publishProgress() { operation = engine.owner }
   }
 }

@@ -30,10 +30,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  func forget() {
-    let former = PlainMember.members.withLock { $0.removeValue(forKey: ObjectIdentifier(operation)) }
-    withExtendedLifetime(former) {}
-  }
+  func forget() { _ = PlainMember.members.withLock { $0.removeValue(forKey: ObjectIdentifier(operation)) } }
 
   override var represented: Operation { operation }
 
@@ -87,7 +84,9 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
   }
 
   private func operationDidFinish(_ end: () -> Void) {
-    operation.forgetDependencies()
+    // When a dependency finishes on Linux, Foundation uses a pointer to the plain operation, even a released one. Before
+    // the end of the operation, Foundation would count fewer than zero dependencies.
+    operation.removeDependencies(operation.dependencies)
     forget()
     end()
   }
@@ -107,10 +106,7 @@ extension Operation {
   var asMember: AsyncOperation? { self as? AsyncOperation ?? PlainMember.of(self) }
 
   /// As far as the package can detect.
-  var isFreePlainOperation: Bool {
-    if isExecuting || isFinished { return false }
-    return PlainMember.of(self)?.isFree ?? true
-  }
+  var isFreePlainOperation: Bool { !isExecuting && !isFinished && PlainMember.of(self)?.isFree ?? true }
 
   /// Cancels a plain operation, which does not wait for its dependencies any more. On Linux, plain operations on a cycle
   /// that finish at once would deadlock, because each locks itself and then its dependents.
@@ -121,16 +117,11 @@ extension Operation {
     cancel()
   }
 
-  /// Removes the dependencies of a plain operation that has finished, perhaps before them. When a dependency finishes
-  /// on Linux, Foundation uses a pointer to the operation, even if it has been released. Before the end of the
-  /// operation, Foundation would count fewer than zero dependencies.
-  fileprivate func forgetDependencies() { removeDependencies(dependencies) }
-
   private static let removalLock = NSRecursiveLock()
 
   /// On Linux, `removeDependency` locks the dependency and then this operation. Two operations that wait for each other
   /// would deadlock. The lock is recursive, because Foundation reads `isReady`, which a subclass can override.
-  private func removeDependencies(_ operations: [Operation]) {
+  fileprivate func removeDependencies(_ operations: [Operation]) {
     if operations.isEmpty { return }
     Operation.removalLock.withLock { for operation in operations { removeDependency(operation) } }
   }

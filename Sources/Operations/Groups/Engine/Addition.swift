@@ -20,7 +20,6 @@ struct Addition {
   /// Whether no member starts before all new ones have been claimed, or cancelled.
   let postponesStarts: Bool
   var members: [AsyncOperation] = []
-  var plainMembers: [PlainMember] = []
   var skipped: [Int] = []
   var ready: [(member: AsyncOperation, priority: Operation.QueuePriority)] = []
   /// The operations that had been cancelled before.
@@ -29,6 +28,17 @@ struct Addition {
   var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
   var claims: OperationCore.Claim = []
+
+  fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
+    members.append(member)
+    claims.formUnion(claim)
+    if claim.contains(.isAwaited) { awaited.append(member) }
+    if claim.contains(.isCancelled) {
+      cancelled.append(member)
+    } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
+      ready.append((member, member.queuePriority))
+    }
+  }
 }
 
 extension GroupEngine.State {
@@ -50,7 +60,7 @@ extension GroupEngine.State {
     for part in addition.parts { weigh(part) }
     let skipped = addition.count - addition.members.count
     progress.add(-skipped)
-    if schedule.life.isGathering { plainMembers += addition.plainMembers }
+    if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0 as? PlainMember } }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
     if !offers { for (member, priority) in addition.ready { schedule.ready.append(member, priority) } }
@@ -73,12 +83,7 @@ extension GroupEngine.State {
 extension GroupEngine {
   /// Adds the operations or, if the group has finished, finishes them without executing them. `hasRoom` means that the
   /// caller has reserved room for the operation.
-  func add(
-    _ operations: [Operation],
-    skipping: Addition.Skipping,
-    to group: GroupOperation,
-    hasRoom: Bool = false
-  ) {
+  func add(_ operations: [Operation], skipping: Addition.Skipping, to group: GroupOperation, hasRoom: Bool = false) {
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     let isCancelled = group.isCancelled
@@ -109,17 +114,14 @@ extension GroupEngine {
   private static let batch = 64
 
   private func makeMembers(_ operations: ArraySlice<Operation>, _ skipping: Addition.Skipping) -> [AsyncOperation] {
-    let members = operations.compactMap { makeMember(for: $0, skipping) }
+    let members = operations.compactMap { operation in
+      let member = operation as? AsyncOperation ?? PlainMember.make(for: operation)
+      if member == nil, skipping.isNamed(operation) { misuse(operation.cannotBeAdded(because: "has been started")) }
+      return member
+    }
     // Plain members may depend on each other.
     for member in members { member.adoptChanges() }
     return members
-  }
-
-  private func makeMember(for operation: Operation, _ skipping: Addition.Skipping) -> AsyncOperation? {
-    if let own = operation as? AsyncOperation { return own }
-    if let member = PlainMember.make(for: operation) { return member }
-    if skipping.isNamed(operation) { misuse(operation.cannotBeAdded(because: "has been started")) }
-    return nil
   }
 
   private func claim(
@@ -134,7 +136,7 @@ extension GroupEngine {
       case .claimed(let claim):
         addition.add(member, claim)
         guard claim.contains(.hasWeight) || member is GroupOperation else { continue }
-        (member as? GroupOperation)?.refuse(enclosing: group)
+        if let inner = member as? GroupOperation { refuse(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
         if case .none = skipping { misuse(member.cannotBeAdded(because: "is in this group")) }
@@ -151,43 +153,17 @@ extension GroupEngine {
 
   private func finishUnexecuted(_ member: AsyncOperation, _ skipping: Addition.Skipping, after group: GroupOperation) {
     if skipping.isNamed(member.represented) { member.claim(for: nil) } else if !member.claimIfFree() { return }
-    member.cancel(group.isCancelled ? nil : FailureReport([OperationError.shutDown(member, after: group)]))
+    let reason = "\(member.quotedName) did not run because \(group.quotedName) had finished. Add it to a new group."
+    member.cancel(group.isCancelled ? nil : FailureReport([OperationError(.shutDown, reason)]))
     member.startCancelled()
   }
-}
 
-extension Addition {
-  fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
-    members.append(member)
-    if let plain = member as? PlainMember { plainMembers.append(plain) }
-    claims.formUnion(claim)
-    if claim.contains(.isAwaited) { awaited.append(member) }
-    if claim.contains(.isCancelled) {
-      cancelled.append(member)
-    } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
-      ready.append((member, member.queuePriority))
-    }
-  }
-}
-
-extension OperationError {
-  fileprivate static func shutDown(_ operation: AsyncOperation, after group: GroupOperation) -> Self {
-    let reason = "\(operation.quotedName) did not run because \(group.quotedName) had finished."
-    return Self(.shutDown, reason + " Add it to a new group.")
-  }
-}
-
-extension GroupOperation {
-  /// Traps if adding the group would nest it inside itself. Only a group with groups as members can enclose another
-  /// one.
-  fileprivate func refuse(enclosing outer: GroupOperation) {
-    if self !== outer, !engine.state.withLock({ $0.progress.hasReportingMembers }) { return }
-    var enclosing: AsyncOperation? = outer
-    while let group = enclosing {
-      if group === self {
-        misuse("\(quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")
-      }
-      enclosing = group.core.withLock { $0.outer }
+  /// Traps if the group would be nested inside itself. Only a group with groups as members can enclose another one.
+  private func refuse(_ group: GroupOperation, inside outer: GroupOperation) {
+    if group !== outer, !group.engine.state.withLock({ $0.progress.hasReportingMembers }) { return }
+    let enclosing = sequence(first: outer as AsyncOperation) { inner in inner.core.withLock { $0.outer } }
+    if enclosing.contains(where: { $0 === group }) {
+      misuse("\(group.quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")
     }
   }
 }

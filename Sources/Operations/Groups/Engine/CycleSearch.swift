@@ -36,27 +36,31 @@ extension GroupSchedule {
 }
 
 extension GroupEngine {
-  private static let namedOperations = 16
   private static let searchSteps = 64
   /// The delay before a group in which no member runs searches all of its members.
   private static let searchDelay = DispatchTimeInterval.milliseconds(20)
   /// A queue that gets a thread at once, even if other work blocks all existing threads.
   private static let searchQueue = DispatchQueue(label: "Operations.cycles")
 
-  /// The waits are read again if an apparent cycle has changed meanwhile.
-  private static let attempts = 3
-
   /// Searches the whole group for cycles, and cancels the members that cannot run because of one.
   func searchForCycle() {
     guard let group = state.withLock({ $0.schedule.life.group }), !isInOrder else { return }
-    for _ in 0..<GroupEngine.attempts {
+    // Reads the waits again, up to three times in all, if an apparent cycle has changed meanwhile.
+    for _ in 0..<3 {
       let snapshot = WaitSnapshot(of: [group])
       let order = snapshot.order
       if order.stuck.isEmpty { return }
       let enclosing = snapshot.enclosing
-      let blocked = snapshot.blocked(in: order) { isConcern(of: group, $0, enclosing) }
+      // Other groups detect cycles that include no member of this group, and an operation in a group.
+      let blocked = snapshot.blocked(in: order) { operations in
+        let places = operations.map { operation -> [Operation] in
+          let outer = (operation as? AsyncOperation)?.core.withLock { $0.outer }
+          return [enclosing[ObjectIdentifier(operation)], outer].compactMap(\.self)
+        }
+        return (operations + places.joined()).contains { $0 === group } || places.allSatisfy(\.isEmpty)
+      }
       if blocked.isEmpty { return }
-      if blocked.allSatisfy(\.node.isCurrent) { return cancel(blocked, enclosing, in: group) }
+      if blocked.allSatisfy(\.node.isCurrent) { return cancel(blocked, in: snapshot, of: group) }
     }
     state.withLock { $0.schedule.suspectCycle() }
   }
@@ -73,28 +77,9 @@ extension GroupEngine {
     }
   }
 
-  /// Whether the operations include members of this group, or are in no group. Other groups detect their own cycles.
-  private func isConcern(
-    of group: GroupOperation,
-    _ operations: [Operation],
-    _ enclosing: [ObjectIdentifier: Operation]
-  ) -> Bool {
-    var others = 0
-    for operation in operations {
-      let outer = enclosing[ObjectIdentifier(operation)]
-      let own = (operation as? AsyncOperation)?.core.withLock { $0.outer }
-      if operation === group || outer === group || own === group { return true }
-      if outer != nil || own != nil { others += 1 }
-    }
-    return others == 0
-  }
-
   /// Cancels the operations in `blocked` that are inside this group. Cancelling a nested group covers its members.
-  private func cancel(
-    _ blocked: [WaitSnapshot.Blocked],
-    _ enclosing: [ObjectIdentifier: Operation],
-    in group: GroupOperation
-  ) {
+  private func cancel(_ blocked: [WaitSnapshot.Blocked], in snapshot: WaitSnapshot, of group: GroupOperation) {
+    let enclosing = snapshot.enclosing
     let ids = Set(blocked.compactMap { $0.node.operation.map { ObjectIdentifier($0) } })
     var errors: [ObjectIdentifier: OperationError] = [:]
     var members: [AsyncOperation] = []
@@ -113,7 +98,7 @@ extension GroupEngine {
   }
 
   private static func names(of cycle: [Operation]) -> String {
-    let names = cycle.prefix(namedOperations).map(\.displayName)
+    let names = cycle.prefix(16).map(\.displayName)
     let others = cycle.count - names.count
     return (names + (others > 0 ? ["… \(others) more …"] : []) + names.prefix(1)).joined(separator: " → ")
   }

@@ -8,10 +8,7 @@ extension GroupEngine {
 
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
-    let plainMembers = state.withLock { state in
-      defer { state.plainMembers = [] }
-      return state.plainMembers
-    }
+    let plainMembers = state.withLock { exchange(&$0.plainMembers, with: []) }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
@@ -52,11 +49,10 @@ extension GroupEngine {
   func becameReady(_ member: AsyncOperation, number: Int? = nil, isCalled: Bool = false) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     let priority = member.queuePriority
-    carryOut(
-      state.withLock { state in
-        state.schedule.becameReady(member, priority, number: number, isCalled: isCalled, takenNext: takenNext)
-      }
-    )
+    let request = state.withLock {
+      $0.schedule.becameReady(member, priority, number: number, isCalled: isCalled, takenNext: takenNext)
+    }
+    carryOut(request)
   }
 
   func carryOut(_ request: GroupSchedule.RunnerRequest) {
@@ -143,13 +139,12 @@ extension GroupEngine {
   }
 
   func releaseSlot() {
-    carryOut(
-      state.withLock { state in
-        guard state.schedule.life.isRunning else { return Action() }
-        let runner = state.schedule.releaseSlot(takenNext: false)
-        return Action(runner: runner, outcome: state.schedule.nextOutcome())
-      }
-    )
+    let action = state.withLock { state in
+      guard state.schedule.life.isRunning else { return Action() }
+      let runner = state.schedule.releaseSlot(takenNext: false)
+      return Action(runner: runner, outcome: state.schedule.nextOutcome())
+    }
+    carryOut(action)
   }
 
   // MARK: Finishing members and the group
@@ -177,7 +172,8 @@ extension GroupEngine {
     if let group { process(member, in: group) }
   }
 
-  /// Keeps the members that wait for the keys of a failed one from starting before the failure has cancelled them.
+  /// Keeps members from starting meanwhile, such as those that wait for the keys of a failed one, until the failure has
+  /// cancelled them.
   func postponeStarts(during body: () -> Void) {
     state.withLock { $0.schedule.postponeStarts() }
     body()
@@ -189,12 +185,11 @@ extension GroupEngine {
     while !batch.isEmpty {
       for member in batch {
         withAutoreleasePool { group.process(member) }
-        carryOut(
-          state.withLock { state in
-            let runner = member.postponesStarts ? state.schedule.resumeStarts() : .none
-            return state.remove(member, requesting: runner)
-          }
-        )
+        let action = state.withLock { state in
+          let runner = member.postponesStarts ? state.schedule.resumeStarts() : .none
+          return state.remove(member, requesting: runner)
+        }
+        carryOut(action)
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
     }

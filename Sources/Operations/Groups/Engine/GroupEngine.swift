@@ -34,18 +34,6 @@ final class GroupEngine: @unchecked Sendable {
       )
     }
 
-    mutating func nextAction() -> Action {
-      Action(runner: schedule.requestRunner(), outcome: schedule.endIfDone(), notice: schedule.takeNotice())
-    }
-
-    /// - Returns: The waiters to call, if that was the last work.
-    mutating func workDidEnd() -> [@Sendable () -> Void] {
-      undrainedWork -= 1
-      if undrainedWork > 0 { return [] }
-      defer { drainWaiters = WaiterList() }
-      return drainWaiters.all
-    }
-
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
       schedule.request(request) ? members.operations : []
@@ -69,11 +57,9 @@ final class GroupEngine: @unchecked Sendable {
   /// A subclass may need all results. `GroupOperation` itself needs only errors.
   let processesAll: Bool
   /// Written once, before another thread can access the engine.
-  private(set) weak var owner: GroupOperation?
+  weak var owner: GroupOperation?
 
   init(processesAll: Bool) { self.processesAll = processesAll }
-
-  func belong(to group: GroupOperation) { owner = group }
 
   var members: [AsyncOperation] { state.withLock { $0.members.operations } }
 
@@ -93,13 +79,13 @@ final class GroupEngine: @unchecked Sendable {
 
   func change(_ change: (inout GroupSchedule) -> Void) {
     let owner = owner
-    carryOut(
-      state.withLock { state in
-        state.schedule.wake(owner)
-        change(&state.schedule)
-        return state.nextAction()
-      }
-    )
+    let action = state.withLock { state in
+      state.schedule.wake(owner)
+      change(&state.schedule)
+      let (runner, outcome) = (state.schedule.requestRunner(), state.schedule.endIfDone())
+      return Action(runner: runner, outcome: outcome, notice: state.schedule.takeNotice())
+    }
+    carryOut(action)
   }
 
   /// Removes all members because the group is being deallocated. The members of a group that has not been started can be
@@ -151,10 +137,7 @@ final class GroupEngine: @unchecked Sendable {
     OperationProgress.exclusively {
       let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.audience) }
       guard let progress else { return false }
-      if !listeners.isEmpty {
-        let fraction = progress.fractionCompleted
-        for listener in listeners { listener.yield(fraction) }
-      }
+      for listener in listeners { listener.yield(progress.fractionCompleted) }
       return progress.updateCopies()
     }
   }
@@ -231,5 +214,11 @@ final class GroupEngine: @unchecked Sendable {
 
   func workBegins() { state.withLock { $0.undrainedWork += 1 } }
 
-  func workDidEnd() { for waiter in state.withLock({ $0.workDidEnd() }) { Trampoline.run(waiter) } }
+  func workDidEnd() {
+    let waiters = state.withLock { state in
+      state.undrainedWork -= 1
+      return state.undrainedWork > 0 ? WaiterList() : exchange(&state.drainWaiters, with: WaiterList())
+    }
+    for waiter in waiters.all { Trampoline.run(waiter) }
+  }
 }

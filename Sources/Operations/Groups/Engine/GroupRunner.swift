@@ -47,21 +47,16 @@ final class GroupRunner: @unchecked Sendable {
   /// and the group takes twice the time.
   private func releaseFinishedMembers() {
     guard finished.count >= GroupRunner.batch else { return }
-    if engine.isReleasing.exchange(true, ordering: .acquiring) {
-      if finished.count < GroupRunner.batch * 16 { return }
-      finished.removeAll(keepingCapacity: true)
-    } else {
-      finished.removeAll(keepingCapacity: true)
-      engine.isReleasing.store(false, ordering: .releasing)
-    }
+    let isContended = engine.isReleasing.exchange(true, ordering: .acquiring)
+    if isContended, finished.count < GroupRunner.batch * 16 { return }
+    finished.removeAll(keepingCapacity: true)
+    if !isContended { engine.isReleasing.store(false, ordering: .releasing) }
   }
-
-  private func isRunning(_ member: Operation) -> Bool { GroupRunner.current.current === self && self.member === member }
 
   /// Called after the observers. If the member has failed or was cancelled, its dependents are notified after this call
   /// returns.
   func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
-    let isHere = isRunning(member)
+    let isHere = GroupRunner.current.current === self && self.member === member
     if isHere { finished.append(member) }
     engine.finished(member, end, takenNext: isHere)
   }

@@ -31,12 +31,9 @@ struct MemberList {
 
   /// - Returns: The member, which the caller releases. Nil if it has been removed before.
   mutating func remove(at index: Int) -> AsyncOperation? {
-    var operation: AsyncOperation?
-    if index >= firstIndex {
-      swap(&operation, &slots[index - firstIndex])
-    } else if let position = earlyPosition(of: index) {
-      swap(&operation, &early[position].operation)
-    }
+    let isEarly = index < firstIndex
+    let operation =
+      isEarly ? earlyPosition(of: index).flatMap { early[$0].operation.take() } : slots[index - firstIndex].take()
     if operation == nil { return nil }
     count -= 1
     if room > 64, count * 16 <= room { compact() }

@@ -30,13 +30,10 @@ struct RoomWaiters {
   /// Returns whether the task need not wait, because there is room and, for an adding task, none waits before it. Reserves
   /// the room of an adding task.
   mutating func hasRoom(below count: Int, of members: Int, for purpose: Purpose) -> Bool {
-    switch purpose {
-    case .watching: return members < count
-    case .adding:
-      guard members + reserved < count, adding[count] == nil else { return false }
-      reserved += 1
-      return true
-    }
+    if purpose == .watching { return members < count }
+    guard members + reserved < count, adding[count] == nil else { return false }
+    reserved += 1
+    return true
   }
 
   mutating func endReservation() { reserved -= 1 }

@@ -21,21 +21,17 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
     switch callInContext({ try Trampoline.isolate { try next(input) } }) {
     case .success(let work):
       refuseSelfDependency(work.operation)
-      runInsideOrFollow(work) { self.end(with: $0) }
+      runInsideOrFollow(work) { outcome in
+        switch outcome.result {
+        case .success(let output): self.finish(returning: output)
+        case .failure(is CancellationError):
+          // The operation may have finished meanwhile. An enclosing group would count an error as a failure.
+          if self.isExecuting { self.cancel() }
+          self.finish()
+        case .failure: self.finish(reporting: outcome.failures)
+        }
+      }
     case .failure(let error): finish(with: error)
-    }
-  }
-
-  /// Finishes with an outcome. A cancellation adds no error, because an enclosing group would count the error as a
-  /// failure.
-  private func end(with outcome: InnerOutcome<Output>) {
-    switch outcome.result {
-    case .success(let output): finish(returning: output)
-    case .failure(is CancellationError):
-      // The operation may have finished meanwhile.
-      if isExecuting { cancel() }
-      finish()
-    case .failure: finish(reporting: outcome.failures)
     }
   }
 

@@ -1,12 +1,21 @@
 import Foundation
 
 extension AsyncOperation {
-  /// Runs an operation, with its dependencies that are in no queue or group, inside this one.
+  /// Runs an operation, with its dependencies that are in no queue or group, inside this one. A group, if there is one,
+  /// contains the operation.
   func runInside<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
+    in group: GroupOperation? = nil,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    run(work, in: GroupOperation([work.operation]), then: body)
+    let group = group ?? GroupOperation([work.operation])
+    // Adds the dependencies only now, because they may be added only if the operation was.
+    group.addGraph(endingIn: work.operation)
+    group.name = displayName
+    group.qualityOfService = keepPlace().quality
+    // Otherwise every operation inside would search all enclosing operations for the clock.
+    group.clock = clock
+    start(group) { body(InnerOutcome(of: work, in: group)) }
   }
 
   /// Runs an operation inside this one or, if it is in a queue or group or has been started, waits for it.
@@ -17,26 +26,10 @@ extension AsyncOperation {
     if work.operation.isFree {
       let group = GroupOperation()
       // Another thread may have just added the operation elsewhere.
-      if group.addIfFree(work.operation) { return run(work, in: group, then: body) }
+      if group.addIfFree(work.operation) { return runInside(work, in: group, then: body) }
     }
     let wait = AsyncOperation().waits(for: work.operation)
-    start(wait) {
-      body(wait.isCancelled ? InnerOutcome(result: .failure(CancellationError())) : InnerOutcome(of: work))
-    }
-  }
-
-  private func run<Output: Sendable>(
-    _ work: AnyOutputOperation<Output>,
-    in group: GroupOperation,
-    then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
-  ) {
-    // Adds the dependencies only now, because they may be added only if the operation was.
-    group.addGraph(endingIn: work.operation)
-    group.name = displayName
-    group.qualityOfService = keepPlace().quality
-    // Otherwise every operation inside would search all enclosing operations for the clock.
-    group.clock = clock
-    start(group) { body(InnerOutcome(of: work, in: group)) }
+    start(wait) { body(wait.isCancelled ? InnerOutcome(failure: CancellationError()) : InnerOutcome(of: work)) }
   }
 
   /// Runs a private operation inside this one when its dependencies have finished. It is cancelled first if this one has
@@ -82,19 +75,27 @@ extension AsyncOperation {
 }
 
 struct InnerOutcome<Output: Sendable>: Sendable {
-  var result: Result<Output, any Error>
+  private(set) var result: Result<Output, any Error>
   /// The paths begin with the operation's name.
-  var failures = FailureReport([])
+  private(set) var failures = FailureReport([])
   /// The engine of the private group, whose work may outlast it.
-  var engine: GroupEngine?
-}
+  private(set) var engine: GroupEngine?
 
-extension InnerOutcome {
+  init(failure error: any Error) { result = .failure(error) }
+
   /// If a producer in the private group failed, the outcome is the failure that caused this.
   init(of work: AnyOutputOperation<Output>, in group: GroupOperation? = nil) {
-    let result = work.result
-    let failures = work.operation.failureReport(for: result).below(work.operation.displayName)
-    self.init(result: result, failures: failures, engine: group?.engineOfMembers)
+    let operation = work.operation
+    let ownFailures = operation.ownFailures
+    result = work.result
+    if ownFailures.isEmpty, case .failure(let error) = result {
+      failures = FailureReport([error])
+    } else {
+      let hasPaths = operation.core.withLock { $0.lifecycle.hasPaths && $0.lifecycle.decision != .timeout }
+      failures = FailureReport(failures: ownFailures, hasPaths: hasPaths)
+    }
+    failures = failures.below(operation.displayName)
+    engine = group?.engine
     guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, let group,
       !group.failures.isEmpty
     else { return }
@@ -102,18 +103,5 @@ extension InnerOutcome {
     // Drops the group's name, which is the name of the enclosing operation.
     let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
     (self.result, self.failures) = (.failure(primary.error), FailureReport(failures: [failure]))
-  }
-}
-
-extension AsyncOperation {
-  fileprivate func failureReport<Output>(for result: Result<Output, any Error>) -> FailureReport {
-    let failures = ownFailures
-    guard failures.isEmpty, case .failure(let error) = result else {
-      return FailureReport(
-        failures: failures,
-        hasPaths: core.withLock { $0.lifecycle.hasPaths && $0.lifecycle.decision != .timeout }
-      )
-    }
-    return FailureReport([error])
   }
 }

@@ -11,19 +11,14 @@
 ///
 /// ## Backing off
 ///
-/// The delays are measured on the operation's ``AsyncOperation/clock``. While the operation backs off, it holds no
-/// thread, no slot of a group, and none of its keys. It takes them again before the next iteration, in its old place in
-/// the wait queues. To hold a key across iterations, give it to a group around this operation. A slot of an
-/// `OperationQueue` cannot be released.
+/// The operation backs off as a ``RetryOperation`` does, on its ``AsyncOperation/clock``: it holds no thread, no slot of
+/// a group, and none of its keys, and takes them again before the next iteration.
 ///
 /// ## Cancellation
 ///
 /// Cancelling this operation ends the delay or cancels the running operation, and no further operation is made. If
-/// the running operation is cancelled by itself, without an error, this operation is cancelled as well.
-///
-/// ## Timeout
-///
-/// The operation's own timeout covers all operations and delays.
+/// the running operation is cancelled by itself, without an error, this operation is cancelled as well. The operation's
+/// own timeout covers all operations and delays.
 public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let backoff: Backoff
   /// Released when the operation finishes.
@@ -64,8 +59,8 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   private func begin(iteration: Int) {
     guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
-    let next = run(in: plan.context) { Trampoline.isolate { plan.make(iteration) } }
-    guard let operation = next else { return finish() }
+    let operation = run(in: plan.context) { Trampoline.isolate { plan.make(iteration) } }
+    guard let operation else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }
   }

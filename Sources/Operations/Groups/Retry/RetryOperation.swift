@@ -69,10 +69,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
   ) {
     if Output.self is Operation.Type {
-      misuse(
-        "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns. Return a value, "
-          + "or make an AsyncOperation in a closure without await."
-      )
+      let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
+      misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.")
     }
     self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen)) { attempt in
       AnyOutputOperation(TaskOperation { try await body(attempt) })
@@ -140,7 +138,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
-  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, body) }
+  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), body) }
 
   /// Creates an operation of operations whose `retryIf` can also set the delay.
   public convenience init(
@@ -148,7 +146,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
-  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make) }
+  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
 
   /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
   @_disfavoredOverload
@@ -157,9 +155,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
-  ) where Output == Void {
-    self.init(attempts: attempts, backoff: backoff, retryWhen: { $0.decision(retryIf, $1) }, make)
-  }
+  ) where Output == Void { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
 
   private init(_ attempts: Int, _ backoff: Backoff, _ decide: @escaping Decide, _ make: @escaping Make) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
@@ -177,13 +173,15 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     { result, attempt in
       switch result {
       case .failure(let error):
-        if let retryIf { return retryIf(error, attempt) ? .retry : .stop }
-        return retryWhen?(result, attempt) ?? .retry
+        retryIf.map { $0(error, attempt) ? .retry : .stop } ?? retryWhen?(result, attempt) ?? .retry
       case .success(let value):
-        if let retryUnless { return retryUnless(value) ? .stop : .retry }
-        return retryWhen?(result, attempt) ?? .stop
+        retryUnless.map { $0(value) ? .stop : .retry } ?? retryWhen?(result, attempt) ?? .stop
       }
     }
+  }
+
+  private static func decision(_ retryIf: @escaping @Sendable (any Error, Int) -> RetryDecision) -> Decide {
+    { result, attempt in if case .failure(let error) = result { retryIf(error, attempt) } else { .stop } }
   }
 
   /// The errors of the last 16 failed attempts so far, in order.
@@ -218,7 +216,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     case .success(let attempt):
       attempt.operation.nameIfAnonymous("\(displayName), attempt \(number)")
       runInside(attempt) { self.ended(attempt: number, with: $0) }
-    case .failure(let error): ended(attempt: number, with: InnerOutcome(result: .failure(error)))
+    case .failure(let error): ended(attempt: number, with: InnerOutcome(failure: error))
     }
   }
 
@@ -241,10 +239,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     guard number < attempts, !isCancelled, let plan = attemptState.withLock({ $0.plan }) else {
       return isTimedOut ? stop() : finish(with: result)
     }
-    let decided = run(in: plan.context) {
-      Trampoline.isolate { plan.decide(result, number).delay?(number, backoff) }
-    }
-    guard let delay = decided else { return finish(with: result) }
+    let delay = run(in: plan.context) { Trampoline.isolate { plan.decide(result, number).delay?(number, backoff) } }
+    guard let delay else { return finish(with: result) }
     `continue`(behind: outcome.engine, after: delay, before: "attempt \(number + 1) of \(attempts)") {
       self.attempt(number + 1)
     }
@@ -257,13 +253,6 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 public protocol AttemptOperation: AsyncOperation {}
 
 extension AsyncOperation: AttemptOperation {}
-
-extension Result where Failure == any Error {
-  /// The decision of a `retryIf` closure after this result. A value is final.
-  fileprivate func decision(_ retryIf: (any Error, Int) -> RetryDecision, _ attempt: Int) -> RetryDecision {
-    if case .failure(let error) = self { retryIf(error, attempt) } else { .stop }
-  }
-}
 
 /// The decision whether a ``RetryOperation`` retries, and after which delay.
 public struct RetryDecision: Sendable {
