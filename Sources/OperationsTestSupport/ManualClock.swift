@@ -17,15 +17,13 @@ public import Operations
 ///
 /// ``advance(by:)`` does the timed work of the package, such as timeouts and the ends of delays, before it returns. It
 /// also resumes the tasks that sleep on the clock. A resumed task continues when it gets a thread.
-public final class ManualClock: Clock, Sendable {
+public final class ManualClock: Clock, TimerClock, Sendable {
   /// A time of a ``ManualClock``. Instants do not identify their clock, and instants of different clocks are unrelated.
   public struct Instant: InstantProtocol {
     /// The time since the clock was created.
     public let offset: Duration
 
-    /// Creates an instant.
-    ///
-    /// - Parameter offset: The time since the clock was created.
+    /// Creates an instant from the time since the clock was created.
     public init(offset: Duration = .zero) { self.offset = offset }
 
     /// Returns the instant that is `duration` later. The result is limited to the range of a `Duration`, so that the
@@ -240,9 +238,6 @@ public final class ManualClock: Clock, Sendable {
     } while before != schedulers.map(\.begunSoFar)
       || schedulers.contains { $0.statistics.eventsQueued + $0.statistics.jobsQueued > 0 }
   }
-}
-
-extension ManualClock: TimerClock {
   package func call(
     after delay: Duration,
     isTimeout: Bool,

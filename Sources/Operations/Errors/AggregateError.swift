@@ -1,7 +1,7 @@
 public import Foundation
 
 /// The failures of an operation as one error. Awaiting a failed group throws it.
-public struct AggregateError: Error {
+public struct AggregateError: LocalizedError, CustomStringConvertible {
   /// All failures, in the order they occurred. Never empty.
   public let failures: [OperationFailure]
   /// Whether the operation was also cancelled.
@@ -30,9 +30,6 @@ public struct AggregateError: Error {
 
   /// Returns the errors of one type, in the order they occurred.
   public func errors<E: Error>(of type: E.Type) -> [E] { failures.compactMap { $0.error as? E } }
-}
-
-extension AggregateError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
   public var description: String {

@@ -12,7 +12,7 @@ public import Foundation
 ///   retryLater()
 /// }
 /// ```
-public struct OperationError: Error, Equatable {
+public struct OperationError: LocalizedError, Equatable, CustomStringConvertible {
   /// The kind of an error.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The operation ran longer than its timeout allowed.
@@ -51,12 +51,7 @@ public struct OperationError: Error, Equatable {
   public let underlyingErrors: [any Error]
   let rootCauses: RootCauses
 
-  /// Creates an error.
-  ///
-  /// - Parameters:
-  ///   - code: The kind of the error.
-  ///   - message: A message for people that describes what happened, and names the operation.
-  ///   - underlyingErrors: The errors that caused this one.
+  /// Creates an error with a code, a message for people, and the errors that caused it.
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
     self.code = code
     self.message = message
@@ -65,9 +60,7 @@ public struct OperationError: Error, Equatable {
   }
 
   public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-}
 
-extension OperationError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
   /// The message, followed by the root causes that the message does not mention.

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// An error and the path of the operation that failed with it.
-public struct OperationFailure: Error {
+public struct OperationFailure: LocalizedError, CustomStringConvertible {
   /// The names from the outermost group down to the failed operation, for example `["Import", "Download", "page 3"]`.
   ///
   /// An operation without a name is represented by the name of its type, such as `Upload`, or `task operation` for a
@@ -15,11 +15,7 @@ public struct OperationFailure: Error {
   /// failure of the same group or ``AggregateError``.
   public fileprivate(set) var isConsequence: Bool
 
-  /// Creates a failure.
-  ///
-  /// - Parameters:
-  ///   - path: The names from the outermost group down to the failed operation. It may be empty.
-  ///   - error: The error.
+  /// Creates a failure from an error and the path of the failed operation, which may be empty.
   public init(path: [String], error: any Error) {
     self.path = path
     self.error = error
@@ -50,6 +46,13 @@ public struct OperationFailure: Error {
   }
 
   func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
+
+  public var errorDescription: String? { description }
+
+  public var description: String {
+    guard let name = path.last else { return describe(error) }
+    return path.joined(separator: " › ") + ": " + describe(error).trimmingPrefix("“\(name)” ")
+  }
 }
 
 extension [OperationFailure] {
@@ -65,15 +68,6 @@ extension [OperationFailure] {
         || error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }
       return marked
     }
-  }
-}
-
-extension OperationFailure: LocalizedError, CustomStringConvertible {
-  public var errorDescription: String? { description }
-
-  public var description: String {
-    guard let name = path.last else { return describe(error) }
-    return path.joined(separator: " › ") + ": " + describe(error).trimmingPrefix("“\(name)” ")
   }
 }
 

@@ -52,9 +52,8 @@ extension OperationQueue {
       own.startCancelled()
       return false
     }
-    let own = operations.compactMap { $0 as? AsyncOperation }
     addOperations(operations, waitUntilFinished: false)
-    for operation in own { operation.recheckReadiness() }
+    for case let own as AsyncOperation in operations { own.recheckReadiness() }
   }
 
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.

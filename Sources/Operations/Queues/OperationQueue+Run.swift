@@ -35,9 +35,7 @@ extension OperationQueue {
   /// let words = try await queue.run(download.map { $0.split(separator: " ").count })
   /// ```
   ///
-  /// The dependencies are added, and cancellation works, as with the method for an operation without a value.
-  ///
-  /// - Throws: The error that ``AsyncOperation/completed()`` throws.
+  /// The dependencies are added, and cancellation and errors work, as with the method for an operation without a value.
   @discardableResult
   public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
     try await run(operation as AsyncOperation)
@@ -69,9 +67,7 @@ extension OperationQueue {
   ///
   /// The compiler selects this method for a closure with `await`. The closure occupies a slot of the queue and no
   /// thread, as a ``TaskOperation`` does, and has access to the task-local values of the calling task. Cancelling the
-  /// calling task cancels the closure's task.
-  ///
-  /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
+  /// calling task cancels the closure's task. The method throws what that for a synchronous closure throws.
   public func run<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
     try await run(TaskOperation(body))
   }
@@ -104,9 +100,7 @@ extension OperationQueue {
   /// The closure has access to the task-local values of the calling task. It is not cancelled with that task: cancel
   /// the operation.
   ///
-  /// - Parameters:
-  ///   - name: The operation's name, for error messages, reports and traces.
-  ///   - body: The closure, which is called at most once. Its error is the operation's error.
+  /// The parameters are those of the method for a synchronous closure.
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,

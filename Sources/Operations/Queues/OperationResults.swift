@@ -37,11 +37,6 @@ extension OperationQueue {
 
   /// Runs an asynchronous function for each element, at most `count` at once, and returns the results as they come.
   ///
-  /// ```swift
-  /// let pages = queue.results(of: urls, atMost: 6) { try await fetch($0) }
-  /// for await (url, page) in pages { show(page, for: url) }
-  /// ```
-  ///
   /// Each call of the function is a ``TaskOperation``. For the rest, see the method for operations.
   @_disfavoredOverload
   public func results<S: Sequence, T: Sendable>(

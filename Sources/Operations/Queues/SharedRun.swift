@@ -79,10 +79,7 @@ extension ExclusivityDomain {
       let current = sharedRuns.withLock { $0[key] }
       if let current {
         guard let run = current as? SharedRun<T> else {
-          misuse(
-            "The key \(key.quoted) is shared by runs of another type: \(current), which cannot lead to a value of type "
-              + "\(T.self). Use another key."
-          )
+          misuse("The key \(key.quoted) is shared by runs of another type than \(T.self): \(current). Use another key.")
         }
         if let caller = run.enter() { return (run, caller, false) }
       }

@@ -19,13 +19,11 @@ extension Duration {
   /// The longest or shortest duration replaces a sum that overflows.
   package func adding(_ other: Duration) -> Duration {
     let (sum, isOverflow) = attoseconds.addingReportingOverflow(other.attoseconds)
-    if isOverflow { return Duration(attoseconds: other < .zero ? .min : .max) }
-    return Duration(attoseconds: sum)
+    return isOverflow ? Duration(attoseconds: other < .zero ? .min : .max) : Duration(attoseconds: sum)
   }
 
   package func subtracting(_ other: Duration) -> Duration {
     let (difference, isOverflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
-    if isOverflow { return Duration(attoseconds: other < .zero ? .max : .min) }
-    return Duration(attoseconds: difference)
+    return isOverflow ? Duration(attoseconds: other < .zero ? .max : .min) : Duration(attoseconds: difference)
   }
 }

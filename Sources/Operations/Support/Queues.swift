@@ -39,8 +39,7 @@ extension QualityOfService {
     case .userInitiated: .userInitiated
     case .utility: .utility
     case .background: .background
-    case .default: .default
-    @unknown default: .default
+    default: .default
     }
   }
 }

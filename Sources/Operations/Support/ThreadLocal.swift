@@ -9,10 +9,7 @@ struct ThreadLocal<Object: AnyObject>: Sendable {
     var key = pthread_key_t()
     let status = unsafe pthread_key_create(&key, nil)
     if status != 0 {
-      misuse(
-        "The process has no thread-local key left (pthread_key_create returned \(status)). Use fewer libraries that create "
-          + "such keys."
-      )
+      misuse("The process has no thread-local key left (error \(status)). Use fewer libraries that create such keys.")
     }
     self.key = key
   }

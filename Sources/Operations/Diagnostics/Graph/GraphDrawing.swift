@@ -149,9 +149,7 @@ extension OperationGraph {
     return text
   }
 
-  /// Returns the graph in DOT, the language of Graphviz: `dot -Tsvg graph.dot -o graph.svg`.
-  ///
-  /// Arrows lead from an operation to its dependents. Groups are boxes, colors show states, and a cycle is red.
+  /// Returns the graph in DOT, the language of Graphviz, as ``mermaid()`` does: `dot -Tsvg graph.dot -o graph.svg`.
   public func dot() -> String {
     let drawing = GraphDrawing(self)
     var text = """

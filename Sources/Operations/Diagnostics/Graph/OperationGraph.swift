@@ -44,6 +44,70 @@ public struct OperationGraph: Sendable {
   /// members wait for the group's start. If there are several cycles, this is the first one found.
   public var cycle: [String]? { points.cycle?.map { nodes[$0].name } }
 
+  /// An operation that is in the snapshot only as a start is without its members.
+  private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
+    var (nodes, indices) = ([Node](), [ObjectIdentifier: Int]())
+    let ids = snapshot.nodes.map { node -> Int in
+      guard let operation = node.operation else { return 0 }
+      if let id = indices[ObjectIdentifier(operation)] { return id }
+      indices[ObjectIdentifier(operation)] = nodes.count
+      let isGroup = (operation as? AsyncOperation)?.runsOthersInside ?? false
+      let state = Node.State(of: operation)
+      nodes.append(Node(id: nodes.count, name: operation.displayName, state: state, isGroup: isGroup))
+      return nodes.count - 1
+    }
+    for (id, node) in zip(ids, snapshot.nodes) {
+      // The list may contain a dependency twice.
+      var seen: Set<Int> = []
+      for wait in node.waits {
+        let other = ids[wait.node]
+        switch wait.kind {
+        case .dependency where seen.insert(other).inserted: nodes[id].dependencies.append(other)
+        case .member: nodes[other].group = id
+        case .groupStart: nodes[id].group = other
+        case .dependency, .ownStart, .slot, .key, .user: break
+        }
+      }
+    }
+    return nodes
+  }
+
+  /// Returns the graph with a duration for each operation.
+  ///
+  /// An unknown (nil) or negative duration counts as zero.
+  public func withDurations(_ duration: (Node) throws -> Duration?) rethrows -> Self {
+    var graph = self
+    for index in nodes.indices { graph.nodes[index].duration = try duration(nodes[index]) }
+    return graph
+  }
+
+  /// The longest chain of dependencies, or nil if no duration is known or the graph has a cycle.
+  ///
+  /// A group takes as long as its members. Its own duration counts only if it has no members.
+  ///
+  /// - Complexity: O(n + e) for n operations with e dependencies.
+  public var criticalPath: CriticalPath? {
+    guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
+    var lengths = [Duration](repeating: .zero, count: points.waits.count)
+    func last(of points: some Sequence<Int>) -> Int? { points.max { lengths[$0] < lengths[$1] } }
+    for point in points.order.order {
+      let before = last(of: points.waits[point]).map { lengths[$0] } ?? .zero
+      lengths[point] = before.adding(ownDuration(ofPoint: point))
+    }
+    var names: [String] = []
+    var next = last(of: lengths.indices)
+    while let point = next {
+      if ownDuration(ofPoint: point) > .zero { names.append(nodes[points.nodes[point]].name) }
+      next = last(of: points.waits[point])
+    }
+    return CriticalPath(names: names.reversed(), duration: lengths.max() ?? .zero)
+  }
+
+  private func ownDuration(ofPoint point: Int) -> Duration {
+    let node = points.nodes[point]
+    return points.starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
+  }
+
   /// An operation at the moment the graph was taken.
   public struct Node: Sendable, Hashable, Identifiable {
     /// The state of an operation, including its outcome.
@@ -58,6 +122,17 @@ public struct OperationGraph: Sendable {
       case failed
       /// The operation was cancelled, and may have finished.
       case cancelled
+
+      fileprivate init(of operation: Operation) {
+        let own = operation as? AsyncOperation
+        switch own?.state ?? (operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending) {
+        case .finished where own?.core.withLock({ $0.lifecycle.hasFailed }) == true: self = .failed
+        case _ where operation.isCancelled: self = .cancelled
+        case .finished: self = .finished
+        case .executing: self = .executing
+        case .pending: self = .pending
+        }
+      }
     }
 
     /// The index in ``OperationGraph/nodes``.
@@ -123,98 +198,9 @@ public struct CriticalPath: Sendable, Hashable, CustomStringConvertible {
 
   /// The duration and the names. A long path is shortened to its first and last operations.
   public var description: String {
-    let (first, last) = (6, 2)
-    let shown =
-      names.count <= first + last + 1
-      ? names.map(\.brief)
-      : names.prefix(first).map(\.brief) + ["… \(names.count - first - last) more …"]
-        + names.suffix(last).map(\.brief)
-    return "\(duration.reading): " + shown.joined(separator: " → ")
-  }
-}
-
-extension OperationGraph {
-  /// An operation that is in the snapshot only as a start is without its members.
-  private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
-    var (nodes, indices) = ([Node](), [ObjectIdentifier: Int]())
-    let ids = snapshot.nodes.map { node -> Int in
-      guard let operation = node.operation else { return 0 }
-      if let id = indices[ObjectIdentifier(operation)] { return id }
-      indices[ObjectIdentifier(operation)] = nodes.count
-      let isGroup = (operation as? AsyncOperation)?.runsOthersInside ?? false
-      let state = Node.State(of: operation)
-      nodes.append(Node(id: nodes.count, name: operation.displayName, state: state, isGroup: isGroup))
-      return nodes.count - 1
-    }
-    for (id, node) in zip(ids, snapshot.nodes) {
-      // The list may contain a dependency twice.
-      var seen: Set<Int> = []
-      for wait in node.waits {
-        let other = ids[wait.node]
-        switch wait.kind {
-        case .dependency where seen.insert(other).inserted: nodes[id].dependencies.append(other)
-        case .member: nodes[other].group = id
-        case .groupStart: nodes[id].group = other
-        case .dependency, .ownStart, .slot, .key, .user: break
-        }
-      }
-    }
-    return nodes
-  }
-
-  /// Returns the graph with a duration for each operation.
-  ///
-  /// An unknown (nil) or negative duration counts as zero.
-  ///
-  /// ```swift
-  /// let estimated = OperationGraph([importer]).withDurations { node in
-  ///   node.name == "Download" ? .seconds(2) : .milliseconds(50)
-  /// }
-  /// print(estimated.criticalPath!)
-  /// ```
-  public func withDurations(_ duration: (Node) throws -> Duration?) rethrows -> Self {
-    var graph = self
-    for index in nodes.indices { graph.nodes[index].duration = try duration(nodes[index]) }
-    return graph
-  }
-
-  /// The longest chain of dependencies, or nil if no duration is known or the graph has a cycle.
-  ///
-  /// A group takes as long as its members. Its own duration counts only if it has no members.
-  ///
-  /// - Complexity: O(n + e) for n operations with e dependencies.
-  public var criticalPath: CriticalPath? {
-    guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
-    var lengths = [Duration](repeating: .zero, count: points.waits.count)
-    func last(of points: some Sequence<Int>) -> Int? { points.max { lengths[$0] < lengths[$1] } }
-    for point in points.order.order {
-      let before = last(of: points.waits[point]).map { lengths[$0] } ?? .zero
-      lengths[point] = before.adding(ownDuration(ofPoint: point))
-    }
-    var names: [String] = []
-    var next = last(of: lengths.indices)
-    while let point = next {
-      if ownDuration(ofPoint: point) > .zero { names.append(nodes[points.nodes[point]].name) }
-      next = last(of: points.waits[point])
-    }
-    return CriticalPath(names: names.reversed(), duration: lengths.max() ?? .zero)
-  }
-
-  private func ownDuration(ofPoint point: Int) -> Duration {
-    let node = points.nodes[point]
-    return points.starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
-  }
-}
-
-extension OperationGraph.Node.State {
-  fileprivate init(of operation: Operation) {
-    let own = operation as? AsyncOperation
-    switch own?.state ?? (operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending) {
-    case .finished where own?.core.withLock({ $0.lifecycle.hasFailed }) == true: self = .failed
-    case _ where operation.isCancelled: self = .cancelled
-    case .finished: self = .finished
-    case .executing: self = .executing
-    case .pending: self = .pending
-    }
+    let (first, last) = (names.prefix(6), names.dropFirst(6).suffix(2))
+    let hidden = names[first.endIndex..<last.startIndex]
+    let middle = hidden.count > 1 ? ["… \(hidden.count) more …"] : hidden.map(\.brief)
+    return "\(duration.reading): " + (first.map(\.brief) + middle + last.map(\.brief)).joined(separator: " → ")
   }
 }

@@ -84,7 +84,15 @@ struct StallFindings {
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
     let next = self[wait.node]
-    let own = ownCause(wait, next)
+    // If the holder makes progress, the cause is that it holds the slot or the key.
+    let isProgress = [.executing, .condition, .backingOff, .transitioning].contains(next.cause)
+    let own: StallReport.Cause? =
+      switch wait.kind {
+      case .slot where next.wait == nil, .key where next.wait == nil: next.cause
+      case .slot where isProgress: .saturated
+      case .key where isProgress: .exclusivity
+      case .dependency, .member, .ownStart, .groupStart, .slot, .key, .user: nil
+      }
     let isStep = nodes[wait.node].operation != nil && wait.kind != .ownStart
     return Finding(
       cause: own ?? next.cause,
@@ -96,16 +104,5 @@ struct StallFindings {
       root: nodes[next.root].operation == nil ? node : next.root,
       depth: next.depth + (isStep ? 1 : 0)
     )
-  }
-
-  private func ownCause(_ wait: StallNode.Wait, _ next: Finding) -> StallReport.Cause? {
-    // If the holder makes progress, the cause is that it holds the slot or the key.
-    let isProgress = [.executing, .condition, .backingOff, .transitioning].contains(next.cause)
-    return switch wait.kind {
-    case .slot where next.wait == nil, .key where next.wait == nil: next.cause
-    case .slot where isProgress: .saturated
-    case .key where isProgress: .exclusivity
-    case .dependency, .member, .ownStart, .groupStart, .slot, .key, .user: nil
-    }
   }
 }

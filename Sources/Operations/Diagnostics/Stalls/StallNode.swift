@@ -22,6 +22,76 @@ struct StallNode {
     private init(_ cause: StallReport.Cause, rank: Int, _ predicate: String) {
       (self.cause, self.rank, self.predicate) = (cause, rank, predicate)
     }
+
+    /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
+    static func notEnqueued(_ operation: Operation, isCertain: Bool) -> Self {
+      if isCertain { return Self(.notEnqueued, rank: 9, "was never added to a queue or a group") }
+      let guess =
+        operation is AsyncOperation
+        ? "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
+        : "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
+      return Self(.notEnqueued, rank: 6, guess + " never starts")
+    }
+
+    static func suspended(_ place: StallPlace) -> Self {
+      Self(.suspended, rank: 8, "cannot start because \(place.description) is suspended")
+    }
+
+    static func hasNoSlots(_ place: StallPlace) -> Self {
+      Self(.suspended, rank: 8, "cannot start because maxConcurrentOperationCount of \(place.description) is 0")
+    }
+
+    static func waitsForMembers(isSuspended: Bool) -> Self {
+      isSuspended
+        ? Self(.suspended, rank: 8, "is suspended, and waits for members")
+        : Self(.executing, rank: 3, "stays open, and waits for members")
+    }
+
+    static func notReady(_ operation: Operation) -> Self {
+      // `isReady` is final in an `AsyncOperation`.
+      let guess =
+        operation is AsyncOperation
+        ? "perhaps a barrier block is before it" : "its isReady is overridden, or a barrier block is before it"
+      return Self(.notReady, rank: 7, "is not ready, though all it depends on has finished: \(guess)")
+    }
+
+    static func condition(_ name: String, for elapsed: Duration?) -> Self {
+      let time = elapsed.map { ", for \($0.reading) so far" } ?? ""
+      let predicate = "has not started because its condition “\(name.inOneLine)” is being evaluated"
+      return Self(.condition, rank: 3, predicate + time)
+    }
+
+    static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
+      var predicate = "is executing (Foundation does not record since when)"
+      if let elapsed {
+        predicate = "has been executing for \(elapsed.reading), and has not finished"
+        // Below 10 ms, the clock is too coarse.
+        if elapsed < .milliseconds(10) { predicate = "has just begun to execute" }
+        let mayHaveForgotten = (operation as? AsyncOperation)?.finishesByItself == false
+        if elapsed >= .seconds(1), mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
+      }
+      return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
+    }
+
+    static func backingOff(before next: String, remaining: Duration) -> Self {
+      let time = remaining > .zero ? "in \(remaining.reading)" : "now"
+      return Self(.backingOff, rank: 2, "waits for \(next), which begins \(time)")
+    }
+
+    static func throttled(by key: ExclusivityKey) -> Self {
+      Self(.exclusivity, rank: 2, "waits for its turn under the throttled key \(key.quoted)")
+    }
+
+    static func starting(in place: StallPlace) -> Self {
+      let isMain = place.id == ObjectIdentifier(OperationQueue.main)
+      let thread = isMain ? "the main thread gets to it" : "there is a thread for \(place.description)"
+      return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
+    }
+
+    /// A task does not record since when it holds its keys.
+    static let running = Self(.executing, rank: 3, "is running")
+    static let starting = Self(.transitioning, rank: 1, "is about to start")
+    static let ending = Self(.transitioning, rank: 0, "is about to finish")
   }
 
   let subject: Subject
@@ -35,79 +105,6 @@ struct StallNode {
   var stamp = WaitSnapshot.Stamp()
 
   var operation: Operation? { if case .operation(let operation, _) = subject { operation } else { nil } }
-}
-
-extension StallNode.Reason {
-  /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
-  static func notEnqueued(_ operation: Operation, isCertain: Bool) -> Self {
-    if isCertain { return Self(.notEnqueued, rank: 9, "was never added to a queue or a group") }
-    let guess =
-      operation is AsyncOperation
-      ? "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
-      : "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
-    return Self(.notEnqueued, rank: 6, guess + " never starts")
-  }
-
-  static func suspended(_ place: StallPlace) -> Self {
-    Self(.suspended, rank: 8, "cannot start because \(place.description) is suspended")
-  }
-
-  static func hasNoSlots(_ place: StallPlace) -> Self {
-    Self(.suspended, rank: 8, "cannot start because maxConcurrentOperationCount of \(place.description) is 0")
-  }
-
-  static func waitsForMembers(isSuspended: Bool) -> Self {
-    isSuspended
-      ? Self(.suspended, rank: 8, "is suspended, and waits for members")
-      : Self(.executing, rank: 3, "stays open, and waits for members")
-  }
-
-  static func notReady(_ operation: Operation) -> Self {
-    // `isReady` is final in an `AsyncOperation`.
-    let guess =
-      operation is AsyncOperation
-      ? "perhaps a barrier block is before it" : "its isReady is overridden, or a barrier block is before it"
-    return Self(.notReady, rank: 7, "is not ready, though all it depends on has finished: \(guess)")
-  }
-
-  static func condition(_ name: String, for elapsed: Duration?) -> Self {
-    let time = elapsed.map { ", for \($0.reading) so far" } ?? ""
-    let predicate = "has not started because its condition “\(name.inOneLine)” is being evaluated"
-    return Self(.condition, rank: 3, predicate + time)
-  }
-
-  static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
-    var predicate = "is executing (Foundation does not record since when)"
-    if let elapsed {
-      // Below 10 ms, the clock is too coarse.
-      let isShort = elapsed < .milliseconds(10)
-      predicate =
-        isShort ? "has just begun to execute" : "has been executing for \(elapsed.reading), and has not finished"
-      let mayHaveForgotten = (operation as? AsyncOperation)?.finishesByItself == false
-      if elapsed >= .seconds(1), mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
-    }
-    return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
-  }
-
-  static func backingOff(before next: String, remaining: Duration) -> Self {
-    let time = remaining > .zero ? "in \(remaining.reading)" : "now"
-    return Self(.backingOff, rank: 2, "waits for \(next), which begins \(time)")
-  }
-
-  static func throttled(by key: ExclusivityKey) -> Self {
-    Self(.exclusivity, rank: 2, "waits for its turn under the throttled key \(key.quoted)")
-  }
-
-  static func starting(in place: StallPlace) -> Self {
-    let isMain = place.id == ObjectIdentifier(OperationQueue.main)
-    let thread = isMain ? "the main thread gets to it" : "there is a thread for \(place.description)"
-    return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
-  }
-
-  /// A task does not record since when it holds its keys.
-  static let running = Self(.executing, rank: 3, "is running")
-  static let starting = Self(.transitioning, rank: 1, "is about to start")
-  static let ending = Self(.transitioning, rank: 0, "is about to finish")
 }
 
 /// The queue or the group that provides the slots of an operation.

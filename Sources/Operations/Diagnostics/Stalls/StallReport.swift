@@ -121,10 +121,6 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
 extension OperationQueue {
   /// Returns the reasons why operations in the queue have not finished.
   ///
-  /// ```swift
-  /// print(queue.stallReport())
-  /// ```
-  ///
   /// The report explains each operation in one sentence. It follows every wait: for dependencies in any queue or group
   /// or in none, for members, for operations that hold a key, and for operations that use a slot.
   ///

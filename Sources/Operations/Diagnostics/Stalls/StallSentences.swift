@@ -104,11 +104,8 @@ extension StallFindings {
 
   private func users(_ resource: StallNode) -> String {
     resource.waits.listed { wait in
-      var time = ""
-      if case .slots = resource.subject, let elapsed = nodes[wait.node].elapsed {
-        time = " for \(elapsed.reading)"
-      }
-      return name(wait.node) + time
+      guard case .slots = resource.subject, let elapsed = nodes[wait.node].elapsed else { return name(wait.node) }
+      return "\(name(wait.node)) for \(elapsed.reading)"
     }
   }
 

@@ -56,7 +56,7 @@ struct StallWalk {
       guard searched.updateValue(place, forKey: place.id) == nil else { continue }
       for operation in place.slots.operations {
         places[ObjectIdentifier(operation)] = (operation, place)
-        if let group = operation.stallGroup { toDo.append(.group(group)) }
+        if let group = (operation as? AsyncOperation)?.groupInside { toDo.append(.group(group)) }
       }
     }
   }
@@ -110,7 +110,7 @@ struct StallWalk {
       return
     }
     let (time, pause, condition) = own.core.withLock { ($0.startTime, $0.extras?.pause, $0.extras?.condition) }
-    if let group = own.stallGroup { look(into: .group(group)) }
+    if let group = own.groupInside { look(into: .group(group)) }
     let elapsed = stamp.phase.isPending ? nil : time.elapsed
     nodes[node].elapsed = elapsed
     if !nodes[node].waits.isEmpty { return }
@@ -217,8 +217,6 @@ extension Operation {
     if let group = outer as? GroupOperation { return .group(group) }
     return queue.map { .queue($0) }
   }
-
-  fileprivate var stallGroup: GroupOperation? { (self as? AsyncOperation)?.groupInside }
 
   /// Foundation does not expose the operations that a queue has taken but not started.
   fileprivate var usesSlot: Bool {

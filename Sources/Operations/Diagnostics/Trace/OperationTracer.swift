@@ -115,11 +115,7 @@ public final class OperationTracer: Sendable {
       follower.next = core.makeExtras().exchange(\.trace, follower)
       return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
     }
-    let isExecuting = phase.isExecuting
-    log.withLock {
-      $0.records[index]
-        .recordInitialState(now, isReady: isReady, isExecuting: isExecuting, isCancelled: isCancelled)
-    }
+    log.withLock { $0.records[index].recordState(now, phase, isReady: isReady, isCancelled: isCancelled) }
     if phase.isOver { follower.noteEnd(of: operation) }
     return index
   }

@@ -16,17 +16,6 @@ struct QueueFollowers {
   private var lastID = 0
   private var lookupsSinceSweep = 0
 
-  private mutating func add(_ follower: OperationTracer, toEntriesOf queue: OperationQueue) {
-    lastID += 1
-    let id = ObjectIdentifier(queue)
-    entries[id] = (entries[id] ?? []) + [Entry(id: lastID, queue: queue, follower: follower)]
-  }
-
-  private mutating func remove(_ gone: Set<Int>, fromEntriesOf queue: ObjectIdentifier) {
-    let rest = entries[queue]?.filter { !gone.contains($0.id) }
-    entries[queue] = rest?.isEmpty == true ? nil : rest
-  }
-
   /// Returns the entries of a queue. After as many lookups as there are queues, returns the entries of all queues, so
   /// that those of released objects are found.
   private mutating func lookUp(_ queue: ObjectIdentifier) -> [ObjectIdentifier: [Entry]] {
@@ -42,7 +31,9 @@ struct QueueFollowers {
   static func add(_ follower: OperationTracer, to queue: OperationQueue) {
     if of(queue).contains(where: { $0 === follower }) { return }
     all.withLock { all in
-      all.add(follower, toEntriesOf: queue)
+      all.lastID += 1
+      let id = ObjectIdentifier(queue)
+      all.entries[id] = (all.entries[id] ?? []) + [Entry(id: all.lastID, queue: queue, follower: follower)]
       isAnyQueueFollowed.store(true, ordering: .releasing)
     }
   }
@@ -62,7 +53,8 @@ struct QueueFollowers {
       }
       if gone.isEmpty { continue }
       all.withLock { all in
-        all.remove(gone, fromEntriesOf: id)
+        let rest = all.entries[id]?.filter { !gone.contains($0.id) }
+        all.entries[id] = rest?.isEmpty == true ? nil : rest
         isAnyQueueFollowed.store(!all.entries.isEmpty, ordering: .releasing)
       }
     }

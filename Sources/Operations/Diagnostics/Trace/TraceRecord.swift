@@ -45,11 +45,11 @@ extension OperationTracer {
     public internal(set) var queue: String?
 
     /// Records the state at the moment tracing begins. An event that has been recorded already takes precedence.
-    mutating func recordInitialState(_ now: Duration, isReady: Bool, isExecuting: Bool, isCancelled: Bool) {
+    mutating func recordState(_ now: Duration, _ phase: OperationLifecycle.Phase, isReady: Bool, isCancelled: Bool) {
       if isReady { ready = ready ?? now }
-      if isExecuting { started = started ?? now }
+      if phase.isExecuting { started = started ?? now }
       if isCancelled { cancelled = cancelled ?? now }
-      if state == .pending { state = isCancelled ? .cancelled : isExecuting ? .executing : .pending }
+      if state == .pending { state = isCancelled ? .cancelled : phase.isExecuting ? .executing : .pending }
     }
 
     mutating func beginKeyWait(_ now: Duration) {
@@ -73,13 +73,13 @@ extension OperationTracer {
 }
 
 extension OperationGraph {
-  init(_ records: [OperationTracer.Record]) { self.init(records.map { Node($0) }) }
-}
-
-extension OperationGraph.Node {
-  fileprivate init(_ record: OperationTracer.Record) {
-    self.init(id: record.id, name: record.name, state: record.state, isGroup: record.isGroup)
-    (group, dependencies, duration) = (record.group, record.dependencies, record.duration)
+  init(_ records: [OperationTracer.Record]) {
+    let nodes = records.map { record in
+      var node = Node(id: record.id, name: record.name, state: record.state, isGroup: record.isGroup)
+      (node.group, node.dependencies, node.duration) = (record.group, record.dependencies, record.duration)
+      return node
+    }
+    self.init(nodes)
   }
 }
 
@@ -117,11 +117,6 @@ final class OperationFollower: @unchecked Sendable {
 
   /// Sends an event to this and all earlier followers, without a lock held, on the thread where the event occurred.
   func send(_ event: Event) {
-    handle(event)
-    next?.send(event)
-  }
-
-  private func handle(_ event: Event) {
     switch event {
     case .enqueued: note { record, now in record.enqueued = now }
     case .waitsForTurn: note { record, now in record.beginKeyWait(now) }
@@ -137,6 +132,7 @@ final class OperationFollower: @unchecked Sendable {
     case .ended(let operation): noteEnd(of: operation)
     case .gained(let members): tracer.trace(members, inside: index)
     }
+    next?.send(event)
   }
 
   private func noteStart() {

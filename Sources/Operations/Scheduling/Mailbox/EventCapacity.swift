@@ -27,9 +27,6 @@ public struct EventCapacity: Sendable, Hashable {
 
   /// Creates a capacity.
   ///
-  /// - Parameters:
-  ///   - count: The number of events that may wait.
-  ///   - policy: What happens to an event that is scheduled while the scheduler is full.
   /// - Precondition: `count` is at least 1.
   public init(_ count: Int, whenFull policy: Policy) {
     if count < 1 {

@@ -26,7 +26,6 @@ struct Mailbox {
   private var latest: [EventKey: EventTicket] = [:]
   private var room: EventRoom?
   private var delayed = DeadlineQueue<Duration, EventTicket>()
-  /// The timer for the earliest delayed event.
   private var alarm: Alarm?
 
   /// The number of accepted events, excluding those that were withdrawn or dropped.
@@ -50,10 +49,6 @@ struct Mailbox {
   mutating func seal() {
     guard let segment = openSegment.flatMap({ segments[$0] }) else { return }
     swap(&segment.sealed, &entries)
-    closeSegment()
-  }
-
-  private mutating func closeSegment() {
     openSegment = nil
     withdrawnCount = 0
   }
@@ -64,7 +59,7 @@ struct Mailbox {
     if openSegment == id {
       withdrawnCount = 0
       batch.exchange(with: &entries)
-      if batch.isEmpty { closeSegment() }
+      if batch.isEmpty { openSegment = nil }
     } else {
       batch.exchange(with: &segment.sealed)
     }

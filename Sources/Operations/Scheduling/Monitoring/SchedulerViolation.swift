@@ -29,10 +29,8 @@ extension SerialScheduler {
     get { handler.withLock { $0.body } }
     set {
       // The old handler is released after the lock, because releasing what its closure captures can run any code.
-      _ = handler.withLock { handler in
-        defer { handler.body = newValue }
-        return handler
-      }
+      var other = newValue
+      handler.withLock { swap(&$0.body, &other) }
     }
   }
 
@@ -46,19 +44,15 @@ extension SerialScheduler {
   ///
   /// The message names this scheduler and the one on which the code runs.
   ///
-  /// - Parameters:
-  ///   - message: The subject of the message, which names the object or code that belongs to the scheduler. The default
-  ///     is “This code”.
-  ///   - file: The location of the check.
-  ///   - line: The location of the check.
+  /// - Parameter message: The subject of the message, which names the object or code that belongs to the scheduler. The
+  ///   default is “This code”.
   public func preconditionIsCurrent(
     _ message: @autoclosure () -> String = "",
     file: StaticString = #fileID,
     line: UInt = #line
   ) {
     if isCurrent { return }
-    let message = message()
-    let origin = EventOrigin(file: file, line: line)
+    let (message, origin) = (message(), EventOrigin(file: file, line: line))
     reportViolation(message.isEmpty ? "This code" : message, origin, file: file, line: line)
   }
 

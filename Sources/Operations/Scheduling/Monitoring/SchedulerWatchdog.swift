@@ -30,9 +30,7 @@ public struct SchedulerWatchdog: Sendable {
 
   /// Creates a watchdog.
   ///
-  /// - Parameters:
-  ///   - limit: The time that an event may take before it is reported.
-  ///   - report: The closure that receives a report, on a background thread.
+  /// - Parameter report: The closure that receives a report, on a background thread.
   /// - Precondition: `limit` is greater than zero.
   public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
     if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit.text). Use a limit greater than zero.") }

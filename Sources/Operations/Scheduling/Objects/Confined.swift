@@ -24,12 +24,7 @@ public struct Confined<Value> {
   /// The cell, stored here so that an access need not retain the storage.
   @usableFromInline let cell: UnsafeMutablePointer<ConfinedCell<Value>>
 
-  /// Creates a property.
-  ///
-  /// - Parameters:
-  ///   - wrappedValue: The initial value.
-  ///   - file: The location of the declaration, for messages.
-  ///   - line: The location of the declaration, for messages.
+  /// Creates a property with its initial value and, for messages, the location of its declaration.
   @inlinable
   public init(wrappedValue: Value, file: StaticString = #fileID, line: UInt = #line) {
     storage = ConfinedStorage(wrappedValue, EventOrigin(file: file, line: line))
@@ -119,10 +114,7 @@ final class ConfinedStorage<Value> {
 
   @usableFromInline
   static func reportOverlap(_ owner: some Schedulable) -> Never {
-    misuse(
-      "A confined property of “\(type(of: owner))” was accessed while it is being changed. Copy the value, change the "
-        + "copy, and assign it at the end."
-    )
+    misuse("A confined property of “\(type(of: owner))” was accessed while it is being changed. Change a copy of it.")
   }
 }
 

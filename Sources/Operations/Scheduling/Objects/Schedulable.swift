@@ -18,7 +18,8 @@
 /// ```
 ///
 /// Objects on the same scheduler can call each other directly. To call an object on another scheduler, schedule an
-/// event. An object of the user interface belongs to ``SerialScheduler/main``.
+/// event. An object of the user interface belongs to ``SerialScheduler/main``. The methods return and throw what the
+/// methods of ``SerialScheduler`` with the same names do.
 public protocol Schedulable: AnyObject, Sendable {
   /// The object's scheduler. It must not change.
   var scheduler: SerialScheduler { get }
@@ -27,8 +28,6 @@ public protocol Schedulable: AnyObject, Sendable {
 extension Schedulable {
   /// Schedules an event to run on the object's scheduler after all earlier ones. The object stays alive until the event
   /// has run.
-  ///
-  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable (Self) -> Void,
@@ -40,8 +39,6 @@ extension Schedulable {
 
   /// Schedules an event that does not keep the object alive. The event does nothing if the object has been released
   /// before.
-  ///
-  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func scheduleWeakly(
     _ event: @escaping @Sendable (Self) -> Void,
@@ -52,8 +49,6 @@ extension Schedulable {
   }
 
   /// Schedules an event, replacing a waiting event of the object that has the same key.
-  ///
-  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -66,8 +61,6 @@ extension Schedulable {
   }
 
   /// Schedules an event to run after a delay. The object stays alive until the event has run or is cancelled.
-  ///
-  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public func schedule(
     after delay: Duration,
@@ -79,8 +72,6 @@ extension Schedulable {
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another scheduler.
-  ///
-  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -94,8 +85,6 @@ extension Schedulable {
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
-  ///
-  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Self) throws -> T,

@@ -7,7 +7,8 @@
 /// ```
 ///
 /// The object need not be `Sendable`. The initializer takes ownership of the object, and the compiler rejects other
-/// uses. The object is released together with its `SchedulableObject`, on any thread.
+/// uses. The object is released together with its `SchedulableObject`, on any thread. The methods are those of a
+/// ``Schedulable`` object, with the same results.
 public final class SchedulableObject<Object>: @unchecked Sendable {
   /// The object's scheduler.
   public let scheduler: SerialScheduler
@@ -26,8 +27,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   }
 
   /// Schedules an event to run on the object's scheduler after all earlier ones.
-  ///
-  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable (Object) -> Void,
@@ -38,8 +37,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   }
 
   /// Schedules an event, replacing a waiting event of the object that has the same key.
-  ///
-  /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
@@ -52,8 +49,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   }
 
   /// Schedules an event to run after a delay. The object stays alive until the event has run or is cancelled.
-  ///
-  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public func schedule(
     after delay: Duration,
@@ -65,8 +60,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another scheduler.
-  ///
-  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload
   public func schedule<T: Sendable>(
@@ -80,8 +73,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
-  ///
-  /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Object) throws -> T,
@@ -111,8 +102,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     try await scheduler.send({ event(self.content) }, file: file, line: line)
   }
 
-  /// Runs `body` on the object's scheduler and blocks until it has run, as
-  /// ``SerialScheduler/wait(timeout:_:file:line:)`` does.
+  /// Runs `body` on the object's scheduler and blocks until it has run.
   @available(*, noasync, message: "It blocks the thread. Use `await run(_:)` instead.")
   public func wait<T: Sendable>(
     timeout: Duration? = nil,

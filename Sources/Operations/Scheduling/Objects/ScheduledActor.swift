@@ -11,8 +11,6 @@
 /// The methods run in order with the events of the scheduler, and the compiler checks all access. Actors on the same
 /// scheduler can call each other directly through `assumeIsolated`. As with any actor, other code can run on the
 /// scheduler while a method is suspended in an `await`.
-///
-/// SE-0392 describes custom executors.
 public protocol ScheduledActor: Actor {
   /// The actor's scheduler. It must not change.
   nonisolated var scheduler: SerialScheduler { get }
@@ -42,10 +40,8 @@ extension SerialScheduler {
   /// The runtime calls this method for `assumeIsolated` and similar checks that it cannot decide itself (SE-0424).
   public func checkIsolated() {
     if isCurrent { return }
-    misuse(
-      "An actor on the scheduler “\(name)” was expected to be isolated, but the code runs "
-        + SchedulerViolation.place(Self.current?.name) + ". Await the actor, or schedule an event on “\(name)”."
-    )
+    let place = SchedulerViolation.place(Self.current?.name)
+    misuse("An actor on “\(name)” was accessed \(place). Await the actor, or schedule an event on “\(name)”.")
   }
 
   /// Returns true if the code runs on the scheduler, and nil otherwise (SE-0471).

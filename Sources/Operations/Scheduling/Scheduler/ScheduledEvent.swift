@@ -28,8 +28,6 @@ extension SerialScheduler {
   }
 
   /// Schedules an event to run on the main actor after a delay. The event can access the actor's state.
-  ///
-  /// - Returns: A handle that cancels the event. You can discard it.
   @discardableResult
   public static func scheduleOnMain(
     after delay: Duration,
@@ -49,14 +47,12 @@ extension SerialScheduler {
     guard let change = core.mailbox.withLock({ $0.alarmChange() }) else { return }
     change.outdated?.cancel()
     guard let (deadline, timer) = change.new else { return }
-    timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { self.postDue(by: timer) }
-  }
-
-  /// Accepts all due events under one lock, so that no other timer accepts later events in between.
-  private func postDue(by timer: ClockTimer) {
-    let now = core.time.now
-    withOpenSegment { $0.acceptDue(at: now, by: timer) }
-    updateTimer()
+    timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { [self] in
+      let now = core.time.now
+      // Accepts all due events under one lock, so that no other timer accepts later events in between.
+      withOpenSegment { $0.acceptDue(at: now, by: timer) }
+      updateTimer()
+    }
   }
 }
 

@@ -22,10 +22,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   override var underlyingQueue: DispatchQueue? {
     get { unsafe super.underlyingQueue }
     set {
-      misuse(
-        "The queue of the scheduler “\(core.name)” depends on its own dispatch queue, so its underlyingQueue cannot be "
-          + "set. Set the underlyingQueue of another queue."
-      )
+      misuse("“\(core.name)” depends on its own dispatch queue. Set the underlyingQueue of another queue.")
     }
   }
 
@@ -47,10 +44,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
     if waitUntilFinished, isCurrent {
-      misuse(
-        "The scheduler “\(core.name)” cannot wait for operations in its own queue, because they run after the current "
-          + "event. Pass false for waitUntilFinished."
-      )
+      misuse("“\(core.name)” cannot wait for operations in its own queue. Pass false for waitUntilFinished.")
     }
     core.seal { super.addOperations(operations, waitUntilFinished: false) }
     if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
@@ -58,10 +52,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   override func waitUntilAllOperationsAreFinished() {
     if isCurrent {
-      misuse(
-        "The scheduler “\(core.name)” cannot wait for its own queue, because the current event belongs to it. Wait on "
-          + "another thread."
-      )
+      misuse("“\(core.name)” cannot wait for its own queue, which the current event occupies. Wait on another thread.")
     }
     super.waitUntilAllOperationsAreFinished()
   }
@@ -81,10 +72,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     get { super.maxConcurrentOperationCount }
     set {
       if newValue != 1 {
-        misuse(
-          "The queue of the scheduler “\(core.name)” runs one operation at a time, because its objects depend on it. "
-            + "Its maxConcurrentOperationCount cannot be \(newValue). Use another queue."
-        )
+        misuse("The queue of the scheduler “\(core.name)” runs one operation at a time. Use another queue for more.")
       }
       super.maxConcurrentOperationCount = newValue
     }

@@ -135,9 +135,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
 
   private func refuseMain(_ state: String, _ remedy: String) {
     if !isMain { return }
-    misuse(
-      "The main scheduler cannot be \(state), because the whole program depends on it. \(remedy) a scheduler of your own."
-    )
+    misuse("The main scheduler cannot be \(state): the program depends on it. \(remedy) a scheduler of your own.")
   }
 
   /// What happens to accepted events when a scheduler is shut down.

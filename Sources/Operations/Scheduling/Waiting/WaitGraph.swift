@@ -43,10 +43,7 @@ struct WaitGraph {
     link.server = server(for: link).flatMap { $0.inbox == nil ? nil : $0 }
     guard let cycle = cycle(through: link) else { return }
     let names = cycle.map { "“\($0.name)”" }.joined(separator: " → ")
-    throw OperationError(
-      .waitCycle,
-      "Deadlock of schedulers that wait for each other: \(names). Await run(_:) instead."
-    )
+    throw OperationError(.waitCycle, "Deadlock of schedulers: \(names). Await run(_:) instead.")
   }
 
   /// Hands the event of a wait over to the chosen thread, and returns the wait that blocks it. If that wait has ended,

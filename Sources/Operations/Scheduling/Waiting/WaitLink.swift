@@ -74,8 +74,7 @@ extension SerialScheduler {
   ///   - timeout: The longest time to wait for `body` to finish, or nil to wait without a limit. If `body` has not
   ///     begun before the timeout, it does not run.
   ///   - body: The closure to run on the scheduler.
-  ///   - file: The location that a watchdog reports.
-  ///   - line: The location that a watchdog reports.
+  ///   - file: The location that a watchdog reports, with `line`.
   /// - Throws: The error of `body`, ``OperationError/Code/timedOut``, ``OperationError/Code/shutDown``,
   ///   ``OperationError/Code/overflow`` if too many schedulers are blocked, or ``OperationError/Code/waitCycle`` if
   ///   the wait could never end.
@@ -104,10 +103,7 @@ extension SerialScheduler {
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
-    throw OperationError(
-      .timedOut,
-      "Waiting for the scheduler “\(name)” took longer than \((timeout ?? .zero).text). \(state)"
-    )
+    throw OperationError(.timedOut, "Waiting for “\(name)” took longer than \((timeout ?? .zero).text). \(state)")
   }
 
   private func deliver(_ ticket: EventTicket) {
