@@ -12,7 +12,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
   /// The operation. Never changed, so that it needs no lock.
   private weak var operation: AsyncOperation?
   private var copies: [Progress] = []
-  private var isOver = false
+  /// The least completed units of a copy: all of them when the operation is over.
+  private var leastUnits: Int64 = 0
 
   /// The one lock for all changes that the package makes to Foundation's Progress, which has no lock on Linux, and whose
   /// children change their parents. Recursive, because Apple's platforms call observers while it is held.
@@ -59,7 +60,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
   func advance(completed: Int, total: Int, isOver: Bool) {
     if total != 0 { super.totalUnitCount += Int64(total) }
     if completed != 0 { super.completedUnitCount += Int64(completed) }
-    if isOver { self.isOver = true }
+    if isOver { leastUnits = OperationProgress.unitsOfCopy }
   }
 
   func makeCopy() -> Progress {
@@ -74,7 +75,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
   /// Completes the progress, whatever its unit counts, because the operation has finished.
   func end() {
     change {
-      isOver = true
+      leastUnits = OperationProgress.unitsOfCopy
       if super.totalUnitCount <= 0 { super.totalUnitCount = 1 }
       if !isFinished { super.completedUnitCount = super.totalUnitCount }
     }
@@ -90,7 +91,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     if copies.isEmpty { return false }
     let units = OperationProgress.unitsOfCopy
     let fraction = min(max(fractionCompleted, 0), 1)
-    let completed = isOver ? units : min(Int64((fraction * Double(units)).rounded()), units - 1)
+    let completed = max(leastUnits, min(Int64((fraction * Double(units)).rounded()), units - 1))
     let outdated = copies.filter { $0.completedUnitCount != completed }
     for copy in outdated { copy.completedUnitCount = completed }
     return !outdated.isEmpty

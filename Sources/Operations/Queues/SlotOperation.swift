@@ -98,7 +98,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
       $0.core.withLock { isIn($0) && $0.holdsSlot }
     }
     if limit < 1 || users.count < limit { return }
-    throw cycle(place, "the work around it occupies all: \(users.quotedNames). Request one slot, or raise the limit.")
+    let remedy = "Request one slot, or raise maxConcurrentOperationCount."
+    throw cycle(place, "the work around it occupies all of them, as \(users.quotedNames). \(remedy)")
   }
 
   func cycle(_ place: String, _ reason: String) -> OperationError {

@@ -103,7 +103,10 @@ extension SerialScheduler {
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
-    throw OperationError(.timedOut, "Waiting for “\(name)” took longer than \((timeout ?? .zero).text). \(state)")
+    throw OperationError(
+      .timedOut,
+      "Waiting for the scheduler “\(name)” took longer than \((timeout ?? .zero).text). \(state)"
+    )
   }
 
   private func deliver(_ ticket: EventTicket) {
