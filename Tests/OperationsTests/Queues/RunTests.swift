@@ -334,6 +334,8 @@ struct RunTests {
     task.cancel()
     gate.open()
     await #expect(throws: CancellationError.self) { try await task.value }
+    // The call does not wait for the closure.
+    await seen.reaches(2)
     #expect(seen.entries == [false, true])
   }
 
