@@ -44,8 +44,7 @@ extension SerialScheduler {
   ///
   /// The message names this scheduler and the one on which the code runs.
   ///
-  /// - Parameter message: The subject of the message, which names the object or code that belongs to the scheduler. The
-  ///   default is “This code”.
+  /// `message` is the subject of the message, “This code” by default. It names what belongs to the scheduler.
   public func preconditionIsCurrent(
     _ message: @autoclosure () -> String = "",
     file: StaticString = #fileID,

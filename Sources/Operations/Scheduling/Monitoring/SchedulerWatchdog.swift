@@ -28,9 +28,8 @@ public struct SchedulerWatchdog: Sendable {
   public let limit: Duration
   let report: @Sendable (Report) -> Void
 
-  /// Creates a watchdog.
+  /// Creates a watchdog, which calls `report` on a background thread.
   ///
-  /// - Parameter report: The closure that receives a report, on a background thread.
   /// - Precondition: `limit` is greater than zero.
   public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
     if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit.text). Use a limit greater than zero.") }

@@ -138,7 +138,8 @@ extension SerialScheduler {
   ///     has been shut down, the result is dropped and counted by ``SchedulerStatistics/eventsDropped``.
   ///   - deliver: Receives the value or error of `work`. If `work` is accepted but does not run, `deliver` receives
   ///     ``OperationError/Code/shutDown`` or ``OperationError/Code/overflow``.
-  ///   - file: The location that a watchdog reports, with `line`.
+  ///   - file: The location that a watchdog reports.
+  ///   - line: The location that a watchdog reports.
   /// - Returns: False if the scheduler refused `work`. `deliver` is not called in that case.
   @discardableResult
   @_disfavoredOverload

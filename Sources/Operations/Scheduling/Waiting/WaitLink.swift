@@ -74,7 +74,8 @@ extension SerialScheduler {
   ///   - timeout: The longest time to wait for `body` to finish, or nil to wait without a limit. If `body` has not
   ///     begun before the timeout, it does not run.
   ///   - body: The closure to run on the scheduler.
-  ///   - file: The location that a watchdog reports, with `line`.
+  ///   - file: The location that a watchdog reports.
+  ///   - line: The location that a watchdog reports.
   /// - Throws: The error of `body`, ``OperationError/Code/timedOut``, ``OperationError/Code/shutDown``,
   ///   ``OperationError/Code/overflow`` if too many schedulers are blocked, or ``OperationError/Code/waitCycle`` if
   ///   the wait could never end.
