@@ -95,6 +95,8 @@ final class SoakRound: @unchecked Sendable {
           if !operation.isSuccessful { log.report("\(index) failed, and its awaiting task got no error") }
         }
       } catch {
+        // The wait of a cancelled task ends at once.
+        if Task.isCancelled, error is CancellationError { return }
         if operation.isSuccessful { log.report("\(index) succeeded, and its awaiting task got \(error)") }
         if !operation.isFinished { log.report("the task awaiting \(index) was resumed too early") }
       }

@@ -62,8 +62,11 @@ final class SoakWatch: Sendable {
     guard let outer = item.outer else { return }
     // Once resumed, it is never suspended again.
     if group.isSuspended { log.report("\(index) began in the suspended \(outer)") }
-    // A retry gives its slot back in its pauses.
-    if case .retry = item.kind { return }
+    // A retry gives its slot back in its pauses, and a delay when it begins.
+    switch item.kind {
+    case .retry, .delay: return
+    default: break
+    }
     let limit = plan.items[outer].limit
     if limit < 0 || changing.contains(outer) { return }
     let others = slots.withLock { slots in
