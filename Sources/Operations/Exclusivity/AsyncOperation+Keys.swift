@@ -96,7 +96,7 @@ extension AsyncOperation {
     per interval: Duration,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request([KeyClaim(domain: domain, key: key, throttles: [KeyThrottle(count: count, interval: interval)])])
+    request([KeyClaim(domain: domain, key: key, throttles: [(count, interval)])])
   }
 
   @discardableResult

@@ -30,7 +30,7 @@ public struct ExclusivityClaim: Sendable {
   ///
   /// - Precondition: The count is 1 or greater, and the interval is positive.
   public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration) -> Self {
-    Self([KeyClaim(key: key, throttles: [KeyThrottle(count: count, interval: interval)])])
+    Self([KeyClaim(key: key, throttles: [(count, interval)])])
   }
 }
 

@@ -6,14 +6,9 @@ struct KeyClaim {
   let key: ExclusivityKey
   var limit = Int.max
   var weight = 1
-  var throttles: [KeyThrottle] = []
+  /// The numbers of claimants that may start under the key within an interval.
+  var throttles: [(count: Int, interval: Duration)] = []
   var policy = ExclusivityPolicy.wait
-}
-
-/// A number of claimants that may start under a key within an interval.
-struct KeyThrottle {
-  let count: Int
-  let interval: Duration
 }
 
 /// The number of a claimant in the order of arrival, and its place in the table of keys.

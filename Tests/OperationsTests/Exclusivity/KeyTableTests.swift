@@ -428,7 +428,7 @@ struct KeyTableTests {
 
   /// A start is a holder that leaves its use when the interval has passed.
   @Test mutating func aStartCountsUntilItHasLeftTheWindow() throws {
-    let throttle = KeyThrottle(count: 1, interval: .seconds(1))
+    let throttle = (count: 1, interval: Duration.seconds(1))
     let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: [throttle])
     func start() -> KeyTable<TestClaimant>.Start? {
       if case .count(let start, _)? = effects.last { start } else { nil }
