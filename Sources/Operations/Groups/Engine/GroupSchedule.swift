@@ -74,7 +74,8 @@ struct GroupSchedule {
   /// before it. A slot that another member offers has not been returned.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
     let free = limit < 0 ? .max : limit - slotsTaken + (isOffered ? 1 : 0)
-    return maySlotsBeTaken && free > 0 && ready.count(before: rank, limit: free) < free
+    if !maySlotsBeTaken || free <= 0 { return false }
+    return free > ready.count || ready.count(before: rank, limit: free) < free
   }
 
   mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
