@@ -147,7 +147,7 @@ final class OperationFollower: @unchecked Sendable {
       return (log.records[index].name, end != nil)
     }
     // Another thread may have finished the operation at the moment of its start.
-    if !hasEnded { tracer.beginSignpost(index, name) }
+    if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
   }
 
   /// Records the finish in this tracer, but not in the other tracers of the operation.
@@ -163,6 +163,6 @@ final class OperationFollower: @unchecked Sendable {
       record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
       return record.started != nil
     }
-    if hasStarted { tracer.endSignpost(index) }
+    if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
   }
 }
