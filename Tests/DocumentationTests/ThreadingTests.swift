@@ -85,17 +85,15 @@ struct ThreadingTests {
     #expect(operation.calls.entries.dropFirst(2).allSatisfy { $0.place == thread })
   }
 
-  @Test func cancellingTheTaskOfFinishedChangesNothing() async {
+  @Test func cancellingTheTaskOfFinishedEndsTheWaitAndNothingElse() async {
     let operation = AsyncBlockOperation { _ in }
     queue.addOperation(operation)
-    let task = Task {
-      await operation.finished()
-      return operation.isFinished
-    }
+    let task = Task { await operation.finished() }
     task.cancel()
-    #expect(!operation.isCancelled)
+    await task.value
+    #expect(!operation.isCancelled && !operation.isFinished)
     operation.finish()
-    #expect(await task.value)
+    await operation.finished()
   }
 
   // MARK: Values
