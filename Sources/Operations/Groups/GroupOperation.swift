@@ -265,18 +265,21 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// succeeded. The group uses the thread on which the member or one of its siblings finished, and makes one call at a
   /// time. The returned errors become the errors of the group. The default implementation returns `errors`.
   ///
+  /// What depends on the member, or waits for its slot or its keys, starts only after the call returns. An override can
+  /// therefore suspend the group, and add the work again, before another member takes its place. A plain Foundation
+  /// operation outside the group does not wait for the call.
+  ///
   /// An override can add more members, because the group does not finish before the call returns. In a cancelled group
   /// the added members finish without executing, and the group calls this method for them as well. An override that
   /// adds a member in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
-  final func process(_ member: FinishedMember) {
-    let operation = member.operation
+  final func process(_ operation: AsyncOperation) {
     let failures = operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty { record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) }) }
     switch errorPolicy {
-    case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: member)
+    case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: operation)
     case .stopOnFailure where !kept.isEmpty: engine.drain(by: .drain)
     case .cancelOnFailure where !kept.isEmpty: engine.drain(by: .cancel)
     case .collect, .cancelDependents, .stopOnFailure, .cancelOnFailure: break

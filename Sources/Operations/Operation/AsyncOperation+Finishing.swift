@@ -57,29 +57,28 @@ extension AsyncOperation {
   }
 
   private func settleAfterObservers() {
-    let (observers, turn, runner) = core.withLock { core in
+    let (observers, engine) = core.withLock { core in
       defer { core.observers = [] }
-      return (core.observers, core.turn, core.lifecycle.hasFailed ? core.runner : nil)
+      return (core.observers, core.engineToProcess)
     }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
+    if let engine { engine.process(self) } else { settle() }
+  }
+
+  /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
+  final func settle() {
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-    func settle() {
-      turn?.leave(.end)
-      notifyOfEnd(core.withLock { $0.settle() })
-    }
-    if turn != nil, let runner { runner.engine.postponeStarts(during: settle) } else { settle() }
+    core.withLock { $0.turn }?.leave(.end)
+    notifyOfEnd(core.withLock { $0.settle() })
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
     let runner = end.membership?.runner
     if let clock = runner?.clock { core.withLock { $0.keep(clock) } }
-    // A group that cancels other members because of this one must do so before the dependents can start.
-    let isGroupFirst = end.lifecycle.hasFailed || end.lifecycle.isCancelled
-    if isGroupFirst { runner?.memberDidFinish(self, end) }
     for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
     for waiter in end.waiters.all { waiter() }
-    if !isGroupFirst { runner?.memberDidFinish(self, end) }
+    runner?.memberDidFinish(self, end)
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
   }

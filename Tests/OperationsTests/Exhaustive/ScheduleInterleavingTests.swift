@@ -27,7 +27,7 @@ struct ScheduleInterleavingTests {
         }
       }
     }
-    walk.expectSuccess(states: 8_000, schedules: 200_000_000)
+    walk.expectSuccess(states: 8_000, schedules: 100_000_000)
   }
 
   @Test func memberThatBecomesReadyInARunner_isNotForgotten() {
@@ -402,8 +402,10 @@ enum ScheduleStep: InterleavedStep {
   indirect case split([Self])
   case runnerBegins, take, endWatch
   case tellDependent(Int, here: Bool)
+  /// Finishes at once, or after the group has processed the result.
+  case settle(Int, here: Bool)
   case finish(Int, here: Bool)
-  case process, processMore
+  case processMore
 
   func perform(in world: inout ScheduleWorld, by actor: inout Actor) {
     switch self {
@@ -456,28 +458,35 @@ enum ScheduleStep: InterleavedStep {
     case .endWatch: carryOut(world.schedule.endWatch(), &world, &actor)
     case .tellDependent(let member, let here):
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
+    case .settle(let member, let here):
+      guard world.members[member].isFailing else { return actor.go(on: Self.steps(of: member, here: here)) }
+      if world.schedule.beginProcessing(ScheduleWorld.operations[member]) {
+        world.promise(!world.deeds.isProcessing, "two look at results")
+        world.deeds.isProcessing = true
+        actor.go(on: Self.steps(of: member, here: here) + [.processMore])
+      } else {
+        world.deeds.waitingResults.append(member)
+      }
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
       if world.deeds.slots.remove(member) != nil { world.schedule.returnSlot() }
       carryOut(world.schedule.requestRunner(takenNext: here), &world, &actor)
-      guard world.members[member].isFailing else { return process(&world) }
-      let finished = FinishedMember(operation: ScheduleWorld.operations[member], index: member)
-      if world.schedule.beginProcessing(finished) {
-        world.promise(!world.deeds.isProcessing, "two look at results")
-        world.deeds.isProcessing = true
-        actor.go(on: .process, .processMore)
-      } else {
-        world.deeds.waitingResults.append(member)
-      }
-    case .process: process(&world)
+      world.deeds.processed += 1
+      world.schedule.resultWasProcessed()
+      endIfDone(&world)
     case .processMore:
       let batch = world.schedule.takeWaitingResults()
-      world.promise(batch.map(\.index) == world.deeds.waitingResults, "a result was lost")
+      let members = batch.compactMap { finished in ScheduleWorld.operations.firstIndex { $0 === finished } }
+      world.promise(members == world.deeds.waitingResults, "a result was lost")
       world.deeds.waitingResults = []
       world.deeds.isProcessing = !batch.isEmpty
       if batch.isEmpty { endIfDone(&world) }
-      if !batch.isEmpty { actor.go(on: batch.map { _ in .process } + [.processMore]) }
+      if !batch.isEmpty { actor.go(on: members.flatMap { Self.steps(of: $0, here: false) } + [.processMore]) }
     }
+  }
+
+  private static func steps(of member: Int, here: Bool) -> [Self] {
+    [.tellDependent(member, here: here), .finish(member, here: here)]
   }
 
   private func take(_ world: inout World, _ actor: inout Actor) {
@@ -501,10 +510,9 @@ enum ScheduleStep: InterleavedStep {
     }
     if next.slot == .own { world.deeds.slots.insert(member) }
     let here = !world.members[member].isAsynchronous
-    let steps: [Self] = [.tellDependent(member, here: here), .finish(member, here: here)]
-    if !here { actor.spawn(steps) }
+    if !here { actor.spawn([.settle(member, here: false)]) }
     carryOut(runner, &world, &actor)
-    actor.go(on: here ? steps + [.take] : [.take])
+    actor.go(on: here ? [.settle(member, here: true), .take] : [.take])
   }
 
   private func carryOut(_ request: GroupSchedule.RunnerRequest, _ world: inout World, _ actor: inout Actor) {
@@ -527,12 +535,6 @@ enum ScheduleStep: InterleavedStep {
   private func close(_ world: inout World, _ actor: inout Actor, _ change: (inout GroupSchedule) -> Void) {
     world.deeds.isOpen = false
     self.change(&world, &actor, change)
-  }
-
-  private func process(_ world: inout World) {
-    world.deeds.processed += 1
-    world.schedule.resultWasProcessed()
-    endIfDone(&world)
   }
 
   private func endIfDone(_ world: inout World) {

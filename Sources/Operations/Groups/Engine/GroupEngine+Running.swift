@@ -149,51 +149,38 @@ extension GroupEngine {
 
   // MARK: Finishing members and the group
 
-  func finished(_ operation: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
-    workContinues(after: end, of: operation)
-    var member = FinishedMember(operation: operation, index: end.membership?.index ?? 0)
-    let (action, group) = state.withLock { state -> (Action, GroupOperation?) in
-      // A member may finish after the group has been deallocated.
-      guard state.schedule.life.isRunning else { return (Action(), nil) }
-      let cancelsDependents = state.errorPolicy == .cancelDependents
-      let concernsOthers = end.lifecycle.hasFailed || (cancelsDependents && end.lifecycle.isCancelled)
-      if cancelsDependents, concernsOthers { member.dependents = end.dependents }
-      let group = processesAll || concernsOthers ? state.schedule.life.group : nil
-      member.postponesStarts = concernsOthers && group != nil && state.errorPolicy != .collect
-      if member.postponesStarts { state.schedule.postponeStarts() }
-      if end.holdsSlot { state.schedule.returnSlot() }
-      // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(operation)) }
-      let runner = state.schedule.requestRunner(takenNext: takenNext)
-      guard let group else { return (state.remove(member, requesting: runner), nil) }
-      return (Action(runner: runner), state.schedule.beginProcessing(member) ? group : nil)
+  /// Lets the group process the result of a member, one at a time, before the member settles.
+  func process(_ member: AsyncOperation) {
+    let (group, isFirst) = state.withLock { state in
+      let group = state.schedule.life.group
+      return (group, group != nil && state.schedule.beginProcessing(member))
     }
-    carryOut(action)
-    if let group { process(member, in: group) }
-  }
-
-  /// Keeps members from starting meanwhile, such as those that wait for the keys of a failed one, until the failure has
-  /// cancelled them.
-  func postponeStarts(during body: () -> Void) {
-    state.withLock { $0.schedule.postponeStarts() }
-    body()
-    carryOut(state.withLock { $0.schedule.resumeStarts() })
-  }
-
-  private func process(_ first: FinishedMember, in group: GroupOperation) {
-    var batch = [first]
+    // A member may finish after the group has been deallocated.
+    guard let group else { return member.settle() }
+    guard isFirst else { return }
+    var batch = [member]
     while !batch.isEmpty {
       for member in batch {
         withAutoreleasePool { group.process(member) }
-        let action = state.withLock { state in
-          let runner = member.postponesStarts ? state.schedule.resumeStarts() : .none
-          return state.remove(member, requesting: runner)
-        }
-        carryOut(action)
+        member.settle()
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
     }
     carryOut(state.withLock { Action(outcome: $0.schedule.nextOutcome()) })
+  }
+
+  func finished(_ member: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
+    workContinues(after: end, of: member)
+    let action = state.withLock { state in
+      // A member may finish after the group has been deallocated.
+      guard state.schedule.life.isRunning else { return Action() }
+      if end.holdsSlot { state.schedule.returnSlot() }
+      // It was cancelled when its pause was over.
+      if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(member)) }
+      let runner = state.schedule.requestRunner(takenNext: takenNext)
+      return state.remove(member, at: end.membership?.index ?? 0, requesting: runner)
+    }
+    carryOut(action)
   }
 
   func carryOut(_ action: Action) {
@@ -215,13 +202,4 @@ extension GroupEngine {
       searchForSuspectedCycleSoon()
     }
   }
-}
-
-struct FinishedMember {
-  let operation: AsyncOperation
-  let index: Int
-  /// Whether no member starts until the group has processed the failure of this one.
-  var postponesStarts = false
-  /// Those that a failure or a cancellation cancels.
-  var dependents: [DependencyLedger.WeakDependent?] = []
 }

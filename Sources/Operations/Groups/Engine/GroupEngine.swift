@@ -20,12 +20,16 @@ final class GroupEngine: @unchecked Sendable {
     var undrainedWork = 1
     var drainWaiters = WaiterList()
 
-    mutating func remove(_ member: FinishedMember, requesting runner: GroupSchedule.RunnerRequest) -> Action {
+    mutating func remove(
+      _ member: AsyncOperation,
+      at index: Int,
+      requesting runner: GroupSchedule.RunnerRequest
+    ) -> Action {
       let count = members.count
       // The caller has another reference, so nothing is released under the lock.
-      _ = members.remove(at: member.index)
+      _ = members.remove(at: index)
       schedule.resultWasProcessed()
-      progress.complete(member.operation)
+      progress.complete(member)
       return Action(
         runner: runner,
         outcome: schedule.nextOutcome(),
@@ -167,10 +171,8 @@ final class GroupEngine: @unchecked Sendable {
   func membersWereCancelled() { change { _ in } }
 
   /// Cancels the members that depend on a failed or cancelled one, and those that are added later.
-  func cancelDependents(of member: FinishedMember) {
-    member.operation.core.withLock { $0.fail(in: self) }
-    let dependents = member.dependents.compactMap { $0?.operation }
-    AsyncOperation.cancelAll(dependents, in: self, where: { !$0.isExecuting })
+  func cancelDependents(of member: AsyncOperation) {
+    AsyncOperation.cancelAll(member.core.withLock { $0.fail() }, in: self, where: { !$0.isExecuting })
   }
 
   func cancelIfDependencyFailed(_ member: AsyncOperation) {

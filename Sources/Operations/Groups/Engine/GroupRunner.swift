@@ -53,8 +53,6 @@ final class GroupRunner: @unchecked Sendable {
     if !isContended { engine.isReleasing.store(false, ordering: .releasing) }
   }
 
-  /// Called after the observers. If the member has failed or was cancelled, its dependents are notified after this call
-  /// returns.
   func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
     let isHere = GroupRunner.current.current === self && self.member === member
     if isHere { finished.append(member) }

@@ -30,8 +30,8 @@ struct GroupSchedule {
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
-  private(set) var waitingResults: [FinishedMember]?
-  /// The number of failures that are processed, and of members that are added, before any member starts.
+  private(set) var waitingResults: [AsyncOperation]?
+  /// The number of calls that add members before any of them starts.
   private(set) var startObstacles = 0
   /// The number of calls that let members take their keys, in order and with slots, before any member starts.
   private(set) var offers = 0
@@ -333,14 +333,14 @@ struct GroupSchedule {
   // MARK: Processing results
 
   /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.
-  mutating func beginProcessing(_ member: FinishedMember) -> Bool {
+  mutating func beginProcessing(_ member: AsyncOperation) -> Bool {
     let isFirst = waitingResults == nil
     if isFirst { waitingResults = [] } else { waitingResults?.append(member) }
     return isFirst
   }
 
   /// If no results have arrived since the last call, the processing has ended.
-  mutating func takeWaitingResults() -> [FinishedMember] {
+  mutating func takeWaitingResults() -> [AsyncOperation] {
     let results = waitingResults ?? []
     waitingResults = results.isEmpty ? nil : []
     return results

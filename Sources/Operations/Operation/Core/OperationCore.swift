@@ -19,7 +19,7 @@ enum MemberSlot {
     case group(Membership)
     /// The operation is private, and runs inside this one until it ends.
     case inside(AsyncOperation)
-    /// The operation has ended, and those that depend on it may not become members.
+    /// The operation has ended, and the group cancels those that depend on it.
     case failed(in: GroupEngine)
   }
 
@@ -35,6 +35,7 @@ enum MemberSlot {
     /// How often the turn of the member has been requested. A turn that has come counts for its own request.
     var requests = 0
     var slot = MemberSlot.none
+    fileprivate var isFailed = false
   }
 
   enum StartAction {
@@ -191,10 +192,21 @@ enum MemberSlot {
     }
   }
 
-  mutating func fail(in engine: GroupEngine) { place = .failed(in: engine) }
+  /// Returns those that depend on the operation now. Those that come later ask whether it has failed.
+  mutating func fail() -> [AsyncOperation] {
+    membership?.isFailed = true
+    return ledger.dependents?.entries.compactMap(\.operation) ?? []
+  }
 
   func hasFailed(in engine: GroupEngine) -> Bool {
-    if case .failed(let other) = place { other === engine } else { false }
+    if case .failed(let other) = place { return other === engine }
+    return self.engine === engine && membership?.isFailed == true
+  }
+
+  /// The engine that processes the result before anything that waits for the operation starts.
+  var engineToProcess: GroupEngine? {
+    guard let engine = runner?.engine else { return nil }
+    return engine.processesAll || lifecycle.hasFailed || lifecycle.isCancelled ? engine : nil
   }
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
@@ -305,10 +317,10 @@ enum MemberSlot {
     }
   }
 
-  /// Records that Foundation considers the operation finished. Settles it, unless it has observers or keys.
+  /// Records that the operation is finished for Foundation. Settles it, if it is for no observer, key or group.
   mutating func complete() -> End? {
     lifecycle.complete()
-    return observers.isEmpty && turn == nil ? settle() : nil
+    return observers.isEmpty && turn == nil && engineToProcess == nil ? settle() : nil
   }
 
   mutating func settle() -> End {
@@ -320,7 +332,8 @@ enum MemberSlot {
       case .none, .failed: break
       case .inside: place = .none
       case .queue: place = .queue(nil)
-      case .group: place = .group(Membership())
+      case .group(let membership):
+        place = engine.flatMap { membership.isFailed ? .failed(in: $0) : nil } ?? .group(Membership())
       }
     }
     return End(
