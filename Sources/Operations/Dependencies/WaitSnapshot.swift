@@ -20,6 +20,8 @@ struct WaitSnapshot {
       /// The end of an operation that has members waits for its own start.
       case ownStart
       case groupStart
+      /// A task that works for the operation waits for the end of another one. Not part of cycles of dependencies.
+      case task
       /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
       case slot
       /// A wait for a key that admits `limit` holders.
@@ -130,6 +132,10 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
+    if scope == .unfinished {
+      let awaited = own.core.withLock { $0.extras?.awaited ?? [] }
+      for operation in awaited where !operation.isFinished { addWait(node, for: index(of: operation), .task) }
+    }
     if let inside, !(inside is GroupOperation) { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
     return true
   }
@@ -147,7 +153,7 @@ extension WaitSnapshot {
   /// An operation that is on a cycle, or depends on one.
   typealias Blocked = (node: Node, cycle: [Operation])
 
-  var order: WaitOrder { WaitOrder(nodes.map { $0.waits.map(\.node) }) }
+  var order: WaitOrder { WaitOrder(nodes.map { $0.waits.filter { $0.kind != .task }.map(\.node) }) }
 
   /// The operation around each member, if its end is in the snapshot.
   var enclosing: [ObjectIdentifier: Operation] {

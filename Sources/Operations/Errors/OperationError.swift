@@ -30,7 +30,7 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
     public static let excluded = Code("excluded")
     /// A newer operation replaced the operation, under ``ExclusivityPolicy/replace``. The message names the newer one.
     public static let replaced = Code("replaced")
-    /// Schedulers, or groups that hold keys, would deadlock.
+    /// Schedulers, or groups or tasks that hold keys, would deadlock, or a task would wait for its own end.
     public static let waitCycle = Code("waitCycle")
     /// A scheduler had no room for an event, or no thread was left for another blocked scheduler.
     public static let overflow = Code("overflow")

@@ -130,17 +130,23 @@ extension AsyncOperation {
   /// Waits until the operation has finished, and throws the error with which it ended. The method `finished()` also
   /// waits, and never throws. Cancelling the waiting task ends the wait at once, and does not cancel the operation.
   ///
-  /// - Throws: A `CancellationError` if the wait ended before the operation. After a timeout, one ``OperationError`` with the code ``OperationError/Code/timedOut``. Otherwise, an
-  ///   ``AggregateError`` for a group or for several errors, the error itself for a single error, or
-  ///   `CancellationError` if the operation was cancelled and has no error.
+  /// - Throws: A `CancellationError` if the wait ended before the operation. An ``OperationError`` with the code
+  ///   ``OperationError/Code/waitCycle`` in work for whose end the operation waits. After a timeout, one with the code
+  ///   ``OperationError/Code/timedOut``. Otherwise, an ``AggregateError`` for a group or for several errors, the error
+  ///   itself for a single error, or `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
     try await settled()
     if let error = outcomeError { throw error }
   }
 
-  /// Throws only if the task is cancelled before the operation has settled.
+  /// Throws only if the operation has not settled, because the task is cancelled or would wait forever.
   func settled() async throws {
-    await lendingPriority(to: escalatePriority) { await finished() }
+    if core.withLock({ $0.isSettled }) { return }
+    let wait = TaskWait(for: self)
+    wait.begin()
+    defer { wait.end() }
+    try wait.refuseCycle()
+    await lendingPriority(to: escalatePriority) { await waitOrUnregister { whenEnded($0) } }
     if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }
 
@@ -178,7 +184,12 @@ extension Operation {
   /// The method holds no thread, and does not start the operation. Before it returns, the observers of an
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
   /// check `isFinished` in a task that can be cancelled.
-  public func finished() async { await waitOrUnregister { whenEnded($0) } }
+  public func finished() async {
+    let wait = TaskWait(for: self)
+    wait.begin()
+    await waitOrUnregister { whenEnded($0) }
+    wait.end()
+  }
 
   /// - Returns: A closure that ends the wait without calling `body`.
   func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {

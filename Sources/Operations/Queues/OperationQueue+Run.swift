@@ -11,7 +11,8 @@ extension OperationQueue {
   /// cancelled task, the operation finishes at once, and nothing is added.
   ///
   /// - Precondition: As for `addOperation`.
-  /// - Throws: The error that ``AsyncOperation/completed()`` throws.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws. An ``OperationError`` with the code
+  ///   ``OperationError/Code/waitCycle`` if the work of the task occupies all slots of the queue.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     // Before the operation is added, because a queue on Linux uses the priority that it has then.
     operation.escalatePriority(to: Task.currentPriority)
@@ -20,8 +21,8 @@ extension OperationQueue {
       return try await operation.completed()
     }
     await withTaskCancellationHandler {
-      addWithDependencies(operation, inside: CurrentWork.innermost)
-      try? await operation.settled()
+      addUnlessRefused(operation)
+      do { try await operation.settled() } catch { operation.cancelIfRefused(error) }
     } onCancel: {
       operation.cancel()
     }
@@ -107,6 +108,17 @@ extension OperationQueue {
     _ body: @escaping @Sendable () async throws -> T
   ) -> TaskOperation<T> {
     add(TaskOperation(body), name)
+  }
+
+  /// Adds an operation. If the current work would wait for it forever, cancels it.
+  func addUnlessRefused(_ operation: AsyncOperation, inside caller: (any EnclosingWork)? = CurrentWork.innermost) {
+    do {
+      try TaskWait(for: operation).refuseCycle(in: self)
+      addWithDependencies(operation, inside: caller)
+    } catch {
+      operation.cancelIfRefused(error)
+      operation.cancelEvenIfUnused()
+    }
   }
 
   private func add<O: AsyncOperation>(_ operation: O, _ name: String?) -> O {

@@ -29,7 +29,7 @@ extension OperationQueue {
     return OperationResults(
       ResultRun(elements, atMost: count) { element in
         let operation = make(element)
-        self.addWithDependencies(operation, inside: CurrentWork.innermost)
+        self.addUnlessRefused(operation)
         return AnyOutputOperation(operation)
       }
     )
@@ -85,7 +85,11 @@ extension OperationQueue {
     staggered delay: Duration? = nil
   ) -> ResultRun<O, O.Output> {
     let start = { (operation: O) in
-      if operation.isFree { self.addWithDependencies(operation, inside: CurrentWork.innermost) }
+      if operation.isFree {
+        self.addUnlessRefused(operation)
+      } else {
+        do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancelIfRefused(error) }
+      }
       return AnyOutputOperation(operation)
     }
     return ResultRun(operations, atMost: count, staggered: delay, start, orElse: { $0.cancelEvenIfUnused() })

@@ -9,8 +9,8 @@ extension OperationQueue {
   ///
   /// The first caller makes the operation, which runs in this queue and holds the key exclusively. See
   /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive the outcome of the same
-  /// operation. When it has finished or been cancelled, the next caller starts a new operation. A holder of the key
-  /// must not call this method.
+  /// operation. When it has finished or been cancelled, the next caller starts a new operation. A holder of the key, and
+  /// work for which the operation waits, receive ``OperationError/Code/waitCycle``.
   ///
   /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for
   /// the other callers. If the last caller is cancelled, it cancels the operation and returns when the operation has
@@ -68,7 +68,7 @@ extension OperationQueue {
       domain.endRun(run, sharing: key)
       run.end(with: Result { try output(operation) })
     }
-    addWithDependencies(operation.exclusive(key, in: domain))
+    addUnlessRefused(operation.exclusive(key, in: domain), inside: nil)
   }
 }
 
@@ -142,7 +142,15 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Each caller must call this method once.
   func wait(_ caller: Int) async throws -> Output {
-    try await lendingPriority(to: escalateOperation) {
+    let wait: TaskWait? =
+      if case .running(let operation) = state.withLock({ $0.phase }) { TaskWait(for: operation) } else { nil }
+    wait?.begin()
+    defer { wait?.end() }
+    do { try wait?.refuseCycle() } catch {
+      cancel(caller)
+      throw error
+    }
+    return try await lendingPriority(to: escalateOperation) {
       try await withCheckedThrowingContinuation { continuation in
         let result = state.withLock { state -> Result<Output, any Error>? in
           if case .ended(let result) = state.phase { return result }

@@ -45,9 +45,9 @@ extension OperationQueue {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
     // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
     if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
-      throw operation.cycle("its queue", "its actor runs in it. Use another queue.")
+      throw operation.slotCycle("its queue", "its actor runs in it. Use another queue.")
     }
-    try operation.refuseCycle(limit: maxConcurrentOperationCount, "its queue") { $0.queue === self }
+    try operation.refuseSlotCycle(maxConcurrentOperationCount, "its queue", operation.around) { $0.queue === self }
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
@@ -71,7 +71,7 @@ extension GroupOperation {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
-    try operation.refuseCycle(limit: maxConcurrentOperationCount, quotedName) { $0.engine === engine }
+    try operation.refuseSlotCycle(maxConcurrentOperationCount, quotedName, operation.around) { $0.engine === engine }
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
@@ -93,18 +93,7 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() { resume?() }
 
-  func refuseCycle(limit: Int, _ place: String, isIn: (OperationCore) -> Bool) throws {
-    let users = enclosing.compactMap { $0.work as? AsyncOperation }.filter {
-      $0.core.withLock { isIn($0) && $0.holdsSlot }
-    }
-    if limit < 1 || users.count < limit { return }
-    let remedy = "Request one slot, or raise maxConcurrentOperationCount."
-    throw cycle(place, "the work around it occupies all of them, as \(users.quotedNames). \(remedy)")
-  }
-
-  func cycle(_ place: String, _ reason: String) -> OperationError {
-    OperationError(.waitCycle, "\(quotedName) would wait forever for a slot of \(place): \(reason)")
-  }
+  var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()

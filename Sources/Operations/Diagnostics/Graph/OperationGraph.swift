@@ -65,7 +65,7 @@ public struct OperationGraph: Sendable {
         case .dependency where seen.insert(other).inserted: nodes[id].dependencies.append(other)
         case .member: nodes[other].group = id
         case .groupStart: nodes[id].group = other
-        case .dependency, .ownStart, .slot, .key, .user: break
+        case .dependency, .ownStart, .task, .slot, .key, .user: break
         }
       }
     }

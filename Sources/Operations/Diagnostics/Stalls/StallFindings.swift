@@ -91,7 +91,7 @@ struct StallFindings {
       case .slot where next.wait == nil, .key where next.wait == nil: next.cause
       case .slot where isProgress: .saturated
       case .key where isProgress: .exclusivity
-      case .dependency, .member, .ownStart, .groupStart, .slot, .key, .user: nil
+      case .dependency, .member, .ownStart, .groupStart, .task, .slot, .key, .user: nil
       }
     let isStep = nodes[wait.node].operation != nil && wait.kind != .ownStart
     return Finding(

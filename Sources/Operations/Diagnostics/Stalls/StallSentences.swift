@@ -86,7 +86,7 @@ extension StallFindings {
     case .member where nodes[node].operation is GroupOperation: "waits for its member \(other)"
     case .member: "waits for \(other) inside it"
     case .groupStart: "cannot begin before its group \(other)"
-    case .dependency, .ownStart, .slot, .key, .user: "waits for \(other)"
+    case .dependency, .ownStart, .task, .slot, .key, .user: "waits for \(other)"
     }
   }
 

@@ -1,0 +1,109 @@
+import Foundation
+
+/// A wait of a task that works for an operation. The operation records it, so that reports and other waits include it.
+struct TaskWait {
+  private static let stepsAtMost = 256
+
+  private let awaited: Operation
+  /// The work of the task. Nil if there is none, or if the operation for which the task works has finished.
+  private let work: (any EnclosingWork)?
+  /// The operations for which the task works, innermost first.
+  private let around: [AsyncOperation]
+
+  init(for awaited: Operation) {
+    self.awaited = awaited
+    let work = CurrentWork.innermost
+    around = work.map { [$0] + $0.enclosing.map(\.work) }?.compactMap { $0 as? AsyncOperation } ?? []
+    self.work = around.first?.isFinished == true ? nil : work
+  }
+
+  func begin() { if work != nil { around.first?.core.withLock { $0.makeExtras().awaited.append(awaited) } } }
+
+  func end() {
+    let former = around.first?.core.withLock { core in
+      core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
+    }
+    withExtendedLifetime(former) {}
+  }
+
+  /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
+  ///
+  /// - Parameter queue: The queue to which the operation will be added.
+  func refuseCycle(in queue: OperationQueue? = nil) throws {
+    guard let work else { return }
+    let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)
+    var snapshot = WaitSnapshot(of: [])
+    var node = snapshot.index(of: awaited)
+    if let queue, let own = awaited as? AsyncOperation { try own.refuseSlotCycle(among: around, of: queue) }
+    while node < min(snapshot.nodes.count, Self.stepsAtMost), snapshot.read(node, limit: Self.stepsAtMost) {
+      defer { node += 1 }
+      guard let operation = snapshot.nodes[node].operation else { continue }
+      if around.contains(where: { $0 === operation }) { throw cycle(snapshot, through: node) }
+      guard let own = operation as? AsyncOperation else { continue }
+      switch own.core.withLock({ $0.lifecycle.isCancelled ? nil : $0.lifecycle.phase.wait }) {
+      case .slot: try own.refuseSlotCycle(among: around)
+      case .turn:
+        for user in own.keyHolders {
+          if keyClaimants.contains(where: { $0 === user }) { throw cycle(snapshot, through: node) }
+          if let holder = user.operation {
+            snapshot.addWait(node, for: snapshot.index(of: holder), .user(isHolder: true))
+          }
+        }
+      default: break
+      }
+    }
+  }
+
+  private func cycle(_ snapshot: WaitSnapshot, through last: Int) -> OperationError {
+    var path = [last]
+    while let first = path.first, first > 0,
+      let waiting = snapshot.nodes.firstIndex(where: { $0.waits.contains { $0.node == first } })
+    {
+      path.insert(waiting, at: 0)
+    }
+    let name = around.first?.displayName ?? work?.surroundings.keyClaimant?.name ?? ""
+    let names = path.compactMap { snapshot.nodes[$0].operation?.displayName }.filter { $0 != name }
+    let cycle = ([name] + names + [name]).joined(separator: " → ")
+    let remedy = "Wait for \(awaited.quotedName) in other work."
+    return OperationError(.waitCycle, "“\(name)” would wait for its own end: \(cycle). \(remedy)")
+  }
+}
+
+extension AsyncOperation {
+  func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
+
+  fileprivate var keyHolders: [KeyClaimant] {
+    let obstacles = core.withLock { $0.turn }?.obstacles ?? []
+    return obstacles.flatMap { KeyRegistry.users(of: $0.obstacle) }.filter(\.isHolder).map(\.claimant)
+  }
+
+  /// Throws if the work around the current task occupies all slots of the queue or group of the operation.
+  ///
+  /// - Parameter queue: The queue of an operation that has not been added.
+  func refuseSlotCycle(among around: [AsyncOperation], of queue: OperationQueue? = nil) throws {
+    let (own, engine) = core.withLock { ($0.queue, $0.engine) }
+    if let queue = queue ?? own {
+      let limit = queue.maxConcurrentOperationCount
+      try refuseSlotCycle(limit, "its queue", around) { $0.queue === queue }
+    } else if let engine {
+      let limit = engine.state.withLock { $0.schedule.limit }
+      try refuseSlotCycle(limit, engine.owner?.quotedName ?? "its group", around) { $0.engine === engine }
+    }
+  }
+
+  func refuseSlotCycle(
+    _ limit: Int,
+    _ place: String,
+    _ around: [AsyncOperation],
+    isIn: (OperationCore) -> Bool
+  ) throws {
+    let users = around.filter { $0.core.withLock { isIn($0) && $0.holdsSlot } }
+    if limit < 1 || users.count < limit { return }
+    let remedy = "Request one slot, or raise maxConcurrentOperationCount."
+    throw slotCycle(place, "the work around it occupies all of them, as \(users.quotedNames). \(remedy)")
+  }
+
+  func slotCycle(_ place: String, _ reason: String) -> OperationError {
+    OperationError(.waitCycle, "\(quotedName) would wait forever for a slot of \(place): \(reason)")
+  }
+}

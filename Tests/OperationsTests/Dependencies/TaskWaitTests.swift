@@ -1,0 +1,158 @@
+import Foundation
+import OperationsTestSupport
+import Testing
+
+@testable import Operations
+
+/// Waits of tasks for operations that can end only after the work of the task.
+@Suite(.timeLimit(.minutes(5)))
+struct TaskWaitTests {
+  private typealias Wait = @Sendable (OperationQueue, ResultOperation<Int>) async throws -> Void
+
+  private let queue = OperationQueue()
+
+  private static let waits: [(name: String, wait: Wait)] = [
+    ("value", { _, operation in _ = try await operation.value }),
+    ("completed", { _, operation in try await operation.completed() }),
+    (
+      "results",
+      { queue, operation in for await (_, result) in queue.results(of: [operation]) { _ = try result.get() } }
+    ),
+    (
+      "first",
+      { queue, operation in
+        do { _ = try await queue.first(of: [operation]) } catch let error as AggregateError {
+          throw error.failures[0].error
+        }
+      }
+    ),
+  ]
+
+  @Test(arguments: waits.indices)
+  func waitingForADependent_isRefused(_ index: Int) async throws {
+    let (queue, wait) = (queue, Self.waits[index].wait)
+    let dependent = ResultOperation { 1 }.named("dependent")
+    let task = TaskOperation { try await wait(queue, dependent) }.named("task")
+    task ==> dependent
+    queue.addOperations([task, dependent])
+    let error = await #expect(throws: OperationError.self) { try await task.completed() }
+    #expect(error?.code == .waitCycle && error?.message.contains("task → dependent → task") == true)
+    await dependent.finished()
+  }
+
+  @Test(arguments: waits.indices)
+  func waitingForItself_isRefused(_ index: Int) async throws {
+    let (queue, wait, own) = (queue, Self.waits[index].wait, Locked<ResultOperation<Int>?>(nil))
+    let task = TaskOperation<Int> {
+      if let own = own.withLock({ $0 }) { try await wait(queue, own) }
+      return 1
+    }
+    own.withLock { $0 = task }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(task) }
+    own.withLock { $0 = nil }
+  }
+
+  @Test func waitingForTheGroupAroundIt_isRefused() async {
+    let group = GroupOperation("group")
+    group.addOperation(TaskOperation { [unowned group] in try await group.completed() }.named("member"))
+    let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
+    #expect(error?.failures.map(\.path) == [["group", "member"]])
+    #expect((error?.failures.first?.error as? OperationError)?.code == .waitCycle)
+  }
+
+  @Test func runOnAQueueWhoseSlotsTheWorkOccupies_isRefused() async throws {
+    queue.maxConcurrentOperationCount = 2
+    let queue = queue
+    let never = ResultOperation { 3 }.named("never")
+    let outer = TaskOperation { try await queue.run { try await queue.run(never) } }
+    let error = await #expect(throws: OperationError.self) { try await queue.run(outer) }
+    #expect(error?.code == .waitCycle && error?.message.contains("“never” would wait forever for a slot") == true)
+    #expect(never.isFinished && queue.operations.isEmpty)
+    queue.maxConcurrentOperationCount = 3
+    #expect(try await queue.run { try await queue.run { try await queue.run { 3 } } } == 3)
+  }
+
+  @Test func operationsThatWaitForEachOther_areRefusedOnce() async {
+    let (queue, begun) = (queue, Gate())
+    let pair = Locked<[TaskOperation<Int>]>([])
+    let (first, second) = (
+      TaskOperation<Int> {
+        begun.open()
+        return try await pair.withLock { $0[1] }.value
+      },
+      TaskOperation<Int> {
+        await begun.opened()
+        return try await pair.withLock { $0[0] }.value
+      }
+    )
+    pair.withLock { $0 = [first, second] }
+    queue.addOperations([first, second])
+    await #expect(throws: OperationError(.waitCycle, "")) { _ = try await first.value }
+    await #expect(throws: OperationError(.waitCycle, "")) { _ = try await second.value }
+    pair.withLock { $0 = [] }
+  }
+
+  @Test func sharedRunsThatRunEachOther_areRefused() async {
+    let (queue, domain) = (queue, ExclusivityDomain())
+    @Sendable func load(_ key: ExclusivityKey, then other: ExclusivityKey) async throws -> Int {
+      try await queue.run(sharing: key, in: domain) { TaskOperation { try await load(other, then: key) } }
+    }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await load("a", then: "b") }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await load("c", then: "c") }
+    let error = await #expect(throws: OperationError.self) {
+      try await withKeys(.exclusive("a"), in: domain, name: "holder") { try await load("a", then: "b") }
+    }
+    #expect(error?.code == .waitCycle && error?.message.hasPrefix("“holder” would wait for its own end") == true)
+  }
+
+  @Test func waitingForTheNextHolderOfItsOwnKey_isRefused() async throws {
+    let (queue, domain) = (queue, ExclusivityDomain())
+    let next = ResultOperation { 1 }.exclusive("key", in: domain)
+    let holder = TaskOperation {
+      try await withKeys(.exclusive("key"), in: domain) {
+        queue.addOperation(next)
+        return try await next.value
+      }
+    }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder) }
+    #expect(try await next.value == 1)
+  }
+
+  @Test func waitsThatEnd_areNotRefused() async throws {
+    let (queue, group) = (queue, GroupOperation("group"))
+    let held = HeldOperation()
+    let last = ResultOperation { 1 }.waits(for: held)
+    let ended = Gate()
+    group.addOperation(
+      TaskOperation { [unowned group] in
+        // The work of a detached task is no part of the member.
+        Task.detached {
+          try? await group.completed()
+          ended.open()
+        }
+        return try await last.value + queue.run { try await queue.run { 1 } }
+      }
+    )
+    queue.addOperations([held, last])
+    await queue.add(group, until: held.begun)
+    held.gate.open()
+    try await group.completed()
+    await ended.opened()
+  }
+
+  @Test func aReportNamesWhatTheTaskOfAnOperationWaitsFor() async {
+    let (held, waiting) = (HeldOperation().named("held"), Gate())
+    let task = TaskOperation {
+      waiting.open()
+      await held.finished()
+    }.named("task")
+    queue.addOperations([held, task])
+    await waiting.opened()
+    await poll { task.core.withLock { $0.extras?.awaited.isEmpty == false } }
+    let entry = queue.stallReport().entries.first { $0.operation == "task" }
+    #expect(entry?.waitsFor == ["held"] && entry?.description.hasPrefix("“task” waits for “held”, which") == true)
+    held.gate.open()
+    await task.finished()
+    #expect(task.isSuccessful)
+  }
+}
