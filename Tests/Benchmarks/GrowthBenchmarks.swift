@@ -10,6 +10,8 @@ enum GrowthBenchmarks {
     .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
     .growth("group-bounds", "tasks that add a member each, below a number of their own", of: 500, addBelowBounds),
+    .growth("cancel-waiting", "nested groups around a member that waits and is cancelled", of: 500, cancelWaiting),
+    .growth("drained", "tasks that wait until a group has drained", of: 5000, waitUntilDrained),
     .growth("group-chain-from-end", "members of a chain, added from its end", of: 2000) { addChain($0, fromEnd: true) },
     Benchmark(
       "chain-from-end",
@@ -108,6 +110,35 @@ enum GrowthBenchmarks {
       for _ in 0..<count { added.wait() }
       group.staysOpen = false
     }
+  }
+
+  private static func cancelWaiting(_ count: Int) {
+    let (held, begun) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    held.addObserver(OperationObserver(didStart: { _ in begun.signal() }))
+    let waiting = AsyncOperation()
+    held ==> waiting
+    var group = GroupOperation([held, waiting])
+    for _ in 0..<count { group = GroupOperation([group]) }
+    run(group) {
+      begun.wait()
+      group.cancelWaitingOperations()
+      held.finish()
+    }
+  }
+
+  private static func waitUntilDrained(_ count: Int) {
+    let (held, drained) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let group = GroupOperation([held])
+    run(group) {
+      for _ in 0..<count {
+        Task {
+          await group.drained()
+          drained.signal()
+        }
+      }
+      held.finish()
+    }
+    for _ in 0..<count { drained.wait() }
   }
 
   private static func addChain(_ count: Int, fromEnd: Bool) {
