@@ -219,7 +219,7 @@ struct ScheduleInterleavingTests {
     #expect(schedule.life.isOver && schedule.life.isRunning && schedule.life.queue != nil)
     var lives: [GroupSchedule.Life] = []
     for _ in 0..<2 {
-      _ = schedule.releaseSlot(takenNext: false)
+      _ = schedule.releaseSlot()
       schedule.resultWasProcessed()
       if case .end(let life) = schedule.nextOutcome() { lives.append(life) }
     }
@@ -281,7 +281,7 @@ struct ScheduleInterleavingTests {
     let (taken, beyond) = (schedule.take(), schedule.take())
     #expect(taken != nil && beyond == nil, "nothing to run, or beyond the limit")
     #expect(taken?.runner == GroupSchedule.RunnerRequest.none, "the limit is reached")
-    let afterwards = schedule.releaseSlot(takenNext: false)
+    let afterwards = schedule.releaseSlot()
     #expect(afterwards == .addRunner)
   }
 }
@@ -504,7 +504,7 @@ enum ScheduleStep: InterleavedStep {
       // A member that was cancelled while it was ready has finished without a slot. The core refuses the second start.
       world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
       carryOut(runner, &world, &actor)
-      if next.slot == .own { carryOut(world.schedule.releaseSlot(takenNext: false), &world, &actor) }
+      if next.slot == .own { carryOut(world.schedule.releaseSlot(), &world, &actor) }
       endIfDone(&world)
       return actor.go(on: .take)
     }

@@ -141,8 +141,7 @@ extension GroupEngine {
   func releaseSlot() {
     let action = state.withLock { state in
       guard state.schedule.life.isRunning else { return Action() }
-      let runner = state.schedule.releaseSlot(takenNext: false)
-      return Action(runner: runner, outcome: state.schedule.nextOutcome())
+      return Action(runner: state.schedule.releaseSlot(), outcome: state.schedule.nextOutcome())
     }
     carryOut(action)
   }

@@ -325,9 +325,9 @@ struct GroupSchedule {
   /// The caller requests a runner when it has offered the slot to the members that wait for keys.
   mutating func returnSlot() { if life.isRunning { slotsTaken -= 1 } }
 
-  mutating func releaseSlot(takenNext: Bool) -> RunnerRequest {
+  mutating func releaseSlot() -> RunnerRequest {
     slotsTaken -= 1
-    return requestRunner(takenNext: takenNext)
+    return requestRunner()
   }
 
   // MARK: Processing results
