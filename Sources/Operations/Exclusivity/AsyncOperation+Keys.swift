@@ -78,25 +78,28 @@ extension AsyncOperation {
     request([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
   }
 
-  /// Lets at most `count` operations start under the key within any `interval`.
+  /// Lets operations whose weights add up to at most `count` start under the key within any `interval`.
   ///
   /// ```swift
   /// queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
+  /// queue.addOperation(prompt.throttled("tokens", to: 90_000, per: .seconds(60), weight: 1_200))
   /// ```
   ///
   /// The interval is half open: a start at time t leaves the window at t + `interval`. Time is measured on the
   /// operation's ``clock``. An operation starts when it takes its keys, before its conditions are evaluated.
-  /// Operations that are only throttled share the key. Claims with different intervals are counted apart.
+  /// Operations that are only throttled share the key. Claims with different intervals are counted apart. A heavy
+  /// operation is not overtaken by light ones.
   ///
-  /// - Precondition: The count is 1 or greater, and the interval is positive.
+  /// - Precondition: The weight is 1 or greater and at most the count, and the interval is positive.
   @discardableResult
   public final func throttled(
     _ key: ExclusivityKey,
     to count: Int,
     per interval: Duration,
+    weight: Int = 1,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request([KeyClaim(domain: domain, key: key, throttles: [(count, interval)])])
+    request([KeyClaim(domain: domain, key: key, throttles: [(count, interval, weight)])])
   }
 
   @discardableResult

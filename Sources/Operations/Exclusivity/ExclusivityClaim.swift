@@ -25,12 +25,12 @@ public struct ExclusivityClaim: Sendable {
     Self([KeyClaim(key: key, limit: limit, weight: weight)])
   }
 
-  /// Lets at most `count` holders start under the key within any `interval`. Claims with different intervals are
-  /// counted apart.
+  /// Lets holders whose weights add up to at most `count` start under the key within any `interval`. Claims with
+  /// different intervals are counted apart.
   ///
-  /// - Precondition: The count is 1 or greater, and the interval is positive.
-  public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration) -> Self {
-    Self([KeyClaim(key: key, throttles: [(count, interval)])])
+  /// - Precondition: The weight is 1 or greater and at most the count, and the interval is positive.
+  public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration, weight: Int = 1) -> Self {
+    Self([KeyClaim(key: key, throttles: [(count, interval, weight)])])
   }
 }
 
@@ -42,7 +42,7 @@ extension [KeyClaim] {
   }
 
   /// Adds claims. A key that is claimed twice counts once, with the smaller limit, the larger weight and the strongest
-  /// policy.
+  /// policy. So does an interval of a throttled key.
   mutating func add(_ new: [KeyClaim]) {
     if isEmpty, new.count <= 1 {
       self = new
@@ -57,7 +57,7 @@ extension [KeyClaim] {
       }
       self[position].limit = Swift.min(self[position].limit, claim.limit)
       self[position].weight = Swift.max(self[position].weight, claim.weight)
-      self[position].throttles += claim.throttles
+      for (count, interval, weight) in claim.throttles { self[position].throttle(to: count, per: interval, weight) }
       let policies = [claim.policy, self[position].policy]
       self[position].policy = [.drop, .replace, .latest].first(where: policies.contains) ?? .wait
     }
@@ -68,13 +68,17 @@ extension [KeyClaim] {
 }
 
 extension KeyClaim {
+  fileprivate mutating func throttle(to count: Int, per interval: Duration, _ weight: Int) {
+    guard let index = throttles.firstIndex(where: { $0.interval == interval }) else {
+      return throttles.append((count, interval, weight))
+    }
+    throttles[index].count = min(throttles[index].count, count)
+    throttles[index].weight = max(throttles[index].weight, weight)
+  }
+
   fileprivate var obstacle: String? {
     if limit < 1 { return "cannot be limited to \(limit) operations under \(quotedKey). Set a limit of 1 or more." }
-    if weight < 1 { return "cannot weigh \(weight) under \(quotedKey). Set a weight of 1 or more." }
-    if weight > limit {
-      return
-        "weighs \(weight) under \(quotedKey), which admits \(limit), and could never run. Set a weight up to the limit."
-    }
+    if let obstacle = obstacle(toWeight: weight, within: limit) { return obstacle }
     for throttle in throttles {
       if throttle.count < 1 {
         return "cannot be throttled to \(throttle.count) starts under \(quotedKey). Set a count of 1 or more."
@@ -84,8 +88,16 @@ extension KeyClaim {
           "cannot be throttled under \(quotedKey) per \(throttle.interval.text). Set an interval that is longer than "
           + "zero."
       }
+      if let obstacle = obstacle(toWeight: throttle.weight, within: throttle.count) { return obstacle }
     }
     return nil
+  }
+
+  private func obstacle(toWeight weight: Int, within limit: Int) -> String? {
+    if weight < 1 { return "cannot weigh \(weight) under \(quotedKey). Set a weight of 1 or more." }
+    if weight <= limit { return nil }
+    return
+      "weighs \(weight) under \(quotedKey), which admits \(limit), and could never run. Set a weight up to the limit."
   }
 
   private var quotedKey: String { "the key \(key.quoted)" }

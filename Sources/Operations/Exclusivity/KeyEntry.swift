@@ -6,8 +6,8 @@ struct KeyClaim {
   let key: ExclusivityKey
   var limit = Int.max
   var weight = 1
-  /// The numbers of claimants that may start under the key within an interval.
-  var throttles: [(count: Int, interval: Duration)] = []
+  /// The claimants that may start under the key within an interval, by the sum of their weights. One for each interval.
+  var throttles: [(count: Int, interval: Duration, weight: Int)] = []
   var policy = ExclusivityPolicy.wait
 }
 

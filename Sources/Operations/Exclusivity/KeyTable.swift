@@ -141,7 +141,7 @@ struct KeyTable<Claimant: SlotUser> {
     }
     for throttle in claim.throttles {
       let use = join(KeyUse.ID(domain: claim.domain, key: claim.key, interval: throttle.interval))
-      entry.shares.append(Entry.Share(use: use, limit: throttle.count, weight: 1, interval: throttle.interval))
+      entry.shares.append(Entry.Share(use: use, limit: throttle.count, weight: throttle.weight, interval: throttle.interval))
     }
   }
 
