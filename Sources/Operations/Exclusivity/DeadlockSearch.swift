@@ -108,8 +108,9 @@ extension KeyTable {
       copy.shares = entry.shares.filter { $0.interval == nil }
       (copy.state, copy.isPreferred) = (entry.state, entry.isPreferred)
       copies[entry.ticket] = copy
-      if entry.state.isHolding {
-        for share in copy.shares { loads[share.use, default: KeyUse.Load()].add(entry.ticket, share) }
+      for share in copy.shares {
+        if loads[share.use] == nil { loads[share.use] = KeyUse.Load(limit: uses[share.use].holders.limit) }
+        if entry.state.isHolding { loads[share.use]?.add(entry.ticket, share) }
       }
     }
     return DeadlockSearch(copies, loads)

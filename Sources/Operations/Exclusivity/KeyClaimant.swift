@@ -76,9 +76,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
     return holders.compactMap(\.operation)
   }
 
-  final var throttledKey: ExclusivityKey? {
-    KeyRegistry.withTable { table in ticket.flatMap { table.throttledKey(of: $0) } }
-  }
+  final var restraint: KeyRestraint? { KeyRegistry.withTable { table in ticket.flatMap { table.restraint(of: $0) } } }
 
   /// The claimants around some work, innermost first.
   static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {

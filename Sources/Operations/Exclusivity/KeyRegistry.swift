@@ -72,7 +72,12 @@ enum KeyRegistry {
     }
   }
 
-  /// Ends a start when it has left the window of its throttle. Clocks may fire too early.
+  static func pause(_ id: KeyUse.ID, for interval: Duration, on clock: any Clock<Duration>) {
+    let time = ElapsedTime(clock)
+    count(change { table, _ in table.pause(id, for: interval) { interval - time.now } }, since: time)
+  }
+
+  /// Ends a start when it has left the window of its throttle, or a pause. Clocks may fire too early.
   private static func count(_ start: Table.Start, since time: ElapsedTime) {
     let rest = start.interval - time.now
     // In a trampoline, because the next claimant may start, and leave its window at once, and so on.

@@ -13,7 +13,7 @@ extension KeyTable {
   func claimant(of id: KeyUse.ID) -> Claimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
     let called = use.called.tickets.first ?? use.passed.values.first?.load.tickets.first
-    let ticket = use.holders.tickets.first ?? called ?? use.first ?? use.away.first
+    let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
 
@@ -33,7 +33,7 @@ extension KeyTable {
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
   func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    return entry.shares.filter { $0.interval == nil }.map { share in
+    return entry.shares.filter { $0.interval == nil && !uses[$0.use].isClosed(to: $0) }.map { share in
       let use = uses[share.use]
       let isFree = use.holders.admits(share)
       return (isFree ? .earlier(use.id) : .holders(use.id), min(share.limit, use.holders.smallestLimit))
@@ -64,10 +64,32 @@ extension KeyTable {
     return tickets.compactMap { claimant($0) }
   }
 
-  /// The throttled key whose window a waiting claimant waits for.
-  func throttledKey(of ticket: Ticket) -> ExclusivityKey? {
+  /// What keeps a waiting claimant from a key, apart from other claimants.
+  func restraint(of ticket: Ticket) -> KeyRestraint? {
     guard let entry = self[ticket], entry.state == .waiting else { return nil }
-    let full = entry.shares.first { $0.interval != nil && !uses[$0.use].holders.admits($0) }
-    return full.map { uses[$0.use].id.key }
+    let restraining = entry.shares.first { share in
+      share.interval == nil ? uses[share.use].isClosed(to: share) : !uses[share.use].holders.admits(share)
+    }
+    guard let share = restraining else { return nil }
+    let use = uses[share.use]
+    if share.interval != nil { return .window(use.id.key) }
+    return use.pauses.isEmpty ? .limit(use.id.key, use.holders.limit) : .pause(use.id.key, Array(use.pauses.values))
+  }
+}
+
+enum KeyRestraint {
+  /// The window of a throttle is full.
+  case window(ExclusivityKey)
+  /// The rests are read without a lock.
+  case pause(ExclusivityKey, [@Sendable () -> Duration])
+  case limit(ExclusivityKey, Int)
+
+  var description: String {
+    switch self {
+    case .window(let key): "the throttled key \(key.quoted)"
+    case .pause(let key, let rests):
+      "the key \(key.quoted), which is paused for another \((rests.map { $0() }.max() ?? .zero).reading)"
+    case .limit(let key, let limit): "the key \(key.quoted), whose limit is set to \(limit)"
+    }
   }
 }

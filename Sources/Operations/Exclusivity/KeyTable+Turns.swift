@@ -251,17 +251,38 @@ extension KeyTable {
         uses[share.use].holders.add(ticket, share)
         continue
       }
-      let start = Start(ticket: Ticket(number: nextNumber, place: -1), share: share, interval: interval)
-      nextNumber += 1
       uses[share.use].claimCount += 1
-      uses[share.use].holders.add(start.ticket, share)
-      effects.append(.count(start, claimant))
+      effects.append(.count(begin(share, for: interval), claimant))
     }
   }
 
-  /// Ends a start that has left the window of its throttle.
+  mutating func begin(_ share: Entry.Share, for interval: Duration) -> Start {
+    let start = Start(ticket: Ticket(number: nextNumber, place: -1), share: share, interval: interval)
+    nextNumber += 1
+    uses[share.use].holders.add(start.ticket, share)
+    return start
+  }
+
+  /// Admits no claimant to a use until the caller ends the returned start.
+  mutating func pause(_ id: KeyUse.ID, for interval: Duration, rest: @escaping @Sendable () -> Duration) -> Start {
+    let use = join(id)
+    let start = begin(Entry.Share(use: use, limit: 0, weight: 0, interval: interval), for: interval)
+    uses[use].pauses[start.ticket] = rest
+    return start
+  }
+
+  mutating func limitDidChange(for key: ExclusivityKey, in domain: ExclusivityDomain, _ effects: inout [Effect]) {
+    let id = KeyUse.ID(domain: domain, key: key)
+    guard let use = useIndices[id] else { return }
+    uses[use].holders.limit = id.limit
+    usesToServe.append(use)
+    serve(&effects)
+  }
+
+  /// Ends a start that has left the window of its throttle, or a pause.
   mutating func end(_ start: Start, _ effects: inout [Effect]) {
     uses[start.share.use].holders.remove(start.ticket, start.share)
+    uses[start.share.use].pauses[start.ticket] = nil
     usesToServe.append(start.share.use)
     serve(&effects)
     release(start.share.use, &effects)

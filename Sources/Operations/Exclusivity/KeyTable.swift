@@ -44,7 +44,7 @@ struct KeyTable<Claimant: SlotUser> {
     case deadlock(ExclusivityKey, holder: Claimant?)
   }
 
-  /// A start under a throttled key, which counts as a holder until it leaves the window.
+  /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
   struct Start {
     let ticket: Ticket
     let share: Entry.Share
@@ -149,7 +149,10 @@ struct KeyTable<Claimant: SlotUser> {
     let next = uses.nextIndex
     // Inserts a new index, so that the key is hashed once.
     let index = { (index: inout Int) in index }(&useIndices[id, default: next])
-    if index == next { uses.insert(KeyUse(id)) }
+    if index == next {
+      uses.insert(KeyUse(id))
+      uses[index].holders.limit = id.limit
+    }
     uses[index].claimCount += 1
     return index
   }

@@ -9,6 +9,9 @@ struct KeyUse {
     /// The interval of a throttle, whose starts are counted apart.
     var interval: Duration?
 
+    /// The limit that the domain sets, which does not count inside a holder.
+    var limit: Int { holder == nil && interval == nil ? domain.limits[key] ?? .max : .max }
+
     static func == (left: Self, right: Self) -> Bool {
       left.domain === right.domain && left.holder == right.holder && left.interval == right.interval
         && left.key == right.key
@@ -28,10 +31,14 @@ struct KeyUse {
     /// The finite limits of the others, in ascending order.
     private var limits: [Int] = []
     private(set) var sum = 0
+    /// The limit that the domain sets.
+    var limit = Int.max
+
+    init(limit: Int = .max) { self.limit = limit }
 
     var tickets: [KeyTicket] { (first.map { [$0.ticket] } ?? []) + others }
     var count: Int { (first == nil ? 0 : 1) + others.count }
-    var smallestLimit: Int { min(first?.limit ?? .max, limits.first ?? .max) }
+    var smallestLimit: Int { min(limit, first?.limit ?? .max, limits.first ?? .max) }
 
     /// Compares without a sum, which may overflow.
     func admits(_ share: KeyEntry.Share) -> Bool { share.weight <= min(share.limit, smallestLimit) - sum }
@@ -99,6 +106,8 @@ struct KeyUse {
   /// The claimants that back off, or wait for a new dependency.
   var away: Set<KeyTicket> = []
   var replacedCount = 0
+  /// The rest of each pause, which counts as a holder whose limit is 0.
+  var pauses: [KeyTicket: @Sendable () -> Duration] = [:]
   /// The priority that all holders have received from claimants that wait.
   var lent: TaskPriority?
   /// The number of waiting claims that are weightless, because a holder around them has the weight.
@@ -124,6 +133,9 @@ struct KeyUse {
     }
     return share.weight <= free
   }
+
+  /// Whether a claim is not admitted even if no other claimant holds the key.
+  func isClosed(to share: KeyEntry.Share) -> Bool { !pauses.isEmpty || share.weight > holders.limit }
 
   /// Whether the holders admit no other claimant.
   var isFull: Bool { weightlessCount == 0 && holders.sum >= holders.smallestLimit }

@@ -428,7 +428,7 @@ struct KeyTableTests {
 
   /// A start is a holder that leaves its use when the interval has passed.
   @Test mutating func aStartCountsUntilItHasLeftTheWindow() throws {
-    let throttle = (count: 1, interval: Duration.seconds(1))
+    let throttle = (count: 1, interval: Duration.seconds(1), weight: 1)
     let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: [throttle])
     func start() -> KeyTable<TestClaimant>.Start? {
       if case .count(let start, _)? = effects.last { start } else { nil }
@@ -436,7 +436,7 @@ struct KeyTableTests {
     let first = try #require(table.enter("first", [throttled], &effects))
     let window = try #require(start())
     let next = try #require(table.enter("next", [throttled], &effects))
-    #expect(isHolding(first) && isWaiting(next) && table.throttledKey(of: next) == "api")
+    #expect(isHolding(first) && isWaiting(next) && table.restraint(of: next)?.description == "the throttled key “api”")
     #expect(leave(first).isEmpty && isWaiting(next))
     table.end(window, &effects)
     #expect(isHolding(next))

@@ -78,8 +78,9 @@ struct StallNode {
       return Self(.backingOff, rank: 2, "waits for \(next), which begins \(time)")
     }
 
-    static func throttled(by key: ExclusivityKey) -> Self {
-      Self(.exclusivity, rank: 2, "waits for its turn under the throttled key \(key.quoted)")
+    static func restrained(by restraint: KeyRestraint) -> Self {
+      let endsByItself = if case .limit = restraint { false } else { true }
+      return Self(.exclusivity, rank: endsByItself ? 2 : 8, "waits for its turn under \(restraint.description)")
     }
 
     static func starting(in place: StallPlace) -> Self {

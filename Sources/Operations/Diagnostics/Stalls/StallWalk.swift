@@ -152,7 +152,7 @@ struct StallWalk {
       guard let key = keys[obstacle], key.users.first?.claimant !== claimant else { continue }
       wait(node, for: key.node, .key(limit: limit))
     }
-    if nodes[node].waits.isEmpty, let key = claimant.throttledKey { nodes[node].reason = .throttled(by: key) }
+    if nodes[node].waits.isEmpty, let restraint = claimant.restraint { nodes[node].reason = .restrained(by: restraint) }
   }
 
   private mutating func waitForSlot(_ node: Int, _ operation: Operation) {
