@@ -17,6 +17,8 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The operation ran longer than its timeout allowed.
     public static let timedOut = Code("timedOut")
+    /// The operation or the task waited longer than its wait limit allowed. The message names what it waited for.
+    public static let expired = Code("expired")
     /// Operations of a group wait for each other in a cycle.
     public static let dependencyCycle = Code("dependencyCycle")
     /// A condition of the operation was not met, so it did not execute.

@@ -1,4 +1,4 @@
-/// A claim to keys, for code that is no operation: see ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
+/// A claim to keys, for code that is no operation: see ``withKeys(_:in:waitLimit:name:clock:function:line:isolation:_:)``.
 ///
 /// The claims have the meaning of the methods of ``AsyncOperation`` with the same names.
 public struct ExclusivityClaim: Sendable {

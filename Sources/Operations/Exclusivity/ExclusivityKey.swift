@@ -148,7 +148,9 @@ public final class ExclusivityDomain: @unchecked Sendable {
   ///   - key: The key.
   public func setLimit(_ limit: Int?, for key: ExclusivityKey) {
     if let limit, limit < 0 {
-      misuse("The key \(key.quoted) cannot be limited to \(limit) operations. Set a limit of 0 or more, or nil for none.")
+      misuse(
+        "The key \(key.quoted) cannot be limited to \(limit) operations. Set a limit of 0 or more, or nil for none."
+      )
     }
     KeyRegistry.change { table, effects in
       if let index = limits.index(forKey: key) { effects.append(.release(limits.remove(at: index))) }

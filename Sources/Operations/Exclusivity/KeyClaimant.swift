@@ -24,6 +24,8 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
   var name: String? { nil }
 
+  final var quotedName: String { name.map { "“\($0)”" } ?? "another operation" }
+
   /// Measures the intervals of throttled keys.
   var clock: any Clock<Duration> { ContinuousClock() }
 
@@ -78,6 +80,18 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
   final var restraint: KeyRestraint? { KeyRegistry.withTable { table in ticket.flatMap { table.restraint(of: $0) } } }
 
+  /// What keeps the claimant from its keys, as it appears in a sentence.
+  final var awaited: String {
+    if let restraint { return restraint.description }
+    let keys = obstacles.compactMap { obstacle, _ -> String? in
+      let users = KeyRegistry.users(of: obstacle).filter { $0.claimant !== self }
+      guard let first = users.first else { return nil }
+      let names = users.listed(\.claimant.quotedName)
+      return "the key \(obstacle.use.key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
+    }
+    return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
+  }
+
   /// The claimants around some work, innermost first.
   static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {
     work?.enclosing.compactMap(\.keyClaimant) ?? []
@@ -87,9 +101,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 extension OperationError {
   /// `outer` is what a deadlocked claimant runs inside: groups, or other tasks.
   init(_ name: String, inside outer: String, _ refusal: KeyRegistry.Table.Refusal) {
-    func quoted(_ claimant: KeyClaimant?) -> String {
-      claimant?.name.map { "“\($0)”" } ?? "another operation"
-    }
+    func quoted(_ claimant: KeyClaimant?) -> String { claimant?.quotedName ?? "another operation" }
     switch refusal {
     case .excluded(let key, let owner):
       self.init(.excluded, "\(name) did not run because \(quoted(owner)) has the key \(key.quoted).")

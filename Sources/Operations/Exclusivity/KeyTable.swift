@@ -141,7 +141,9 @@ struct KeyTable<Claimant: SlotUser> {
     }
     for throttle in claim.throttles {
       let use = join(KeyUse.ID(domain: claim.domain, key: claim.key, interval: throttle.interval))
-      entry.shares.append(Entry.Share(use: use, limit: throttle.count, weight: throttle.weight, interval: throttle.interval))
+      entry.shares.append(
+        Entry.Share(use: use, limit: throttle.count, weight: throttle.weight, interval: throttle.interval)
+      )
     }
   }
 

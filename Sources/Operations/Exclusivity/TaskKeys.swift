@@ -29,8 +29,10 @@ import Foundation
 /// - Parameters:
 ///   - claims: The claims. Without claims, `body` runs at once, unless the task is cancelled.
 ///   - domain: The domain of the keys.
+///   - waitLimit: The longest time to wait for the keys. Then the method throws an error with the code
+///     ``OperationError/Code/expired``, which names the holders. With a limit of zero, it tries once without waiting.
 ///   - name: The name of the holder in errors, reports and lists. The default is the calling function and line.
-///   - clock: The clock that measures the interval of a throttled key. The default is a `ContinuousClock`.
+///   - clock: The clock that measures the wait limit and the interval of a throttled key. The default is a `ContinuousClock`.
 ///   - function: The calling function, for the name.
 ///   - line: The calling line, for the name.
 ///   - isolation: The isolation of the caller.
@@ -39,6 +41,7 @@ import Foundation
 public func withKeys<R>(
   _ claims: ExclusivityClaim...,
   in domain: ExclusivityDomain = .shared,
+  waitLimit: Duration? = nil,
   name: String? = nil,
   clock: any Clock<Duration> = ContinuousClock(),
   function: StaticString = #function,
@@ -47,7 +50,7 @@ public func withKeys<R>(
   _ body: () async throws -> R
 ) async throws -> R {
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
-  try await keys.take()
+  try await keys.take(within: waitLimit)
   defer { keys.release() }
   return try await CurrentWork.$innermost.withValue(keys) { try await body() }
 }
@@ -92,10 +95,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { taskClock }
 
-  private var quotedName: String { "“\(name ?? "")”" }
-
-  /// Waits until the task holds its keys.
-  nonisolated(nonsending) func take() async throws {
+  /// Waits until the task holds its keys, or the limit has passed.
+  nonisolated(nonsending) func take(within limit: Duration?) async throws {
     try Task.checkCancellation()
     let enclosing = KeyClaimant.around(self)
     let priority = Task.currentPriority
@@ -106,6 +107,13 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return true
     }
     if isHolding { return }
+    let timer = ClockTimer()
+    defer { timer.cancel() }
+    if let limit, limit > .zero {
+      timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
+    } else if let limit {
+      expire(after: limit)
+    }
     try await lendingPriority(to: raise) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { suspend($0) }
@@ -143,6 +151,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   /// Has no effect on a task that holds its keys.
   override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
     end(with: .failure(refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError()))
+  }
+
+  private func expire(after limit: Duration) {
+    end(with: .failure(OperationError.expired(quotedName, after: limit, waitingFor: awaited)))
   }
 
   /// Ends the wait. The first end counts.

@@ -50,6 +50,22 @@ extension GroupOperation {
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
   }
 
+  /// Adds a member if fewer than `count` members are unfinished, in one step. Otherwise returns false, and the operation
+  /// remains free.
+  ///
+  /// Tasks that wait to add a member below the same count come first. If the group has finished, see
+  /// ``addOperation(_:)``.
+  ///
+  /// - Precondition: The operation can be added.
+  @discardableResult
+  public final func addOperation(_ operation: Operation, ifBelow count: Int) -> Bool {
+    let hasRoom = engine.state.withLock { state in
+      state.roomWaiters.hasRoom(below: count, of: state.members.count, for: .adding)
+    }
+    if hasRoom { engine.add([operation], skipping: .none, to: self, hasRoom: true) }
+    return hasRoom
+  }
+
   /// Waits until the group has finished and no work of its members runs, at any depth, without holding a thread.
   ///
   /// A group or a member finishes before its work if it times out, or if it is cancelled and

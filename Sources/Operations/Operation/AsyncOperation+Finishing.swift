@@ -48,8 +48,12 @@ extension AsyncOperation {
       )
     }
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
-    // waiters.
-    super.start()
+    // waiters. The queue has not started an operation that has expired there.
+    if isAfterExecution || !core.withLock({ $0.completeEarlyEnd() }) {
+      super.start()
+    } else if let block = super.completionBlock {
+      DispatchQueue.global().async(execute: block)
+    }
     Trampoline.isolate { didFinish() }
     let end = core.withLock { $0.complete() }
     if !isAfterExecution { willNotExecute() }

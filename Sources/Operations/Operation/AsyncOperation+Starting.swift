@@ -62,6 +62,7 @@ extension AsyncOperation {
     case .takeTurn(let turn): take(turn)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
+    case .leaveQueue: super.start()
     case .ignore, .notReady, .awaitGate, .isGone: break
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
@@ -74,7 +75,10 @@ extension AsyncOperation {
   /// Takes the keys of an operation that stays started while it waits for them.
   private func take(_ turn: KeyRequest) {
     keepPlace()
-    guard turn.take() else { return turnHasNotCome() }
+    guard turn.take() else {
+      turnHasNotCome()
+      return expireIfImpatient()
+    }
     carryOut(core.withLock { $0.proceedInTurn() })
   }
 

@@ -17,14 +17,29 @@ extension AsyncOperation {
       let (isExecuting, deadline) = core.withLock { core in
         let extras = core.makeExtras()
         extras.timeout = newValue
-        return (core.lifecycle.phase.isExecuting, extras.exchange(\.deadline, nil))
+        let isExecuting = core.lifecycle.phase.isExecuting
+        return (isExecuting, isExecuting ? extras.exchange(\.deadline, nil) : nil)
       }
       deadline?.cancel()
       if isExecuting { startDeadline() }
     }
   }
 
-  /// The clock that measures the operation's timeout, delays and pauses.
+  /// The longest time from the operation's arrival in a queue or a group to its execution. Nil, the default, sets no
+  /// limit.
+  ///
+  /// When the time is over, the operation is cancelled and finishes at once, even in a queue or group that is full or
+  /// suspended. Its error has the code ``OperationError/Code/expired``, and names what the operation waited for. With a
+  /// limit of zero, the operation expires unless it can start at once: it waits for no dependency, no key and no slot.
+  ///
+  /// Set the limit before the operation is added. An expired operation remains in the `operations` of an `OperationQueue`
+  /// until the queue can start it, which also ends `waitUntilFinished()`.
+  public final var waitLimit: Duration? {
+    get { core.withLock { $0.extras?.waitLimit } }
+    set { core.withLock { $0.makeExtras().waitLimit = newValue } }
+  }
+
+  /// The clock that measures the operation's timeout, wait limit, delays and pauses.
   ///
   /// The default is the clock of the nearest enclosing group that has one, and otherwise a `ContinuousClock`. A test
   /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started, nor
@@ -46,6 +61,63 @@ extension AsyncOperation {
     set {
       let old = core.withLock { $0.makeExtras().exchange(\.clock, newValue) }
       withExtendedLifetime(old) {}
+    }
+  }
+
+  // MARK: The wait limit
+
+  /// Starts the time of an operation that has been added.
+  func startWaitLimit() {
+    let timer = ClockTimer()
+    let limit = core.withLock { core -> Duration? in
+      guard let extras = core.extras, let limit = extras.waitLimit else { return nil }
+      if core.lifecycle.phase.isBeforeExecution { extras.deadline = timer } else { timer.cancel() }
+      return limit
+    }
+    guard let limit else { return }
+    if limit <= .zero { return expireIfImpatient() }
+    timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
+  }
+
+  /// Ends an operation whose wait limit is zero, unless it is about to start.
+  func expireIfImpatient() {
+    if let limit = waitLimit, limit <= .zero, !isAboutToStart { expire(after: limit) }
+  }
+
+  private func expire(after limit: Duration) {
+    if core.withLock({ !$0.lifecycle.phase.isBeforeExecution }) { return }
+    let error = OperationError.expired(quotedName, after: limit, waitingFor: awaited)
+    guard cancel(FailureReport([error]), as: .timeout, where: \.isBeforeExecution) else { return }
+    let (endsEarly, engine) = core.withLock { ($0.beginEarlyEnd(), $0.engine) }
+    if endsEarly { return finishUnexecuted() }
+    if let engine { _ = startAsMember(by: GroupRunner(for: engine, clock: nil), slot: .none) }
+  }
+
+  private var isAboutToStart: Bool {
+    let (phase, queue, engine, hasKeys) = core.withLock { core in
+      (core.lifecycle.phase, core.queue, core.engine, core.turn == nil || core.membership?.slot == .withKeys)
+    }
+    switch phase {
+    case .pending(.slot):
+      return queue?.isAboutToStart(self) ?? engine.map { hasKeys && $0.isAboutToStart(self) } ?? true
+    case .pending, .suspended(.turn): return false
+    case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
+    }
+  }
+
+  /// What the operation waits for, as it appears in a sentence.
+  private var awaited: String {
+    let (wait, outer, queue, turn, condition) = core.withLock {
+      ($0.lifecycle.phase.wait, $0.outer, $0.queue, $0.turn, $0.extras?.condition)
+    }
+    switch wait {
+    case .groupStart: return "the start of \(outer?.quotedName ?? "its group")"
+    case .dependencies: return unfinishedDependencies.quotedNames
+    case .turn: return turn?.awaited ?? "its keys"
+    case .conditions: return "its condition “\(condition ?? "")”"
+    case .slot, .delay, nil:
+      if let outer, outer.state == .pending { return "the start of \(outer.quotedName)" }
+      return "a slot of \(outer?.quotedName ?? queue?.givenName.map { "the queue “\($0)”" } ?? "its queue")"
     }
   }
 
@@ -113,4 +185,21 @@ extension AsyncOperation {
 extension OperationPause {
   /// Blocking work may hold every thread of the shared pool, but not those of the timers.
   func `continue`() { if place.isParticular { place.run(resume) } else { DueWork.shared.add([resume]) } }
+}
+
+extension OperationQueue {
+  /// Whether the queue has a slot for an operation that is ready.
+  fileprivate func isAboutToStart(_ operation: Operation) -> Bool {
+    let limit = maxConcurrentOperationCount
+    if isSuspended || limit < 0 { return !isSuspended }
+    let others = operations.filter { $0 !== operation && !$0.isFinished }
+    return others.count { ($0 as? AsyncOperation)?.isReadyForFoundation ?? $0.isReady } < limit
+  }
+}
+
+extension OperationError {
+  static func expired(_ name: String, after limit: Duration, waitingFor awaited: String) -> Self {
+    let time = limit > .zero ? "within \(limit.text)" : "at once"
+    return Self(.expired, "\(name) was cancelled because it could not start \(time): it waited for \(awaited).")
+  }
 }

@@ -22,6 +22,7 @@ extension OperationQueue {
     guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
     operation.recheckReadiness()
+    operation.startWaitLimit()
   }
 
   /// Adds several operations at once, without waiting. Unlike Foundation's method, this method can be called from
@@ -53,7 +54,10 @@ extension OperationQueue {
       return false
     }
     addOperations(operations, waitUntilFinished: false)
-    for case let own as AsyncOperation in operations { own.recheckReadiness() }
+    for case let own as AsyncOperation in operations {
+      own.recheckReadiness()
+      own.startWaitLimit()
+    }
   }
 
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.

@@ -135,8 +135,8 @@ extension OperationQueue {
   public func finished() async {
     while !Task.isCancelled {
       let operations = operations
-      if operations.isEmpty { return }
       let unfinished = operations.filter { !$0.isFinished }
+      if operations.allSatisfy({ ($0 as? AsyncOperation)?.hasLeftQueueEarly == true }) { return }
       // Other threads are removing the finished operations from the queue.
       if unfinished.isEmpty { await Task.yield() }
       for operation in unfinished { await operation.finished() }

@@ -14,7 +14,7 @@ extension OperationQueue {
   /// and in traces, and `finished()` waits for it. It has no errors: those of `body` are thrown to the caller.
   ///
   /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys, and keeps
-  /// them if it outlasts `body`: see ``withKeys(_:in:name:clock:function:line:isolation:_:)``.
+  /// them if it outlasts `body`: see ``withKeys(_:in:waitLimit:name:clock:function:line:isolation:_:)``.
   ///
   /// Slots of several queues must be taken in one order everywhere, and so must slots and keys. Work that takes them in
   /// opposite orders waits forever, because a queue does not know what the code of a task waits for.
@@ -27,6 +27,8 @@ extension OperationQueue {
   ///   - name: The name of the operation. The default is the calling function and line.
   ///   - claims: The keys to hold.
   ///   - domain: The domain of the keys.
+  ///   - waitLimit: The longest time to wait for the slot and the keys. Then the method throws an error with the code
+  ///     ``OperationError/Code/expired``. With a limit of zero, it tries once without waiting.
   ///   - function: The calling function, for the name.
   ///   - line: The calling line, for the name.
   ///   - isolation: The isolation of the caller.
@@ -37,12 +39,13 @@ extension OperationQueue {
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,
     in domain: ExclusivityDomain = .shared,
+    waitLimit: Duration? = nil,
     function: StaticString = #function,
     line: UInt = #line,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> R
   ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit)
     // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
     if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
       throw operation.slotCycle("its queue", "its actor runs in it. Use another queue.")
@@ -65,12 +68,13 @@ extension GroupOperation {
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,
     in domain: ExclusivityDomain = .shared,
+    waitLimit: Duration? = nil,
     function: StaticString = #function,
     line: UInt = #line,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> R
   ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain)
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit)
     try operation.refuseSlotCycle(maxConcurrentOperationCount, quotedName, operation.around) { $0.engine === engine }
     return try await operation.hold(body) { addOperation(operation) }
   }
@@ -80,9 +84,10 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   /// Resumes the task. Written before another thread can access the operation.
   private var resume: (@Sendable () -> Void)?
 
-  init(_ name: String, _ claims: [ExclusivityClaim], in domain: ExclusivityDomain) {
+  init(_ name: String, _ claims: [ExclusivityClaim], in domain: ExclusivityDomain, _ waitLimit: Duration?) {
     super.init()
     self.name = name
+    if let waitLimit { self.waitLimit = waitLimit }
     belong(to: CurrentWork.innermost)
     request([KeyClaim](claims, in: domain), lends: true)
     let wake = { @Sendable (operation: AsyncOperation) -> Void in (operation as? SlotOperation)?.resume?() }

@@ -109,6 +109,7 @@ extension GroupEngine {
     if isDraining { cancelMembers(of: addition) }
     if offers { offer(addition.members, ready: Set(addition.ready.map { ObjectIdentifier($0.member) })) }
     carryOut(action)
+    if addition.claims.contains(.hasWaitLimit) { for member in addition.members { member.startWaitLimit() } }
   }
 
   private static let batch = 64

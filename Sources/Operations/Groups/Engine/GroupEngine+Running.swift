@@ -151,7 +151,8 @@ extension GroupEngine {
   /// Lets the group process the result of a member, one at a time, before the member settles.
   func process(_ member: AsyncOperation) {
     let (group, isFirst) = state.withLock { state in
-      let group = state.schedule.life.group
+      // A member can expire before the group starts.
+      let group = state.schedule.life.isGathering ? owner : state.schedule.life.group
       return (group, group != nil && state.schedule.beginProcessing(member))
     }
     // A member may finish after the group has been deallocated.
@@ -172,7 +173,7 @@ extension GroupEngine {
     workContinues(after: end, of: member)
     let action = state.withLock { state in
       // A member may finish after the group has been deallocated.
-      guard state.schedule.life.isRunning else { return Action() }
+      guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
       if end.holdsSlot { state.schedule.returnSlot() }
       // It was cancelled when its pause was over.
       if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(member)) }

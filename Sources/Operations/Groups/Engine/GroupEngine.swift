@@ -130,6 +130,16 @@ final class GroupEngine: @unchecked Sendable {
     state.withLock { $0.schedule.move(member, to: priority) }
   }
 
+  /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
+  func isAboutToStart(_ member: AsyncOperation) -> Bool {
+    state.withLock { state in
+      guard let rank = state.schedule.ready.rank(of: member) else { return true }
+      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.slotsTaken
+      if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
+      return state.schedule.ready.count(before: rank, limit: max(free, 0)) < free
+    }
+  }
+
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }
     updateProgress()

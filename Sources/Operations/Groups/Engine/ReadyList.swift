@@ -26,6 +26,11 @@ struct ReadyList {
 
   var firstRank: Rank? { deque.first?.rank ?? heap.earliest }
 
+  /// Nil if the member is not in the list.
+  func rank(of operation: AsyncOperation) -> Rank? {
+    places[ObjectIdentifier(operation)]?.deadline ?? deque.all.first { $0.operation === operation }?.rank
+  }
+
   /// Returns how many members come before a rank, or `limit` if there are more.
   func count(before rank: Rank, limit: Int) -> Int {
     guard let firstRank, firstRank < rank else { return 0 }

@@ -49,6 +49,7 @@ extension AsyncOperation {
     if let priority = lentPriority { inner.escalatePriority(to: priority) }
     trace?.send(.gained(inner.members))
     _ = inner.startAsMember(by: nil)
+    inner.startWaitLimit()
   }
 
   /// Continues with `work`, called `next` in a stall report, after the work of the former `engine` and a delay.

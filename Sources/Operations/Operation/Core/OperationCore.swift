@@ -55,6 +55,15 @@ enum MemberSlot {
     case awaitGate
     /// The operation was ended while it waited for a slot, and does not need the slot any more.
     case isGone
+    /// The operation has finished, and Foundation must make its transition.
+    case leaveQueue
+  }
+
+  /// The end of an operation that its queue has not started. Foundation finishes an operation only after its start.
+  enum EarlyEnd {
+    case none
+    case begun
+    case complete
   }
 
   enum ClaimAction {
@@ -72,6 +81,7 @@ enum MemberSlot {
     static let isAwaited = Self(rawValue: 4)
     static let hasWeight = Self(rawValue: 8)
     static let isCancelled = Self(rawValue: 16)
+    static let hasWaitLimit = Self(rawValue: 32)
   }
 
   struct End {
@@ -104,6 +114,7 @@ enum MemberSlot {
   var turn: KeyRequest?
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
+  private(set) var earlyEnd = EarlyEnd.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
 
@@ -180,6 +191,7 @@ enum MemberSlot {
     if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
     if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
     if lifecycle.isCancelled { claim.insert(.isCancelled) }
+    if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
     return .claimed(claim)
   }
 
@@ -232,9 +244,31 @@ enum MemberSlot {
   mutating func start() -> StartAction {
     let first: OperationLifecycle.Phase =
       turn != nil ? .suspended(.turn) : extras?.hasInputs == true ? .preparing : .executing
-    guard lifecycle.start(as: first) else { return lifecycle.phase == .finished ? .ignore : .refuse }
-    startTime = .now
-    return nextStep
+    if lifecycle.start(as: first) {
+      startTime = .now
+      return nextStep
+    }
+    switch earlyEnd {
+    case .none: return lifecycle.phase == .finished ? .ignore : .refuse
+    // The end makes Foundation's transition, as after any start.
+    case .begun:
+      earlyEnd = .none
+      return .ignore
+    case .complete: return .leaveQueue
+    }
+  }
+
+  /// Begins the end of a cancelled operation that its queue has not started. Returns false for any other operation.
+  mutating func beginEarlyEnd() -> Bool {
+    guard case .queue = place, lifecycle.isCancelled, lifecycle.start() else { return false }
+    earlyEnd = .begun
+    return true
+  }
+
+  /// Returns whether the operation finishes now, although its queue has not started it.
+  mutating func completeEarlyEnd() -> Bool {
+    if earlyEnd == .begun { earlyEnd = .complete }
+    return earlyEnd == .complete
   }
 
   mutating func startByHand() -> StartAction {

@@ -14,7 +14,9 @@ final class OperationExtras {
   // MARK: Time
 
   var timeout: Duration?
+  var waitLimit: Duration?
   var clock: (any Clock<Duration>)?
+  /// The timer of the wait limit and, from the execution on, of the timeout.
   var deadline: ClockTimer?
   var finishesWhenCancelled = false
   var pause: OperationPause?
@@ -55,10 +57,11 @@ final class OperationExtras {
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
     let isEmpty = timeout == nil && clock == nil && trace == nil && progress == nil && condition == nil
-    if isEmpty, progressWeight == 1, !finishesWhenCancelled { return nil }
+    if isEmpty, progressWeight == 1, !finishesWhenCancelled, waitLimit == nil { return nil }
     let remainder = OperationExtras()
     remainder.condition = condition
     remainder.timeout = timeout
+    remainder.waitLimit = waitLimit
     remainder.clock = clock
     remainder.trace = trace
     remainder.progress = progress

@@ -58,6 +58,13 @@ struct OperationLifecycle {
       }
     }
 
+    var isBeforeExecution: Bool {
+      switch self {
+      case .pending, .suspended, .preparing: true
+      case .executing, .paused, .skipped, .ending, .finished: false
+      }
+    }
+
     var isOver: Bool {
       switch self {
       case .pending, .suspended, .preparing, .executing, .paused, .skipped: false
