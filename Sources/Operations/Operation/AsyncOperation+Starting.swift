@@ -77,7 +77,8 @@ extension AsyncOperation {
     keepPlace()
     guard turn.take() else {
       turnHasNotCome()
-      return expireIfImpatient()
+      if let limit = waitLimit, limit <= .zero { expire(after: limit) }
+      return
     }
     carryOut(core.withLock { $0.proceedInTurn() })
   }

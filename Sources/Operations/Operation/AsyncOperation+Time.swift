@@ -75,16 +75,14 @@ extension AsyncOperation {
       return limit
     }
     guard let limit else { return }
-    if limit <= .zero { return expireIfImpatient() }
-    timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
+    if limit > .zero {
+      timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
+    } else if !isAboutToStart {
+      expire(after: limit)
+    }
   }
 
-  /// Ends an operation whose wait limit is zero, unless it is about to start.
-  func expireIfImpatient() {
-    if let limit = waitLimit, limit <= .zero, !isAboutToStart { expire(after: limit) }
-  }
-
-  private func expire(after limit: Duration) {
+  func expire(after limit: Duration) {
     if core.withLock({ !$0.lifecycle.phase.isBeforeExecution }) { return }
     let error = OperationError.expired(quotedName, after: limit, waitingFor: awaited)
     guard cancel(FailureReport([error]), as: .timeout, where: \.isBeforeExecution) else { return }
@@ -94,13 +92,11 @@ extension AsyncOperation {
   }
 
   private var isAboutToStart: Bool {
-    let (phase, queue, engine, hasKeys) = core.withLock { core in
-      (core.lifecycle.phase, core.queue, core.engine, core.turn == nil || core.membership?.slot == .withKeys)
-    }
+    let (phase, queue, engine) = core.withLock { ($0.lifecycle.phase, $0.queue, $0.engine) }
     switch phase {
-    case .pending(.slot):
-      return queue?.isAboutToStart(self) ?? engine.map { hasKeys && $0.isAboutToStart(self) } ?? true
-    case .pending, .suspended(.turn): return false
+    case .pending(.slot): return queue?.isAboutToStart(self) ?? engine?.isAboutToStart(self) ?? true
+    case .pending: return false
+    // If its keys have been taken meanwhile, the thread that starts it ends it.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
     }
   }

@@ -123,7 +123,7 @@ struct MutualExclusionSnippets: Printing {
 
   @Test func comments() async {
     let (scan, download, call) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
-    let render = AsyncOperation()
+    let (render, prompt) = (AsyncOperation(), AsyncOperation())
     let url = "https://a.example"
     let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
     queue.addOperation(scan.exclusive(.camera))
@@ -141,6 +141,7 @@ struct MutualExclusionSnippets: Printing {
     queue.addOperation(render.limited("memory", to: 8, weight: 3))  // beside others that weigh at most 5
 
     queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
+    queue.addOperation(prompt.throttled("tokens", to: 90_000, per: .seconds(60), weight: 1_200))
     await queue.finished()
     #expect([scan, download, migration, alert, transfer, read, write, render, call].allSatisfy { $0.isSuccessful })
   }
@@ -207,6 +208,14 @@ struct MutualExclusionSnippets: Printing {
     #expect(sync.errors.map { "\($0)" } == ["“third” did not run because “first” has the key “sync”."])
     first.gate.open()
     await queue.finished()
+  }
+
+  @Test func aLimitAndAPause() {
+    let domain = ExclusivityDomain()
+    domain.setLimit(2, for: "api")  // 0 holds all back, nil ends the limit
+    domain.pause("api", for: .seconds(30))  // after a response with the status 429
+    queue.addOperation(operation("call").shared("api", in: domain))
+    #expect(domain.waiting(for: "api") == ["call"])
   }
 
   private final class Save: ResultOperation<Void>, @unchecked Sendable {

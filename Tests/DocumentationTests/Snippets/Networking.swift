@@ -53,6 +53,16 @@ struct NetworkingSnippets: Printing {
     throw CancellationError()
   }
 
+  actor Pace {
+    private var limit = 8.0
+
+    func adapt(_ host: ExclusivityKey, in domain: ExclusivityDomain, after error: (any Error)?) {
+      limit = error == nil ? limit + 0.1 : max(limit / 2, 1)
+      domain.setLimit(Int(limit), for: host)
+      if let busy = error as? ServerBusy { domain.pause(host, for: busy.retryAfter) }
+    }
+  }
+
   private let queue = OperationQueue()
   private let clock = ManualClock()
   private let url = URL(string: "https://a.example/page")!
@@ -133,6 +143,18 @@ struct NetworkingSnippets: Printing {
 
     #expect(printed.entries == [#"["Downloads", "https://a.example/gone"] BadStatus(code: 404)"#])
     #expect(pages.map { try? $0.result?.get() } == [Data("1".utf8), nil, Data("2".utf8)])
+  }
+
+  @Test func aLimitThatAdapts() async {
+    let (pace, domain, host) = (Pace(), ExclusivityDomain(), ExclusivityKey("host"))
+    for _ in 0..<2 { await pace.adapt(host, in: domain, after: ServerBusy(retryAfter: .zero)) }
+    for _ in 0..<11 { await pace.adapt(host, in: domain, after: nil) }
+    let requests = (0..<4).map { _ in Held().shared(host, in: domain) }
+    queue.addOperations(requests)
+    for operation in requests[..<3] { await operation.begun.opened() }
+    #expect(domain.waiting(for: host).count == 1)
+    for operation in requests { operation.gate.open() }
+    await queue.finished()
   }
 
   @Test func aTimeoutAndARetry() async throws {

@@ -90,6 +90,34 @@ struct ThrottleTests {
     await operations[2].finished()
   }
 
+  @Test func theWeightsOfStartsAddUp_andAHeavyOneIsNotOvertaken() async {
+    func weighed(_ weight: Int) -> NoteOperation {
+      let note = NoteOperation("\(weight)", journal)
+      note.clock = clock
+      return note.throttled("tokens", to: 100, per: .seconds(60), weight: weight, in: domain)
+    }
+    await queue.run(settling: [weighed(70)])
+    clock.advance(by: .seconds(30))
+    await queue.run(settling: [weighed(20)])
+    let rest = [weighed(40), weighed(10)]
+    queue.addOperations(rest)
+    #expect(domain.waiting(for: "tokens") == ["40", "10"])
+    await clock.advance(by: .seconds(30), sleepers: 1)
+    for operation in rest { await operation.finished() }
+    #expect(journal.entries.prefix(2) == ["70", "20"] && journal.count == 4)
+  }
+
+  @Test func anIntervalThatIsNamedTwice_countsOnceWithTheLargerWeightAndTheSmallerCount() async {
+    let note = throttled("first", to: 3).throttled("api", to: 4, per: .seconds(1), weight: 2, in: domain)
+    await queue.run(settling: [note])
+    let (second, third) = (throttled("second", to: 3), throttled("third", to: 3))
+    queue.addOperations([second, third])
+    await second.finished()
+    #expect(domain.waiting(for: "api") == ["third"])
+    clock.advance(by: .seconds(1))
+    await third.finished()
+  }
+
   @Test func startsOfKeysThatAreNotUsedAreForgotten() async {
     for index in 0..<1000 {
       let operation = AsyncOperation().throttled("\(index)", to: 1, per: .nanoseconds(1), in: domain)

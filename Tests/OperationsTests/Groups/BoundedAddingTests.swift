@@ -49,6 +49,32 @@ struct BoundedAddingTests {
     #expect(journal.count == 1_000 && most.withLock { $0 <= bounds.max() ?? 0 })
   }
 
+  @Test func oneForWhichThereIsNoRoom_remainsFree() async throws {
+    let held = HeldOperation()
+    let group = await begun(held, staysOpen: true)
+    let (member, other) = (note("member"), note("other"))
+    #expect(!group.addOperation(other, ifBelow: 1) && !group.addOperation(other, ifBelow: 0))
+    #expect(group.addOperation(member, ifBelow: 2))
+    await member.finished()
+    let waiting = add([note("waiting")], to: group, whenBelow: 1)
+    held.gate.open()
+    for task in waiting { try await task.value }
+    try await queue.run(other)
+    group.staysOpen = false
+    await group.finished()
+    #expect(journal.entries.sorted() == ["member", "other", "waiting"])
+    let late = note("late")
+    #expect(group.addOperation(late, ifBelow: 1) && late.errors.contains { OperationError.Code.shutDown ~= $0 })
+  }
+
+  @Test func manyThreadsThatAddIfThereIsRoom_neverExceedTheBound() async {
+    let (group, added) = (GroupOperation(), Locked(0))
+    await onThreads(4) { _ in
+      for _ in 0..<1_000 where group.addOperation(AsyncOperation(), ifBelow: 100) { added.withLock { $0 += 1 } }
+    }
+    #expect(group.operations.count == 100 && added.withLock { $0 } == 100)
+  }
+
   @Test func tasksProceedInTheOrderOfTheirCalls() async throws {
     let held = HeldOperation()
     let group = await begun(held, staysOpen: true)

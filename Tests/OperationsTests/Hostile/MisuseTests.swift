@@ -76,6 +76,15 @@ struct MisuseTests {
     Mistake("a throttle of 0 starts", says: "“x” cannot be throttled to 0 starts under the key “k”", "1 or more") {
       x().throttled("k", to: 0, per: .seconds(1))
     },
+    Mistake("a start without a weight", says: "“x” cannot weigh 0 under the key “k”", "1 or more") {
+      x().throttled("k", to: 2, per: .seconds(1), weight: 0)
+    },
+    Mistake("a start above the count", says: "“x” weighs 3 under the key “k”, which admits 2", "up to the limit") {
+      x().throttled("k", to: 2, per: .seconds(1), weight: 3)
+    },
+    Mistake("a key for -1 operations", says: "The key “k” cannot be limited to -1 operations", "0 or more, or nil") {
+      ExclusivityDomain().setLimit(-1, for: "k")
+    },
     Mistake("a throttle of no time", says: "under the key “k” per 0 seconds", "longer than zero") {
       x().throttled("k", to: 1, per: .zero)
     },

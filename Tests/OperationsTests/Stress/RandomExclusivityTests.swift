@@ -116,6 +116,7 @@ struct RandomExclusivityTests {
         let interval = Duration.microseconds(Int.random(in: 1...300, using: &generator))
         operation.throttled(level.key, to: Int.random(in: 1...2, using: &generator), per: interval, in: domain)
       }
+      if cancels, one(of: 8) { operation.waitLimit = .microseconds(Int.random(in: 0...3_000, using: &generator)) }
       let token = LiveCount.Token(live)
       operation.addObserver(OperationObserver(didFinish: { _ in withExtendedLifetime(token) {} }))
       // A retry holds its keys during its attempts.

@@ -133,10 +133,11 @@ final class GroupEngine: @unchecked Sendable {
   /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
   func isAboutToStart(_ member: AsyncOperation) -> Bool {
     state.withLock { state in
-      guard let rank = state.schedule.ready.rank(of: member) else { return true }
-      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.slotsTaken
+      let lists = [state.schedule.ready, state.schedule.called]
+      guard let rank = lists.lazy.compactMap({ $0.rank(of: member) }).first else { return true }
       if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
-      return state.schedule.ready.count(before: rank, limit: max(free, 0)) < free
+      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.slotsTaken
+      return free > 0 && lists.reduce(0) { $0 + $1.count(before: rank, limit: free) } < free
     }
   }
 

@@ -24,7 +24,7 @@ struct GroupSchedule {
   private(set) var slotsTaken = 0
   var ready = ReadyList()
   /// The ready members that still have to take their keys.
-  private var called = ReadyList()
+  private(set) var called = ReadyList()
   /// The members that have a slot, and wait for a runner to start them.
   private var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.

@@ -59,13 +59,6 @@ enum MemberSlot {
     case leaveQueue
   }
 
-  /// The end of an operation that its queue has not started. Foundation finishes an operation only after its start.
-  enum EarlyEnd {
-    case none
-    case begun
-    case complete
-  }
-
   enum ClaimAction {
     case claimed(Claim)
     case refused(because: String)
@@ -114,7 +107,7 @@ enum MemberSlot {
   var turn: KeyRequest?
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
-  private(set) var earlyEnd = EarlyEnd.none
+  var earlyEnd = EarlyEnd.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
 
@@ -250,25 +243,10 @@ enum MemberSlot {
     }
     switch earlyEnd {
     case .none: return lifecycle.phase == .finished ? .ignore : .refuse
-    // The end makes Foundation's transition, as after any start.
-    case .begun:
-      earlyEnd = .none
-      return .ignore
+    case .begun: earlyEnd = .none  // The end makes Foundation's transition, as after any start.
     case .complete: return .leaveQueue
     }
-  }
-
-  /// Begins the end of a cancelled operation that its queue has not started. Returns false for any other operation.
-  mutating func beginEarlyEnd() -> Bool {
-    guard case .queue = place, lifecycle.isCancelled, lifecycle.start() else { return false }
-    earlyEnd = .begun
-    return true
-  }
-
-  /// Returns whether the operation finishes now, although its queue has not started it.
-  mutating func completeEarlyEnd() -> Bool {
-    if earlyEnd == .begun { earlyEnd = .complete }
-    return earlyEnd == .complete
+    return .ignore
   }
 
   mutating func startByHand() -> StartAction {
