@@ -33,7 +33,8 @@ extension AsyncOperation {
   /// limit of zero, the operation expires unless it can start at once: it waits for no dependency, no key and no slot.
   ///
   /// Set the limit before the operation is added. An expired operation remains in the `operations` of an `OperationQueue`
-  /// until the queue can start it, which also ends `waitUntilFinished()`.
+  /// until the queue can start it. Until then, `waitUntilFinished()` blocks, and plain Foundation operations that depend on
+  /// the operation wait.
   public final var waitLimit: Duration? {
     get { core.withLock { $0.extras?.waitLimit } }
     set { core.withLock { $0.makeExtras().waitLimit = newValue } }
@@ -184,12 +185,12 @@ extension OperationPause {
 }
 
 extension OperationQueue {
-  /// Whether the queue has a slot for an operation that is ready.
+  /// Whether the queue has a slot for an operation that is ready, beside those that were added before.
   fileprivate func isAboutToStart(_ operation: Operation) -> Bool {
     let limit = maxConcurrentOperationCount
     if isSuspended || limit < 0 { return !isSuspended }
-    let others = operations.filter { $0 !== operation && !$0.isFinished }
-    return others.count { ($0 as? AsyncOperation)?.isReadyForFoundation ?? $0.isReady } < limit
+    let earlier = operations.prefix { $0 !== operation }.filter { !$0.isFinished }
+    return earlier.count { ($0 as? AsyncOperation)?.isReadyForFoundation ?? $0.isReady } < limit
   }
 }
 

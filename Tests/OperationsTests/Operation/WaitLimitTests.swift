@@ -305,6 +305,19 @@ struct WaitLimitTests {
     #expect(journal.entries.isEmpty)
   }
 
+  @Test func ofSeveralThatAreAddedAtOnce_asManyStartAsThereAreSlots() async {
+    let (pair, group) = (OperationQueue.limited(to: 2), GroupOperation(maxConcurrentOperationCount: 2).started())
+    let operations = (0..<6).map { _ in HeldOperation() }
+    for operation in operations { operation.waitLimit = .zero }
+    pair.addOperations(operations[..<3].map(\.self))
+    group.addOperations(operations[3...].map(\.self))
+    for index in [0, 1, 3, 4] { await operations[index].begun.opened() }
+    #expect(operations.map(\.isFinished) == [false, false, true, false, false, true])
+    await pair.drained(opening: operations.map(\.gate))
+    group.finish()
+    await group.finished()
+  }
+
   // MARK: Tasks
 
   private enum Waiter: CaseIterable { case keys, slot, slotOfAGroup }

@@ -217,8 +217,14 @@ struct RandomExclusivityTests {
     let waiting = world.cancels ? [] : inSuspended.filter { operation in !free.contains { $0 === operation } }
     // Some are added by Foundation's own method.
     let isForeign = additions.map { _ in world.one(of: 8) }
+    let (domain, keys) = (world.domain, ["a", "c", "e"] as [ExclusivityKey])
+    let limits = keys.map { ($0, Int.random(in: 0...2, using: &world.generator)) }
     await onThreads(3) { [additions] thread in
       if thread == 2 {
+        for (key, limit) in limits {
+          domain.setLimit(limit, for: key)
+          domain.pause(key, for: .microseconds(limit * 200))
+        }
         for operation in victims { operation.cancel() }
         return
       }
@@ -233,6 +239,7 @@ struct RandomExclusivityTests {
     }
     for operation in waiting { if let other = free.randomElement(using: &world.generator) { other ==> operation } }
     suspended.isSuspended = false
+    for (key, _) in limits { domain.setLimit(nil, for: key) }
     await onThreads(2) { thread in
       for index in stride(from: thread, to: lateActions.count, by: 2) { lateActions[index]() }
     }

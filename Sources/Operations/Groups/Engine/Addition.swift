@@ -88,6 +88,7 @@ extension GroupEngine {
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     let isCancelled = group.isCancelled
     guard var addition = state.withLock({ $0.begin(operations.count, in: group, isCancelled: isCancelled) }) else {
+      if hasRoom { state.withLock { $0.roomWaiters.endReservation() } }
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
     }
