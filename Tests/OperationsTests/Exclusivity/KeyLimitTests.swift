@@ -54,11 +54,8 @@ struct KeyLimitTests {
     try await withKeys(.shared("api"), in: domain) {
       try await withKeys(.shared("other"), in: domain, waitLimit: .zero) {}
       try await withKeys(.shared("api"), in: ExclusivityDomain(), waitLimit: .zero) {}
-      _ = await Task.detached { [domain] in
-        await #expect(throws: OperationError(.expired, "")) {
-          try await withKeys(.shared("api"), in: domain, waitLimit: .zero) {}
-        }
-      }.value
+      let other = Task.detached { [domain] in try await withKeys(.shared("api"), in: domain, waitLimit: .zero) {} }
+      #expect(await other.result.code == .expired)
     }
     #expect(domain.isUnused)
   }
@@ -101,29 +98,41 @@ struct KeyLimitTests {
 
   // MARK: Pauses
 
-  @Test func aPause_letsNoneBeginAndHoldersGoOn() async {
-    let (holder, waiting) = (held("holder"), held("waiting"))
-    await queue.add(holder, until: holder.begun)
+  /// A task holds the key as soon as its turn has come.
+  private func task(_ name: String, until gate: Gate) -> Task<Void, any Error> {
+    immediately { try await withKeys(.limited("api", to: 10), in: domain, name: name) { await gate.opened() } }
+  }
+
+  @Test func aPause_letsNoneBeginAndHoldersGoOn() async throws {
+    let gates = [Gate(), Gate()]
+    let holder = task("holder", until: gates[0])
     domain.pause("api", for: .seconds(30), clock: clock)
-    queue.addOperation(waiting)
-    await holder.finished(opening: holder.gate)
+    let waiting = task("waiting", until: gates[1])
+    #expect(domain.holders(of: "api") == ["holder"] && domain.waiting(for: "api") == ["waiting"])
+    gates[0].open()
+    try await holder.value
     clock.advance(by: .seconds(30) - .nanoseconds(1))
-    #expect(domain.waiting(for: "api") == ["waiting"] && !waiting.begun.isOpen)
+    #expect(domain.holders(of: "api").isEmpty && domain.waiting(for: "api") == ["waiting"])
     clock.advance(by: .nanoseconds(1))
-    await waiting.finished(opening: waiting.gate)
+    #expect(domain.holders(of: "api") == ["waiting"])
+    gates[1].open()
+    try await waiting.value
     #expect(domain.isUnused)
   }
 
-  @Test func theLongerOfTwoPausesCounts() async {
+  @Test func theLongerOfTwoPausesCounts() async throws {
     for seconds in [5, 1, -1, 0, 3] { domain.pause("api", for: .seconds(seconds), clock: clock) }
-    let operation = held("operation")
-    queue.addOperation(operation)
+    let gate = Gate()
+    let waiting = task("waiting", until: gate)
     clock.advance(by: .seconds(4))
     domain.pause("api", for: .seconds(2), clock: clock)
-    clock.advance(by: .seconds(1))
-    #expect(domain.waiting(for: "api") == ["operation"])
-    clock.advance(by: .seconds(1))
-    await operation.finished(opening: operation.gate)
+    for _ in 0..<2 {
+      #expect(domain.waiting(for: "api") == ["waiting"])
+      clock.advance(by: .seconds(1))
+    }
+    #expect(domain.holders(of: "api") == ["waiting"])
+    gate.open()
+    try await waiting.value
     #expect(domain.isUnused)
   }
 
@@ -147,12 +156,13 @@ struct KeyLimitTests {
       domain.pause("api", for: .seconds(7), clock: clock)
       throw TestError("429")
     }
-    queue.addOperation(retry.limited("api", to: 2, in: domain))
-    await clock.waitForSleepers(1)
+    queue.addOperation(retry.named("retry").limited("api", to: 2, in: domain))
+    await poll { attempts.count == 2 || domain.waiting(for: "api") == ["retry"] }
     clock.advance(by: .seconds(6))
-    #expect(attempts.entries == [1])
+    #expect(attempts.entries == [1] && domain.holders(of: "api").isEmpty)
     clock.advance(by: .seconds(1))
     try await retry.completed()
+    #expect(attempts.entries == [1, 2])
   }
 
   @Test func aPausedKeyIsNotInUse_forAPolicy() async throws {
@@ -160,18 +170,18 @@ struct KeyLimitTests {
     let first = held("first").exclusive("api", policy: .replace, in: domain)
     queue.addOperation(first)
     #expect(domain.waiting(for: "api") == ["first"])
-    clock.advance(by: .seconds(1))
-    await first.begun.opened()
-    domain.pause("api", for: .seconds(1), clock: clock)
     let error = await #expect(throws: OperationError.self) {
       try await queue.run(AsyncOperation().exclusive("api", policy: .drop, in: domain))
     }
     #expect(error?.code == .excluded && error?.message.contains("“first” has the key") == true)
+    clock.advance(by: .seconds(1))
     await first.finished(opening: first.gate)
+    domain.pause("api", for: .seconds(1), clock: clock)
     let second = held("second").exclusive("api", policy: .drop, in: domain)
     queue.addOperation(second)
     clock.advance(by: .seconds(1))
     await second.finished(opening: second.gate)
+    #expect(second.isSuccessful)
   }
 
   @Test func pausesAndLimitsThatCrossStarts_loseNoWaiter() async {

@@ -90,21 +90,22 @@ struct ThrottleTests {
     await operations[2].finished()
   }
 
-  @Test func theWeightsOfStartsAddUp_andAHeavyOneIsNotOvertaken() async {
-    func weighed(_ weight: Int) -> NoteOperation {
-      let note = NoteOperation("\(weight)", journal)
-      note.clock = clock
-      return note.throttled("tokens", to: 100, per: .seconds(60), weight: weight, in: domain)
+  @Test func theWeightsOfStartsAddUp_andAHeavyOneIsNotOvertaken() async throws {
+    @Sendable func start(_ weight: Int, within limit: Duration? = .zero) async throws {
+      let claim = ExclusivityClaim.throttled("tokens", to: 100, per: .seconds(60), weight: weight)
+      try await withKeys(claim, in: domain, waitLimit: limit, clock: clock) { journal.write("\(weight)") }
     }
-    await queue.run(settling: [weighed(70)])
+    try await start(70)
     clock.advance(by: .seconds(30))
-    await queue.run(settling: [weighed(20)])
-    let rest = [weighed(40), weighed(10)]
-    queue.addOperations(rest)
-    #expect(domain.waiting(for: "tokens") == ["40", "10"])
-    await clock.advance(by: .seconds(30), sleepers: 1)
-    for operation in rest { await operation.finished() }
-    #expect(journal.entries.prefix(2) == ["70", "20"] && journal.count == 4)
+    try await start(20)
+    await #expect(throws: OperationError(.expired, "")) { try await start(11) }
+    let heavy = immediately { try await start(40, within: nil) }
+    await #expect(throws: OperationError(.expired, "")) { try await start(10) }
+    clock.advance(by: .seconds(30))
+    try await heavy.value
+    await #expect(throws: OperationError(.expired, "")) { try await start(41) }
+    try await start(40)
+    #expect(journal.entries == ["70", "20", "40", "40"])
   }
 
   @Test func anIntervalThatIsNamedTwice_countsOnceWithTheLargerWeightAndTheSmallerCount() async {
