@@ -157,6 +157,7 @@ struct KeyLimitTests {
       throw TestError("429")
     }
     queue.addOperation(retry.named("retry").limited("api", to: 2, in: domain))
+    await attempts.reaches(1)
     await poll { attempts.count == 2 || domain.waiting(for: "api") == ["retry"] }
     clock.advance(by: .seconds(6))
     #expect(attempts.entries == [1] && domain.holders(of: "api").isEmpty)
