@@ -9,6 +9,7 @@ enum GrowthBenchmarks {
     .growth("group-pairs", "pairs of members that wait for a member group of as many", of: 500, addPairs),
     .growth("group-nesting", "groups nested from outside in", of: 2000, nest),
     .growth("group-churn", "members that pass through a group in which one stays", of: 20_000, churn),
+    .growth("group-flows", "members of a group with a slot, ten in a flow", of: 25_000, takeTurns),
     .growth("group-bounds", "tasks that add a member each, below a number of their own", of: 500, addBelowBounds),
     .growth("cancel-waiting", "nested groups around a member that waits and is cancelled", of: 500, cancelWaiting),
     .growth("drained", "tasks that wait until a group has drained", of: 5000, waitUntilDrained),
@@ -93,6 +94,17 @@ enum GrowthBenchmarks {
       }
       OperationQueue().addOperation(outside)
     }
+  }
+
+  private static func takeTurns(_ count: Int) {
+    let members = (0..<count).map { index in
+      let member = AsyncOperation()
+      member.flow = ExclusivityKey(index % (count / 10))
+      return member
+    }
+    let group = GroupOperation(members)
+    group.maxConcurrentOperationCount = 1
+    run(group)
   }
 
   private static func addBelowBounds(_ count: Int) {

@@ -34,6 +34,8 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
+  func slotIsOffered() {}
+
   func returnSlot() {}
 
   func callWasWithdrawn() {}

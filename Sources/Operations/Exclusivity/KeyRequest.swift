@@ -27,9 +27,9 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private let id: ObjectIdentifier
   /// Whether those that use the keys inside the operation keep them after its end.
   private let lends: Bool
-  /// The slots of the group of a member, and the number of its arrival there, until its end. Guarded by the lock of the
-  /// registry.
-  private var slots: (engine: GroupEngine, number: Int)?
+  /// The slots of the group of a member, the number of its arrival there, and its flow, until its end. Guarded by the lock
+  /// of the registry.
+  private var slots: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)?
 
   init(of operation: AsyncOperation, lends: Bool) {
     owner = operation
@@ -46,8 +46,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
   func request(_ request: Int) -> Answer {
     guard let owner else { return .waiting }
-    let (engine, queue, number) = owner.core.withLock { ($0.engine, $0.queue, $0.membership?.number) }
-    if let engine { return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0)) }
+    let (engine, queue, number, flow) = owner.core.withLock {
+      ($0.engine, $0.queue, $0.membership?.number, $0.extras?.flow)
+    }
+    if let engine { return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0, flow)) }
     return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 
@@ -82,7 +84,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private func arrive(
     at place: KeyPlace,
     _ request: Int = 0,
-    _ new: (engine: GroupEngine, number: Int)? = nil
+    _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
   ) -> Answer {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
@@ -149,12 +151,20 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
     guard let slots, let rank = readyRank(rank) else { return false }
-    return slots.engine.state.withLock { $0.schedule.takeSlot(at: rank, isOffered: isOffered) }
+    return slots.engine.state.withLock { state in
+      let isTaken = state.schedule.takeSlot(at: rank, isOffered: isOffered)
+      if isTaken { state.schedule.ready.flows.begin(id, of: slots.flow) }
+      return isTaken
+    }
   }
 
   private func readyRank(_ rank: KeyEntry.Rank) -> ReadyList.Rank? {
     guard let slots, let priority = Operation.QueuePriority(rawValue: rank.priority) else { return nil }
     return ReadyList.Rank(priority: priority, number: slots.number)
+  }
+
+  override func slotIsOffered() {
+    if let slots, slots.flow != nil { slots.engine.state.withLock { _ = $0.schedule.ready.flows.end(id) } }
   }
 
   override func returnSlot() { slots?.engine.state.withLock { $0.schedule.returnSlot() } }

@@ -5,6 +5,8 @@ protocol SlotUser {
   /// Takes a slot, unless there is none, or a member without keys comes first. The slot that another member of the group
   /// offers has not been returned.
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
+  /// The claimant does not use its slot any more, which another member of the group may take.
+  func slotIsOffered()
   func returnSlot()
   /// The claimant has been called, and waits again, so that others of its group need not wait for it.
   func callWasWithdrawn()
@@ -283,6 +285,7 @@ struct KeyTable<Claimant: SlotUser> {
     let place = entries[ticket.place].place
     guard case .group = place, let claimant = claimants[ticket.place] else { return }
     leaver = (place, claimant)
+    claimant.slotIsOffered()
     recallFirst(of: place)
   }
 

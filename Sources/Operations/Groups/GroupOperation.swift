@@ -18,6 +18,11 @@ public import Foundation
 /// the keys, which admit it, and takes the keys and a slot of the group in one step: see <doc:MutualExclusion>. Running
 /// n members with e dependencies costs O(n + e).
 ///
+/// Among ready members of the same priority, flows take turns: the next member belongs to the flow with the fewest
+/// executing members, and among those to the flow that was served longest ago. Within a flow, members start in order
+/// of arrival. One flow alone may use every slot. A member with keys counts in its flow while it executes, but waits in
+/// order of arrival. Flows add O(log n) per member: see ``AsyncOperation/flow``.
+///
 /// ## Threads
 ///
 /// A group is asynchronous and never blocks a thread. In a serial queue it occupies the queue's slot, and its members

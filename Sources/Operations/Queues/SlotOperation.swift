@@ -29,6 +29,7 @@ extension OperationQueue {
   ///   - domain: The domain of the keys.
   ///   - waitLimit: The longest time to wait for the slot and the keys. Then the method throws an error with the code
   ///     ``OperationError/Code/expired``. With a limit of zero, it tries once without waiting.
+  ///   - flow: The flow of the operation, which counts in a group: see ``AsyncOperation/flow``.
   ///   - function: The calling function, for the name.
   ///   - line: The calling line, for the name.
   ///   - isolation: The isolation of the caller.
@@ -40,12 +41,13 @@ extension OperationQueue {
     holding claims: ExclusivityClaim...,
     in domain: ExclusivityDomain = .shared,
     waitLimit: Duration? = nil,
+    flow: ExclusivityKey? = nil,
     function: StaticString = #function,
     line: UInt = #line,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> R
   ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit)
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
     // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
     if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
       throw operation.slotCycle("its queue", "its actor runs in it. Use another queue.")
@@ -69,12 +71,13 @@ extension GroupOperation {
     holding claims: ExclusivityClaim...,
     in domain: ExclusivityDomain = .shared,
     waitLimit: Duration? = nil,
+    flow: ExclusivityKey? = nil,
     function: StaticString = #function,
     line: UInt = #line,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> R
   ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit)
+    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
     try operation.refuseSlotCycle(maxConcurrentOperationCount, quotedName, operation.around) { $0.engine === engine }
     return try await operation.hold(body) { addOperation(operation) }
   }
@@ -84,10 +87,17 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   /// Resumes the task. Written before another thread can access the operation.
   private var resume: (@Sendable () -> Void)?
 
-  init(_ name: String, _ claims: [ExclusivityClaim], in domain: ExclusivityDomain, _ waitLimit: Duration?) {
+  init(
+    _ name: String,
+    _ claims: [ExclusivityClaim],
+    in domain: ExclusivityDomain,
+    _ waitLimit: Duration?,
+    _ flow: ExclusivityKey?
+  ) {
     super.init()
     self.name = name
     if let waitLimit { self.waitLimit = waitLimit }
+    if let flow { self.flow = flow }
     belong(to: CurrentWork.innermost)
     request([KeyClaim](claims, in: domain), lends: true)
     let wake = { @Sendable (operation: AsyncOperation) -> Void in (operation as? SlotOperation)?.resume?() }

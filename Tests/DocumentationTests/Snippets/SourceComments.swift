@@ -36,6 +36,8 @@ struct SourceComments: Printing {
     let page = try await queue.run { try await session.data(from: url).0 }
     let index = queue.addTask("index") { try Index(of: folder) }
     queue.addTask("upload") { try await session.upload(photo) }
+    let (report, tenant) = (AsyncOperation(), (id: 7, name: "seven"))
+    report.flow = "tenant \(tenant.id)"
     #expect(try await index.value.pages.count == 2 && page == Data("home".utf8))
     await queue.finished()
   }

@@ -363,7 +363,7 @@ struct ScheduleWorld: InterleavedWorld {
   }
   var counts: [Int] {
     [
-      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.slotsTaken,
+      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.ready.slotsTaken,
       schedule.waitingResults?.count ?? -1, schedule.ready.count,
     ]
   }
@@ -372,7 +372,7 @@ struct ScheduleWorld: InterleavedWorld {
   mutating func check() {
     promise(deeds.ends <= 1, "the group ends twice")
     promise(deeds.runners <= 1, "two runners wait to begin")
-    promise(schedule.slotsTaken == deeds.slots.count, "a slot was lost")
+    promise(schedule.ready.slotsTaken == deeds.slots.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
     promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
   }
@@ -490,7 +490,7 @@ enum ScheduleStep: InterleavedStep {
   }
 
   private func take(_ world: inout World, _ actor: inout Actor) {
-    let hasSlot = world.schedule.limit < 0 || world.schedule.slotsTaken < world.schedule.limit
+    let hasSlot = world.schedule.limit < 0 || world.schedule.ready.slotsTaken < world.schedule.limit
     guard let next = world.schedule.take() else { return }
     let runner = next.runner
     let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.rank == nil
@@ -544,5 +544,12 @@ enum ScheduleStep: InterleavedStep {
     world.promise(world.deeds.coming == 0, "the group ends while members come")
     world.promise(!world.deeds.isProcessing, "the group ends before it has seen the results")
     world.promise(world.deeds.processed == world.deeds.started.count, "the group ends before its members")
+  }
+}
+
+extension ReadyList {
+  /// Appends a member that arrives now, unless it has a number.
+  mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, number: Int? = nil) {
+    insert(operation, Rank(priority: priority, number: number ?? makeNumber()))
   }
 }

@@ -212,6 +212,7 @@ struct MisuseTests {
     },
     Mistake("a key for a member", says: "cannot be given the key “k”", "before") { inGroup { $0.exclusive("k") } },
     Mistake("a key for a started one", says: "cannot be given the key “k”") { started().exclusive("k") },
+    Mistake("a flow for a member", says: "“x” has been added", "Set the flow before") { inGroup { $0.flow = "f" } },
     Mistake("start() of one that waits", says: "“x” is not ready: it waits for “y”", "Add it to a queue", with: x()) {
       AsyncOperation().named("y") ==> $0
       $0.start()

@@ -4,8 +4,8 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Random members of groups, with limits, priorities and pauses, under keys of every mode. What starts after each step
-/// is compared with a list scheduler that always starts the first waiter that fits.
+/// Random members of groups, with limits, priorities, flows and pauses, under keys of every mode. What starts after each
+/// step is compared with a list scheduler that always starts the first waiter that fits.
 ///
 /// A failure contains the steps, and `RANDOM_GRAPH_SEED=17 swift test --filter RandomTurn` replays a seed.
 @Suite(.timeLimit(.minutes(5)))
@@ -27,7 +27,8 @@ struct RandomTurnTests {
 
   // MARK: The list scheduler
 
-  /// The rule: the first waiter that fits starts next, by priority and then by arrival.
+  /// The rule: the first waiter that fits starts next, by priority and then by arrival. Of the waiters without keys of a
+  /// group, the next is of the flow with the fewest executing members, and of those of the flow served longest ago.
   private struct ListScheduler {
     enum Phase: Equatable {
       case waiting, executing, over
@@ -36,6 +37,8 @@ struct RandomTurnTests {
 
     struct Job {
       let group: Int
+      /// 0 is no flow.
+      let flow: Int
       let claims: [Claim]
       var attemptsLeft: Int
       var priority: Operation.QueuePriority
@@ -46,12 +49,22 @@ struct RandomTurnTests {
     var suspendedGroups: Set<Int> = []
     /// In order of arrival.
     var jobs: [Job] = []
+    /// The number of the latest start, by group and flow. A member without a flow has started in every group.
+    private var served: [[Int: Int]]
+    private var startCount = 0
+
+    init(slots: [Int]) {
+      self.slots = slots
+      served = slots.map { _ in [0: 0] }
+    }
 
     mutating func startAll() -> [Int] {
       var started: [Int] = []
       while let job = nextToStart {
         jobs[job].phase = .executing
         started.append(job)
+        startCount += 1
+        served[jobs[job].group][jobs[job].flow] = startCount
       }
       return started
     }
@@ -62,12 +75,23 @@ struct RandomTurnTests {
         (jobs[$1].priority.rawValue, $0) < (jobs[$0].priority.rawValue, $1)
       }
       // Waiters of a full or suspended group are stepped over.
-      for waiter in waiters where hasSlot(jobs[waiter].group) {
+      for waiter in waiters where hasSlot(jobs[waiter].group) && isNextOfFlows(waiter, among: waiters) {
         let claims = jobs[waiter].claims
         if claims.allSatisfy({ !claimedKeys.contains($0.key) && admits($0) }) { return waiter }
         claimedKeys.formUnion(claims.map(\.key))
       }
       return nil
+    }
+
+    private func isNextOfFlows(_ waiter: Int, among waiters: [Int]) -> Bool {
+      let (group, flows) = (jobs[waiter].group, waiters.filter { jobs[$0].claims.isEmpty })
+      func turn(_ waiter: Int) -> [Int] {
+        let executing = indices { $0 == .executing }.filter { jobs[$0].group == group }
+        let beside = executing.count { jobs[$0].flow == jobs[waiter].flow }
+        return [-jobs[waiter].priority.rawValue, beside, served[group][jobs[waiter].flow] ?? -1, waiter]
+      }
+      let next = flows.filter { jobs[$0].group == group }.min { turn($0).lexicographicallyPrecedes(turn($1)) }
+      return waiter == next || !jobs[waiter].claims.isEmpty
     }
 
     private func hasSlot(_ group: Int) -> Bool {
@@ -119,6 +143,7 @@ struct RandomTurnTests {
     private let groups: [GroupOperation]
     private var members: [(member: Member, operation: AsyncOperation)] = []
     private let keys: [ExclusivityKey]
+    private let hasFlows: Bool
     private let domain = ExclusivityDomain()
     private let clock = ManualClock()
     private let starts = Journal<Int>()
@@ -130,6 +155,7 @@ struct RandomTurnTests {
       var generator = SeededGenerator(seed: seed)
       let slots = (0..<Int.random(in: 1...3, using: &generator)).map { _ in Int.random(in: 1...4, using: &generator) }
       keys = Array((["a", "b", "c"] as [ExclusivityKey]).prefix(Int.random(in: 1...3, using: &generator)))
+      hasFlows = Bool.random(using: &generator)
       self.generator = generator
       model = ListScheduler(slots: slots)
       groups = slots.enumerated().map { GroupOperation("\($0)", maxConcurrentOperationCount: $1) }
@@ -155,7 +181,7 @@ struct RandomTurnTests {
     private func priority() -> Operation.QueuePriority { one(of: 3) ? oneOf([.low, .high, .veryHigh])! : .normal }
 
     private func claims() -> [Claim] {
-      keys.shuffled(using: &generator).prefix(one(of: 8) ? 0 : one(of: 3) ? 2 : 1).map { key in
+      keys.shuffled(using: &generator).prefix(one(of: hasFlows ? 2 : 8) ? 0 : one(of: 3) ? 2 : 1).map { key in
         let limit = oneOf([1, 2, 3, 4, .max])!
         return Claim(key: key, limit: limit, weight: limit == .max ? 1 : Int.random(in: 1...limit, using: &generator))
       }
@@ -215,13 +241,15 @@ struct RandomTurnTests {
     private func add() {
       let (group, job, member) = (Int.random(in: groups.indices, using: &generator), members.count, Member())
       let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
+      let flow = hasFlows ? Int.random(in: 0...2, using: &generator) : 0
       let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
       for claim in claims { claim.request(for: operation, in: domain) }
       operation.queuePriority = priority
+      if flow > 0 { operation.flow = "\(flow)" }
       let texts = claims.map { "\($0.key) \($0.weight)/\($0.limit == .max ? "∞" : "\($0.limit)")" }
-      steps.append("add \(job) to \(group): \(texts), priority \(priority.rawValue), \(attempts) attempts")
+      steps.append("add \(job) to \(group): \(texts), priority \(priority.rawValue), flow \(flow), tries \(attempts)")
       model.jobs.append(
-        ListScheduler.Job(group: group, claims: claims, attemptsLeft: attempts - 1, priority: priority)
+        ListScheduler.Job(group: group, flow: flow, claims: claims, attemptsLeft: attempts - 1, priority: priority)
       )
       members.append((member, operation))
       groups[group].addOperation(operation)

@@ -19,9 +19,11 @@ struct Addition {
   let policy: GroupOperation.ErrorPolicy
   /// Whether no member starts before all new ones have been claimed, or cancelled.
   let postponesStarts: Bool
+  /// Released with the addition.
+  let forgottenFlows: [ExclusivityKey: Int]
   var members: [AsyncOperation] = []
   var skipped: [Int] = []
-  var ready: [(member: AsyncOperation, priority: Operation.QueuePriority)] = []
+  var ready: [(member: AsyncOperation, priority: Operation.QueuePriority, flow: ExclusivityKey?)] = []
   /// The operations that had been cancelled before.
   var cancelled: [AsyncOperation] = []
   /// The operations that have dependents, which may close a cycle.
@@ -36,7 +38,7 @@ struct Addition {
     if claim.contains(.isCancelled) {
       cancelled.append(member)
     } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
-      ready.append((member, member.queuePriority))
+      ready.append((member, member.queuePriority, claim.contains(.hasFlow) ? member.flow : nil))
     }
   }
 }
@@ -50,7 +52,8 @@ extension GroupEngine.State {
     progress.add(count)
     let postponesStarts = count > 1 || isCancelled || errorPolicy == .cancelDependents
     if postponesStarts { schedule.postponeStarts() }
-    return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts)
+    let forgotten = schedule.ready.flows.forgetIdleFlows()
+    return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
 
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
@@ -63,7 +66,9 @@ extension GroupEngine.State {
     if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0 as? PlainMember } }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for member in addition.cancelled { schedule.cancelled.append(member) }
-    if !offers { for (member, priority) in addition.ready { schedule.ready.append(member, priority) } }
+    for (member, priority, flow) in addition.ready where !offers {
+      schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
+    }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(skipped: skipped)
     let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()

@@ -48,9 +48,9 @@ extension GroupEngine {
 
   func becameReady(_ member: AsyncOperation, number: Int? = nil, isCalled: Bool = false) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
-    let priority = member.queuePriority
+    let (priority, flow) = (member.queuePriority, isCalled ? nil : member.flow)
     let request = state.withLock {
-      $0.schedule.becameReady(member, priority, number: number, isCalled: isCalled, takenNext: takenNext)
+      $0.schedule.becameReady(member, priority, of: flow, number: number, isCalled: isCalled, takenNext: takenNext)
     }
     carryOut(request)
   }
@@ -134,14 +134,15 @@ extension GroupEngine {
 
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
     if next.member.startAsMember(by: runner, number: next.rank?.number, slot: next.slot) { return }
-    if next.slot == .own { releaseSlot() }
+    if next.slot == .own { releaseSlot(of: next.member) }
     searchForSuspectedCycle()
   }
 
-  func releaseSlot() {
+  func releaseSlot(of member: AsyncOperation) {
     let action = state.withLock { state in
       guard state.schedule.life.isRunning else { return Action() }
-      return Action(runner: state.schedule.releaseSlot(), outcome: state.schedule.nextOutcome())
+      let runner = state.schedule.releaseSlot(of: ObjectIdentifier(member))
+      return Action(runner: runner, outcome: state.schedule.nextOutcome())
     }
     carryOut(action)
   }
@@ -174,7 +175,7 @@ extension GroupEngine {
     let action = state.withLock { state in
       // A member may finish after the group has been deallocated.
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
-      if end.holdsSlot { state.schedule.returnSlot() }
+      if end.holdsSlot { state.schedule.returnSlot(of: ObjectIdentifier(member)) }
       // It was cancelled when its pause was over.
       if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(member)) }
       let runner = state.schedule.requestRunner(takenNext: takenNext)

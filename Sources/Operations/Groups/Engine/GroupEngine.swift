@@ -137,7 +137,8 @@ final class GroupEngine: @unchecked Sendable {
       guard let rank = lists.lazy.compactMap({ $0.rank(of: member) }).first else { return true }
       if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
       let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.slotsTaken
-      return free > 0 && lists.reduce(0) { $0 + $1.count(before: rank, limit: free) } < free
+      if free >= lists.reduce(0, { $0 + $1.count }) { return true }
+      return free > 0 && lists.reduce(0) { $0 + $1.count(before: rank, limit: free, isSlotOffered: false) } < free
     }
   }
 

@@ -21,7 +21,6 @@ struct GroupSchedule {
   private(set) var unfinishedMembers = 0
   /// The number of calls that are adding members or starting the group, which does not end meanwhile.
   private(set) var additions = 0
-  private(set) var slotsTaken = 0
   var ready = ReadyList()
   /// The ready members that still have to take their keys.
   private(set) var called = ReadyList()
@@ -56,7 +55,7 @@ struct GroupSchedule {
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
   var hasNothingToRun: Bool {
     guard life.isRunning, unfinishedMembers > 0, additions == 0 else { return false }
-    return slotsTaken == 0 && hasNoneReady && waitingResults == nil
+    return ready.slotsTaken == 0 && hasNoneReady && waitingResults == nil
   }
 
   /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
@@ -68,14 +67,14 @@ struct GroupSchedule {
 
   private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
 
-  private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || slotsTaken < limit) }
+  private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
   /// Whether a member that waits for its keys could start if they were free: more slots are free than ready members come
   /// before it. A slot that another member offers has not been returned.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    let free = limit < 0 ? .max : limit - slotsTaken + (isOffered ? 1 : 0)
+    let free = limit < 0 ? .max : limit - ready.slotsTaken + (isOffered ? 1 : 0)
     if !maySlotsBeTaken || free <= 0 { return false }
-    return free > ready.count || ready.count(before: rank, limit: free) < free
+    return free > ready.count || ready.count(before: rank, limit: free, isSlotOffered: isOffered) < free
   }
 
   mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
@@ -134,7 +133,7 @@ struct GroupSchedule {
 
   private mutating func orphanIfOnlyExecuting() -> GroupOperation? {
     guard case .abandoned(let group, let queue) = life else { return nil }
-    guard hasNoneReady, unfinishedMembers == slotsTaken, additions == 0, waitingResults == nil else { return nil }
+    guard hasNoneReady, unfinishedMembers == ready.slotsTaken, additions == 0, waitingResults == nil else { return nil }
     life = .orphaned(queue)
     return group
   }
@@ -156,7 +155,7 @@ struct GroupSchedule {
       return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
     }
     if isOpen {
-      guard case .running(let group, let queue) = life, slotsTaken == 0 else { return .proceed }
+      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .proceed }
       life = .idle(queue)
       return .release(group)
     }
@@ -195,23 +194,21 @@ struct GroupSchedule {
   mutating func becameReady(
     _ member: AsyncOperation,
     _ priority: Operation.QueuePriority,
+    of flow: ExclusivityKey? = nil,
     number: Int? = nil,
     isCalled: Bool = false,
     takenNext: Bool
   ) -> RunnerRequest {
     if hasEnded { return requestRunner(takenNext: takenNext) }
-    if isCalled {
-      called.insert(member, ReadyList.Rank(priority: priority, number: number ?? ready.makeNumber()))
-    } else {
-      ready.append(member, priority, number: number)
-    }
+    let rank = ReadyList.Rank(priority: priority, number: number ?? ready.makeNumber())
+    if isCalled { called.insert(member, rank) } else { ready.insert(member, rank, of: flow) }
     return requestRunner(takenNext: takenNext)
   }
 
   /// Takes a slot for a member whose keys are free, unless ready members come first.
   mutating func takeSlot(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
     if !hasRoom(at: rank, isOffered: isOffered) { return false }
-    if !isOffered { slotsTaken += 1 }
+    if !isOffered { ready.slotsTaken += 1 }
     return true
   }
 
@@ -278,10 +275,10 @@ struct GroupSchedule {
       next = HandOut(member: member, slot: .none)
     } else if let (member, rank) = ready.popFirst() ?? called.popFirst() {
       next = HandOut(member: member, rank: rank)
-      slotsTaken += 1
+      ready.slotsTaken += 1
     }
     // The observers of a cancelled member are called before the last slot is used, and not beside its member.
-    if next?.slot != MemberSlot.none || limit < 0 || slotsTaken + 1 < limit { next?.runner = requestRunner() }
+    if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     next?.notice = takeNotice()
     return next
   }
@@ -290,9 +287,10 @@ struct GroupSchedule {
   /// returns its slot if it does not take them.
   mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
     while hasRoom, !isDraining, let first = called.firstRank {
-      slotsTaken += 1
-      if ready.firstRank.map({ first < $0 }) ?? true { return called.popFirst() }
-      guard let (member, rank) = ready.popFirst() else { break }
+      let isFirst = ready.firstRank.map { first < $0 } ?? true
+      let next = isFirst ? called.popFirst() : ready.popFirst()
+      ready.slotsTaken += 1
+      guard !isFirst, let (member, rank) = next else { return next }
       granted.append(HandOut(member: member, rank: rank))
     }
     return nil
@@ -304,8 +302,7 @@ struct GroupSchedule {
   }
 
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
-    slotsTaken -= 1
-    if !hasEnded { ready.insert(member, rank) }
+    if !hasEnded { ready.putBack(member, rank) }
   }
 
   mutating func beginOffer() { offers += 1 }
@@ -323,10 +320,10 @@ struct GroupSchedule {
   }
 
   /// The caller requests a runner when it has offered the slot to the members that wait for keys.
-  mutating func returnSlot() { if life.isRunning { slotsTaken -= 1 } }
+  mutating func returnSlot(of member: ObjectIdentifier? = nil) { if life.isRunning { ready.returnSlot(of: member) } }
 
-  mutating func releaseSlot() -> RunnerRequest {
-    slotsTaken -= 1
+  mutating func releaseSlot(of member: ObjectIdentifier? = nil) -> RunnerRequest {
+    ready.returnSlot(of: member)
     return requestRunner()
   }
 

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The ready members of a group, by queue priority, and within a priority in the order in which they arrived. While
-/// members of normal priority are only appended and taken, a deque is enough. Otherwise it becomes a heap.
+/// The ready members of a group, by queue priority, and within a priority in the order in which they arrived, unless they
+/// have flows. While members of normal priority are only appended and taken, a deque is enough. Otherwise it becomes a heap.
 struct ReadyList {
   /// The place of a member. It keeps its number when its priority changes, and when it returns.
   struct Rank: Comparable, Sendable {
@@ -20,20 +20,38 @@ struct ReadyList {
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
   private var lastNumber = 0
+  /// The members that have a flow. The other members are one flow.
+  var flows = FlowList()
+  /// The number of members that use a slot.
+  var slotsTaken = 0
 
-  var count: Int { deque.count + heap.count }
-  var isEmpty: Bool { deque.isEmpty && heap.count == 0 }
+  var count: Int { deque.count + heap.count + flows.count }
+  var isEmpty: Bool { deque.isEmpty && heap.count == 0 && flows.count == 0 }
 
-  var firstRank: Rank? { deque.first?.rank ?? heap.earliest }
+  var firstRank: Rank? { isFlowNext() ? flows.first?.rank : firstWithoutFlow }
+
+  private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }
 
   /// Nil if the member is not in the list.
   func rank(of operation: AsyncOperation) -> Rank? {
-    places[ObjectIdentifier(operation)]?.deadline ?? deque.all.first { $0.operation === operation }?.rank
+    let id = ObjectIdentifier(operation)
+    return flows.rank(of: id) ?? places[id]?.deadline ?? deque.all.first { $0.operation === operation }?.rank
   }
 
-  /// Returns how many members come before a rank, or `limit` if there are more.
-  func count(before rank: Rank, limit: Int) -> Int {
-    guard let firstRank, firstRank < rank else { return 0 }
+  /// `isSlotOffered` means that the member that uses one of the slots does not execute.
+  private func isFlowNext(isSlotOffered: Bool = false) -> Bool {
+    guard let turn = flows.first else { return false }
+    guard let rank = firstWithoutFlow else { return true }
+    let executing = slotsTaken - flows.executingCount - (isSlotOffered ? 1 : 0)
+    return turn < FlowList.Turn(rank: rank, executing: executing, served: flows.othersServed)
+  }
+
+  /// Returns how many members come before a rank, or `limit` if there are more. A member with keys has no flow here: it
+  /// comes before or after the next member of the flows.
+  func count(before rank: Rank, limit: Int, isSlotOffered: Bool) -> Int {
+    let first = isFlowNext(isSlotOffered: isSlotOffered) ? flows.first?.rank : firstWithoutFlow
+    guard let first, first < rank else { return 0 }
+    if flows.count > 0 { return limit }
     if heap.count > 0 { return heap.count(before: rank, limit: limit) }
     var count = 0
     for (other, _) in deque.all.prefix(limit) where other < rank { count += 1 }
@@ -46,14 +64,11 @@ struct ReadyList {
     return lastNumber
   }
 
-  /// Appends a member that arrives now, or one that has arrived before, with its number. The caller reads the
-  /// `queuePriority` without a lock, because a subclass can override it.
-  mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, number: Int? = nil) {
-    insert(operation, Rank(priority: priority, number: number ?? makeNumber()))
-  }
-
-  mutating func insert(_ operation: AsyncOperation, _ rank: Rank) {
-    if rank.priority == .normal, heap.count == 0, deque.last?.rank.number ?? 0 < rank.number {
+  /// Adds a member. The caller reads its priority without a lock, because a subclass can override `queuePriority`.
+  mutating func insert(_ operation: AsyncOperation, _ rank: Rank, of flow: ExclusivityKey? = nil) {
+    if let flow {
+      flows.insert(operation, rank, of: flow)
+    } else if rank.priority == .normal, heap.count == 0, deque.last?.rank.number ?? 0 < rank.number {
       deque.append((rank, operation))
     } else {
       orderByRank()
@@ -62,14 +77,33 @@ struct ReadyList {
   }
 
   mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
-    guard var rank = remove(ObjectIdentifier(operation)) else { return }
-    rank.priority = priority
-    insert(operation, rank)
+    if let (flow, rank) = flows.remove(ObjectIdentifier(operation)) {
+      flows.insert(operation, Rank(priority: priority, number: rank.number), at: flow)
+    } else if let rank = remove(ObjectIdentifier(operation)) {
+      insert(operation, Rank(priority: priority, number: rank.number))
+    }
+  }
+
+  /// Puts back a member that was taken, and its slot.
+  mutating func putBack(_ operation: AsyncOperation, _ rank: Rank) {
+    if let flow = returnSlot(of: ObjectIdentifier(operation)) {
+      flows.insert(operation, rank, at: flow)
+    } else {
+      insert(operation, rank)
+    }
+  }
+
+  /// - Returns: The flow of the member, if it has one.
+  @discardableResult
+  mutating func returnSlot(of member: ObjectIdentifier?) -> Int? {
+    slotsTaken -= 1
+    return member.flatMap { flows.end($0) }
   }
 
   /// Another reference to the operation must exist, which is not released here.
   @discardableResult
   mutating func remove(_ operation: ObjectIdentifier) -> Rank? {
+    if let (_, rank) = flows.remove(operation) { return rank }
     orderByRank()
     guard let place = places.removeValue(forKey: operation) else { return nil }
     _ = heap.remove(place)
@@ -77,11 +111,21 @@ struct ReadyList {
   }
 
   mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
+    if isFlowNext() { return flows.popFirst() }
+    let next = popWithoutFlow()
+    if let next { flows.begin(ObjectIdentifier(next.operation), of: nil) }
+    return next
+  }
+
+  mutating func takeAll() -> [AsyncOperation] {
+    let members = flows.takeAll()
+    return members + (0..<count).compactMap { _ in popWithoutFlow()?.operation }
+  }
+
+  private mutating func popWithoutFlow() -> (operation: AsyncOperation, rank: Rank)? {
     guard let (rank, operation) = deque.popFirst() ?? popFromHeap() else { return nil }
     return (operation, rank)
   }
-
-  mutating func takeAll() -> [AsyncOperation] { (0..<count).compactMap { _ in popFirst()?.operation } }
 
   private mutating func popFromHeap() -> (rank: Rank, operation: AsyncOperation)? {
     guard let (rank, operation) = heap.popFirst() else { return nil }

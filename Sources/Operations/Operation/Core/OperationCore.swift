@@ -75,6 +75,7 @@ enum MemberSlot {
     static let hasWeight = Self(rawValue: 8)
     static let isCancelled = Self(rawValue: 16)
     static let hasWaitLimit = Self(rawValue: 32)
+    static let hasFlow = Self(rawValue: 64)
   }
 
   struct End {
@@ -183,6 +184,7 @@ enum MemberSlot {
     if needsTurn { claim.insert(.needsTurn) }
     if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
     if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
+    if extras?.flow != nil { claim.insert(.hasFlow) }
     if lifecycle.isCancelled { claim.insert(.isCancelled) }
     if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
     return .claimed(claim)

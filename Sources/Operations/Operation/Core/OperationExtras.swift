@@ -11,6 +11,9 @@ final class OperationExtras {
   var condition: String?
   var handOvers = LedgerList<HandOver>()
 
+  /// Kept after the end.
+  var flow: ExclusivityKey?
+
   // MARK: Time
 
   var timeout: Duration?
@@ -57,8 +60,9 @@ final class OperationExtras {
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
     let isEmpty = timeout == nil && clock == nil && trace == nil && progress == nil && condition == nil
-    if isEmpty, progressWeight == 1, !finishesWhenCancelled, waitLimit == nil { return nil }
+    if isEmpty, flow == nil, progressWeight == 1, !finishesWhenCancelled, waitLimit == nil { return nil }
     let remainder = OperationExtras()
+    remainder.flow = flow
     remainder.condition = condition
     remainder.timeout = timeout
     remainder.waitLimit = waitLimit
