@@ -8,9 +8,8 @@ extension OperationQueue {
   /// for await (url, page) in pages { show(page, for: url) }
   /// ```
   ///
-  /// The results are in the order in which the operations finish. The elements are read lazily: an operation is made when
-  /// fewer than `count` others are unfinished or have a result that was not read. A slow loop therefore slows the work
-  /// down, and a long sequence needs no more memory than a short one.
+  /// The elements are read lazily: an operation is made when fewer than `count` others are unfinished or have a result that
+  /// was not read. A slow loop therefore slows the work down, and a long sequence needs no more memory than a short one.
   ///
   /// Leaving the loop, by `break`, by an error or because the task is cancelled, cancels the remaining operations and
   /// does not wait for them.
@@ -18,21 +17,17 @@ extension OperationQueue {
   /// - Parameters:
   ///   - elements: The elements, which are read on the task that iterates.
   ///   - count: The number of operations, at least 1.
+  ///   - isOrdered: Whether the results are in the order of the elements. Otherwise they are in the order in which the
+  ///     operations finish. A result that waits for an earlier one counts among `count`.
   ///   - make: Makes a new operation, in no queue or group, on the task that iterates.
   /// - Precondition: The results are iterated once.
   public func results<S: Sequence, O: OutputOperation>(
     of elements: S,
     atMost count: Int,
+    ordered isOrdered: Bool = false,
     _ make: @escaping (S.Element) -> O
   ) -> OperationResults<S.Element, O.Output> {
-    if count < 1 { misuse("At most \(count) operations at once would never run. Allow 1 or more.") }
-    return OperationResults(
-      ResultRun(elements, atMost: count) { element in
-        let operation = make(element)
-        self.addUnlessRefused(operation)
-        return AnyOutputOperation(operation)
-      }
-    )
+    OperationResults(ResultRun(elements, atMost: count, ordered: isOrdered) { self.start(make($0)) })
   }
 
   /// Runs an asynchronous function for each element, at most `count` at once, and returns the results as they come.
@@ -42,19 +37,47 @@ extension OperationQueue {
   public func results<S: Sequence, T: Sendable>(
     of elements: S,
     atMost count: Int,
+    ordered isOrdered: Bool = false,
     _ body: @escaping @Sendable (S.Element) async throws -> T
   ) -> OperationResults<S.Element, T> where S.Element: Sendable {
     if T.self is Operation.Type { misuse("An operation without a value has no result. Run it in the closure.") }
-    return results(of: elements, atMost: count) { element in TaskOperation { try await body(element) } }
+    return results(of: elements, atMost: count, ordered: isOrdered) { element in
+      TaskOperation { try await body(element) }
+    }
   }
 
-  /// Runs operations, and returns their results in the order in which they finish.
+  /// Runs an asynchronous function for each element of an asynchronous sequence, and returns the results as they come.
+  ///
+  /// ```swift
+  /// let reports = queue.results(of: lines, atMost: 4, ordered: true) { try await check($0) }
+  /// for try await (line, report) in reports { print(line, report) }
+  /// ```
+  ///
+  /// A task reads the elements one by one, each when there is room for its operation. An error of the sequence ends the
+  /// results, which throw it after the results of the elements before it. Leaving the loop also cancels that task. For the
+  /// rest, see the method for a sequence.
+  public func results<S: AsyncSequence, T: Sendable>(
+    of elements: sending S,
+    atMost count: Int,
+    ordered isOrdered: Bool = false,
+    _ body: @escaping @Sendable (S.Element) async throws -> T
+  ) -> ElementResults<S.Element, T, S.Failure> where S.Element: Sendable {
+    let run = ResultRun(reading: elements, atMost: count, ordered: isOrdered) { element in
+      self.start(TaskOperation { try await body(element) })
+    }
+    return ElementResults(run)
+  }
+
+  /// Runs operations, and returns their results in the order in which they finish, or in the order of the operations.
   ///
   /// Operations that are in a queue or group stay there. Leaving the loop cancels the remaining operations.
   ///
   /// - Precondition: The results are iterated once.
-  public func results<O: OutputOperation>(of operations: [O]) -> OperationResults<O, O.Output> {
-    OperationResults(run(operations, atMost: max(operations.count, 1)))
+  public func results<O: OutputOperation>(
+    of operations: [O],
+    ordered isOrdered: Bool = false
+  ) -> OperationResults<O, O.Output> {
+    OperationResults(run(operations, atMost: max(operations.count, 1), ordered: isOrdered))
   }
 
   /// Runs operations until one of them succeeds, returns its value, and cancels the others.
@@ -82,44 +105,51 @@ extension OperationQueue {
   private func run<O: OutputOperation>(
     _ operations: [O],
     atMost count: Int,
+    ordered isOrdered: Bool = false,
     staggered delay: Duration? = nil
-  ) -> ResultRun<O, O.Output> {
+  ) -> ResultRun<O, O.Output, Never> {
     let start = { (operation: O) in
-      if operation.isFree {
-        self.addUnlessRefused(operation)
-      } else {
-        do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancelIfRefused(error) }
-      }
+      if operation.isFree { return self.start(operation) }
+      do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancelIfRefused(error) }
       return AnyOutputOperation(operation)
     }
-    return ResultRun(operations, atMost: count, staggered: delay, start, orElse: { $0.cancelEvenIfUnused() })
+    let discard = { (operation: O) in operation.cancelEvenIfUnused() }
+    return ResultRun(operations, atMost: count, ordered: isOrdered, staggered: delay, orElse: discard, start)
+  }
+
+  private func start<O: OutputOperation>(_ operation: O) -> AnyOutputOperation<O.Output> {
+    addUnlessRefused(operation)
+    return AnyOutputOperation(operation)
   }
 }
 
-/// The results of operations, as they finish: see `results(of:atMost:_:)` of a queue.
+/// The results of operations, one for each element of a sequence: see ``ElementResults``.
+public typealias OperationResults<Source, Output: Sendable> = ElementResults<Source, Output, Never>
+
+/// The results of operations, one for each element: see `results(of:atMost:ordered:_:)` of a queue.
 ///
-/// The sequence never throws: each result is a value or an error. It can be iterated once, by one task. Releasing it
-/// without iterating cancels operations that were passed to it.
-public struct OperationResults<Source, Output: Sendable>: AsyncSequence {
+/// Each result is a value or an error. The sequence throws only the error of an asynchronous sequence of elements. It can
+/// be iterated once, by one task. Releasing it without iterating cancels operations that were passed to it.
+public struct ElementResults<Source, Output: Sendable, Failure: Error>: AsyncSequence {
   /// An element, and the result of its operation.
   public typealias Element = (element: Source, result: Result<Output, any Error>)
-  /// The iteration never throws.
-  public typealias Failure = Never
 
   /// Reads the results. Releasing it cancels the operations whose results were not read.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    fileprivate let run: ResultRun<Source, Output>
+    fileprivate let run: ResultRun<Source, Output, Failure>
 
     /// Waits for the next result. Returns nil when there is none left, or when the task is cancelled.
-    public mutating func next(isolation: isolated (any Actor)? = #isolation) async -> Element? { await run.next() }
+    public mutating func next(isolation: isolated (any Actor)? = #isolation) async throws(Failure) -> Element? {
+      try await run.next()
+    }
   }
 
   /// The run until the iteration begins. Releasing the iterator then cancels the operations.
-  private let run: Locked<ResultRun<Source, Output>?>
+  private let run: Locked<ResultRun<Source, Output, Failure>?>
 
-  fileprivate init(_ run: ResultRun<Source, Output>) { self.run = Locked(run) }
+  fileprivate init(_ run: ResultRun<Source, Output, Failure>) { self.run = Locked(run) }
 
-  /// Begins the iteration. The operations are made by its first call of `next`.
+  /// Begins the iteration. The operations are made by its first call of `next`, or later.
   public func makeAsyncIterator() -> AsyncIterator {
     guard let run = run.withLock({ $0.take() }) else {
       misuse("The results of operations can be iterated once. Keep them in an array, or run new operations.")
@@ -128,49 +158,102 @@ public struct OperationResults<Source, Output: Sendable>: AsyncSequence {
   }
 }
 
-private final class ResultRun<Source, Output: Sendable> {
+/// Used by the task that iterates, except that another task may read an asynchronous sequence.
+private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchecked Sendable {
+  typealias Start = (Source) -> AnyOutputOperation<Output>
+
   private enum Event {
     case finished(Int)
     case timeDidPass
+    case sourceEnded(Failure?)
   }
 
-  private var next: () -> Source?
-  private let start: (Source) -> AnyOutputOperation<Output>
-  private let stagger: Duration?
+  /// Reads an element, or lets the other task read one. Returns false if there is none. Nil when there is none left.
+  private var read: ((ResultRun) -> Bool)?
   /// Called with the elements that were not started when the run is cancelled.
-  private let discard: ((Source) -> Void)?
+  private var discardRest: (() -> Void)?
+  private var reader: Task<Void, Never>?
+  private var failure: Failure?
+  private let isOrdered: Bool
   /// The number of operations that may be unfinished or unread.
   private var limit: Int
-  private var unread: [Int: (element: Source, work: AnyOutputOperation<Output>)] = [:]
+  private var (readCount, takenCount) = (0, 0)
+  /// The finished operations that are next, or wait for an earlier one.
+  private var finished: Set<Int> = []
+  /// Nil when the run is over.
+  private let started = Locked<[Int: (element: Source, work: AnyOutputOperation<Output>)]?>([:])
+  /// Used by one task, as ``started`` is by two.
   private var startCount = 0
+  /// Set if the starts are staggered.
   private var timer: ClockTimer?
   private let (events, eventSource) = AsyncStream.makeStream(of: Event.self)
 
-  init<S: Sequence<Source>>(
+  private init(atMost limit: Int, ordered isOrdered: Bool) {
+    if limit < 1 { misuse("At most \(limit) operations at once would never run. Allow 1 or more.") }
+    (self.limit, self.isOrdered) = (limit, isOrdered)
+  }
+
+  convenience init<S: Sequence<Source>>(
     _ elements: S,
     atMost limit: Int,
+    ordered isOrdered: Bool,
     staggered stagger: Duration? = nil,
-    _ start: @escaping (Source) -> AnyOutputOperation<Output>,
-    orElse discard: ((Source) -> Void)? = nil
+    orElse discard: ((Source) -> Void)? = nil,
+    _ start: @escaping Start
   ) {
+    self.init(atMost: limit, ordered: isOrdered)
     var iterator = elements.makeIterator()
-    next = { iterator.next() }
-    (self.limit, self.stagger, self.discard, self.start) = (limit, stagger, discard, start)
+    read = { run in
+      guard let element = iterator.next() else { return false }
+      let work = start(element)
+      run.add(element, work)
+      if let stagger { run.awaitTurn(after: stagger, on: work.operation.clock) }
+      return true
+    }
+    if let discard { discardRest = { while let element = iterator.next() { discard(element) } } }
+  }
+
+  convenience init<S: AsyncSequence>(
+    reading elements: sending S,
+    atMost limit: Int,
+    ordered isOrdered: Bool,
+    _ start: @escaping @Sendable (Source) -> AnyOutputOperation<Output>
+  ) where S.Element == Source, S.Failure == Failure {
+    self.init(atMost: limit, ordered: isOrdered)
+    let (permits, permit) = AsyncStream.makeStream(of: Void.self)
+    read = { _ in
+      permit.yield()
+      return true
+    }
+    lazy var iterator = elements.makeAsyncIterator()
+    let next = { () async throws(Failure) -> Source? in try await iterator.next(isolation: nil) }
+    reader = Task { [weak self, eventSource] in
+      do throws(Failure) {
+        for await _ in permits {
+          guard let element = try await next() else { break }
+          self?.add(element, start(element))
+        }
+        eventSource.yield(.sourceEnded(nil))
+      } catch {
+        eventSource.yield(.sourceEnded(error))
+      }
+    }
   }
 
   deinit { cancel() }
 
-  nonisolated(nonsending) func next() async -> OperationResults<Source, Output>.Element? {
+  nonisolated(nonsending) func next() async throws(Failure) -> ElementResults<Source, Output, Failure>.Element? {
     var iterator = events.makeAsyncIterator()
     while !Task.isCancelled {
+      if let result = takeResult() { return result }
       fill()
-      if unread.isEmpty { return nil }
+      if read == nil, started.withLock({ $0?.isEmpty != false }) {
+        if let failure = failure.take() { throw failure }
+        return nil
+      }
       switch await iterator.next(isolation: #isolation) {
-      case .finished(let index):
-        guard let (element, work) = unread.removeValue(forKey: index) else { continue }
-        // A staggered run continues only if its caller does not accept this result.
-        if stagger == nil { fill() }
-        return (element, Result { try work.output(work.operation) })
+      case .finished(let index): finished.insert(index)
+      case .sourceEnded(let failure): (read, self.failure) = (nil, failure)
       case .timeDidPass: limit += 1
       case nil: break
       }
@@ -179,27 +262,46 @@ private final class ResultRun<Source, Output: Sendable> {
     return nil
   }
 
+  private func takeResult() -> ElementResults<Source, Output, Failure>.Element? {
+    guard let index = finished.remove(isOrdered ? takenCount : finished.first ?? -1),
+      let (element, work) = started.withLock({ $0?.removeValue(forKey: index) })
+    else { return nil }
+    takenCount += 1
+    // A staggered run continues only if its caller does not accept this result.
+    if timer == nil { fill() }
+    return (element, work.result)
+  }
+
   private func fill() {
-    while unread.count < limit, let element = next() {
-      let work = start(element)
-      let (index, events) = (startCount, eventSource)
-      unread[index] = (element, work)
-      startCount += 1
-      work.operation.whenFinished { events.yield(.finished(index)) }
-      guard let stagger else { continue }
-      timer?.cancel()
-      let timer = ClockTimer()
-      self.timer = timer
-      timer.start(after: stagger, on: work.operation.clock) { events.yield(.timeDidPass) }
+    while readCount - takenCount < limit, let read {
+      if read(self) { readCount += 1 } else { self.read = nil }
     }
   }
 
-  func cancel() {
-    if let discard { while let element = next() { discard(element) } }
-    next = { nil }
+  private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
+    let index = startCount
+    startCount += 1
+    let isOver = started.withLock { started in
+      started?[index] = (element, work)
+      return started == nil
+    }
+    if isOver { return work.operation.cancel() }
+    work.operation.whenFinished { [eventSource] in eventSource.yield(.finished(index)) }
+  }
+
+  private func awaitTurn(after delay: Duration, on clock: any Clock<Duration>) {
     timer?.cancel()
-    for (_, work) in unread.values { work.operation.cancel() }
-    unread = [:]
+    let timer = ClockTimer()
+    self.timer = timer
+    timer.start(after: delay, on: clock) { [eventSource] in eventSource.yield(.timeDidPass) }
+  }
+
+  func cancel() {
+    read = nil
+    discardRest.take()?()
+    reader?.cancel()
+    timer?.cancel()
+    for entry in started.withLock({ $0.take() ?? [:] }).values { entry.work.operation.cancel() }
   }
 }
 

@@ -172,6 +172,144 @@ struct ResultsTests {
     await live.none()
   }
 
+  // MARK: Ordered results
+
+  @Test func orderedResults_areInTheOrderOfTheElements() async {
+    let gates = (0..<5).map { _ in Gate() }
+    gates[2].open()
+    gates[1].open()
+    var order: [Int] = []
+    let operations = (0..<5).map { index in TaskOperation { await gates[index].opened() } }
+    operations[2].addObserver(OperationObserver(didFinish: { _ in gates[0].open() }))
+    for await (operation, _) in queue.results(of: operations, ordered: true) {
+      order.append(operations.firstIndex { $0 === operation } ?? -1)
+      for gate in gates.reversed() { gate.open() }
+    }
+    #expect(order == [0, 1, 2, 3, 4])
+  }
+
+  @Test func aResultThatWaitsForAnEarlierOne_countsAmongThoseAtOnce() async {
+    let (first, third) = (Gate(), Gate())
+    let elements = Elements(count: 5, journal: journal)
+    let task = Task { [queue] in
+      var order: [Int] = []
+      let results = queue.results(of: elements, atMost: 3, ordered: true) { index in
+        if index == 2 { third.open() }
+        if index == 0 { await first.opened() }
+      }
+      for await (index, _) in results { order.append(index) }
+      return order
+    }
+    await third.opened()
+    await poll { queue.operations.count == 1 }
+    #expect(journal.count == 3)
+    first.open()
+    #expect(await task.value == [0, 1, 2, 3, 4] && journal.count == 5)
+  }
+
+  // MARK: Asynchronous sequences
+
+  /// An asynchronous sequence that records which elements were read, and may fail at its end. Not sendable.
+  private final class Feed: AsyncSequence, AsyncIteratorProtocol {
+    let (count, error, journal): (Int, TestError?, Journal<String>)
+    private var next = 0
+
+    init(_ count: Int, failing error: TestError? = nil, _ journal: Journal<String>) {
+      (self.count, self.error, self.journal) = (count, error, journal)
+    }
+
+    func makeAsyncIterator() -> Feed { self }
+
+    func next() async throws -> Int? {
+      if next < count {
+        journal.write("read \(next)")
+        next += 1
+        return next - 1
+      }
+      if let error { throw error }
+      return nil
+    }
+  }
+
+  @Test(arguments: [true, false]) func anAsynchronousSequence_isReadAsThereIsRoom(isOrdered: Bool) async throws {
+    var (count, next) = (0, 0)
+    for try await (index, result) in queue.results(of: Feed(20, journal), atMost: 3, ordered: isOrdered, { $0 * 10 }) {
+      #expect((try? result.get()) == index * 10 && (!isOrdered || index == next))
+      (count, next) = (count + 1, index + 1)
+      await journal.reaches(min(count + 3, 20))
+      await queue.finished()
+      #expect(journal.count == min(count + 3, 20))
+    }
+    #expect(count == 20)
+  }
+
+  @Test func anErrorOfTheSequence_comesAfterTheResultsBeforeIt() async {
+    var read: [Int] = []
+    await #expect(throws: TestError("cut off")) {
+      let feed = Feed(3, failing: TestError("cut off"), journal)
+      for try await (index, _) in queue.results(of: feed, atMost: 9, ordered: true, { _ in throw TestError("own") }) {
+        read.append(index)
+      }
+    }
+    #expect(read == [0, 1, 2])
+  }
+
+  @Test func aSequenceThatCannotFail_needsNoTry() async {
+    let (stream, source) = AsyncStream.makeStream(of: Int.self)
+    for element in [1, 2] { source.yield(element) }
+    var sum = 0
+    for await (index, _) in queue.results(of: stream, atMost: 1, { $0 }) {
+      sum += index
+      if index == 2 { source.finish() }
+    }
+    #expect(sum == 3)
+  }
+
+  @Test(arguments: [true, false]) func leavingALoopOverAStream_cancelsTheReaderAndTheRest(byTask: Bool) async {
+    let (stream, source) = AsyncStream.makeStream(of: Int.self)
+    let (ended, begun) = (Gate(), Gate())
+    source.onTermination = { _ in ended.open() }
+    for element in 0..<2 { source.yield(element) }
+    let task = Task { [queue, journal] in
+      let results = queue.results(of: stream, atMost: 3) { index in
+        if index == 0 { return }
+        begun.open()
+        try? await Task.sleep(for: .seconds(3600))
+        journal.write("cancelled")
+      }
+      for await _ in results where !byTask {
+        await begun.opened()
+        break
+      }
+    }
+    await begun.opened()
+    if byTask { task.cancel() }
+    await task.value
+    await ended.opened()
+    await journal.reaches(1)
+    await queue.finished()
+  }
+
+  @Test func racesOfAStreamAndItsCancellation_leaveNothingBehind() async {
+    let live = LiveCount()
+    for round in 0..<(isThorough ? 50_000 : 1_500) {
+      let task = Task {
+        let (stream, source) = AsyncStream.makeStream(of: LiveCount.Token.self)
+        for _ in 0..<3 { source.yield(LiveCount.Token(live)) }
+        if round.isMultiple(of: 4) { source.finish() }
+        var count = 0
+        for await _ in queue.results(of: stream, atMost: 2, ordered: round.isMultiple(of: 3), { _ in }) {
+          count += 1
+          if count == round % 4 { break }
+        }
+      }
+      if round.isMultiple(of: 2) || round % 4 == 3 { task.cancel() }
+      await task.value
+    }
+    await queue.finished()
+    await live.none()
+  }
+
   // MARK: The first of several
 
   @Test func theFirstSuccess_cancelsTheOthers() async throws {
