@@ -164,6 +164,14 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     return !operations.isEmpty
   }
 
+  /// Adds an observer to every member that is added from now on, to this group or to a group inside it, at any depth.
+  ///
+  /// The members of a group that is added later are observed as well. Plain Foundation members and the attempts of a retry
+  /// are not. Several observers are notified in the order in which they were added.
+  public final func addObserver(toMembers observer: OperationObserver) {
+    engine.addObservers([observer], toPresent: false)
+  }
+
   private func add(_ operations: [Operation], skipping: Addition.Skipping) {
     if !operations.isEmpty { engine.add(operations, skipping: skipping, to: self) }
   }

@@ -21,7 +21,7 @@ extension AsyncOperation {
     let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
     guard case .claimed = action else { return action }
     let followers = queue.map { QueueFollowers.of($0) } ?? []
-    for follower in followers { follower.trace(self) }
+    for follow in followers { follow(self) }
     (followers.isEmpty ? trace : self.trace)?.send(.enqueued)
     return action
   }

@@ -65,5 +65,10 @@ extension AsyncOperation {
     if isLate { observer.didFinish?(self) }
   }
 
+  /// A plain Foundation operation has no observers.
+  final func addObservers(_ observers: [OperationObserver]) {
+    if !(self is PlainMember) { for observer in observers { addObserver(observer) } }
+  }
+
   var trace: OperationFollower? { core.withLock { $0.trace } }
 }

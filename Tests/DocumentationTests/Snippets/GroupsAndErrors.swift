@@ -44,6 +44,15 @@ struct GroupsAndErrors: Printing {
     #expect(downloads.isSuccessful)
   }
 
+  @Test func flows() async {
+    let (reports, report, tenant) = (GroupOperation().started(), operation("report"), (id: 7, name: "seven"))
+    report.flow = "tenant \(tenant.id)"
+    reports.addOperation(report)
+    reports.finish()
+    await reports.finished()
+    #expect(report.flow == "tenant 7")
+  }
+
   @Test func progress() async {
     let (bigFile, smallFiles, bar) = (operation("big"), [operation("a"), operation("b")], Bar())
     bigFile.progressWeight = 10  // counts as ten members; set before it is in the group

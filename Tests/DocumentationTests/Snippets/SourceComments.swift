@@ -27,6 +27,10 @@ struct SourceComments: Printing {
     init(of folder: String) throws {}
   }
 
+  @Sendable private func log(_ error: any Error, from operation: AsyncOperation) { printed.write("\(error)") }
+
+  @Sendable private func check(_ line: String) async throws -> Int { line.count }
+
   // MARK: Dependencies, errors and queues
 
   @Test func closures() async throws {
@@ -38,6 +42,10 @@ struct SourceComments: Printing {
     queue.addTask("upload") { try await session.upload(photo) }
     let (report, tenant) = (AsyncOperation(), (id: 7, name: "seven"))
     report.flow = "tenant \(tenant.id)"
+    queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
+    let lines = AsyncStream<String> { $0.finish() }
+    let reports = queue.results(of: lines, atMost: 4, ordered: true) { try await check($0) }
+    for try await (line, report) in reports { print(line, report) }
     #expect(try await index.value.pages.count == 2 && page == Data("home".utf8))
     await queue.finished()
   }

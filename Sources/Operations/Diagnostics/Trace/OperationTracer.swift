@@ -63,7 +63,9 @@ public final class OperationTracer: Sendable {
   ///
   /// The queue is traced as long as the tracer lives, and every operation adds a record, so trace a queue only for a
   /// while. The tracer and the queue do not keep each other alive.
-  public func trace(_ queue: OperationQueue) { QueueFollowers.add(self, to: queue) }
+  public func trace(_ queue: OperationQueue) {
+    QueueFollowers.add(self, to: queue) { [weak self] operation in self?.trace(operation) }
+  }
 
   /// The records of the traced operations, in the order in which tracing them began.
   ///

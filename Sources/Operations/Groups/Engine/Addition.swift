@@ -29,6 +29,7 @@ struct Addition {
   /// The operations that have dependents, which may close a cycle.
   var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
+  var observers: [OperationObserver] = []
   var claims: OperationCore.Claim = []
 
   fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
@@ -50,7 +51,8 @@ extension GroupEngine.State {
     schedule.wake(group)
     schedule.beginAddition(of: count)
     progress.add(count)
-    let postponesStarts = count > 1 || isCancelled || errorPolicy == .cancelDependents
+    let postponesStarts =
+      count > 1 || isCancelled || errorPolicy == .cancelDependents || !memberObservers.isEmpty
     if postponesStarts { schedule.postponeStarts() }
     let forgotten = schedule.ready.flows.forgetIdleFlows()
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
@@ -102,6 +104,7 @@ extension GroupEngine {
       let members = makeMembers(operations[start...].prefix(GroupEngine.batch), skipping)
       let firstIndex = state.withLock { state in
         if hasRoom { state.roomWaiters.endReservation() }
+        addition.observers = state.memberObservers
         return state.members.append(members)
       }
       // Read after the members have their places, because a trace that was attached before did not see them.
@@ -142,6 +145,10 @@ extension GroupEngine {
       switch member.core.withLock({ $0.claim(for: self, index: index) }) {
       case .claimed(let claim):
         addition.add(member, claim)
+        if !addition.observers.isEmpty {
+          member.addObservers(addition.observers)
+          member.engineOfMembers?.addObservers(addition.observers, toPresent: true)
+        }
         guard claim.contains(.hasWeight) || member is GroupOperation else { continue }
         if let inner = member as? GroupOperation { refuse(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }

@@ -15,6 +15,8 @@ final class GroupEngine: @unchecked Sendable {
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
     var errorPolicy = GroupOperation.ErrorPolicy.collect
+    /// Added to every new member, and to those of groups inside the group.
+    var memberObservers: [OperationObserver] = []
     /// What `drained()` waits for: all members count as one, and as one each count the items of the group's queue, and
     /// work that continues after the end of a member.
     var undrainedWork = 1
@@ -107,6 +109,20 @@ final class GroupEngine: @unchecked Sendable {
     let members = former.members.operations
     for member in members { member.changeWait { $0.becomeFree() } }
     return members
+  }
+
+  /// Adds observers to the members of the group and of the groups inside it: to those that are added from now on, and to
+  /// the present ones if `toPresent` is true. Without recursion, because groups can be nested to any depth.
+  func addObservers(_ observers: [OperationObserver], toPresent: Bool) {
+    var rest = [self]
+    while let engine = rest.popLast() {
+      let members = engine.state.withLock { state in
+        state.memberObservers += observers
+        return state.members.operations
+      }
+      if toPresent { for member in members { member.addObservers(observers) } }
+      rest += members.compactMap(\.engineOfMembers)
+    }
   }
 
   // MARK: Events of members

@@ -1,13 +1,31 @@
-import Foundation
+public import Foundation
 import Synchronization
 
-/// The tracers of all queues, because an `OperationQueue` cannot store them. The references are weak. While no queue
-/// is followed, a lookup only loads a flag.
+extension OperationQueue {
+  /// Adds an observer to every operation that the package's methods add to the queue from now on.
+  ///
+  /// ```swift
+  /// queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
+  /// ```
+  ///
+  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask`, `run`, `results`
+  /// and `withSlot`. Members of groups are observed by ``GroupOperation/addObserver(toMembers:)``. The observer is released
+  /// some time after the queue.
+  public func addObserver(_ observer: OperationObserver) {
+    QueueFollowers.add(self, to: self) { $0.addObserver(observer) }
+  }
+}
+
+/// The observers and tracers of all queues, because an `OperationQueue` cannot store them. Those of a queue or an owner that
+/// has been released are removed. While no queue is followed, a lookup only loads a flag.
 struct QueueFollowers {
+  typealias Follower = @Sendable (AsyncOperation) -> Void
+
   private struct Entry {
     let id: Int
     weak var queue: OperationQueue?
-    weak var follower: OperationTracer?
+    weak var owner: AnyObject?
+    let follower: Follower
   }
 
   /// The entries of each queue. Their arrays are replaced instead of changed in place, because ThreadSanitizer does not
@@ -28,28 +46,27 @@ struct QueueFollowers {
   private static let all = Locked(QueueFollowers())
   private static let isAnyQueueFollowed = Atomic(false)
 
-  static func add(_ follower: OperationTracer, to queue: OperationQueue) {
-    if of(queue).contains(where: { $0 === follower }) { return }
+  static func add(_ owner: AnyObject, to queue: OperationQueue, _ follower: @escaping Follower) {
     all.withLock { all in
       all.lastID += 1
       let id = ObjectIdentifier(queue)
-      all.entries[id] = (all.entries[id] ?? []) + [Entry(id: all.lastID, queue: queue, follower: follower)]
+      all.entries[id, default: []] += [Entry(id: all.lastID, queue: queue, owner: owner, follower: follower)]
       isAnyQueueFollowed.store(true, ordering: .releasing)
     }
   }
 
-  static func of(_ queue: OperationQueue) -> [OperationTracer] {
+  static func of(_ queue: OperationQueue) -> [Follower] {
     if !isAnyQueueFollowed.load(ordering: .acquiring) { return [] }
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
-    var followers: [OperationTracer] = []
+    var followers: [Follower] = []
     for (id, entriesOfQueue) in all.withLock({ $0.lookUp(ObjectIdentifier(queue)) }) {
       var gone: Set<Int> = []
       for entry in entriesOfQueue {
-        guard let entryQueue = entry.queue, let follower = entry.follower else {
+        guard let entryQueue = entry.queue, entry.owner != nil else {
           gone.insert(entry.id)
           continue
         }
-        if entryQueue === queue { followers.append(follower) }
+        if entryQueue === queue { followers.append(entry.follower) }
       }
       if gone.isEmpty { continue }
       all.withLock { all in

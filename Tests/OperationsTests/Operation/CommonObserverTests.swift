@@ -1,0 +1,81 @@
+import Foundation
+import OperationsTestSupport
+import Soak
+import Testing
+
+@testable import Operations
+
+/// Observers of all operations of a queue, and of all members of a group.
+@Suite(.timeLimit(.minutes(5)))
+struct CommonObserverTests {
+  private let queue = OperationQueue()
+  private let journal = Journal<String>()
+
+  private var observer: OperationObserver {
+    OperationObserver(
+      didStart: { [journal] in journal.write("start \($0.displayName)") },
+      didFinish: { [journal] in journal.write("end \($0.displayName)") }
+    )
+  }
+
+  private var ended: [String] {
+    journal.entries.filter { $0.hasPrefix("end") }.map { String($0.dropFirst(4)) }.sorted()
+  }
+
+  @Test func anObserverOfAQueue_isAddedToWhatComesLater() async throws {
+    let (held, other) = (HeldOperation(), OperationQueue())
+    queue.addOperation(held)
+    queue.addObserver(observer)
+    queue.addOperation(AsyncOperation().named("a"))
+    queue.addOperations([AsyncOperation().named("b"), BlockOperation {}])
+    queue.addTask("c") {}
+    try await queue.withSlot("d") {}
+    let (first, last) = (AsyncOperation().named("e"), GroupOperation([AsyncOperation()]).named("f"))
+    first ==> last
+    try await queue.run(last)
+    try await other.run(AsyncOperation().named("elsewhere"))
+    held.gate.open()
+    await queue.finished()
+    #expect(ended == ["a", "b", "c", "d", "e", "f"] && journal.count == 12)
+  }
+
+  @Test func anObserver_isReleasedAfterItsQueue() async {
+    let live = LiveCount()
+    do {
+      let (token, queue) = (LiveCount.Token(live), OperationQueue())
+      queue.addObserver(OperationObserver(didFinish: { _ in withExtendedLifetime(token) {} }))
+      queue.addOperation(AsyncOperation())
+      await queue.finished()
+    }
+    while live.alive > 0 {
+      _ = QueueFollowers.of(queue)
+      await Task.yield()
+    }
+    await live.none()
+  }
+
+  @Test func anObserverOfMembers_isAddedAtAnyDepthToWhatComesLater() async {
+    let (held, inner) = (HeldOperation(), GroupOperation("inner", maxConcurrentOperationCount: 1))
+    inner.addOperations([held, AsyncOperation().named("before")])
+    let group = GroupOperation([inner])
+    await queue.add(group, until: held.begun)
+    group.addObserver(toMembers: observer)
+    inner.addOperation(AsyncOperation().named("a"))
+    let innermost = GroupOperation([AsyncOperation().named("b"), BlockOperation {}]).named("c")
+    group.addOperations([GroupOperation([innermost]).named("d"), BlockOperation {}.named("plain")])
+    let waiting = AsyncOperation().named("e")
+    held ==> waiting
+    group.addOperation(waiting)
+    innermost.addOperation(AsyncOperation().named("f"))
+    await group.finished(opening: held.gate)
+    #expect(ended == ["a", "b", "c", "d", "e", "f"] && journal.count == 12)
+  }
+
+  @Test func groupsOfAnyDepth_areObserved() async {
+    let (count, group) = (5_000, GroupOperation())
+    group.addObserver(toMembers: observer)
+    group.addOperation((0..<count).reduce(AsyncOperation()) { inner, _ in GroupOperation([inner]) })
+    await queue.run(settling: [group])
+    #expect(ended.count == count + 1)
+  }
+}
