@@ -152,7 +152,7 @@ final class GroupEngine: @unchecked Sendable {
       let lists = [state.schedule.ready, state.schedule.called]
       guard let rank = lists.lazy.compactMap({ $0.rank(of: member) }).first else { return true }
       if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
-      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.slotsTaken
+      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.ready.slotsTaken
       if free >= lists.reduce(0, { $0 + $1.count }) { return true }
       return free > 0 && lists.reduce(0) { $0 + $1.count(before: rank, limit: free, isSlotOffered: false) } < free
     }
