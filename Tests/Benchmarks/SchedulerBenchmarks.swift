@@ -148,7 +148,7 @@ private actor DefaultCounter: Counter {
 }
 
 /// The same work without the package.
-private final class DispatchExecutor: SerialExecutor {
+final class DispatchExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "actor")
 
   func enqueue(_ job: consuming ExecutorJob) {

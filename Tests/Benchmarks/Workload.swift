@@ -76,11 +76,13 @@ extension Workload {
     _ count: Int,
     _ name: String = "AsyncBlockOperation",
     isSuspended: Bool = false,
+    width: Int = OperationQueue.defaultMaxConcurrentOperationCount,
     _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
   ) -> Workload {
     Workload(name: "\(name), OperationQueue", units: count) {
       Lifetime.run { lifetime in
         let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = width
         queue.isSuspended = isSuspended
         for index in 0..<count {
           let operation = asyncBlock(lifetime(index))
