@@ -322,6 +322,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     withExtendedLifetime(group) { engine.endProgress() }
   }
 
+  final override var beginsElsewhere: Bool { engine.state.withLock { $0.startsAnywhere } }
+
   final override var engineOfMembers: GroupEngine? { engine }
 
   /// Adds errors to the group, which finishes when its members have finished.

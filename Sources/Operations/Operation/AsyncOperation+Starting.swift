@@ -107,7 +107,7 @@ extension AsyncOperation {
   private func evaluate(_ conditions: [OperationCondition]) {
     let place = keepPlace()
     let context = core.withLock { $0.extras?.exchange(\.context, nil) }
-    startTask(priority: Self.currentPriority, in: context, while: .suspended(.conditions)) { [self] in
+    startTask(priority: startPriority, in: context, while: .suspended(.conditions)) { [self] in
       for condition in conditions {
         core.withLock { $0.makeExtras().condition = condition.name }
         do { try await condition.evaluate(self) } catch {
@@ -136,10 +136,29 @@ extension AsyncOperation {
     context.run { adopt(Task(priority: priority, operation: work), while: phase) }
   }
 
-  /// The priority for a task that this thread creates and that inherits none.
-  static var currentPriority: TaskPriority {
+  /// The priority of a task of this operation, which the thread that starts the operation creates.
+  final var startPriority: TaskPriority {
+    // Any thread may start a member.
+    if let runner = enclosingRunner { return runner.queue.quality(of: self).taskPriority }
     let priority = Task.currentPriority
     return priority.rawValue == 0 ? .medium : priority
+  }
+
+  /// The runner that started the operation, if it is a member, or the one in which it runs, which is no group.
+  final var enclosingRunner: GroupRunner? {
+    var operation = self
+    while true {
+      let (runner, outer) = operation.core.withLock { core -> (GroupRunner?, AsyncOperation?) in
+        if case .inside(let outer) = core.place { (nil, outer) } else { (core.runner, nil) }
+      }
+      guard let outer else { return runner }
+      operation = outer
+    }
+  }
+
+  /// Whether the operation, which is a member, only begins work elsewhere, so that it needs no thread of its group.
+  final var startsAnywhere: Bool {
+    beginsElsewhere && core.withLock { $0.callsNoCodeAtStart }
   }
 
   private func handOver() {
@@ -159,7 +178,9 @@ extension AsyncOperation {
   @discardableResult
   final func keepPlace() -> ExecutionPlace {
     if let place = core.withLock({ $0.extras?.place }) { return place }
-    let place = ExecutionPlace.current(quality: qualityOfService)
+    let place =
+      enclosingRunner.map { .queue($0, $0.queue.quality(of: self)) }
+      ?? ExecutionPlace.current(quality: qualityOfService)
     core.withLock { core in
       if !core.lifecycle.phase.isOver { core.makeExtras().place = place }
     }

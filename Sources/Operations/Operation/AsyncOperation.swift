@@ -250,6 +250,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the package calls `finish`, so that a stall report suggests no missing call.
   var finishesByItself: Bool { false }
 
+  /// Whether `execute()` only begins work elsewhere, and calls no code of the user.
+  var beginsElsewhere: Bool { false }
+
   /// Whether the operation can have members or an inner operation.
   var runsOthersInside: Bool { false }
 

@@ -31,5 +31,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   override var finishesByItself: Bool { true }
 
+  override var beginsElsewhere: Bool { duration > .zero }
+
   override func prepareToFinish() { timer.cancel() }
 }

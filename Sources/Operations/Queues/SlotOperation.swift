@@ -106,6 +106,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override var finishesByItself: Bool { true }
 
+  override var beginsElsewhere: Bool { true }
+
   override func execute() { resume?() }
 
   var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }

@@ -33,6 +33,15 @@ extension QualityOfService {
 
   var orCurrent: Self { self == .default ? .current : self }
 
+  var taskPriority: TaskPriority {
+    switch self {
+    case .userInteractive, .userInitiated: .userInitiated
+    case .utility: .utility
+    case .background: .background
+    default: .medium
+    }
+  }
+
   var dispatchQoS: DispatchQoS {
     switch self {
     case .userInteractive: .userInteractive
@@ -52,8 +61,8 @@ extension OperationQueue {
   }
 }
 
-/// An `OperationQueue` that can run a part of an operation while that operation occupies a slot.
-protocol ContinuingQueue: OperationQueue {
+/// A queue that can run a part of an operation while that operation occupies a slot.
+protocol ContinuingQueue: Sendable {
   /// Runs `body` later, where `execute()` of the queue's operations runs, at the given quality if the queue has several.
   func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void)
 }

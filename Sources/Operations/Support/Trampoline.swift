@@ -9,8 +9,16 @@ enum Trampoline {
 
   private final class Frame {
     var depth = 0
+    var steps = 0
     var deferredWork = ArrayDeque<() -> Void>()
     var deferredReleases: [AnyObject] = []
+  }
+
+  /// Whether the current call has asked only a few times, so that its thread can do some more work for others.
+  static var hasTime: Bool {
+    guard let frame = current.current else { return true }
+    frame.steps += 1
+    return frame.steps <= 16
   }
 
   static func run(_ work: @escaping () -> Void) {

@@ -55,6 +55,8 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   final override var finishesByItself: Bool { true }
 
+  final override var beginsElsewhere: Bool { true }
+
   final override func willNotExecute() { _ = (body.take(), context.take()) }
 }
 
@@ -73,7 +75,7 @@ extension ResultOperation {
   /// Finishes with the value that `body` returns in a task or the error that it throws. Cancelling the operation cancels
   /// the task, and cancelling the task cancels the operation.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
-    let own = priority ?? Self.currentPriority
+    let own = priority ?? startPriority
     let priority = lentPriority.map { max($0, own) } ?? own
     startTask(priority: priority, in: context.take(), while: .executing) { [self] in
       let result: Result<Output, any Error>

@@ -62,6 +62,8 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
+  final override var beginsElsewhere: Bool { closure == nil && input != nil }
+
   final override func willNotExecute() { (closure, asynchronousClosure, context) = (nil, nil, nil) }
 }
 

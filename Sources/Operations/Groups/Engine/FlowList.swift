@@ -35,6 +35,7 @@ struct FlowList {
   var count: Int { ready.count }
   var executingCount: Int { executing.count }
   var first: Turn? { turns.earliest }
+  var firstMember: AsyncOperation? { turns.first.flatMap { flows[$0].members.first } }
 
   func rank(of member: ObjectIdentifier) -> ReadyList.Rank? { ready[member]?.place.deadline }
 

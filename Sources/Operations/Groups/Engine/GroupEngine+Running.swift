@@ -59,7 +59,7 @@ extension GroupEngine {
     switch request {
     case .none: return
     case .grant: Trampoline.run { [self] in grantSlots() }
-    case .addRunner: addToQueue { [self] in work(as: $0) }
+    case .addRunner: Trampoline.run { [self] in startMembers() }
     case .watch:
       // A member can finish in the middle of its `execute()`, and then continue for long or wait for a member that this
       // runner was about to take.
@@ -88,11 +88,33 @@ extension GroupEngine {
     carryOut(state.withLock { $0.schedule.requestRunner() })
   }
 
-  private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
-    guard let queue = state.withLock({ $0.schedule.life.queue }) else { return }
+  /// Starts a few members that any thread can start, up to one that needs a runner. Until then, the runner stays requested,
+  /// so that no other thread starts members.
+  private func startMembers() {
+    var runner: GroupRunner?
+    while Trampoline.hasTime {
+      guard let member = state.withLock({ $0.schedule.nextForRequestedRunner() }) else { return }
+      guard member.startsAnywhere else { break }
+      let (next, group) = state.withLock { ($0.schedule.take(member), $0.schedule.beginTime()) }
+      group?.startDeadline()
+      guard let next else { continue }
+      carryOut(next.runner)
+      guard prepare(next) else { continue }
+      runner = runner ?? makeRunner()
+      if let runner { start(next, by: runner) }
+    }
+    addToQueue { [self] in work(as: $0) }
+  }
+
+  private func makeRunner() -> GroupRunner? {
+    guard let queue = state.withLock({ $0.schedule.life.queue }) else { return nil }
     // The runner stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    let clock = owner?.core.withLock { $0.extras?.clock ?? $0.runner?.clock }
-    queue.continueOperation(at: quality) { [self] in body(GroupRunner(for: self, clock: clock)) }
+    return GroupRunner(for: self, in: queue, clock: owner?.core.withLock { $0.extras?.clock ?? $0.runner?.clock })
+  }
+
+  private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
+    guard let runner = makeRunner() else { return }
+    runner.continueOperation(at: quality) { body(runner) }
   }
 
   private func work(as runner: GroupRunner) {
@@ -106,16 +128,7 @@ extension GroupEngine {
         guard let next else { return GroupSchedule.RunnerRequest.none }
         let member = next.member
         carryOut(next.runner)
-        next.notice?()
-        member.adoptChanges()
-        if let rank = next.rank {
-          // Read without the lock, because a subclass can override it.
-          let priority = member.queuePriority
-          if priority.rawValue < rank.priority.rawValue {
-            state.withLock { $0.schedule.putBack(member, ReadyList.Rank(priority: priority, number: rank.number)) }
-            continue
-          }
-        }
+        guard prepare(next) else { continue }
         // The thread that cancels all members may not have reached this one.
         if isDraining { member.cancel(nil, in: self) { $0 != .executing } }
         let quality = member.qualityOfService
@@ -130,6 +143,18 @@ extension GroupEngine {
     }
     carryOut(request)
     searchForSuspectedCycle()
+  }
+
+  /// Returns false if the member has a lower priority now, and was put back.
+  private func prepare(_ next: GroupSchedule.HandOut) -> Bool {
+    next.notice?()
+    next.member.adoptChanges()
+    guard let rank = next.rank else { return true }
+    // Read without the lock, because a subclass can override it.
+    let priority = next.member.queuePriority
+    if priority.rawValue >= rank.priority.rawValue { return true }
+    state.withLock { $0.schedule.putBack(next.member, ReadyList.Rank(priority: priority, number: rank.number)) }
+    return false
   }
 
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {

@@ -22,6 +22,9 @@ final class GroupEngine: @unchecked Sendable {
     var undrainedWork = 1
     var drainWaiters = WaiterList()
 
+    /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
+    var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty && schedule.cycleSearch == .none }
+
     mutating func remove(
       _ member: AsyncOperation,
       at index: Int,

@@ -4,20 +4,31 @@ import Synchronization
 /// Takes members from a group's engine and starts them, one at a time, on one thread. The engine can therefore detect
 /// that the runner's member made another member ready, which the runner takes next. Members refer to their runner, because
 /// threads would spend most of their time on the reference count of the engine.
-final class GroupRunner: @unchecked Sendable {
+final class GroupRunner: ContinuingQueue, @unchecked Sendable {
   private static let current = ThreadLocal<GroupRunner>()
   private static let batch = 64
 
   let engine: GroupEngine
+  let queue: GroupQueue
   /// The clock of members that have none of their own. Nil for the system's clock.
   let clock: (any Clock<Duration>)?
   // Accessed only on the runner's thread.
   private var member: Operation?
   private var finished: [Operation] = []
 
-  init(for engine: GroupEngine, clock: (any Clock<Duration>)?) {
+  init(for engine: GroupEngine, in queue: GroupQueue, clock: (any Clock<Duration>)?) {
     self.engine = engine
+    self.queue = queue
     self.clock = clock
+  }
+
+  func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void) {
+    engine.workBegins()
+    let operation = BlockOperation { [engine] in
+      body()
+      engine.workDidEnd()
+    }
+    queue.add(operation, at: quality)
   }
 
   func run<Result>(_ body: () -> Result) -> Result {
@@ -60,29 +71,40 @@ final class GroupRunner: @unchecked Sendable {
   }
 }
 
-/// The queue of a group's runners. It has no limit, because the group counts its members itself.
-final class GroupQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
-  private weak var engine: GroupEngine?
+/// The place of a group's runners. Nested groups share its `OperationQueue`, which is made for the first runner. The queue
+/// has no limit, because groups count their members themselves.
+final class GroupQueue: Sendable {
   // Set on each operation, because Foundation else uses that of the thread that made the operation, and not on the queue,
   // because Foundation raises operations to the quality of their queue.
   private let quality: QualityOfService
+  private let name: String
+  private let queue: Locked<OperationQueue?>
 
   /// Called on the thread that starts the group.
   init(of group: GroupOperation) {
-    quality = group.qualityOfService.orCurrent
-    engine = group.engine
-    super.init()
+    let outer = group.enclosingRunner?.queue
+    quality = outer?.quality(of: group) ?? group.qualityOfService.orCurrent
     name = "Operations.GroupOperation " + group.displayName
+    queue = outer?.queue ?? Locked(nil)
   }
 
-  func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void) {
-    let engine = engine
-    engine?.workBegins()
-    let operation = BlockOperation {
-      body()
-      engine?.workDidEnd()
+  /// The quality of an operation that executes here.
+  func quality(of operation: Operation) -> QualityOfService { quality(operation.qualityOfService) }
+
+  private func quality(_ own: QualityOfService) -> QualityOfService { own == .default ? quality : own }
+
+  func add(_ operation: BlockOperation, at quality: QualityOfService) {
+    operation.qualityOfService = self.quality(quality)
+    foundationQueue.addOperation(operation)
+  }
+
+  private var foundationQueue: OperationQueue {
+    if let existing = queue.withLock({ $0 }) { return existing }
+    let new = OperationQueue()
+    new.name = name
+    return queue.withLock { queue in
+      queue = queue ?? new
+      return queue ?? new
     }
-    operation.qualityOfService = quality == .default ? self.quality : quality
-    addOperation(operation)
   }
 }

@@ -265,6 +265,19 @@ struct GroupSchedule {
 
   mutating func runnerBegan() { isRunnerRequested = false }
 
+  /// Returns the next member, which is not taken yet. Nil if there is none, so that the requested runner is not needed.
+  mutating func nextForRequestedRunner() -> AsyncOperation? {
+    isRunnerRequested = mayHandOut
+    return isRunnerRequested ? next : nil
+  }
+
+  private var next: AsyncOperation? {
+    granted.first?.member ?? cancelled.first ?? ready.first ?? called.first
+  }
+
+  /// Takes a member if it is still the next one, and not about to be cancelled.
+  mutating func take(_ member: AsyncOperation) -> HandOut? { next === member && !isDraining ? take() : nil }
+
   /// - Returns: Nil if the runner must stop.
   mutating func take() -> HandOut? {
     guard mayHandOut else { return nil }

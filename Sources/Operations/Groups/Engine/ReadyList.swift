@@ -28,6 +28,8 @@ struct ReadyList {
   var count: Int { deque.count + heap.count + flows.count }
   var isEmpty: Bool { deque.isEmpty && heap.count == 0 && flows.count == 0 }
 
+  var first: AsyncOperation? { isFlowNext() ? flows.firstMember : deque.first?.operation ?? heap.first }
+
   var firstRank: Rank? { isFlowNext() ? flows.first?.rank : firstWithoutFlow }
 
   private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }

@@ -129,6 +129,12 @@ enum MemberSlot {
     }
   }
 
+  /// Whether the start of a pending operation leads to `execute()`, and calls no code of the user before.
+  var callsNoCodeAtStart: Bool {
+    lifecycle.phase.isPending && !lifecycle.isEnded && extras?.hasInputs != true
+      && observers.allSatisfy { $0.didStart == nil }
+  }
+
   var trace: OperationFollower? { extras?.trace }
 
   mutating func makeGateIfWaiting() -> Operation? { isBlocked ? bridge.makeGate() : nil }
