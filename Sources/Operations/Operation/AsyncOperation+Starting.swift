@@ -138,8 +138,10 @@ extension AsyncOperation {
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
   final var startPriority: TaskPriority {
-    // Any thread may start a member.
-    if let runner = enclosingRunner { return runner.queue.quality(of: self).taskPriority }
+    // Any thread may start a member or an attempt.
+    let (runner, place) = core.withLock { ($0.runner, $0.place) }
+    if let runner { return runner.queue.quality(of: self).taskPriority }
+    if case .inside(let outer) = place { return outer.keepPlace().quality.taskPriority }
     let priority = Task.currentPriority
     return priority.rawValue == 0 ? .medium : priority
   }

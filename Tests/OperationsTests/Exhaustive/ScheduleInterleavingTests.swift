@@ -400,6 +400,8 @@ enum ScheduleStep: InterleavedStep {
   case add([Int])
   /// Another thread does these.
   indirect case split([Self])
+  case startMembers
+  case takeAnywhere(Int)
   case runnerBegins, take, endWatch
   case tellDependent(Int, here: Bool)
   /// Finishes at once, or after the group has processed the result.
@@ -454,7 +456,16 @@ enum ScheduleStep: InterleavedStep {
     case .runnerBegins:
       world.deeds.runners -= 1
       world.schedule.runnerBegan()
-    case .take: take(&world, &actor)
+    case .startMembers:
+      guard let next = world.schedule.nextForRequestedRunner() else {
+        world.deeds.runners -= 1
+        return
+      }
+      let member = ScheduleWorld.operations.firstIndex { $0 === next } ?? 0
+      let isAnywhere = world.members[member].isAsynchronous && !world.deeds.wereCancelled.contains(member)
+      actor.go(on: isAnywhere ? [.takeAnywhere(member)] : [.runnerBegins, .take])
+    case .takeAnywhere(let member): handOut(member, &world, &actor)
+    case .take: handOut(nil, &world, &actor)
     case .endWatch: carryOut(world.schedule.endWatch(), &world, &actor)
     case .tellDependent(let member, let here):
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
@@ -489,9 +500,15 @@ enum ScheduleStep: InterleavedStep {
     [.tellDependent(member, here: here), .finish(member, here: here)]
   }
 
-  private func take(_ world: inout World, _ actor: inout Actor) {
+  /// A runner takes any member. The thread that found a member a place takes only that one, and then looks for the next.
+  private func handOut(_ only: Int?, _ world: inout World, _ actor: inout Actor) {
     let hasSlot = world.schedule.limit < 0 || world.schedule.ready.slotsTaken < world.schedule.limit
-    guard let next = world.schedule.take() else { return }
+    let again = only == nil ? Self.take : .startMembers
+    let taken = if let only { world.schedule.take(ScheduleWorld.operations[only]) } else { world.schedule.take() }
+    guard let next = taken else {
+      if only != nil { actor.go(on: .runnerBegins, .take) }
+      return
+    }
     let runner = next.runner
     let mayStart = (hasSlot && !world.schedule.isSuspended) || world.schedule.isDraining || next.rank == nil
     world.promise(mayStart, "a member was handed out that must wait")
@@ -506,13 +523,13 @@ enum ScheduleStep: InterleavedStep {
       carryOut(runner, &world, &actor)
       if next.slot == .own { carryOut(world.schedule.releaseSlot(), &world, &actor) }
       endIfDone(&world)
-      return actor.go(on: .take)
+      return actor.go(on: again)
     }
     if next.slot == .own { world.deeds.slots.insert(member) }
     let here = !world.members[member].isAsynchronous
     if !here { actor.spawn([.settle(member, here: false)]) }
     carryOut(runner, &world, &actor)
-    actor.go(on: here ? [.settle(member, here: true), .take] : [.take])
+    actor.go(on: here ? [.settle(member, here: true), again] : [again])
   }
 
   private func carryOut(_ request: GroupSchedule.RunnerRequest, _ world: inout World, _ actor: inout Actor) {
@@ -521,7 +538,7 @@ enum ScheduleStep: InterleavedStep {
     case .grant: world.promise(false, "no member has keys")
     case .addRunner:
       world.deeds.runners += 1
-      actor.spawn([.runnerBegins, .take])
+      actor.spawn([.startMembers])
     case .watch: actor.spawn([.endWatch])
     }
   }

@@ -97,7 +97,7 @@ extension GroupEngine {
       guard member.startsAnywhere else { break }
       let (next, group) = state.withLock { ($0.schedule.take(member), $0.schedule.beginTime()) }
       group?.startDeadline()
-      guard let next else { continue }
+      guard let next else { break }
       carryOut(next.runner)
       guard prepare(next) else { continue }
       runner = runner ?? makeRunner()

@@ -230,19 +230,13 @@ final class GroupEngine: @unchecked Sendable {
 
   /// Counts the work that may continue after the end of a member, which timed out or finished when it was cancelled.
   func workContinues(after end: OperationCore.End, of member: AsyncOperation) {
-    if let inner = member.engineOfMembers { workContinues(in: inner) }
-    if let inner = end.extras?.inner?.engineOfMembers { workContinues(in: inner) }
-    guard let task = end.extras?.task else { return }
-    workBegins()
-    Task.detached { [self] in
-      await task.value
-      workDidEnd()
-    }
+    if member is GroupOperation || end.extras?.task != nil { workContinues(in: member) }
+    if let inner = end.extras?.inner { workContinues(in: inner) }
   }
 
-  func workContinues(in inner: GroupEngine) {
+  func workContinues(in operation: AsyncOperation) {
     workBegins()
-    inner.waitForDrain { [self] in workDidEnd() }
+    operation.whenDrained { [self] in workDidEnd() }
   }
 
   func workBegins() { state.withLock { $0.undrainedWork += 1 } }

@@ -77,14 +77,14 @@ final class GroupQueue: Sendable {
   // Set on each operation, because Foundation else uses that of the thread that made the operation, and not on the queue,
   // because Foundation raises operations to the quality of their queue.
   private let quality: QualityOfService
-  private let name: String
+  private let name: String?
   private let queue: Locked<OperationQueue?>
 
   /// Called on the thread that starts the group.
   init(of group: GroupOperation) {
     let outer = group.enclosingRunner?.queue
     quality = outer?.quality(of: group) ?? group.qualityOfService.orCurrent
-    name = "Operations.GroupOperation " + group.displayName
+    name = group.name
     queue = outer?.queue ?? Locked(nil)
   }
 
@@ -101,7 +101,7 @@ final class GroupQueue: Sendable {
   private var foundationQueue: OperationQueue {
     if let existing = queue.withLock({ $0 }) { return existing }
     let new = OperationQueue()
-    new.name = name
+    new.name = "Operations.GroupOperation " + (name ?? "")
     return queue.withLock { queue in
       queue = queue ?? new
       return queue ?? new

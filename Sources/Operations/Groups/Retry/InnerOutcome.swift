@@ -2,19 +2,25 @@ import Foundation
 
 extension AsyncOperation {
   /// Runs an operation, with its dependencies that are in no queue or group, inside this one. A group, if there is one,
-  /// contains the operation.
+  /// contains the operation. An operation that depends on nothing and needs no thread runs without a group.
   func runInside<Output: Sendable>(
     _ work: AnyOutputOperation<Output>,
     in group: GroupOperation? = nil,
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
-    let group = group ?? GroupOperation([work.operation])
+    let operation = work.operation
+    if group == nil, operation.beginsElsewhere, operation.core.withLock({ $0.claimAlone(inside: self) }) {
+      trace?.send(.gained([operation]))
+      return start(operation) { body(InnerOutcome(of: work)) }
+    }
+    let group = group ?? GroupOperation([operation])
     // Adds the dependencies only now, because they may be added only if the operation was.
-    group.addGraph(endingIn: work.operation)
+    group.addGraph(endingIn: operation)
     group.name = displayName
     group.qualityOfService = keepPlace().quality
     // Otherwise every operation inside would search all enclosing operations for the clock.
     group.clock = clock
+    group.core.withLock { $0.claim(inside: self) }
     start(group) { body(InnerOutcome(of: work, in: group)) }
   }
 
@@ -29,6 +35,7 @@ extension AsyncOperation {
       if group.addIfFree(work.operation) { return runInside(work, in: group, then: body) }
     }
     let wait = AsyncOperation().waits(for: work.operation)
+    wait.core.withLock { $0.claim(inside: self) }
     start(wait) { body(wait.isCancelled ? InnerOutcome(failure: CancellationError()) : InnerOutcome(of: work)) }
   }
 
@@ -36,10 +43,9 @@ extension AsyncOperation {
   /// finished or was cancelled.
   private func start(_ inner: AsyncOperation, then body: @escaping @Sendable () -> Void) {
     inner.whenFinished { [self] in
-      if let work = inner.engineOfMembers { core.withLock { $0.engine }?.workContinues(in: work) }
+      core.withLock { $0.engine }?.workContinues(in: inner)
       body()
     }
-    inner.core.withLock { $0.claim(inside: self) }
     let (isNeeded, previous) = core.withLock { core -> (Bool, AsyncOperation?) in
       guard core.lifecycle.canContinue else { return (false, nil) }
       return (true, core.makeExtras().exchange(\.inner, inner))
@@ -52,15 +58,29 @@ extension AsyncOperation {
     inner.startWaitLimit()
   }
 
-  /// Continues with `work`, called `next` in a stall report, after the work of the former `engine` and a delay.
+  /// Calls `body` when no work of the operation, which has ended, runs any more.
+  func whenDrained(_ body: @escaping @Sendable () -> Void) {
+    if let engine = engineOfMembers {
+      engine.waitForDrain(body)
+    } else if let task = core.withLock({ $0.extras?.task }) {
+      Task.detached {
+        await task.value
+        body()
+      }
+    } else {
+      body()
+    }
+  }
+
+  /// Continues with `work`, called `next` in a stall report, after the work of the former operation and a delay.
   func `continue`(
-    behind engine: GroupEngine?,
+    behind former: AsyncOperation?,
     after delay: Duration,
     before next: String,
     with work: @escaping @Sendable () -> Void
   ) {
-    if let engine {
-      engine.waitForDrain { self.continue(behind: nil, after: delay, before: next, with: work) }
+    if let former {
+      former.whenDrained { self.continue(behind: nil, after: delay, before: next, with: work) }
       return
     }
     // Each attempt of an operation with keys takes them anew.
@@ -79,8 +99,8 @@ struct InnerOutcome<Output: Sendable>: Sendable {
   private(set) var result: Result<Output, any Error>
   /// The paths begin with the operation's name.
   private(set) var failures = FailureReport([])
-  /// The engine of the private group, whose work may outlast it.
-  private(set) var engine: GroupEngine?
+  /// The private operation, whose work may outlast it.
+  private(set) var inner: AsyncOperation?
 
   init(failure error: any Error) { result = .failure(error) }
 
@@ -96,7 +116,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
       failures = FailureReport(failures: ownFailures, hasPaths: hasPaths)
     }
     failures = failures.below(operation.displayName)
-    engine = group?.engine
+    inner = group ?? operation
     guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, let group,
       !group.failures.isEmpty
     else { return }

@@ -76,7 +76,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     case .failure(let error): return finish(with: error)
     }
     let delay = backoff.delay(after: iteration)
-    `continue`(behind: outcome.engine, after: delay, before: "iteration \(iteration + 1)") {
+    `continue`(behind: outcome.inner, after: delay, before: "iteration \(iteration + 1)") {
       self.begin(iteration: iteration + 1)
     }
   }

@@ -38,6 +38,7 @@ import Foundation
 public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
   private let attempts: Int
   private let backoff: Backoff
+  private let isOfFunctions: Bool
   private let attemptState: Locked<AttemptState>
 
   private struct AttemptState {
@@ -72,7 +73,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
       misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.")
     }
-    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen)) { attempt in
+    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen), isOfFunctions: true) { attempt in
       AnyOutputOperation(TaskOperation { try await body(attempt) })
     }
   }
@@ -157,10 +158,17 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) where Output == Void { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
 
-  private init(_ attempts: Int, _ backoff: Backoff, _ decide: @escaping Decide, _ make: @escaping Make) {
+  private init(
+    _ attempts: Int,
+    _ backoff: Backoff,
+    _ decide: @escaping Decide,
+    isOfFunctions: Bool = false,
+    _ make: @escaping Make
+  ) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
     self.backoff = backoff
+    self.isOfFunctions = isOfFunctions
     attemptState = Locked(AttemptState(plan: (TaskContext(reusable: ()), decide, make)))
     super.init()
   }
@@ -191,6 +199,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   public var failedAttempts: Int { attemptState.withLock { $0.failedAttempts } }
 
   override var runsOthersInside: Bool { true }
+
+  override var beginsElsewhere: Bool { isOfFunctions }
 
   public override func execute() {
     keepPlace()
@@ -241,7 +251,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
     let delay = run(in: plan.context) { Trampoline.isolate { plan.decide(result, number).delay?(number, backoff) } }
     guard let delay else { return finish(with: result) }
-    `continue`(behind: outcome.engine, after: delay, before: "attempt \(number + 1) of \(attempts)") {
+    `continue`(behind: outcome.inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
       self.attempt(number + 1)
     }
   }

@@ -184,6 +184,15 @@ enum MemberSlot {
 
   mutating func claim(inside outer: AsyncOperation) { place = .inside(outer) }
 
+  /// Claims a free operation that depends on nothing, has no keys, and calls no code of the user before it executes.
+  mutating func claimAlone(inside outer: AsyncOperation) -> Bool {
+    guard obstacle == nil, turn == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
+      return false
+    }
+    claim(inside: outer)
+    return true
+  }
+
   private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
     var claim: Claim = []
     if waits { claim.insert(.waits) }

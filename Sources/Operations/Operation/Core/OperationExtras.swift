@@ -34,7 +34,7 @@ final class OperationExtras {
   var caller: (any EnclosingWork)?
   /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
-  /// Works for the operation. Cancelled with it, and at its end.
+  /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
   /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.
   var inner: AsyncOperation?
@@ -59,7 +59,8 @@ final class OperationExtras {
 
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
-    let isEmpty = timeout == nil && clock == nil && trace == nil && progress == nil && condition == nil
+    let isEmpty =
+      timeout == nil && clock == nil && task == nil && trace == nil && progress == nil && condition == nil
     if isEmpty, flow == nil, progressWeight == 1, !finishesWhenCancelled, waitLimit == nil { return nil }
     let remainder = OperationExtras()
     remainder.flow = flow
@@ -67,6 +68,7 @@ final class OperationExtras {
     remainder.timeout = timeout
     remainder.waitLimit = waitLimit
     remainder.clock = clock
+    remainder.task = task
     remainder.trace = trace
     remainder.progress = progress
     remainder.progressWeight = progressWeight
