@@ -164,6 +164,40 @@ struct ThreadingTests {
     #expect(places.entries.allSatisfy { !$0.isInTask && $0.queue != ObjectIdentifier(queue) && !$0.isOnMain })
   }
 
+  @Test func memberThatOnlyBeginsATask_callsCodeOnThreadsOfTheGroupOnly() async throws {
+    let first = AsyncBlockOperation { _ in }
+    let (observed, consumer, retry) = (
+      TaskOperation {}, TransformOperation { (_: Int) async in }, RetryOperation(attempts: 1) { [places] _ in
+        places.write(.here)
+        return TaskOperation {}
+      }
+    )
+    observed.addObserver(OperationObserver(didStart: { [places] _ in places.write(.here) }))
+    let producer = ResultOperation { 1 }
+    producer.pass(to: consumer) { [places] consumer, value in
+      places.write(.here)
+      consumer.input = value
+    }
+    [first, producer] ==> [observed, consumer, retry]
+    let group = GroupOperation([first, producer, observed, consumer, retry]).started()
+    await producer.finished()
+    let finishing = await onThread { first.finish() }
+    group.staysOpen = false
+    await group.finished()
+    #expect(places.count == 3 && places.entries.allSatisfy { $0.queue != nil && $0.thread != finishing.thread })
+  }
+
+  @Test func finishingThreadStartsFewOfTheTasksThatWaited() async throws {
+    let first = AsyncBlockOperation { _ in }
+    let tasks = (0..<200).map { _ in PlacedTask(places) }
+    [first] ==> tasks
+    let group = GroupOperation([first] + tasks).started()
+    let finishing = await onThread { first.finish() }
+    group.staysOpen = false
+    await group.finished()
+    #expect(places.entries.count { $0 == finishing } <= 16)
+  }
+
   @Test func whatIsSharedIsMadeInTheTaskOfTheCaller() async throws {
     let value = try await queue.run(sharing: "key", in: ExclusivityDomain()) { [places] in
       places.write(.here)
@@ -203,6 +237,26 @@ private struct Place: Sendable, Equatable {
   }
 
   func isOn(_ queue: OperationQueue) -> Bool { !isInTask && self.queue == ObjectIdentifier(queue) }
+}
+
+/// Records where its quality is read, which is where it starts.
+private final class PlacedTask: TaskOperation<Void>, @unchecked Sendable {
+  private let places: Journal<Place>
+
+  init(_ places: Journal<Place>) {
+    self.places = places
+    super.init()
+  }
+
+  override var qualityOfService: QualityOfService {
+    get {
+      places.write(.here)
+      return super.qualityOfService
+    }
+    set { super.qualityOfService = newValue }
+  }
+
+  override func run() async {}
 }
 
 /// Calls `body` on a new thread, on which no task runs, and returns its place.

@@ -72,7 +72,7 @@ extension AsyncOperation {
   /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
   final func settle() {
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-    core.withLock { $0.turn }?.leave(.end)
+    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { turn.leave(.end) } }
     notifyOfEnd(core.withLock { $0.settle() })
   }
 
@@ -80,7 +80,9 @@ extension AsyncOperation {
     end.extras?.progress?.end()
     let runner = end.membership?.runner
     if let clock = runner?.clock { core.withLock { $0.keep(clock) } }
-    for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() }
+    if !end.dependents.isEmpty {
+      Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
+    }
     for waiter in end.waiters.all { waiter() }
     runner?.memberDidFinish(self, end)
     AsyncOperation.release(end.extras)

@@ -14,7 +14,10 @@ enum Trampoline {
     var deferredReleases: [AnyObject] = []
   }
 
-  /// Whether the current call has asked only a few times, so that its thread can do some more work for others.
+  /// Makes ``hasTime`` count the steps of the whole call.
+  static func asOneCall(_ body: () -> Void) { withFrame { _ in body() } }
+
+  /// Whether the current call has made few steps, so that its thread can make one more for other operations.
   static var hasTime: Bool {
     guard let frame = current.current else { return true }
     frame.steps += 1

@@ -26,7 +26,8 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   /// Creates an operation for a subclass that overrides ``run()``.
   ///
-  /// - Parameter priority: The priority of the task. The default is that of the thread that starts the operation.
+  /// - Parameter priority: The priority of the task. The default is that of the group or, in no group, of the thread that
+  ///   starts the operation.
   public init(priority: TaskPriority? = nil) {
     self.priority = priority
     super.init(in: TaskContext())
@@ -36,7 +37,8 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   /// error it throws.
   ///
   /// - Parameters:
-  ///   - priority: The priority of the task. The default is that of the thread that starts the operation.
+  ///   - priority: The priority of the task. The default is that of the group or, in no group, of the thread that starts
+  ///     the operation.
   ///   - body: The function. Called at most once.
   public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
     self.priority = priority

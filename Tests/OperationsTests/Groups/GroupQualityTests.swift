@@ -64,6 +64,16 @@ struct GroupQualityTests {
     for operation in [inherited, own, later] { #expect(try operation.result?.get() == true) }
   }
 
+  @Test func taskAfterABackgroundTask_hasThePriorityOfItsGroup() async throws {
+    let first = TaskOperation(priority: .background) {}
+    let (second, retry) = (
+      TaskOperation { Task.currentPriority }, RetryOperation(attempts: 1) { _ async in Task.currentPriority }
+    )
+    [first] ==> [second, retry]
+    try await OperationQueue().run(GroupOperation([first, second, retry]))
+    for operation in [second, retry] { #expect(try operation.result?.get() == .medium) }
+  }
+
   @Test func attemptHasTheQualityOfItsOperation() async throws {
     let retry = RetryOperation<Bool>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
       ResultOperation {
