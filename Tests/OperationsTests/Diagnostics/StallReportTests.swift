@@ -98,7 +98,7 @@ struct StallReportTests {
     while !entries().allSatisfy({ $0.elapsed ?? .zero >= .seconds(1) }) || entries().count < names.count {
       try await Task.sleep(for: .milliseconds(50))
     }
-    let suspected = entries().filter { $0.description.contains("perhaps it never calls finish()") }
+    let suspected = entries().filter { $0.description.contains("call `finish` on every path") }
     #expect(suspected.map(\.operation) == ["held"])
     queue.addOperation(target)
     await queue.drained(opening: [end, held.gate])

@@ -68,7 +68,8 @@ struct StallNode {
         // Below 10 ms, the clock is too coarse.
         if elapsed < .milliseconds(10) { predicate = "has just begun to execute" }
         let mayHaveForgotten = (operation as? AsyncOperation)?.finishesByItself == false
-        if elapsed >= .seconds(1), mayHaveForgotten { predicate += ": perhaps it never calls finish()" }
+        let remedy = ". If its work has ended, call `finish` on every path"
+        if elapsed >= .seconds(1), mayHaveForgotten { predicate += remedy }
       }
       return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
     }
