@@ -40,6 +40,21 @@ struct CompilerMessageTests {
     }
   }
 
+  /// The page MigratingFromOperationQueue has these messages, so that a search finds the remedy beside them.
+  @Test func overridesOfFoundationsMethodsAreRefusedInTheWordsOfThePage() async throws {
+    let declarations = ["func start()", "func main()", "func cancel()", "var isReady: Bool", "var isExecuting: Bool"]
+    let overrides = declarations.enumerated().map { number, declaration in
+      let body = declaration.hasSuffix("Bool") ? "true" : ""
+      return "class Old\(number): AsyncOperation, @unchecked Sendable { override \(declaration) { \(body) } }"
+    }
+    let errors = try await Self.errors(in: "import Operations\n" + overrides.joined(separator: "\n"))
+    let page = try Repository.file("Sources/Operations/Operations.docc/MigratingFromOperationQueue.md").lines
+    for (number, declaration) in declarations.enumerated() {
+      let message = try #require(errors[number + 2]?.first, "\(declaration)")
+      #expect(page.contains { $0.hasPrefix("| \(message) |") }, "\(message)")
+    }
+  }
+
   /// A subclass may declare methods with the names that are not available, and override them.
   @Test func theNamesAreFreeForSubclasses() async throws {
     let errors = try await Self.errors(
@@ -63,21 +78,12 @@ struct CompilerMessageTests {
     let folder = FileManager.default.temporaryDirectory.appending(path: "messages-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
-    let (source, output) = (folder.appending(path: "program.swift"), folder.appending(path: "output.txt"))
+    let source = folder.appending(path: "program.swift")
     try program.write(to: source, atomically: true, encoding: .utf8)
     let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }
     let products = bundle?.bundleURL.deletingLastPathComponent() ?? Bundle.main.bundleURL
     let modules = products.appending(path: "Modules")
-    let command =
-      "swiftc -typecheck -swift-version 6 -I '\(modules.path)' '\(source.path)' > '\(output.path)' 2>&1"
-    await withCheckedContinuation { continuation in
-      Thread.detachNewThread {
-        // Foundation's `Process` is never released on Linux.
-        if let pipe = unsafe popen(command, "r") { unsafe pclose(pipe) }
-        continuation.resume()
-      }
-    }
-    let text = String(decoding: try FileHandle(forReadingFrom: output).readToEnd() ?? Data(), as: UTF8.self)
+    let text = try await output(of: "swiftc -typecheck -swift-version 6 -I '\(modules.path)' '\(source.path)'")
     var errors: [Int: [String]] = [:]
     for match in text.matches(of: #/program\.swift:(\d+):\d+: error: (.*)/#) {
       if let line = Int(match.1) { errors[line, default: []].append(String(match.2)) }

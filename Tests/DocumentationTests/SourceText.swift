@@ -53,12 +53,13 @@ struct CodeBlock: Sendable {
   /// The line of its page at which it begins, counted from 1.
   let firstLine: Int
   /// The parts between empty lines. A page shows code of the top level and code of a function in one block. A snippet
-  /// may have other code between these parts.
+  /// may have other code between these parts, and has its own imports.
   let paragraphs: [[String]]
 
   init(firstLine: Int, lines: [Substring]) {
     self.firstLine = firstLine
-    paragraphs = lines.split { $0.allSatisfy(\.isWhitespace) }.map { $0.map(String.init) }
+    let isApart = { (line: Substring) in line.allSatisfy(\.isWhitespace) || line.contains(#/^(@testable )?import /#) }
+    paragraphs = lines.split(whereSeparator: isApart).map { $0.map(String.init) }
   }
 
   /// Whether a file has all of the paragraphs, in their order, each as deep as it is there.
@@ -92,7 +93,7 @@ struct CodeLine: Sendable {
 
 /// The files that these tests read: those of the checkout they were compiled from.
 enum Repository {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+  static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
   /// The files that can contain code blocks.

@@ -5,7 +5,9 @@ extension OperationQueue {
   ///
   /// ```swift
   /// let pages = queue.results(of: urls, atMost: 6) { Download($0) }
-  /// for await (url, page) in pages { show(page, for: url) }
+  /// for await (url, result) in pages {
+  ///   if case .success(let page) = result { show(page, for: url) }
+  /// }
   /// ```
   ///
   /// The elements are read lazily: an operation is made when fewer than `count` others are unfinished or have a result that

@@ -1,0 +1,45 @@
+#if os(macOS) || os(Linux)
+import Foundation
+import Testing
+
+/// The package of the README, built as printed. It takes minutes, because it builds the library again.
+@Suite(.timeLimit(.minutes(15)), .enabled(if: ProcessInfo.processInfo.environment["THOROUGH"] != nil))
+struct ReadMePackageTests {
+  @Test func thePackageOfTheReadMe_runsAndPassesItsTest() async throws {
+    let page = try Repository.file("README.md").lines.joined(separator: "\n")
+    let expression = #/ave (?:it|this) as\s+`(\S+)`[^`]*```\w*\n(.*?)```/#.dotMatchesNewlines()
+    let files = page.matches(of: expression).map { (path: String($0.1), text: String($0.2)) }
+    #expect(files.map(\.path) == ["Package.swift", "Sources/App/main.swift", "Tests/AppTests/BreakfastTests.swift"])
+
+    let folder = FileManager.default.temporaryDirectory.appending(path: "readme-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    for (path, text) in files {
+      let file = folder.appending(path: "App/\(path)")
+      try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try text.write(to: file, atomically: true, encoding: .utf8)
+    }
+    let clone = folder.appending(path: "swift-operations")
+    try FileManager.default.createSymbolicLink(at: clone, withDestinationURL: Repository.root)
+
+    let app = folder.appending(path: "App").path
+    let run = try await output(of: "cd '\(app)' && swift run App")
+    #expect(run.contains("breakfast › toast: Burnt()\n"), "\(run)")
+    let test = try await output(of: "cd '\(app)' && swift test")
+    #expect(test.contains("Test run with 1 test in 0 suites passed"), "\(test)")
+  }
+}
+
+/// Runs a command in `sh`, and returns what it prints, errors included.
+func output(of command: String) async throws -> String {
+  let file = FileManager.default.temporaryDirectory.appending(path: "output-\(UUID().uuidString)")
+  defer { try? FileManager.default.removeItem(at: file) }
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread {
+      // Foundation's `Process` is never released on Linux.
+      if let pipe = unsafe popen("{ \(command); } > '\(file.path)' 2>&1", "r") { unsafe pclose(pipe) }
+      continuation.resume()
+    }
+  }
+  return String(decoding: try FileHandle(forReadingFrom: file).readToEnd() ?? Data(), as: UTF8.self)
+}
+#endif
