@@ -6,7 +6,7 @@ import Operations
 struct LinkCheck {
   private static let usage = """
     Usage: LinkCheck [--limit N] [--rate N] [--timeout SECONDS] [--json]
-                     [--trace FILE] [--svg FILE] URL
+                     [--trace FILE] [--svg FILE] [--html FILE] URL
 
     Follows the links of the site at URL, and prints those that are broken with
     the pages they are on. Links to other sites are checked and not followed.
@@ -20,6 +20,7 @@ struct LinkCheck {
       --json             prints JSON
       --trace FILE       writes what ran when into FILE, for ui.perfetto.dev
       --svg FILE         draws the same into FILE, as a picture
+      --html FILE        writes a page with all about the run into FILE
       --help             prints this text
 
     Exit status: 0 if no link is broken, 1 if one is, 2 if the arguments are
@@ -31,20 +32,18 @@ struct LinkCheck {
   }
 
   private static func check(with options: Options) async throws -> Int32 {
-    let (trace, picture) = (options.trace.map { TraceFile($0) }, options.picture.map { TraceFile($0) })
-    try trace?.create()
-    try picture?.create()
+    let files = options.files.map { (file: TraceFile($0.path), content: $0.content) }
+    for (file, _) in files { try file.create() }
     let crawl = CrawlOperation(from: options.url, settings: options.settings)
     let tracer = OperationTracer()
-    if trace != nil || picture != nil { tracer.trace(crawl) }
+    if !files.isEmpty { tracer.trace(crawl) }
     let interrupts = Interrupts { crawl.cancel() }
     defer { interrupts.stop() }
     let bar = ProgressBar.start(following: crawl.progressUpdates)
     // The report has the failures.
     try? await OperationQueue().run(crawl)
     await bar?.value
-    try trace?.write(tracer.chromeTrace())
-    try picture?.write(Data(tracer.svg().utf8))
+    for (file, content) in files { try file.write(content(tracer)) }
     let report = crawl.report
     if let error = report.startError {
       let reason = error.localizedDescription
@@ -58,22 +57,27 @@ struct LinkCheck {
 
 /// The arguments.
 private struct Options {
+  private static let contents: [String: @Sendable (OperationTracer) -> Data] = [
+    "--html": { Data($0.html().utf8) }, "--svg": { Data($0.svg().utf8) }, "--trace": { $0.chromeTrace() },
+  ]
+
   private(set) var url: URL
   private(set) var settings = CrawlOperation.Settings()
   private(set) var printsJSON = false
-  private(set) var trace: String?
-  private(set) var picture: String?
+  private(set) var files: [(path: String, content: (OperationTracer) -> Data)] = []
 
   init(_ arguments: inout Arguments) throws {
     var urls: [String] = []
     while let argument = arguments.next() {
+      if let content = Self.contents[argument] {
+        files.append((try arguments.value(of: argument, "a file to write to"), content))
+        continue
+      }
       switch argument {
       case "--limit": settings.limit = try arguments.number(of: argument, in: 1...Int.max)
       case "--rate": settings.rate = try arguments.number(of: argument, in: 1...Int.max)
       case "--timeout": settings.timeout = .seconds(try arguments.number(of: argument, in: 1...1_000_000))
       case "--json": printsJSON = true
-      case "--svg": picture = try arguments.value(of: argument, "a file to write to")
-      case "--trace": trace = try arguments.value(of: argument, "a file to write to")
       case _ where argument.hasPrefix("-"): throw UsageError(unexpected: argument)
       default: urls.append(argument)
       }

@@ -69,6 +69,22 @@ struct LinkCheckTests {
     }
   }
 
+  @Test(.enabled(if: Shell.chromium != nil)) func thePageOfTheRun_isSearchedInABrowser() async throws {
+    let server = try LocalServer { path, _ in
+      path == "/" ? Self.links("/gone", "/home") : .status(path == "/gone" ? 404 : 200)
+    }
+    defer { server.stop() }
+    let chromium = try #require(Shell.chromium)
+    try await Shell.open { shell in
+      _ = try await shell.run("LinkCheck --html run.html \(server.address)")
+      let flags = "--headless --no-sandbox --disable-gpu --user-data-dir=profile --dump-dom"
+      let page = try await shell.run("\(chromium) \(flags) \"file://$PWD/run.html#gone\"").output
+      #expect(page.contains(#/<output id="count">2 of \d+</output>/#), "\(page)")
+      #expect(page.contains(#/<li data-id="\d+"(?: class="")?>[^<]*gone[^<]*: 404 Not Found/#), "\(page)")
+      #expect(page.matches(of: #/<rect class="finished"/#).count > 2, "\(page)")
+    }
+  }
+
   @Test func thousandPages_areEachVisitedOnce_fewAtATime() async throws {
     // A page that came too late would be loaded again, while the connection of the first attempt is still open.
     let (outcome, server) = try await check("--limit 3 --rate 100000 --timeout 1000000") { path, _ in

@@ -22,6 +22,10 @@ struct Shell {
   /// Whether there is a `/dev/full` and file names need not be UTF-8.
   static let isLinux = FileManager.default.fileExists(atPath: "/dev/full")
 
+  /// The browser, where one is installed.
+  static let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+    .first { FileManager.default.isExecutableFile(atPath: $0) }
+
   /// The folder of the command lines and their results.
   private let root: URL
   /// The folder in which the command lines run.

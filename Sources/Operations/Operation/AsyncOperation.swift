@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An operation whose work can continue after `execute()` has returned, until a call to `finish` on any thread.
+/// A Foundation `Operation` whose work can continue after `execute()` has returned, until a call to `finish`.
 ///
 /// Subclass `AsyncOperation`, start the work in ``execute()``, and call ``finish()`` when the work is done:
 ///
@@ -19,8 +19,7 @@ public import Foundation
 /// }
 /// ```
 ///
-/// An `AsyncOperation` is a Foundation `Operation`. It runs in any `OperationQueue`, in a ``GroupOperation``, or
-/// through `start()`.
+/// An `AsyncOperation` runs in any `OperationQueue`, in a ``GroupOperation``, or through `start()`.
 ///
 /// ## Finishing
 ///

@@ -62,7 +62,9 @@ struct TraceOutputTests {
     let widths = picture.bars.map(\.width)
     #expect(abs(widths[0] - 2 * widths[1]) < 0.5 && widths[2] == 2 && picture.right <= 600)
     #expect(picture.text.contains("Import: failed, 30 ms") && picture.text.contains("Skipped: cancelled"))
-    #expect(picture.text.contains("0 s") && picture.text.contains("30 ms"))
+    #expect(
+      picture.text.filter { $0.hasSuffix("s") && !$0.contains(":") } == ["0 s", "10 ms", "20 ms", "30 ms", "runs"]
+    )
   }
 
   @Test func picture_isWellFormed_whateverTheNames() async throws {
@@ -70,6 +72,26 @@ struct TraceOutputTests {
     await run([operation("<a & \"b\">\u{0}\n")])
     let picture = try Picture(tracer.svg(width: 0))
     #expect(picture.text.contains { $0.hasPrefix("<a & \"b\">") } && picture.right <= 300)
+  }
+
+  @Test func page_hasTheFailuresOfMembersAndRefersToNoFile() async {
+    await runImporter()
+    let page = tracer.html()
+    #expect(page.contains("<li data-id=\"3\">Import › Check: no</li>") && page.matches(of: #/<li /#).count == 1)
+    #expect(page.contains("Nothing is left to be done in the trace."))
+    #expect(page.matches(of: /src=|href=|url\(|@import/).isEmpty)
+    #expect(page.matches(of: /<rect class="finished" [^>]*height="26"/).count == 2)
+  }
+
+  @Test func page_explainsWhatHasNotFinished() async {
+    let (login, upload) = (operation("login"), operation("</script><b>"))
+    login ==> upload
+    tracer.trace([upload], in: queue)
+    let page = tracer.html()
+    #expect(page.contains("“&lt;/script&gt;&lt;b&gt;” waits for “login”, which was never added"))
+    #expect(page.matches(of: /<\/script>/).count == 1)
+    queue.addOperation(login)
+    await queue.finished()
   }
 
   /// What an SVG file contains, as an XML parser reads it.
@@ -94,7 +116,7 @@ struct TraceOutputTests {
       attributes: [String: String]
     ) {
       text.append("")
-      if name == "path" { groups += 1 }
+      if attributes["class"] == "group" { groups += 1 }
       guard name == "rect", let width = attributes["width"].flatMap({ Double($0) }) else { return }
       bars.append((attributes["class"] ?? "", width))
       right = max(right, width + (attributes["x"].flatMap { Double($0) } ?? 0))

@@ -110,6 +110,7 @@ public final class OperationTracer: Sendable {
     let index = log.withLock { log in
       let index = log.records.count
       log.records.append(Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
+      log.operations.append(TraceLog.Operation(traced: operation))
       return index
     }
     let follower = OperationFollower(self, index)
@@ -141,7 +142,13 @@ public final class OperationTracer: Sendable {
 }
 
 struct TraceLog {
+  struct Operation {
+    weak var traced: AsyncOperation?
+  }
+
   var records: [OperationTracer.Record] = []
+  /// The operation of each record.
+  var operations: [Operation] = []
   /// The operations to which a thread is attaching the tracer.
   var beginning: Set<ObjectIdentifier> = []
   private var threads: [ObjectIdentifier: Int] = [:]

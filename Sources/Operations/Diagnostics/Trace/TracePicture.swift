@@ -1,10 +1,12 @@
+import Foundation
+
 extension OperationTracer {
   /// Returns a drawing of the recorded operations as a picture in SVG, for a file or a page.
   ///
-  /// Each operation has a row, and members are below their group. The colors show how an operation spent its time: it
-  /// waited for its keys (yellow) or for a slot (gray), it executed (blue), and it failed (red) or was cancelled (dashed).
-  /// A group is a bracket above its members, and a retry is one above its attempts. The picture has colors and a
-  /// background for light and dark pages, and no script.
+  /// Each operation has a row, and members are below their group. The colors, which a legend explains, show how an
+  /// operation spent its time: it waited for its keys (yellow) or for a slot (gray), it executed (blue), and it failed
+  /// (red) or was cancelled (dashed). A group is a bracket above its members, and a retry is one above its attempts. The
+  /// picture has colors and a background for light and dark pages, and no script.
   ///
   /// - Parameter width: The width in points. A value below 300 counts as 300, and a value above 10,000 as 10,000.
   /// - Complexity: O(n log n) for n operations.
@@ -13,7 +15,7 @@ extension OperationTracer {
   }
 }
 
-private struct TracePicture {
+struct TracePicture {
   private static let (rowHeight, barHeight, margin) = (22, 12, 12)
   private static let style = """
     <style>
@@ -52,27 +54,50 @@ private struct TracePicture {
   }
 
   var text: String {
-    let height = (rows.count + 1) * Self.rowHeight + 2 * Self.margin
-    let marks = (0...4).map { mark(Double($0) / 4, height: height) }
+    let bottom = (rows.count + 1) * Self.rowHeight + Self.margin
+    let height = bottom + Self.rowHeight + Self.margin
     let body = rows.enumerated().map { row, line in draw(records[line.id], depth: line.depth, row: row) }
     return """
       <svg xmlns="http://www.w3.org/2000/svg" width="\(width)" height="\(height)" viewBox="0 0 \(width) \(height)">
       \(Self.style)
       <rect class="page" width="100%" height="100%" rx="8"/>
-      \((marks + body).joined(separator: "\n"))
+      \((ticks.map { mark($0, bottom: bottom) } + body + legend(bottom + 10)).joined(separator: "\n"))
       </svg>
 
       """
   }
 
-  private func mark(_ part: Double, height: Int) -> String {
-    let (x, y) = (x(of: start + (end - start) * part), Self.margin + Self.rowHeight / 2)
-    let anchor = part == 0 ? "start" : part == 1 ? "end" : "middle"
-    let label = part == 0 ? "0 s" : ((end - start) * part).reading
+  /// Zero and the multiples of a round time, of which there are at most five.
+  private var ticks: [Duration] {
+    let (whole, powers) = (end - start, (0..<20).map { pow(10, Double($0)) })
+    let steps = powers.flatMap { [$0, 2 * $0, 5 * $0] }.map { Duration.microseconds(1) * $0 }
+    guard whole > .zero, let step = steps.first(where: { whole / $0 < 5 }) else { return [.zero] }
+    return (0...Int(whole / step)).map { step * $0 }
+  }
+
+  private func mark(_ time: Duration, bottom: Int) -> String {
+    let (x, y) = (x(of: start + time), Self.margin + Self.rowHeight / 2)
+    let anchor = time == .zero ? "start" : x > Double(width) - 40 ? "end" : "middle"
+    let label = time == .zero ? "0 s" : time.reading
     return """
-      <line class="line" x1="\(x)" y1="\(y + 6)" x2="\(x)" y2="\(height - Self.margin)"/>
+      <line class="line" x1="\(x)" y1="\(y + 6)" x2="\(x)" y2="\(bottom)"/>
       <text class="time" x="\(x)" y="\(y)" text-anchor="\(anchor)">\(label)</text>
       """
+  }
+
+  private static let legend = [
+    ("key", "key wait"), ("slot", "slot wait"), ("finished", "runs"), ("failed", "failed"), ("cancelled", "cancelled"),
+  ]
+
+  private func legend(_ y: Int) -> [String] {
+    var x = Double(Self.margin)
+    return Self.legend.map { kind, label in
+      defer { x += 18 + Double(label.count) * 5.6 }
+      return """
+        <path class="\(kind)" d="M\(x) \(y)h10v10h-10z"/>
+        <text class="time" x="\(x + 14)" y="\(y + 10)">\(label)</text>
+        """
+    }
   }
 
   private func draw(_ record: OperationTracer.Record, depth: Int, row: Int) -> String {
@@ -83,7 +108,7 @@ private struct TracePicture {
       <text x="\(Double(Self.margin) + 13 * Double(min(depth, 8)))" y="\(y + 11)">\(name.shortened(to: 40).inMarkup)</text>
       """
     let title = "<title>\("\(name): \(record.state.rawValue)\(time)".inMarkup)</title>"
-    return "<g>\(title)\(label)\(bars(record, y))</g>"
+    return "<g data-id=\"\(record.id)\">\(title)\(label)\(bars(record, y))</g>"
   }
 
   private func bars(_ record: OperationTracer.Record, _ y: Int) -> String {
@@ -119,7 +144,7 @@ private struct TracePicture {
 }
 
 extension String {
-  fileprivate var inMarkup: String {
+  var inMarkup: String {
     replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
   }
 }
