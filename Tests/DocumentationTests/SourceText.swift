@@ -13,6 +13,12 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { path }
 
+  /// The lines of a page between fences, in any language.
+  var code: [Substring] {
+    lines.split(omittingEmptySubsequences: false) { $0.hasPrefix("```") }.enumerated()
+      .flatMap { $0.offset.isMultiple(of: 2) ? [] : $0.element }
+  }
+
   var codeLines: [CodeLine] { lines.map(CodeLine.init) }
 
   /// The fenced Swift blocks, in Markdown and in doc comments.

@@ -37,7 +37,8 @@ extension GroupOperation {
   /// Opens the group and starts it by hand, as a queue of one's own.
   ///
   /// ```swift
-  /// let saves = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
+  /// let saves = GroupOperation("saves", maxConcurrentOperationCount: 1)
+  ///   .started()
   /// saves.addOperation(Save(document))
   /// ```
   ///

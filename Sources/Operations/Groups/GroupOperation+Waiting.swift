@@ -37,7 +37,9 @@ extension GroupOperation {
   /// the operation is cancelled, added without waiting, and finishes without executing.
   ///
   /// ```swift
-  /// for page in pages { await downloads.addOperation(Load(page), whenBelow: 100) }
+  /// for page in pages {
+  ///   await downloads.addOperation(Load(page), whenBelow: 100)
+  /// }
   /// ```
   ///
   /// - Precondition: `count` is at least 1, and the operation can be added.
@@ -84,7 +86,7 @@ extension GroupOperation {
   /// whose failed attempts are then no failures of the group. Inside an executing member, such as a nested group, what
   /// waits is cancelled as well.
   ///
-  /// Together with ``staysOpen``, this shuts a server down gracefully: see <doc:CancellationAndTimeouts>.
+  /// Together with ``staysOpen``, this shuts a server down gracefully: see <doc:ThreadingAndCancellation>.
   ///
   /// - Returns: The number of operations that this call cancelled, without those inside cancelled ones.
   @discardableResult

@@ -46,7 +46,10 @@ extension OperationQueue {
   /// Runs a synchronous closure as an operation of this queue, on a thread of the queue, and returns its value.
   ///
   /// ```swift
-  /// let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
+  /// let words = try await queue.run {
+  ///   try String(contentsOf: file, encoding: .utf8).split(separator: " ")
+  ///     .count
+  /// }
   /// ```
   ///
   /// The compiler selects this method for a closure without `await`, so a closure that blocks never blocks Swift's

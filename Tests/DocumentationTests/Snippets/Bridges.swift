@@ -36,12 +36,26 @@ private func gracefulShutdown() async throws {
 extension OperationObserver {
   static func logging(to logger: Logger) -> Self {
     OperationObserver(
-      didStart: { operation in logger.debug("started", metadata: ["operation": "\(operation.name ?? "")"]) },
+      didStart: { operation in
+        logger.debug(
+          "started",
+          metadata: ["operation": "\(operation.name ?? "")"]
+        )
+      },
       didFinish: { operation in
         for error in operation.errors {
-          logger.error("failed", metadata: ["operation": "\(operation.name ?? "")", "error": "\(error)"])
+          logger.error(
+            "failed",
+            metadata: [
+              "operation": "\(operation.name ?? "")",
+              "error": "\(error)",
+            ]
+          )
         }
-        logger.debug("finished", metadata: ["operation": "\(operation.name ?? "")"])
+        logger.debug(
+          "finished",
+          metadata: ["operation": "\(operation.name ?? "")"]
+        )
       }
     )
   }
@@ -53,7 +67,8 @@ struct QueueService: Service {
   func run() async throws {
     await withTaskCancellationHandler {
       try? await gracefulShutdown()
-      await Task { await queue.finished() }.value  // a task of its own is not cancelled with this one
+      // A task of its own is not cancelled with this one.
+      await Task { await queue.finished() }.value
     } onCancel: {
       queue.cancelAllOperations()
     }
@@ -66,7 +81,9 @@ final class ProgressModel {
   private(set) var isFinished = false
 
   func follow(_ group: GroupOperation) async {
-    for await fraction in group.progressUpdates { self.fraction = fraction }
+    for await fraction in group.progressUpdates {
+      self.fraction = fraction
+    }
     isFinished = group.isFinished
   }
 }

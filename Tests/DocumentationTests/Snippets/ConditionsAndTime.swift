@@ -85,9 +85,15 @@ struct ConditionsAndTime: Printing {
     // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
-      backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5),
+      backoff: .exponential(
+        initial: .milliseconds(100),
+        cap: .seconds(10),
+        jitter: 0.5
+      ),
       retryWhen: { result, _ in
-        guard case .failure(let busy as ServerBusy) = result else { return .stop }
+        guard case .failure(let busy as ServerBusy) = result else {
+          return .stop
+        }
         return .retry(after: busy.retryAfter)
       }
     ) { _ in Download(url) }
@@ -162,7 +168,8 @@ struct ConditionsAndTime: Printing {
 
   @Test func aRepetition() async throws {
     let (order, clock) = (Order(), ManualClock())
-    let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
+    let pause = Backoff.constant(.seconds(5))
+    let poll = RepeatOperation(pausing: pause) { iteration in
       iteration <= 12 && !order.isReady ? CheckStatus(of: order) : nil
     }
     poll.clock = clock

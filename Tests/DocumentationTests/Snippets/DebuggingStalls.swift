@@ -12,7 +12,10 @@ func reportWhenSignalled(
   to log: @escaping @Sendable (String) -> Void
 ) -> any DispatchSourceSignal {
   signal(SIGUSR1, SIG_IGN)  // or the signal ends the program
-  let source = DispatchSource.makeSignalSource(signal: SIGUSR1, queue: .global())
+  let source = DispatchSource.makeSignalSource(
+    signal: SIGUSR1,
+    queue: .global()
+  )
   source.setEventHandler { log("\(queue.stallReport())") }
   source.activate()  // retain the source
   return source
@@ -115,7 +118,9 @@ struct DebuggingStallsSnippets {
     await group.finished()
     #expect(group.stallReport().entries.isEmpty)
 
-    for case let member as AsyncOperation in group.operations { log("\(member.stallReport())") }
+    for case let member as AsyncOperation in group.operations {
+      log("\(member.stallReport())")
+    }
 
     #expect(logged.entries.contains { $0.contains("“draining” was cancelled, but ") })
     held.finish()
@@ -271,7 +276,9 @@ struct DebuggingStallsSnippets {
     let (clock, begun, end) = (ManualClock(), Gate(), DispatchSemaphore(value: 0))
     let scheduler = SerialScheduler(name: "disk", clock: clock)
 
-    scheduler.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log("\(report)") }
+    scheduler.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) {
+      report in log("\(report)")
+    }
 
     scheduler.schedule {
       begun.open()

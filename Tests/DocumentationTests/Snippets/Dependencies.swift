@@ -20,7 +20,8 @@ struct Dependencies: Printing {
     download ==> parse ==> store  // a chain
     download ==> [parse, index]  // both wait for download
     [parse, index] ==> store  // store waits for both
-    [parse, index] ==> [store, report]  // each on the right waits for each on the left
+    // Each on the right waits for each on the left.
+    [parse, index] ==> [store, report]
     store.waits(for: download)  // the same as download ==> store
     store.waits(for: [parse, index])
     #expect(names(parse.dependencies) == ["download"] && names(index.dependencies) == ["download"])
@@ -39,7 +40,8 @@ struct Dependencies: Printing {
     let downloads = [operation("a"), operation("b")]
     let pages = (1...9).map { ("\($0)", printed) }
     [login] + downloads ==> store  // store waits for all of them
-    queue.addOperations(chain(pages.map { Upload($0) }))  // one after the other
+    // One after the other.
+    queue.addOperations(chain(pages.map { Upload($0) }))
     await queue.finished()
     #expect(names(store.dependencies) == ["login", "a", "b"])
     #expect(printed.entries == (1...9).map(String.init))
@@ -69,7 +71,10 @@ struct Dependencies: Printing {
   }
 
   @Test func aCycleInAGroup() async {
-    let (a, b, c) = (AsyncOperation().named("a"), AsyncOperation().named("b"), AsyncOperation().named("c"))
+    let (a, b, c) = (
+      AsyncOperation().named("a"), AsyncOperation().named("b"),
+      AsyncOperation().named("c")
+    )
     a ==> b ==> c ==> a
     let group = GroupOperation([a, b, c]).named("Import")
     queue.addOperation(group)

@@ -28,7 +28,8 @@ struct DiagnosticsSnippets: Printing {
     queue.addOperation(upload)
     print(queue.stallReport())
 
-    for entry in queue.stallReport().roots where entry.cause == .notEnqueued {
+    for entry in queue.stallReport().roots
+    where entry.cause == .notEnqueued {
       print("Was “\(entry.operation)” never added?")
     }
     #expect(printed.entries.contains { $0.hasPrefix("2 operations have not finished, in the queue “sync”") })
@@ -40,10 +41,15 @@ struct DiagnosticsSnippets: Printing {
   @Test func aGraph() throws {
     let graph = OperationGraph([importer])
     print(graph.mermaid())  // for Markdown
-    try graph.dot().write(to: file, atomically: true, encoding: .utf8)  // for Graphviz: dot -Tsvg
+    // For Graphviz: dot -Tsvg.
+    try graph.dot().write(to: file, atomically: true, encoding: .utf8)
 
-    let estimated = graph.withDurations { $0.name.hasPrefix("Download") ? .seconds(2) : .milliseconds(50) }
-    if let path = estimated.criticalPath { print(path.names, path.duration) }
+    let estimated = graph.withDurations {
+      $0.name.hasPrefix("Download") ? .seconds(2) : .milliseconds(50)
+    }
+    if let path = estimated.criticalPath {
+      print(path.names, path.duration)
+    }
     let page = try Repository.file("Sources/Operations/Operations.docc/Diagnostics.md").lines
     #expect(page.joined(separator: "\n").contains(graph.mermaid().trimmingCharacters(in: .newlines)))
     #expect(try textOfFile().hasPrefix("digraph"))
@@ -55,14 +61,12 @@ struct DiagnosticsSnippets: Printing {
     tracer.trace(importer)  // a group, its members, and members added later
     try await queue.run(importer)
 
-    try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev or chrome://tracing
-    print(tracer.timeline())  // the same in a terminal
-    print(tracer.summary)  // how many ran at once, the longest wait for a slot, the critical path
-    #expect(try textOfFile().contains("traceEvents"))
-
-    let picture = file
-    try tracer.svg().write(to: picture, atomically: true, encoding: .utf8)
+    let page = file
+    try tracer.html().write(to: page, atomically: true, encoding: .utf8)
     #expect(try textOfFile().contains("<svg"))
+    try tracer.chromeTrace().write(to: file)  // for ui.perfetto.dev
+    print(tracer.summary)
+    #expect(try textOfFile().contains("traceEvents"))
     #expect(printed.entries.last?.hasPrefix("3 operations in ") == true)
   }
 
@@ -75,7 +79,9 @@ struct DiagnosticsSnippets: Printing {
 
     queue.addOperation(ResultOperation<Void> { throw Unreadable() }.named("Parse"))
     await queue.finished()
-    for record in tracer.records where record.error != nil { print(record.name, record.duration ?? .zero) }
+    for record in tracer.records where record.error != nil {
+      print(record.name, record.duration ?? .zero)
+    }
     #expect(printed.count == 2 && printed.entries[1].hasPrefix("Parse "))
   }
 

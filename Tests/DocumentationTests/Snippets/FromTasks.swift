@@ -54,7 +54,9 @@ struct FromTasks: Printing {
   @Test func limitAndRate() async throws {
     queue.maxConcurrentOperationCount = 4
     try await queue.withSlot("upload") { try await upload(photo) }
-    try await withKeys(.throttled("api", to: 10, per: .seconds(1))) { try await upload(photo) }
+    try await withKeys(.throttled("api", to: 10, per: .seconds(1))) {
+      try await upload(photo)
+    }
     #expect(printed.count == 2)
   }
 
@@ -63,10 +65,20 @@ struct FromTasks: Printing {
     private var waiters: [CheckedContinuation<Void, Never>] = []
 
     func enter() async {
-      if free > 0 { free -= 1 } else { await withCheckedContinuation { waiters.append($0) } }
+      if free > 0 {
+        free -= 1
+      } else {
+        await withCheckedContinuation { waiters.append($0) }
+      }
     }
 
-    func leave() { if waiters.isEmpty { free += 1 } else { waiters.removeFirst().resume() } }
+    func leave() {
+      if waiters.isEmpty {
+        free += 1
+      } else {
+        waiters.removeFirst().resume()
+      }
+    }
   }
 
   @Test func aLimitWithoutThePackage() async throws {
@@ -78,7 +90,8 @@ struct FromTasks: Printing {
   }
 
   @Test func aQueueOfOnesOwn() async {
-    let saves = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
+    let saves = GroupOperation("saves", maxConcurrentOperationCount: 1)
+      .started()
     saves.addOperation(Save(document))
     await saves.waitForRoom(below: 1)
   }
@@ -90,8 +103,16 @@ struct FromTasks: Printing {
       let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
       #expect(try await queue.run(page) == "page of home")
     }
-    let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5)
-    let page = try await queue.run(RetryOperation(attempts: 3, backoff: backoff) { _ in try await fetch(url) })
+    let backoff = Backoff.exponential(
+      initial: .milliseconds(100),
+      cap: .seconds(10),
+      jitter: 0.5
+    )
+    let page = try await queue.run(
+      RetryOperation(attempts: 3, backoff: backoff) { _ in
+        try await fetch(url)
+      }
+    )
     #expect(page == "page of home")
   }
 
@@ -112,10 +133,14 @@ struct FromTasks: Printing {
     }
     await withTaskGroup { group in
       var rest = urls.dropFirst(6).makeIterator()
-      for url in urls.prefix(6) { group.addTask { (url, await self.load(url)) } }
+      for url in urls.prefix(6) {
+        group.addTask { (url, await self.load(url)) }
+      }
       for await (url, result) in group {
         if case .success(let page) = result { show(page, for: url) }
-        if let url = rest.next() { group.addTask { (url, await self.load(url)) } }
+        if let url = rest.next() {
+          group.addTask { (url, await self.load(url)) }
+        }
       }
     }
     #expect(printed.entries.sorted() == ["home", "home", "home", "news", "news", "news"])
@@ -127,8 +152,13 @@ struct FromTasks: Printing {
       let page = try await queue.first(of: mirrors.map { Download($0) }, staggered: .milliseconds(250))
       #expect(!page.isEmpty)
     }
-    let downloads = mirrors.map { mirror in TaskOperation { try await fetch(mirror) } }
-    let page = try await queue.first(of: downloads, staggered: .milliseconds(250))
+    let downloads = mirrors.map { mirror in
+      TaskOperation { try await fetch(mirror) }
+    }
+    let page = try await queue.first(
+      of: downloads,
+      staggered: .milliseconds(250)
+    )
     #expect(page == "page of home")
   }
 }

@@ -4,7 +4,9 @@ import OperationsTestSupport
 import Testing
 
 func signIn(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
-  DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { completion(nil) }
+  DispatchQueue.global().asyncAfter(
+    deadline: .now() + .milliseconds(20)
+  ) { completion(nil) }
 }
 
 /// The page GettingStarted, which is one program.
@@ -20,7 +22,9 @@ struct GettingStarted: Printing {
   }
 
   @Sendable func load(_ page: String) async throws -> String {
-    let pages = ["home": "to be or not to be", "news": "no news is good news"]
+    let pages = [
+      "home": "to be or not to be", "news": "no news is good news",
+    ]
     try await Task.sleep(for: .milliseconds(20))
     guard let text = pages[page] else { throw NoSuchPage(page: page) }
     return text
@@ -42,14 +46,18 @@ struct GettingStarted: Printing {
     print(try await queue.run(news))
 
     let sports = TaskOperation { try await load("sports") }.named("sports")
-    let count = sports.map { text in text.split(separator: " ").count }.named("count")
+    let count = sports.map { text in text.split(separator: " ").count }
+      .named("count")
     do {
       print(try await queue.run(count), "words")
     } catch {
       print(error)
     }
 
-    let backoff = Backoff.exponential(initial: .milliseconds(10), cap: .seconds(1))
+    let backoff = Backoff.exponential(
+      initial: .milliseconds(10),
+      cap: .seconds(1)
+    )
     let home = RetryOperation(attempts: 3, backoff: backoff) { attempt in
       if attempt < 3 { throw Busy() }
       return try await load("home")
@@ -63,19 +71,24 @@ struct GettingStarted: Printing {
     let pages = ["home", "news", "sports", "weather"].map { page in
       TaskOperation { try await load(page) }.named(page)
     }
-    let importer = GroupOperation("Import", maxConcurrentOperationCount: 2) { Login() ==> pages }
+    let group = GroupOperation("Import", maxConcurrentOperationCount: 2) {
+      Login() ==> pages
+    }
     do {
-      try await queue.run(importer)
+      try await queue.run(group)
     } catch let error as AggregateError {
       for failure in error.failures { print(failure) }
     }
 
     for name in ["draft", "letter"] {
-      queue.addOperation(TaskOperation { print("saving", name) }.exclusive("database"))
+      queue.addOperation(
+        TaskOperation { print("saving", name) }.exclusive("database")
+      )
     }
     await queue.finished()
 
-    let poll = TaskOperation { try await Task.sleep(for: .seconds(3600)) }.named("poll")
+    let poll = TaskOperation { try await Task.sleep(for: .seconds(3600)) }
+      .named("poll")
     queue.addOperation(poll)
     queue.cancelOperations(named: "poll")  // or poll.cancel()
     do {
@@ -111,6 +124,8 @@ struct GettingStarted: Printing {
     await clock.run(until: importer)
 
     #expect(importer.isFinished && hanging.isCancelled)
-    #expect(importer.errors.contains { OperationError.Code.timedOut ~= $0 })
+    #expect(
+      importer.errors.contains { OperationError.Code.timedOut ~= $0 }
+    )
   }
 }

@@ -29,7 +29,10 @@ struct GroupsAndErrors: Printing {
 
   @Test func aGroupAsAQueue() async {
     let pages = Array(repeating: "home", count: 300)
-    let downloads = GroupOperation("Downloads", maxConcurrentOperationCount: 4).started()
+    let downloads = GroupOperation(
+      "Downloads",
+      maxConcurrentOperationCount: 4
+    ).started()
 
     typealias Download = Load
     let urls = pages
@@ -38,7 +41,9 @@ struct GroupsAndErrors: Printing {
       downloads.addOperation(Download(url))
     }
 
-    for page in pages { await downloads.addOperation(Load(page), whenBelow: 100) }
+    for page in pages {
+      await downloads.addOperation(Load(page), whenBelow: 100)
+    }
     downloads.finish()
     await downloads.finished()
     #expect(downloads.isSuccessful)
@@ -55,7 +60,8 @@ struct GroupsAndErrors: Printing {
 
   @Test func progress() async {
     let (bigFile, smallFiles, bar) = (operation("big"), [operation("a"), operation("b")], Bar())
-    bigFile.progressWeight = 10  // counts as ten members; set before it is in the group
+    // Counts as ten members; set before it is in the group.
+    bigFile.progressWeight = 10
     let uploads = GroupOperation("Upload") {
       bigFile
       smallFiles
@@ -107,7 +113,10 @@ struct GroupsAndErrors: Printing {
   final class Sync: GroupOperation, @unchecked Sendable {
     var missing = 0
 
-    override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
+    override func operation(
+      _ member: Operation,
+      didFinishWith errors: [any Error]
+    ) -> [any Error] {
       errors.filter { error in
         if error is NoSuchPage { missing += 1 }
         return !(error is NoSuchPage)

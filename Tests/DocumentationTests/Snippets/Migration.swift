@@ -98,7 +98,8 @@ struct MigrationSnippets {
 
   @Test func aGroupInsteadOfASerialQueue() async {
     let order = Journal<Int>()
-    let edits = GroupOperation("Edits", maxConcurrentOperationCount: 1).started()
+    let edits = GroupOperation("Edits", maxConcurrentOperationCount: 1)
+      .started()
     for number in 0..<100 {
       let edit = ResultOperation { order.write(2 * number) }
       edit.addObserver(OperationObserver(didFinish: { _ in order.write(2 * number + 1) }))
@@ -140,13 +141,17 @@ struct MigrationSnippets {
   @Test func aGroupWithConditionTimeoutAndObserver() async throws {
     let (file, server, shown) = (File(), "server", Journal<Int>())
     let show: @Sendable ([any Error]) -> Void = { shown.write($0.count) }
-    let load = GroupOperation("Load") { DownloadOperation(to: file) ==> ParseOperation(from: file) }
+    let load = GroupOperation("Load") {
+      DownloadOperation(to: file) ==> ParseOperation(from: file)
+    }
     load.addCondition(.isReachable(server))
     load.timeout = .seconds(30)
 
     load.clock = ManualClock()
 
-    load.addObserver(OperationObserver(didFinish: { operation in show(operation.errors) }))
+    load.addObserver(
+      OperationObserver(didFinish: { operation in show(operation.errors) })
+    )
     queue.addOperation(load)
     await load.finished()
     #expect(shown.entries == [1])
@@ -171,7 +176,9 @@ struct MigrationSnippets {
   @Test func aGroupInsteadOfATaskGroup() async throws {
     let urls = ["a", "bc", "def"].map { URL(filePath: "/\($0)") }
     @Sendable func count(_ url: URL) async throws -> Int { url.lastPathComponent.count }
-    let counts = urls.map { url in TaskOperation { try await count(url) }.named(url.lastPathComponent) }
+    let counts = urls.map { url in
+      TaskOperation { try await count(url) }.named(url.lastPathComponent)
+    }
     let sum = collect(counts).map { $0.reduce(0, +) }
     let importer = GroupOperation("Count") { sum }
     importer.maxConcurrentOperationCount = 4
@@ -264,9 +271,11 @@ struct MigrationSnippets {
     let (first, second): (Operation, Operation) = (operation("first"), operation("second"))
     let tracer = OperationTracer()
     tracer.trace(queue)
-    queue.addOperation(download)  // declared as a Download: the package's method
+    // Declared as a Download: the package's method.
+    queue.addOperation(download)
     queue.addOperation(upload as Operation)  // Foundation's own
-    queue.addOperations([first, second])  // the package's, whatever these are declared as
+    // The package's, whatever these are declared as.
+    queue.addOperations([first, second])
     await queue.finished()
     #expect(tracer.records.map(\.name) == ["download", "first", "second"])
   }

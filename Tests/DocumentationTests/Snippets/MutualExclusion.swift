@@ -153,7 +153,9 @@ struct MutualExclusionSnippets: Printing {
     let (group, block, from, to, session) = (GroupOperation(), BlockOperation {}, 1, 2, 1)
 
     queue.addOperation(alert.exclusive(.alert))
-    queue.addOperation(transfer.exclusive("account \(from)", "account \(to)"))
+    queue.addOperation(
+      transfer.exclusive("account \(from)", "account \(to)")
+    )
     try await queue.run(migration.exclusive(ExclusivityKey(Database.self)))
     queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
 
@@ -235,7 +237,9 @@ struct MutualExclusionSnippets: Printing {
     queue.addOperation(other.exclusive("save"))
     await other.begun.opened()
     for version in 11...20 {
-      let saving = GroupOperation("Save") { Save(version) ==> DelayOperation(.milliseconds(300)) }
+      let saving = GroupOperation("Save") {
+        Save(version) ==> DelayOperation(.milliseconds(300))
+      }
       queue.addOperation(saving.exclusive("save", policy: .latest))
       saving.clock = clock
       other.gate.open()
@@ -261,7 +265,9 @@ struct MutualExclusionSnippets: Printing {
 
     func textDidChange() {
       pendingSave?.cancel()
-      pendingSave = schedule(after: .milliseconds(300)) { editor in editor.save() }
+      pendingSave = schedule(after: .milliseconds(300)) { editor in
+        editor.save()
+      }
     }
   }
 

@@ -23,7 +23,9 @@ struct NetworkingSnippets: Printing {
       switch error {
       case let error as BadStatus: error.code == 429 || error.code >= 500
       case OperationError.Code.timedOut: true
-      case URLError.timedOut, URLError.networkConnectionLost, URLError.cannotConnectToHost: true
+      case URLError.timedOut, URLError.networkConnectionLost,
+        URLError.cannotConnectToHost:
+        true
       default: false
       }
     }
@@ -34,8 +36,16 @@ struct NetworkingSnippets: Printing {
   }
 
   func makePage(_ url: URL, from client: Client) -> RetryOperation<Data> {
-    let backoff = Backoff.exponential(initial: .milliseconds(200), cap: .seconds(10), jitter: 0.5)
-    let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { attempt in
+    let backoff = Backoff.exponential(
+      initial: .milliseconds(200),
+      cap: .seconds(10),
+      jitter: 0.5
+    )
+    let page = RetryOperation(
+      attempts: 4,
+      backoff: backoff,
+      retryIf: BadStatus.isTemporary
+    ) { attempt in
       let request = TaskOperation { try await client.data(from: url) }
       request.timeout = .seconds(10)
       return request.named("attempt \(attempt)")
@@ -79,7 +89,9 @@ struct NetworkingSnippets: Printing {
       return Data()
     }
 
-    let page = TaskOperation { try await client.data(from: url) }.named("page")
+    let page = TaskOperation { try await client.data(from: url) }.named(
+      "page"
+    )
     page.timeout = .seconds(10)
 
     page.clock = clock
@@ -109,7 +121,12 @@ struct NetworkingSnippets: Printing {
       return Data("secret".utf8)
     }
     let token = try await queue.run(sharing: "token", in: domain) {
-      TaskOperation { String(decoding: try await client.data(from: tokenURL), as: UTF8.self) }
+      TaskOperation {
+        String(
+          decoding: try await client.data(from: tokenURL),
+          as: UTF8.self
+        )
+      }
     }
     #expect(token == "secret" && requests.entries == [tokenURL])
   }

@@ -43,7 +43,9 @@ struct PassingData: Printing {
   @Test func aChain() async throws {
     let (url, database) = (URL(filePath: "/home"), Database())
     let download = TaskOperation { try await fetch(url) }
-    let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
+    let parse = TransformOperation { (data: Data) in
+      try JSONDecoder().decode(Page.self, from: data)
+    }
     let store = Store(database)  // an InputOperation of your own, below
     download.pass(to: parse).pass(to: store)
     try await queue.run(store)
@@ -75,7 +77,9 @@ struct PassingData: Printing {
 
   @Test func madeOfOthers() async throws {
     let (user, settings, news) = (Load("user"), Load("settings"), Load("news"))
-    let greeting = zip(user, settings, news).map { user, settings, news in "\(user), \(settings), \(news)" }
+    let greeting = zip(user, settings, news).map { user, settings, news in
+      "\(user), \(settings), \(news)"
+    }
     let pages = collect(["home", "news"].map { name in Load(name) })
     let texts = try await queue.run(pages)
     #expect(texts == ["text of home", "text of news"])
@@ -85,7 +89,9 @@ struct PassingData: Printing {
     let firstPage = index.flatMap { names in Load(names[0]) }
     print(try await queue.run(firstPage))
 
-    let allPages = index.flatMap { names in GroupOperation(names.map { name in Load(name) }) }
+    let allPages = index.flatMap { names in
+      GroupOperation(names.map { name in Load(name) })
+    }
     try await queue.run(allPages)
     #expect(printed.entries == ["text of home"])
   }
@@ -93,7 +99,10 @@ struct PassingData: Printing {
   @Test func closures() async throws {
     let (file, url) = (URL(filePath: #filePath), URL(filePath: "/home"))
     let page = try await queue.run { try await fetch(url) }
-    let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
+    let words = try await queue.run {
+      try String(contentsOf: file, encoding: .utf8).split(separator: " ")
+        .count
+    }
     let upload = queue.addTask("upload") { try await send(page) }
     #expect(words > 100 && upload.name == "upload")
     #expect(try await upload.value == page.count)
@@ -128,7 +137,9 @@ struct PassingData: Printing {
 
   @Test func optionalInputs() async throws {
     let (cache, page) = (Load("missing"), Show())
-    cache.pass(to: page, input: .optional) { page, cached in page.cached = cached }
+    cache.pass(to: page, input: .optional) { page, cached in
+      page.cached = cached
+    }
     try await queue.run(page)
     #expect(page.cached == "nothing" && page.isSuccessful)
     let available = collect(["home", "missing", "news"].map { name in Load(name) }, input: .optional)
@@ -139,7 +150,9 @@ struct PassingData: Printing {
   @Test func plainOperations() async {
     let (scan, upload, download, unpack) = (File(), File(), File(), File())
     scan.file = "scan.pdf"
-    let adapter = AdapterOperation(from: scan, to: upload) { scan, upload in upload.file = scan.file }
+    let adapter = AdapterOperation(from: scan, to: upload) { scan, upload in
+      upload.file = scan.file
+    }
     queue.addOperations([scan, adapter, upload])
     download.file = "archive.zip"
     do {

@@ -58,7 +58,7 @@ struct SchedulableObjectsSnippets {
 
   actor Library: ScheduledActor {
     nonisolated let scheduler: SerialScheduler
-    private let index: Index  // another actor, on the same scheduler
+    private let index: Index  // another actor, on this scheduler
 
     init(on scheduler: SerialScheduler) {
       self.scheduler = scheduler
@@ -66,11 +66,14 @@ struct SchedulableObjectsSnippets {
     }
 
     nonisolated func cameraDidTake(_ photo: Photo) {
-      scheduler.schedule { self.assumeIsolated { library in library.add(photo) } }
+      scheduler.schedule {
+        self.assumeIsolated { library in library.add(photo) }
+      }
     }
 
     func add(_ photo: Photo) {
-      index.assumeIsolated { $0.insert(photo.name) }  // a direct call: neither a suspension nor another thread
+      // A direct call: neither a suspension nor another thread.
+      index.assumeIsolated { $0.insert(photo.name) }
     }
   }
 
@@ -80,7 +83,7 @@ struct SchedulableObjectsSnippets {
 
     var count: Int { jobs.count }
 
-    func add(_ job: Job) { jobs.append(job) }  // in place, without a copy
+    func add(_ job: Job) { jobs.append(job) }  // in place
   }
 
   /// An object on the main scheduler.
@@ -117,10 +120,18 @@ struct SchedulableObjectsSnippets {
 
     let disk = SerialScheduler(name: "disk")
 
-    disk.schedule { log.append(line) }  // an event: later, in order, on “disk”
-    let size = try await disk.run { try measure(file) }  // with an answer, for asynchronous code
-    disk.schedule({ try load(file) }, deliverOn: .main, { result in view.show(result) })  // the answer as an event
-    SerialScheduler.scheduleOnMain { view.refresh() }  // may use main-actor state
+    // An event: later, in order, on “disk”.
+    disk.schedule { log.append(line) }
+    // With an answer, for asynchronous code.
+    let size = try await disk.run { try measure(file) }
+    // The answer as an event.
+    disk.schedule(
+      { try load(file) },
+      deliverOn: .main,
+      { result in view.show(result) }
+    )
+    // May use main-actor state.
+    SerialScheduler.scheduleOnMain { view.refresh() }
 
     await view.shown.reaches(2)
     #expect(size == 4 && log.lines.entries == ["line"])
@@ -138,7 +149,9 @@ struct SchedulableObjectsSnippets {
   @Test func anObjectOfAnothersMaking() async throws {
     let (disk, date) = (SerialScheduler(name: "disk"), Date(timeIntervalSince1970: 0))
     let formatter = SchedulableObject(DateFormatter(), on: disk)
-    let text = try await formatter.run { formatter in formatter.string(from: date) }
+    let text = try await formatter.run { formatter in
+      formatter.string(from: date)
+    }
     #expect(text.isEmpty)
   }
 
@@ -151,8 +164,12 @@ struct SchedulableObjectsSnippets {
 
   @Test func capacity() async throws {
     let (log, lines) = (Log(), (0..<5_000).map(String.init))
-    let disk = SerialScheduler(name: "disk", capacity: EventCapacity(1_000, whenFull: .suspend))
-    for line in lines { try await disk.send { log.append(line) } }  // suspends while 1,000 events wait
+    let disk = SerialScheduler(
+      name: "disk",
+      capacity: EventCapacity(1_000, whenFull: .suspend)
+    )
+    // Suspends while 1,000 events wait.
+    for line in lines { try await disk.send { log.append(line) } }
     await disk.drained()
     #expect(log.lines.entries == lines)
   }
@@ -173,7 +190,8 @@ struct SchedulableObjectsSnippets {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let (printer, job) = (Printer(), Job())
       printer.schedule { printer in printer.add(job) }
-      printer.add(job)  // elsewhere: a trap that names jobs, “printer” and where this is
+      // Elsewhere: a trap that names jobs, “printer” and where this is.
+      printer.add(job)
     }
     let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     #expect(printed.contains("“jobs” of “Printer” (") && printed.contains("belongs to the scheduler “printer”"))

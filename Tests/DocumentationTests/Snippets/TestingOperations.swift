@@ -53,7 +53,8 @@ struct TestingOperationsSnippets {
 
     let (load, parse, store) = (step("load"), step("parse"), step("store"))
     load ==> parse ==> store
-    queue.addOperations([store, parse, load])  // out of order, so that only the dependencies order them
+    // Out of order, so that only the dependencies order them.
+    queue.addOperations([store, parse, load])
     await journal.reaches(3)
     #expect(journal.entries == ["load", "parse", "store"])
   }
@@ -73,7 +74,8 @@ struct TestingOperationsSnippets {
 
   @Test func runs() async throws {
     let clock = ManualClock()
-    let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(10))) { attempt in
+    let pause = Backoff.constant(.seconds(10))
+    let page = RetryOperation(attempts: 3, backoff: pause) { attempt in
       ResultOperation { if attempt < 3 { throw Unreachable() } }
     }
     page.clock = clock

@@ -1,7 +1,8 @@
 /// An operation that runs operations one after another until there is no next operation, for example to poll a server.
 ///
 /// ```swift
-/// let poll = RepeatOperation(pausing: .constant(.seconds(5))) { iteration in
+/// let pause = Backoff.constant(.seconds(5))
+/// let poll = RepeatOperation(pausing: pause) { iteration in
 ///   iteration <= 12 && !order.isReady ? CheckStatus(of: order) : nil
 /// }
 /// ```

@@ -3,22 +3,29 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
+func cancelWhenAskedToStop(_ operation: AsyncOperation)
+  -> [any DispatchSourceSignal]
+{
   [SIGINT, SIGTERM].map { number in
-    signal(number, SIG_IGN)  // otherwise the signal ends the process at once
-    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    // Otherwise the signal ends the process at once.
+    signal(number, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(
+      signal: number,
+      queue: .global()
+    )
     source.setEventHandler {
       operation.cancel()
-      operation.timeout = .milliseconds(700)  // finishes the operation even if its work does not stop
+      // Finishes the operation even if its work does not stop.
+      operation.timeout = .milliseconds(700)
     }
     source.activate()
     return source
   }
 }
 
-/// The page CancellationAndTimeouts.
+/// The page ThreadingAndCancellation.
 @Suite(.timeLimit(.minutes(5)))
-struct CancellationAndTimeouts: Printing {
+struct ThreadingAndCancellation: Printing {
   private let queue = OperationQueue()
   let printed = Journal<String>()
 
@@ -50,7 +57,8 @@ struct CancellationAndTimeouts: Printing {
     upload.addObserver(OperationObserver(didFinish: { _ in file.gate.open() }))
 
     upload.finishesWhenCancelled = true
-    upload.cancel()  // `upload` has finished, but its members may still read the files
+    // `upload` has finished, but its members may still read the files.
+    upload.cancel()
     await upload.drained()
     try FileManager.default.removeItem(at: folder)
 
