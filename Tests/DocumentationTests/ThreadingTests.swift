@@ -167,7 +167,8 @@ struct ThreadingTests {
   @Test func memberThatOnlyBeginsATask_callsCodeOnThreadsOfTheGroupOnly() async throws {
     let first = AsyncBlockOperation { _ in }
     let (observed, consumer, retry) = (
-      TaskOperation {}, TransformOperation { (_: Int) async in }, RetryOperation(attempts: 1) { [places] _ in
+      TaskOperation {}, TransformOperation { (_: Int) async in },
+      RetryOperation(attempts: 1) { [places] _ in
         places.write(.here)
         return TaskOperation {}
       }
