@@ -89,7 +89,9 @@ extension AsyncOperation {
     guard cancel(FailureReport([error]), as: .timeout, where: \.isBeforeExecution) else { return }
     let (endsEarly, engine) = core.withLock { ($0.beginEarlyEnd(), $0.engine) }
     if endsEarly { return finishUnexecuted() }
-    if let engine { _ = startAsMember(by: GroupRunner(for: engine, clock: nil), slot: .none) }
+    if let engine, let group = engine.owner {
+      _ = startAsMember(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), slot: .none)
+    }
   }
 
   private var isAboutToStart: Bool {
