@@ -2,11 +2,11 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 249
-  private static let mostStoredBooleans = 26
+  private static let mostTypes = 257
+  private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 16
-  private static let mostInternalDocumentationLines = 1_073
-  private static let mostLines = 16_029
+  private static let mostInternalDocumentationLines = 1156
+  private static let mostLines = 17_306
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -215,7 +215,8 @@ struct MutualExclusionSnippets: Printing {
   @Test func aLimitAndAPause() {
     let domain = ExclusivityDomain()
     domain.setLimit(2, for: "api")  // 0 holds all back, nil ends the limit
-    domain.pause("api", for: .seconds(30))  // after a response with the status 429
+    // After a response with the status 429:
+    domain.pause("api", for: .seconds(30))
     queue.addOperation(operation("call").shared("api", in: domain))
     #expect(domain.waiting(for: "api") == ["call"])
   }

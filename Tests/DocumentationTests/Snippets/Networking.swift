@@ -66,10 +66,16 @@ struct NetworkingSnippets: Printing {
   actor Pace {
     private var limit = 8.0
 
-    func adapt(_ host: ExclusivityKey, in domain: ExclusivityDomain, after error: (any Error)?) {
+    func adapt(
+      _ host: ExclusivityKey,
+      in domain: ExclusivityDomain,
+      after error: (any Error)?
+    ) {
       limit = error == nil ? limit + 0.1 : max(limit / 2, 1)
       domain.setLimit(Int(limit), for: host)
-      if let busy = error as? ServerBusy { domain.pause(host, for: busy.retryAfter) }
+      if let busy = error as? ServerBusy {
+        domain.pause(host, for: busy.retryAfter)
+      }
     }
   }
 

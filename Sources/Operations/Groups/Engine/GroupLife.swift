@@ -79,6 +79,16 @@ extension GroupSchedule {
     case release(GroupOperation)
   }
 
+  /// A member that a runner starts.
+  struct HandOut {
+    let member: AsyncOperation
+    /// The rank of a ready member. The runner must put it back if it has a lower priority now.
+    var rank: ReadyList.Rank?
+    var slot = MemberSlot.own
+    var runner = RunnerRequest.none
+    var notice: (@Sendable () -> Void)?
+  }
+
   enum RunnerRequest {
     case none
     /// Members that have been called must take their keys. The caller then requests a runner again.

@@ -3,16 +3,6 @@ import Foundation
 /// Decides which member of a group runs next, and when the group finishes. A member uses a *slot* from the time it is
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
-  /// A member that a runner starts.
-  struct HandOut {
-    let member: AsyncOperation
-    /// The rank of a ready member. The runner must put it back if it has a lower priority now.
-    var rank: ReadyList.Rank?
-    var slot = MemberSlot.own
-    var runner = RunnerRequest.none
-    var notice: (@Sendable () -> Void)?
-  }
-
   private(set) var life = Life.gathering(needTurns: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none

@@ -38,46 +38,6 @@ enum MemberSlot {
     fileprivate var isFailed = false
   }
 
-  enum StartAction {
-    case execute([OperationObserver], hasTimeout: Bool, OperationFollower?)
-    case prepare
-    /// The caller takes the keys, and then calls ``proceedInTurn()``.
-    case takeTurn(KeyRequest)
-    case resume(OperationPause)
-    case skip
-    case ignore
-    /// A programmer error: the operation has been started before.
-    case refuse
-    /// A programmer error: only the group may start its member.
-    case isMember
-    case notReady
-    /// All dependencies have finished, but another thread may be about to notify Foundation.
-    case awaitGate
-    /// The operation was ended while it waited for a slot, and does not need the slot any more.
-    case isGone
-    /// The operation has finished, and Foundation must make its transition.
-    case leaveQueue
-  }
-
-  enum ClaimAction {
-    case claimed(Claim)
-    case refused(because: String)
-    case repeated
-  }
-
-  /// What a group must know of a member: whether it has unfinished dependencies or keys, and whether others depend on it.
-  struct Claim: OptionSet {
-    let rawValue: UInt8
-
-    static let waits = Self(rawValue: 1)
-    static let needsTurn = Self(rawValue: 2)
-    static let isAwaited = Self(rawValue: 4)
-    static let hasWeight = Self(rawValue: 8)
-    static let isCancelled = Self(rawValue: 16)
-    static let hasWaitLimit = Self(rawValue: 32)
-    static let hasFlow = Self(rawValue: 64)
-  }
-
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
     let dependents: [DependencyLedger.WeakDependent?]
