@@ -76,6 +76,14 @@ struct KeyTableTests {
 
   // MARK: The rule
 
+  @Test mutating func aDroppedClaimant_doesNotEnter() {
+    let holder = enter("holder", ["a": 1])
+    let claims = [KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .drop)]
+    let dropped = table.enter(TestClaimant("dropped"), claims, inside: [], at: .none, priority: 0, &effects)
+    #expect(dropped == nil && isHolding(holder))
+    #expect(table.claimants(of: "a", in: Self.domain, areHolding: false).isEmpty)
+  }
+
   @Test mutating func theFirstInAllOfItsQueuesHoldsItsKeys() {
     let first = enter("1", ["a": 1, "b": 1])
     let second = enter("2", ["b": 1, "c": 1])

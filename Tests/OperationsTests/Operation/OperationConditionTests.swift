@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct OperationConditionTests {
@@ -24,6 +25,15 @@ struct OperationConditionTests {
     first ==> second
     try await queue.run(second)
     #expect(journal.entries == ["first", "one", "two", "second"])
+  }
+
+  @Test func theTaskThatEvaluatesThemIsReleasedBeforeExecution() async {
+    let operation = HeldOperation()
+    operation.addCondition(condition("one"))
+    await queue.add(operation, until: operation.begun)
+    #expect(operation.core.withLock { $0.extras?.task == nil })
+    operation.gate.open()
+    await operation.finished()
   }
 
   @Test func anUnmetOneFinishesTheOperationUnexecuted() async {
