@@ -26,7 +26,7 @@ extension AsyncOperation {
     return true
   }
 
-  /// Cancels operations in one step: all are marked before the first can finish, and let another one execute.
+  /// Cancels operations in one step: all, at any depth, are marked before one can finish and let another one execute.
   ///
   /// - Returns: The number of operations that were not cancelled before.
   @discardableResult
@@ -59,13 +59,31 @@ extension AsyncOperation {
 
   @discardableResult
   private static func carryOut(_ marked: [Cancellation]) -> Int {
-    var marked = marked
     // A plain operation may have been cancelled before, and its member not.
     let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
-    // No member of a cancelled group starts from here on.
-    for index in marked.indices { marked[index].members += marked[index].operation.takeOperationsToCancel() }
-    for cancellation in marked { cancellation.announce() }
-    for cancellation in marked { cancellation.reachMembers() }
+    var (rest, all) = (Array(marked.reversed()), [Cancellation]())
+    while var next = rest.popLast() {
+      let engine = next.operation.engineOfMembers
+      // Each operation comes before its members.
+      for member in (next.members + next.operation.takeOperationsToCancel()).reversed() {
+        guard let own = member as? AsyncOperation else {
+          next.plainMembers.append(member)
+          continue
+        }
+        guard var inside = own.mark(in: engine) else { continue }
+        inside.depth = next.depth + 1
+        rest.append(inside)
+      }
+      all.append(next)
+    }
+    for cancellation in all { cancellation.announce() }
+    // Each cancellation ends after those of its members.
+    var path: [Cancellation] = []
+    for cancellation in all {
+      while let last = path.last, last.depth >= cancellation.depth { path.removeLast().end() }
+      path.append(cancellation)
+    }
+    while let last = path.popLast() { last.end() }
     return count
   }
 
@@ -78,7 +96,10 @@ extension AsyncOperation {
     let turn: KeyRequest?
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
-    var members: ArraySlice<Operation>
+    let members: [Operation]
+    var plainMembers: [Operation] = []
+    /// The number of operations around this one that are cancelled with it.
+    var depth = 0
 
     func announce() {
       trace?.send(.cancelled)
@@ -86,25 +107,9 @@ extension AsyncOperation {
       turn?.leave(.cancellation)
     }
 
-    /// Each cancellation ends after those of its members.
-    func reachMembers() {
-      var path = [self]
-      while let last = path.indices.last {
-        guard let next = path[last].members.popFirst() else {
-          let cancellation = path.removeLast()
-          cancellation.operation.end(cancellation)
-          continue
-        }
-        if let own = next as? AsyncOperation {
-          let engine = path[last].operation.engineOfMembers
-          guard var inside = own.mark(in: engine) else { continue }
-          inside.members += own.takeOperationsToCancel()
-          inside.announce()
-          path.append(inside)
-        } else {
-          next.cancelAsMember()
-        }
-      }
+    func end() {
+      for member in plainMembers { member.cancelAsMember() }
+      operation.end(self)
     }
   }
 
@@ -127,7 +132,7 @@ extension AsyncOperation {
         turn: core.turn,
         task: core.extras?.task,
         notice: core.cancellationNotice(phase),
-        members: (core.extras?.inner.map { [$0] } ?? [])[...]
+        members: core.extras?.inner.map { [$0] } ?? []
       )
     }
   }

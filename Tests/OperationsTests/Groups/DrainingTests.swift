@@ -276,6 +276,24 @@ struct DrainingTests {
     #expect(!third.begun.isOpen && journal.entries.isEmpty)
   }
 
+  /// A member of the second nested group waits for one of the first.
+  @Test func cancellingAGroup_isOneStepAtAnyDepth() async {
+    let (executing, next) = (HeldOperation(), HeldOperation())
+    executing.finishesWhenCancelled = true
+    executing ==> next
+    let other = HeldOperation()
+    other.finishesWhenCancelled = true
+    other.addObserver(
+      OperationObserver(didCancel: { _ in while !next.isCancelled, !next.begun.isOpen { sched_yield() } })
+    )
+    let group = GroupOperation([GroupOperation([executing]), GroupOperation([other, next])])
+    await queue.add(group, until: executing.begun)
+    await other.begun.opened()
+    _ = await onThread { group.cancel() }
+    await group.finished()
+    #expect(next.isCancelled && !next.begun.isOpen)
+  }
+
   @Test func theQueueOfAScheduler_countsNoEvents() async {
     let scheduler = SerialScheduler(name: "feed")
     scheduler.isSuspended = true
