@@ -43,9 +43,12 @@ struct TaskWait {
       switch own.core.withLock({ $0.lifecycle.isCancelled ? nil : $0.lifecycle.phase.wait }) {
       case .slot: try own.refuseSlotCycle(among: around)
       case .turn:
-        for user in own.keyHolders {
-          if keyClaimants.contains(where: { $0 === user }) { throw cycle(snapshot, through: node) }
-          if let holder = user.operation {
+        for holders in own.keyHolders where !holders.isEmpty {
+          // Of several holders, another one may leave first.
+          if holders.allSatisfy({ holder in keyClaimants.contains { $0 === holder } }) {
+            throw cycle(snapshot, through: node)
+          }
+          if holders.count == 1, let holder = holders[0].operation {
             snapshot.addWait(node, for: snapshot.index(of: holder), .user(isHolder: true))
           }
         }
@@ -72,9 +75,13 @@ struct TaskWait {
 extension AsyncOperation {
   func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
 
-  fileprivate var keyHolders: [KeyClaimant] {
-    let obstacles = core.withLock { $0.turn }?.obstacles ?? []
-    return obstacles.flatMap { KeyRegistry.users(of: $0.obstacle) }.filter(\.isHolder).map(\.claimant)
+  /// For each key that the operation waits for, the holders that do not lend it.
+  fileprivate var keyHolders: [[KeyClaimant]] {
+    let (obstacles, lenders) = (core.withLock { $0.turn }?.obstacles ?? [], KeyClaimant.around(self))
+    return obstacles.map { obstacle, _ in
+      let holders = KeyRegistry.users(of: obstacle).filter(\.isHolder).map(\.claimant)
+      return holders.filter { holder in !lenders.contains { $0 === holder } }
+    }
   }
 
   /// Throws if the work around the current task occupies all slots of the queue or group of the operation.

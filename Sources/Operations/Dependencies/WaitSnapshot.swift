@@ -132,7 +132,7 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
-    if scope == .unfinished {
+    if scope == .unfinished, stamp.phase.isExecuting {
       let awaited = own.core.withLock { $0.extras?.awaited ?? [] }
       for operation in awaited where !operation.isFinished { addWait(node, for: index(of: operation), .task) }
     }

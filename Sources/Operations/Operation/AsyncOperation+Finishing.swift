@@ -49,9 +49,10 @@ extension AsyncOperation {
     }
     // `main()` is empty, so this only makes the transition to finished, and notifies the queue, the dependents and the
     // waiters. The queue has not started an operation that has expired there.
+    let block = isAfterExecution ? nil : super.completionBlock
     if isAfterExecution || !core.withLock({ $0.completeEarlyEnd() }) {
       super.start()
-    } else if let block = super.completionBlock {
+    } else if let block {
       DispatchQueue.global().async(execute: block)
     }
     Trampoline.isolate { didFinish() }

@@ -62,7 +62,10 @@ extension AsyncOperation {
     case .takeTurn(let turn): take(turn)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
-    case .leaveQueue: super.start()
+    case .leaveQueue:
+      // The thread that ended the operation has called it.
+      super.completionBlock = nil
+      super.start()
     case .ignore, .notReady, .awaitGate, .isGone: break
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:

@@ -118,6 +118,20 @@ struct TaskWaitTests {
     #expect(try await next.value == 1)
   }
 
+  @Test func waitingForAKeyThatAnotherHolderReleases_isNotRefused() async throws {
+    let (queue, domain, other) = (queue, ExclusivityDomain(), HeldOperation())
+    await queue.add(other.limited("key", to: 2, in: domain), until: other.begun)
+    let next = ResultOperation { 1 }.limited("key", to: 2, in: domain)
+    let holder = TaskOperation {
+      queue.addOperation(next)
+      return try await next.value
+    }
+    queue.addOperation(holder.limited("key", to: 2, in: domain))
+    await poll { domain.waiting(for: "key").count == 1 && holder.core.withLock { $0.extras?.awaited.isEmpty == false } }
+    other.gate.open()
+    #expect(try await holder.value == 1)
+  }
+
   @Test func waitsThatEnd_areNotRefused() async throws {
     let (queue, group) = (queue, GroupOperation("group"))
     let held = HeldOperation()

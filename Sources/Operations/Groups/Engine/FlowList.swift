@@ -78,7 +78,8 @@ struct FlowList {
       othersServed = takenCount
       return
     }
-    executing[member] = flow
+    // A member that gained a dependency meanwhile can be taken twice.
+    guard executing.updateValue(flow, forKey: member) == nil else { return }
     flows[flow].executing += 1
     flows[flow].served = takenCount
     changed(flow)

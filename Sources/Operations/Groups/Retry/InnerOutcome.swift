@@ -9,7 +9,9 @@ extension AsyncOperation {
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
     let operation = work.operation
-    if group == nil, operation.beginsElsewhere, operation.core.withLock({ $0.claimAlone(inside: self) }) {
+    // A group waits for the work of what runs others inside, after their end.
+    let isSimple = operation.beginsElsewhere && (!operation.runsOthersInside || operation is GroupOperation)
+    if group == nil, isSimple, operation.core.withLock({ $0.claimAlone(inside: self) }) {
       trace?.send(.gained([operation]))
       return start(operation) { body(InnerOutcome(of: work)) }
     }
