@@ -84,28 +84,20 @@ extension AsyncOperation {
     }
   }
 
-  /// Throws if the work around the current task occupies all slots of the queue or group of the operation.
-  ///
-  /// - Parameter queue: The queue of an operation that has not been added.
-  func refuseSlotCycle(among around: [AsyncOperation], of queue: OperationQueue? = nil) throws {
-    let (own, engine) = core.withLock { ($0.queue, $0.engine) }
-    if let queue = queue ?? own {
-      let limit = queue.maxConcurrentOperationCount
-      try refuseSlotCycle(limit, "its queue", around) { $0.queue === queue }
-    } else if let engine {
-      let limit = engine.state.withLock { $0.schedule.limit }
-      try refuseSlotCycle(limit, engine.owner?.quotedName ?? "its group", around) { $0.engine === engine }
-    }
-  }
-
+  /// Throws if the work around the current task occupies all slots of the queue or group of the operation, or of the one
+  /// to which it will be added.
   func refuseSlotCycle(
-    _ limit: Int,
-    _ place: String,
-    _ around: [AsyncOperation],
-    isIn: (OperationCore) -> Bool
+    among around: [AsyncOperation],
+    of newQueue: OperationQueue? = nil,
+    or newEngine: GroupEngine? = nil
   ) throws {
-    let users = around.filter { $0.core.withLock { isIn($0) && $0.holdsSlot } }
+    let (queue, engine) = core.withLock { (newQueue ?? $0.queue, newEngine ?? $0.engine) }
+    let limit = queue?.maxConcurrentOperationCount ?? engine?.state.withLock { $0.schedule.limit } ?? 0
+    let users = around.filter {
+      $0.core.withLock { $0.holdsSlot && (queue == nil ? $0.engine === engine : $0.queue === queue) }
+    }
     if limit < 1 || users.count < limit { return }
+    let place = queue == nil ? engine?.owner?.quotedName ?? "its group" : "its queue"
     let remedy = "Request one slot, or raise maxConcurrentOperationCount."
     throw slotCycle(place, "the work around it occupies all of them, as \(users.quotedNames). \(remedy)")
   }

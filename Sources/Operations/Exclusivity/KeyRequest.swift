@@ -46,10 +46,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
   func request(_ request: Int) -> Answer {
     guard let owner else { return .waiting }
-    let (engine, queue, number, flow) = owner.core.withLock {
-      ($0.engine, $0.queue, $0.membership?.number, $0.extras?.flow)
+    let (queue, slots) = owner.core.withLock { core in
+      (core.queue, core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) })
     }
-    if let engine { return arrive(at: .group(ObjectIdentifier(engine)), request, (engine, number ?? 0, flow)) }
+    if let slots { return arrive(at: .group(ObjectIdentifier(slots.engine)), request, slots) }
     return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 

@@ -106,17 +106,16 @@ extension AsyncOperation {
 
   /// What the operation waits for, as it appears in a sentence.
   private var awaited: String {
-    let (wait, outer, queue, turn, condition) = core.withLock {
-      ($0.lifecycle.phase.wait, $0.outer, $0.queue, $0.turn, $0.extras?.condition)
-    }
+    let (wait, outer) = core.withLock { ($0.lifecycle.phase.wait, $0.outer) }
     switch wait {
     case .groupStart: return "the start of \(outer?.quotedName ?? "its group")"
     case .dependencies: return unfinishedDependencies.quotedNames
-    case .turn: return turn?.awaited ?? "its keys"
-    case .conditions: return "its condition “\(condition ?? "")”"
+    case .turn: return core.withLock { $0.turn }?.awaited ?? "its keys"
+    case .conditions: return "its condition “\(core.withLock { $0.extras?.condition } ?? "")”"
     case .slot, .delay, nil:
       if let outer, outer.state == .pending { return "the start of \(outer.quotedName)" }
-      return "a slot of \(outer?.quotedName ?? queue?.givenName.map { "the queue “\($0)”" } ?? "its queue")"
+      let queueName = core.withLock { $0.queue }?.givenName.map { "the queue “\($0)”" }
+      return "a slot of \(outer?.quotedName ?? queueName ?? "its queue")"
     }
   }
 

@@ -52,7 +52,7 @@ extension OperationQueue {
     if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
       throw operation.slotCycle("its queue", "its actor runs in it. Use another queue.")
     }
-    try operation.refuseSlotCycle(maxConcurrentOperationCount, "its queue", operation.around) { $0.queue === self }
+    try operation.refuseSlotCycle(among: operation.around, of: self)
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
@@ -78,7 +78,7 @@ extension GroupOperation {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
-    try operation.refuseSlotCycle(maxConcurrentOperationCount, quotedName, operation.around) { $0.engine === engine }
+    try operation.refuseSlotCycle(among: operation.around, or: engine)
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
