@@ -75,12 +75,17 @@ struct TaskWait {
 extension AsyncOperation {
   func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
 
-  /// For each key that the operation waits for, the holders that do not lend it.
+  /// For each key that the operation waits for, the holders that do not lend it, read in one step: once one of them leaves,
+  /// it may be the turn of the operation.
   fileprivate var keyHolders: [[KeyClaimant]] {
-    let (obstacles, lenders) = (core.withLock { $0.turn }?.obstacles ?? [], KeyClaimant.around(self))
-    return obstacles.map { obstacle, _ in
-      let holders = KeyRegistry.users(of: obstacle).filter(\.isHolder).map(\.claimant)
-      return holders.filter { holder in !lenders.contains { $0 === holder } }
+    guard let turn = core.withLock({ $0.turn }) else { return [] }
+    let lenders = KeyClaimant.around(self)
+    return KeyRegistry.withTable { table in
+      turn.ticket.map { table.obstacles(of: $0) }?.map { obstacle, _ in
+        table.users(of: obstacle).filter(\.isHolder).map(\.claimant).filter { holder in
+          !lenders.contains { $0 === holder }
+        }
+      } ?? []
     }
   }
 
