@@ -75,17 +75,14 @@ struct TaskWait {
 extension AsyncOperation {
   func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
 
-  /// For each key that the operation waits for, the holders that do not lend it, read in one step: once one of them leaves,
-  /// it may be the turn of the operation.
+  /// For each key that the operation waits for, the holders that do not lend it. Read in one step, because they may leave.
   fileprivate var keyHolders: [[KeyClaimant]] {
-    guard let turn = core.withLock({ $0.turn }) else { return [] }
-    let lenders = KeyClaimant.around(self)
+    let (turn, lenders) = (core.withLock { $0.turn }, KeyClaimant.around(self))
     return KeyRegistry.withTable { table in
-      turn.ticket.map { table.obstacles(of: $0) }?.map { obstacle, _ in
-        table.users(of: obstacle).filter(\.isHolder).map(\.claimant).filter { holder in
-          !lenders.contains { $0 === holder }
-        }
-      } ?? []
+      (turn?.ticket.map { table.obstacles(of: $0) } ?? []).map { obstacle, _ in
+        let holders = table.users(of: obstacle).filter(\.isHolder).map(\.claimant)
+        return holders.filter { holder in !lenders.contains { $0 === holder } }
+      }
     }
   }
 

@@ -1,5 +1,5 @@
-/// A search for members of holders that wait, directly or indirectly, for a holder around them. The
-/// entries are copied deeply. The search therefore needs no lock, and ThreadSanitizer reports no false race.
+/// A search for members of holders that wait, directly or indirectly, for a holder around them. The entries are copied
+/// deeply. The search therefore needs no lock, and ThreadSanitizer reports no false race.
 struct DeadlockSearch {
   enum Finding: Equatable {
     /// A member waits behind claimants that wait for a holder around it, and must pass them.
@@ -23,15 +23,25 @@ struct DeadlockSearch {
     }
   }
 
-  func finding() -> Finding? {
+  /// Returns what resolves all deadlocks. Each finding takes for granted that those before it are carried out.
+  consuming func findings() -> [Finding] {
+    var findings: [Finding] = []
+    while let finding = finding() {
+      findings.append(finding)
+      switch finding {
+      case .pass(let ticket): entries[ticket]?.isPreferred = true
+      case .refuse(let ticket): _ = entries[ticket].map { remove($0) }
+      }
+    }
+    return findings
+  }
+
+  private mutating func finding() -> Finding? {
+    finishAll(inOrder: true)
     var rest = self
-    rest.finishAll(inOrder: true)
-    let blocked = rest
     rest.finishAll(inOrder: false)
     if let victim = rest.lastWaiterForOwnGroup() { return .refuse(victim) }
-    let members = blocked.entries.values.filter {
-      !$0.state.isHolding && $0.holder != nil && !$0.isPreferred && blocked.isAdmitted($0)
-    }
+    let members = entries.values.filter { !$0.state.isHolding && $0.holder != nil && isAdmitted($0) }
     return members.min { $0.rank < $1.rank }.map { .pass($0.ticket) }
   }
 
@@ -42,26 +52,29 @@ struct DeadlockSearch {
     var pending = Array(entries.keys)
     while let ticket = pending.popLast() {
       guard let entry = entries[ticket], canFinish(entry, inOrder) else { continue }
-      entries[ticket] = nil
-      for share in entry.shares {
-        if entry.state.isHolding {
-          loads[share.use]?.remove(ticket, share)
-        } else {
-          waiting[share.use]?.remove(entry.rank)
-        }
-        guard let ranks = waiting[share.use] else { continue }
+      remove(entry)
+      for ranks in entry.shares.compactMap({ waiting[$0.use] }) {
         pending += inOrder ? ranks.first.map { [$0.ticket] } ?? [] : ranks.all.map(\.ticket)
       }
-      for group in entry.enclosing {
-        memberCounts[group]? -= 1
-        pending.append(group)
+      pending += entry.enclosing
+    }
+  }
+
+  private mutating func remove(_ entry: KeyEntry) {
+    entries[entry.ticket] = nil
+    for share in entry.shares {
+      if entry.state.isHolding {
+        loads[share.use]?.remove(entry.ticket, share)
+      } else {
+        waiting[share.use]?.remove(entry.rank)
       }
     }
+    for group in entry.enclosing { memberCounts[group]? -= 1 }
   }
 
   private func canFinish(_ entry: KeyEntry, _ inOrder: Bool) -> Bool {
     if entry.state.isHolding { return memberCounts[entry.ticket] ?? 0 == 0 }
-    let isFirst = !inOrder || entry.shares.allSatisfy { waiting[$0.use]?.first == entry.rank }
+    let isFirst = !inOrder || entry.isPreferred || entry.shares.allSatisfy { waiting[$0.use]?.first == entry.rank }
     return isFirst && isAdmitted(entry)
   }
 
@@ -96,7 +109,8 @@ extension KeyTable {
   /// Returns a search if one is due. It leaves out throttles, and claimants that have been called or are away. Members of
   /// holders about to be cancelled are left to a later search.
   mutating func beginDeadlockSearch() -> DeadlockSearch? {
-    guard beginSearch() else { return nil }
+    guard let time = searchTime, time <= now else { return nil }
+    searchTime = nil
     var copies: [KeyTicket: KeyEntry] = [:]
     var loads: [Int: KeyUse.Load] = [:]
     for entry in entries.all where entry.state == .waiting || entry.state.isHolding {
@@ -120,7 +134,7 @@ extension KeyTable {
     if case .replaced(let time) = state(of: ticket) { time > now } else { false }
   }
 
-  /// Resolves a deadlock. There may be another one.
+  /// Resolves a deadlock. The table may have changed since the search.
   mutating func resolve(_ finding: DeadlockSearch.Finding, _ effects: inout [Effect]) {
     suspectDeadlock()
     switch finding {

@@ -55,9 +55,9 @@ enum KeyRegistry {
       state.table.now = CoarseTime.now.milliseconds
       return state.table.beginDeadlockSearch()
     }
-    let finding = search?.finding()
+    let findings = search?.findings() ?? []
     change { table, effects in
-      if let finding { table.resolve(finding, &effects) }
+      for finding in findings { table.resolve(finding, &effects) }
       table.timeDidPass(&effects)
     }
   }

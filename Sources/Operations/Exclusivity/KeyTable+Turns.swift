@@ -8,7 +8,7 @@ extension KeyTable {
   mutating func wait(_ ticket: Ticket, _ effects: inout [Effect]) {
     if hasTurn(ticket) { return call(ticket, &effects) }
     enterLines(ticket)
-    suspectDeadlock(of: ticket)
+    if entries[ticket.place].holder != nil { suspectDeadlock() }
   }
 
   mutating func enterLines(_ ticket: Ticket) {
@@ -121,20 +121,22 @@ extension KeyTable {
     let place = entries[ticket.place].place
     switch place {
     case .none: return true
-    case .queue: return passed[place] == nil
+    case .queue: if passed[place] != nil { return false }
     case .group:
       let rank = entries[ticket.place].rank
       guard claimants[ticket.place]?.hasRoom(rank, isOffered: leaver?.place == place) == true else { return false }
-      blocked[place, default: []].insert(use)
-      return true
     }
+    blocked[place, default: []].insert(use)
+    return true
   }
 
-  /// Lets others pass the waiting members of a group that is full or suspended.
+  /// Lets others pass the waiting claimants of a queue or group that is full or suspended.
   mutating func close(_ place: KeyPlace, _ effects: inout [Effect]) {
-    usesToServe += blocked.removeValue(forKey: place) ?? []
+    close(place)
     serve(&effects)
   }
+
+  mutating func close(_ place: KeyPlace) { usesToServe += blocked.removeValue(forKey: place) ?? [] }
 
   func waits(_ ticket: Ticket, forHolderAround member: Ticket) -> Bool {
     if entries[member.place].holder == nil { return false }
@@ -157,9 +159,7 @@ extension KeyTable {
       if !claimant.takeSlot(entries[ticket.place].rank, isOffered: isOffered) { return pass(ticket) }
       if isOffered { leaver = nil }
       hold(ticket, &effects)
-      if blocked[place] != nil, !claimant.hasRoom(entries[ticket.place].rank, isOffered: false) {
-        usesToServe += blocked.removeValue(forKey: place) ?? []
-      }
+      if blocked[place] != nil, !claimant.hasRoom(entries[ticket.place].rank, isOffered: false) { close(place) }
     case .queue:
       var until = Int.max
       for share in entries[ticket.place].shares {
@@ -183,6 +183,7 @@ extension KeyTable {
       uses[share.use].passed[place, default: KeyUse.Passed(last: rank)].add(share, rank)
     }
     passed[place, default: ArrayDeque()].insert(rank)
+    close(place)
   }
 
   mutating func endCall(_ ticket: Ticket, until: Int?) {
@@ -305,18 +306,8 @@ extension KeyTable {
     serve(&effects)
   }
 
-  mutating func suspectDeadlock(of ticket: Ticket) {
-    if entries[ticket.place].holder != nil { suspectDeadlock() }
-  }
-
   /// A search costs more with more entries.
   mutating func suspectDeadlock() { if searchTime == nil { searchTime = now + 20 + entries.count / 200 } }
-
-  mutating func beginSearch() -> Bool {
-    guard let time = searchTime, time <= now else { return false }
-    searchTime = nil
-    return true
-  }
 
   /// Lets a member pass all that wait before it, because they wait for a holder around it.
   mutating func prefer(_ ticket: Ticket, _ effects: inout [Effect]) {

@@ -73,7 +73,7 @@ struct KeyTable<Claimant: SlotUser> {
   var calls = ArrayDeque<Call>()
   /// The called claimants that others pass, by place.
   var passed: [KeyPlace: ArrayDeque<Entry.Rank>] = [:]
-  /// The uses in which others wait behind a member of a group that has a slot, by group.
+  /// The uses in which others wait behind a claimant whose queue or group is not full or suspended, by place.
   var blocked: [KeyPlace: Set<Int>] = [:]
   /// The uses in which it may be the turn of another claimant.
   var usesToServe: [Int] = []
@@ -112,6 +112,7 @@ struct KeyTable<Claimant: SlotUser> {
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
     wait(ticket, &effects)
+    serve(&effects)
     return ticket
   }
 
@@ -206,6 +207,7 @@ struct KeyTable<Claimant: SlotUser> {
     leavePosition(ticket)
     entries[ticket.place].place = place
     wait(ticket, &effects)
+    serve(&effects)
   }
 
   // MARK: Leaving

@@ -69,9 +69,9 @@ struct KeyTableTests {
     return isHolding(ticket)
   }
 
-  private mutating func deadlock() -> DeadlockSearch.Finding? {
+  private mutating func deadlocks() -> [DeadlockSearch.Finding] {
     table.now += 1_000
-    return table.beginDeadlockSearch()?.finding()
+    return table.beginDeadlockSearch()?.findings() ?? []
   }
 
   // MARK: The rule
@@ -121,7 +121,7 @@ struct KeyTableTests {
     let first = enter("in A", ["b": 1, "c": 1], inside: [groups[0]])
     let second = enter("in B", ["c": 1], inside: [groups[1]])
     #expect(isWaiting(outsider) && isWaiting(first))
-    if isWaiting(second), let finding = deadlock() { table.resolve(finding, &effects) }
+    for finding in deadlocks() { table.resolve(finding, &effects) }
     #expect(isHolding(second))
     #expect(leave(second).isEmpty && leave(groups[1]) == ["in A"])
     #expect(leave(first).isEmpty && leave(groups[0]) == ["outsider"])
@@ -135,7 +135,7 @@ struct KeyTableTests {
     let outsider = enter("outsider", ["a": 1, "c": 1])
     let member = enter("in outer", ["c": 1], inside: [outer])
     #expect(isWaiting(link) && isWaiting(outsider) && isWaiting(member))
-    #expect(deadlock() == .pass(member))
+    #expect(deadlocks() == [.pass(member)])
     table.resolve(.pass(member), &effects)
     #expect(isHolding(member))
     #expect(leave(member).isEmpty && leave(outer) == ["in inner"] && leave(link).isEmpty)
@@ -164,14 +164,14 @@ struct KeyTableTests {
     let groups = [enter("A", ["a": 1]), enter("B", ["b": 1])]
     _ = enter("in A", ["b": 1], inside: [groups[0]])
     let last = enter("in B", ["a": 1], inside: [groups[1]])
-    #expect(deadlock() == .refuse(last))
+    #expect(deadlocks() == [.refuse(last)])
     table.resolve(.refuse(last), &effects)
     guard case .cancel("in B", .deadlock("a", holder: "A"))? = effects.last else {
       Issue.record("\(effects)")
       return
     }
-    #expect(deadlock() == .refuse(last))
-    #expect(leave(last).isEmpty && deadlock() == nil)
+    #expect(deadlocks() == [.refuse(last)])
+    #expect(leave(last).isEmpty && deadlocks().isEmpty)
   }
 
   @Test mutating func aMemberThatCannotPassYet_hidesNoOtherDeadlock() {
@@ -183,11 +183,9 @@ struct KeyTableTests {
       _ = enter("outsider", [keys[0]: 1, keys[2]: 1])
       return enter("member", [keys[2]: 1], inside: [outer], slots: slots)
     }
-    #expect(isCalled(called) && deadlock() == .pass(members[0]))
-    table.resolve(.pass(members[0]), &effects)
-    #expect(isWaiting(members[0]) && deadlock() == .pass(members[1]))
-    table.resolve(.pass(members[1]), &effects)
-    #expect(isHolding(members[1]))
+    #expect(isCalled(called) && deadlocks() == members.map { .pass($0) })
+    for member in members { table.resolve(.pass(member), &effects) }
+    #expect(isWaiting(members[0]) && isHolding(members[1]))
   }
 
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
@@ -196,7 +194,7 @@ struct KeyTableTests {
     let enclosing = enter("enclosing", ["b": 1])
     _ = enter("member", ["b": 1], inside: [group])
     _ = enter("in enclosing", ["a": 2], inside: [enclosing])
-    #expect(deadlock() == nil, "the other holder finishes, and makes room")
+    #expect(deadlocks().isEmpty, "the other holder finishes, and makes room")
     #expect(leave(other) == ["in enclosing"])
   }
 
@@ -206,7 +204,7 @@ struct KeyTableTests {
     let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
     let member = enter("member", ["a": 1], inside: [readers[0]])
     let late = enter("late", ["a": .max])
-    #expect(isWaiting(member) && isWaiting(late) && deadlock() == nil)
+    #expect(isWaiting(member) && isWaiting(late) && deadlocks().isEmpty)
     #expect(leave(readers[1]) == ["member"] && leave(member) == ["late"])
     #expect(leave(late).isEmpty && leave(readers[0]).isEmpty && table.isEmpty)
   }
@@ -223,7 +221,7 @@ struct KeyTableTests {
   @Test mutating func twoStrongerClaimsDeadlock() {
     let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
     let members = readers.enumerated().map { enter("in \($0 + 1)", ["a": 1], inside: [$1]) }
-    #expect(deadlock() == .refuse(members[1]))
+    #expect(deadlocks() == [.refuse(members[1])])
     table.resolve(.refuse(members[1]), &effects)
     guard case .cancel("in 2", .deadlock("a", holder: "1"))? = effects.last else {
       Issue.record("\(effects)")
@@ -265,6 +263,19 @@ struct KeyTableTests {
     let next = enter("next", ["a": 1], slots: others)
     #expect(isWaiting(both) && isHolding(next) == (free == 0))
     _ = leave(holder)
+  }
+
+  /// Its group or queue is full once another one has taken the last slot, or has not been started in time.
+  @Test(arguments: [true, false]) mutating func thoseBehindOneWhosePlaceIsFull_areCalledAtOnce(isGroup: Bool) {
+    let (slots, home) = (isGroup ? TestClaimant.Slots(1) : nil, isGroup ? KeyPlace.none : queue(0))
+    let holder = enter("holder", ["b": 1])
+    let both = enter("both", ["b": 1, "c": 1], at: home, slots: slots)
+    let next = enter("next", ["c": 1])
+    #expect(isWaiting(both) && isWaiting(next))
+    effects = []
+    let last = enter("last", ["d": 1], at: home, slots: slots)
+    #expect(isGroup ? isHolding(last) && called == ["next"] : pass(20) == ["next"])
+    #expect(isHolding(holder) && isHolding(next))
   }
 
   // MARK: Priorities

@@ -230,7 +230,7 @@ struct KeyTableInterleavingTests {
     /// - Returns: Whether there was one.
     private mutating func refuse() -> Bool {
       table.now += 100_000
-      guard let finding = table.beginDeadlockSearch()?.finding() else { return false }
+      guard let finding = table.beginDeadlockSearch()?.findings().first else { return false }
       guard case .refuse(let victim) = finding, let actor = actor(table.claimant(victim)) else {
         change(except: nil) { $0.resolve(finding, &$1) }
         return true
