@@ -8,8 +8,16 @@ enum KeyRegistry {
 
   private struct State {
     var table = Table()
+    /// Tasks that hold one key each. They enter the table when someone else accesses it, and most have left before.
+    var early: [KeyUse.ID: TaskKeys] = [:]
     /// When the next timer fires. A timer for a later time may fire as well.
     var timerTime: Int?
+
+    mutating func enterEarlyHolders() {
+      if early.isEmpty { return }
+      for keys in early.values { keys.enterAsHolder(&table) }
+      early.removeAll(keepingCapacity: early.count < 100)
+    }
   }
 
   private static let state = Locked(State())
@@ -17,7 +25,29 @@ enum KeyRegistry {
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
 
   /// Accesses the table, and the state of requests, under the lock of the registry.
-  static func withTable<Result>(_ body: (inout Table) -> Result) -> Result { state.withLock { body(&$0.table) } }
+  static func withTable<Result>(_ body: (inout Table) -> Result) -> Result {
+    state.withLock { state in
+      state.enterEarlyHolders()
+      return body(&state.table)
+    }
+  }
+
+  /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the key is in use.
+  static func hold(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
+    state.withLock { state in
+      if id.limit < .max || state.table.useIndices[id] != nil || state.early[id] != nil { return false }
+      state.early[id] = keys
+      return true
+    }
+  }
+
+  /// Releases the key of a task that has not entered the table. Returns false if it has.
+  static func release(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
+    let removed = state.withLock { state in
+      keys.ticket == nil ? state.early.index(forKey: id).map { state.early.remove(at: $0) } : nil
+    }
+    return removed != nil
+  }
 
   typealias User = (claimant: KeyClaimant, isHolder: Bool)
 
@@ -27,6 +57,7 @@ enum KeyRegistry {
   static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
     var effects: [Table.Effect] = []
     let (result, delay) = state.withLock { state -> (Result, Int?) in
+      state.enterEarlyHolders()
       state.table.now = CoarseTime.now.milliseconds
       let result = body(&state.table, &effects)
       guard let deadline = state.table.deadline, deadline < state.timerTime ?? .max else { return (result, nil) }

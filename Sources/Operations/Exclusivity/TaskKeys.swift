@@ -50,7 +50,8 @@ public func withKeys<R>(
   _ body: () async throws -> R
 ) async throws -> R {
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
-  try await keys.take(within: waitLimit)
+  try Task.checkCancellation()
+  if !keys.takeFreeKey() { try await keys.take(within: waitLimit) }
   defer { keys.release() }
   return try await CurrentWork.$innermost.withValue(keys) { try await body() }
 }
@@ -95,11 +96,27 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { taskClock }
 
+  /// The key, if there is no other one, and no rate.
+  private var onlyKey: KeyUse.ID? {
+    guard claims.count == 1, claims[0].throttles.isEmpty else { return nil }
+    return KeyUse.ID(domain: claims[0].domain, key: claims[0].key)
+  }
+
+  func takeFreeKey() -> Bool {
+    guard let onlyKey, KeyClaimant.around(self).isEmpty else { return false }
+    return KeyRegistry.hold(onlyKey, self)
+  }
+
+  /// Enters the table under a key that no one else uses.
+  func enterAsHolder(_ table: inout KeyRegistry.Table) {
+    var effects: [KeyRegistry.Table.Effect] = []
+    enter(&table, inside: [], priority: .normal, lent: nil, &effects)
+    wait = .over(.success(()))
+  }
+
   /// Waits until the task holds its keys, or the limit has passed.
   nonisolated(nonsending) func take(within limit: Duration?) async throws {
-    try Task.checkCancellation()
-    let enclosing = KeyClaimant.around(self)
-    let priority = Task.currentPriority
+    let (enclosing, priority) = (KeyClaimant.around(self), Task.currentPriority)
     let isHolding = KeyRegistry.change { table, effects in
       enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
       guard let ticket, table.state(of: ticket)?.isHolding == true else { return false }
@@ -125,11 +142,12 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// Moves the task in the wait queues, and raises the priorities of the holders. The next holders follow.
   @Sendable private func raise(to priority: TaskPriority) {
-    KeyRegistry.change { table, effects in
-      let rank = priority.queuePriority.rawValue
-      if let ticket { table.setPriority(rank, lent: priority.lent, of: ticket, &effects) }
+    let holders = KeyRegistry.change { table, effects -> [KeyClaimant] in
+      guard let ticket else { return [] }
+      table.setPriority(priority.queuePriority.rawValue, lent: priority.lent, of: ticket, &effects)
+      return priority.lent.map { table.holders(before: ticket, toLend: $0) } ?? []
     }
-    for holder in holders(toLend: priority) { holder.escalatePriority(to: priority) }
+    for holder in holders { holder.operation?.escalatePriority(to: priority) }
   }
 
   private func suspend(_ continuation: CheckedContinuation<Void, any Error>) {
@@ -143,6 +161,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// Those that still use the keys inside the task keep them until they end.
   func release() {
+    if let onlyKey, KeyRegistry.release(onlyKey, self) { return }
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
 
