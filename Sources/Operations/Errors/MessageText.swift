@@ -6,19 +6,38 @@ extension Operation {
   var displayName: String {
     let operation = shownOperation
     if let name = operation.name, !name.isEmpty { return name }
-    let typeName = String(describing: type(of: operation)).prefix { $0 != "<" }
-    guard operation.isOfThisPackage else { return String(typeName) }
-    return typeName.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }
+    return TypeName.of(operation).text
   }
 
-  private var isOfThisPackage: Bool { String(reflecting: type(of: self)).hasPrefix("Operations.") }
-
   /// Names an operation that has neither a name nor a type that says what it does.
-  func nameIfAnonymous(_ name: String) {
-    if self.name?.isEmpty != false, isOfThisPackage { self.name = name }
+  func nameIfAnonymous(_ name: @autoclosure () -> String) {
+    if self.name?.isEmpty != false, TypeName.of(self).isOfThisPackage { self.name = name() }
   }
 
   var quotedName: String { "“\(displayName)”" }
+}
+
+private struct TypeName {
+  private static let known = Locked<[ObjectIdentifier: Self]>([:])
+
+  let text: String
+  let isOfThisPackage: Bool
+
+  static func of(_ operation: Operation) -> Self {
+    let type = type(of: operation)
+    if let name = known.withLock({ $0[ObjectIdentifier(type)] }) { return name }
+    let name = Self(type)
+    known.withLock { $0[ObjectIdentifier(type)] = name }
+    return name
+  }
+
+  private init(_ type: Operation.Type) {
+    let name = String(describing: type).prefix { $0 != "<" }
+    isOfThisPackage = String(reflecting: type).hasPrefix("Operations.")
+    text =
+      isOfThisPackage
+      ? name.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() } : String(name)
+  }
 }
 
 extension Collection {

@@ -46,6 +46,13 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     super.init(in: TaskContext())
   }
 
+  /// Creates an operation that has the task-local values of a context.
+  init(in context: TaskContext, _ body: @escaping @Sendable () async throws -> Output) {
+    priority = nil
+    self.body = body
+    super.init(in: context)
+  }
+
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
   open func run() async throws -> Output {
     misuse("\(quotedName) has nothing to run: override run(), or give it a closure.")

@@ -49,8 +49,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
-  private typealias Make = @Sendable (_ attempt: Int) throws -> AnyOutputOperation<Output>
-  private typealias Plan = (context: TaskContext, decide: Decide, make: Make)
+  /// Returns the closure of the program that judges a result. Nil if only the result itself counts.
+  private typealias Judge = @Sendable (_ result: Result<Output, any Error>) -> Decide?
+  private typealias Make = @Sendable (_ attempt: Int, _ context: TaskContext) throws -> AnyOutputOperation<Output>
+  private typealias Plan = (context: TaskContext, judge: Judge, make: Make)
 
   /// Creates an operation that makes up to `attempts` attempts, each of which is a function.
   ///
@@ -73,8 +75,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
       misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.")
     }
-    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen), isOfFunctions: true) { attempt in
-      AnyOutputOperation(TaskOperation { try await body(attempt) })
+    self.init(attempts, backoff, Self.judge(retryIf, retryUnless, retryWhen), isOfFunctions: true) { attempt, context in
+      AnyOutputOperation(TaskOperation(in: context) { try await body(attempt) })
     }
   }
 
@@ -106,7 +108,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
-    self.init(attempts, backoff, Self.decision(retryIf, retryUnless, retryWhen)) { AnyOutputOperation(try make($0)) }
+    self.init(attempts, backoff, Self.judge(retryIf, retryUnless, retryWhen)) { attempt, _ in
+      AnyOutputOperation(try make(attempt))
+    }
   }
 
   /// Creates an operation that retries an operation of any kind, including a group.
@@ -126,8 +130,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) where Output == Void {
-    self.init(attempts, backoff, Self.decision(retryIf, nil, retryWhen)) {
-      AnyOutputOperation(anyOperation: try make($0))
+    self.init(attempts, backoff, Self.judge(retryIf, nil, retryWhen)) { attempt, _ in
+      AnyOutputOperation(anyOperation: try make(attempt))
     }
   }
 
@@ -161,7 +165,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private init(
     _ attempts: Int,
     _ backoff: Backoff,
-    _ decide: @escaping Decide,
+    _ judge: @escaping Judge,
     isOfFunctions: Bool = false,
     _ make: @escaping Make
   ) {
@@ -169,21 +173,23 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.attempts = attempts
     self.backoff = backoff
     self.isOfFunctions = isOfFunctions
-    attemptState = Locked(AttemptState(plan: (TaskContext(reusable: ()), decide, make)))
+    attemptState = Locked(AttemptState(plan: (TaskContext(reusable: ()), judge, make)))
     super.init()
   }
 
-  private static func decision(
+  private static func judge(
     _ retryIf: (@Sendable (any Error, Int) -> Bool)?,
     _ retryUnless: (@Sendable (Output) -> Bool)?,
     _ retryWhen: Decide?
-  ) -> Decide {
-    { result, attempt in
+  ) -> Judge {
+    { result in
       switch result {
       case .failure(let error):
-        retryIf.map { $0(error, attempt) ? .retry : .stop } ?? retryWhen?(result, attempt) ?? .retry
+        guard let retryIf else { return retryWhen }
+        return { _, attempt in retryIf(error, attempt) ? .retry : .stop }
       case .success(let value):
-        retryUnless.map { $0(value) ? .stop : .retry } ?? retryWhen?(result, attempt) ?? .stop
+        guard let retryUnless else { return retryWhen }
+        return { _, _ in retryUnless(value) ? .stop : .retry }
       }
     }
   }
@@ -222,7 +228,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = attemptState.withLock({ $0.plan }) else { return stop() }
-    switch run(in: plan.context, { Result { try Trampoline.isolate { try plan.make(number) } } }) {
+    let make = { Result { try plan.make(number, plan.context) } }
+    switch isOfFunctions ? make() : run(in: plan.context, { Trampoline.isolate(make) }) {
     case .success(let attempt):
       attempt.operation.nameIfAnonymous("\(displayName), attempt \(number)")
       runInside(attempt) { self.ended(attempt: number, with: $0) }
@@ -249,7 +256,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     guard number < attempts, !isCancelled, let plan = attemptState.withLock({ $0.plan }) else {
       return isTimedOut ? stop() : finish(with: result)
     }
-    let delay = run(in: plan.context) { Trampoline.isolate { plan.decide(result, number).delay?(number, backoff) } }
+    let decide = plan.judge(result)
+    if decide == nil, case .success = result { return finish(with: result) }
+    let delay = run(in: plan.context) {
+      Trampoline.isolate { (decide?(result, number) ?? .retry).delay?(number, backoff) }
+    }
     guard let delay else { return finish(with: result) }
     `continue`(behind: outcome.inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
       self.attempt(number + 1)
