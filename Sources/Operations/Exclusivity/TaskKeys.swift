@@ -124,14 +124,14 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return true
     }
     if isHolding { return }
-    let timer = ClockTimer()
-    defer { timer.cancel() }
+    let timer = limit.map { _ in ClockTimer() }
+    defer { timer?.cancel() }
     if let limit, limit > .zero {
-      timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
+      timer?.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
     } else if let limit {
       expire(after: limit)
     }
-    try await lendingPriority(to: raise) {
+    try await lendingPriority(to: { [self] in if $0 != priority || $0.lent != nil { raise(to: $0) } }) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { suspend($0) }
       } onCancel: {
@@ -141,7 +141,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   /// Moves the task in the wait queues, and raises the priorities of the holders. The next holders follow.
-  @Sendable private func raise(to priority: TaskPriority) {
+  private func raise(to priority: TaskPriority) {
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant] in
       guard let ticket else { return [] }
       table.setPriority(priority.queuePriority.rawValue, lent: priority.lent, of: ticket, &effects)
