@@ -21,7 +21,8 @@ struct GroupProgress {
 
   var isFollowed: Bool { shared != nil }
 
-  var hasReportingMembers: Bool { parts?.values.contains(where: \.isReporting) ?? false }
+  /// The members that report their own units, such as all groups.
+  var reportingMembers: [AsyncOperation] { reportingParts.compactMap(\.operation) }
 
   private var isOver: Bool { parts == nil }
 

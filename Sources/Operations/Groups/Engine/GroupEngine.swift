@@ -78,12 +78,18 @@ final class GroupEngine: @unchecked Sendable {
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
-  /// Whether members of a group that has not started may have dependencies. False for most groups, so that a walk through
-  /// all members is not necessary.
+  /// Whether members of a group that has not started may have dependencies, at any depth. False for most groups, so that
+  /// a walk through all members is not necessary.
   var membersMayWait: Bool {
-    state.withLock { state in
-      state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty || state.progress.hasReportingMembers
+    var engines = [self]
+    while let engine = engines.popLast() {
+      let (mayWait, inner) = engine.state.withLock { state in
+        (state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty, state.progress.reportingMembers)
+      }
+      if mayWait { return true }
+      engines += inner.compactMap { ($0 as? GroupOperation)?.engine }
     }
+    return false
   }
 
   func change(_ change: (inout GroupSchedule) -> Void) {
