@@ -133,6 +133,14 @@ struct RunTests {
     #expect(journal.entries == ["first", "last"])
   }
 
+  @Test(arguments: [1, 2, 3]) func run_addsWhatMembersOfGroupsWaitFor(depth: Int) async throws {
+    let (free, member) = (NoteOperation("free", journal), NoteOperation("member", journal))
+    free ==> member
+    let group = (1..<depth).reduce(GroupOperation([member])) { inner, _ in GroupOperation([inner]) }
+    try await queue.run(group)
+    #expect(journal.entries == ["free", "member"])
+  }
+
   // MARK: Overrides of Foundation's methods
 
   private final class CastingQueue: OperationQueue, @unchecked Sendable {
