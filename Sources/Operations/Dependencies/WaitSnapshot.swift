@@ -116,7 +116,7 @@ struct WaitSnapshot {
     let inside = own.runsOthersInside && !isStart(node) ? own.inside : nil
     if limit < .max {
       let dependencyCount = own.core.withLock { $0.ledger.dependencies.count }
-      if dependencyCount + (inside?.memberCount ?? 0) > limit { return false }
+      if dependencyCount + (inside?.engineOfMembers?.memberCount ?? 0) > limit { return false }
     }
     let (stamp, dependencies, outer) = own.core.withLock { (Stamp($0), $0.ledger.dependencies.entries, $0.outer) }
     nodes[node].stamp = stamp
@@ -206,7 +206,7 @@ extension WaitSnapshot.Stamp {
 
 extension AsyncOperation {
   /// An operation may run others in a private group, whose members replace that group.
-  var shownMembers: [Operation] { groupInside?.members ?? [] }
+  var shownMembers: [AsyncOperation] { groupInside?.members ?? [] }
 
   var groupInside: GroupOperation? { inside as? GroupOperation }
 
@@ -218,5 +218,5 @@ extension AsyncOperation {
   }
 
   /// The group that runs the members, or the private operation by which this operation waits for one elsewhere.
-  fileprivate var inside: AsyncOperation? { self is GroupOperation ? self : members.first as? AsyncOperation }
+  fileprivate var inside: AsyncOperation? { self is GroupOperation ? self : members.first }
 }

@@ -128,10 +128,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override var runsOthersInside: Bool { true }
 
-  final override var members: [Operation] { engine.members }
-
-  final override var memberCount: Int { engine.state.withLock { $0.members.count } }
-
   /// Adds a member, before the group starts or while it runs.
   ///
   /// Call this method on any thread, even from the `execute()` of a member. Unless the group times out, it finishes
@@ -323,8 +319,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   final override var beginsElsewhere: Bool { engine.state.withLock { $0.startsAnywhere } }
-
-  final override var engineOfMembers: GroupEngine? { engine }
 
   /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {

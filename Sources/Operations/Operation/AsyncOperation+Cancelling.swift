@@ -51,7 +51,7 @@ extension AsyncOperation {
       if let cancellation = operation.mark(nil, in: engine, where: { $0 != .executing }) {
         marked.append(cancellation)
       } else if operation.isExecuting {
-        rest += operation.members.compactMap(\.asMember).map { ($0, operation.engineOfMembers) }
+        rest += operation.members.map { ($0, operation.engineOfMembers) }
       }
     }
     return carryOut(marked)
@@ -62,15 +62,11 @@ extension AsyncOperation {
     // A plain operation may have been cancelled before, and its member not.
     let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
     var (rest, all) = (Array(marked.reversed()), [Cancellation]())
-    while var next = rest.popLast() {
+    while let next = rest.popLast() {
       let engine = next.operation.engineOfMembers
       // Each operation comes before its members.
-      for member in (next.members + next.operation.takeOperationsToCancel()).reversed() {
-        guard let own = member as? AsyncOperation else {
-          next.plainMembers.append(member)
-          continue
-        }
-        guard var inside = own.mark(in: engine) else { continue }
+      for member in (next.inner + (engine?.takeMembersToCancel() ?? [])).reversed() {
+        guard var inside = member.mark(in: engine) else { continue }
         inside.depth = next.depth + 1
         rest.append(inside)
       }
@@ -80,10 +76,10 @@ extension AsyncOperation {
     // Each cancellation ends after those of its members.
     var path: [Cancellation] = []
     for cancellation in all {
-      while let last = path.last, last.depth >= cancellation.depth { path.removeLast().end() }
+      while let last = path.last, last.depth >= cancellation.depth { last.operation.end(path.removeLast()) }
       path.append(cancellation)
     }
-    while let last = path.popLast() { last.end() }
+    while let last = path.popLast() { last.operation.end(last) }
     return count
   }
 
@@ -96,8 +92,7 @@ extension AsyncOperation {
     let turn: KeyRequest?
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
-    let members: [Operation]
-    var plainMembers: [Operation] = []
+    let inner: [AsyncOperation]
     /// The number of operations around this one that are cancelled with it.
     var depth = 0
 
@@ -105,11 +100,6 @@ extension AsyncOperation {
       trace?.send(.cancelled)
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
       turn?.leave(.cancellation)
-    }
-
-    func end() {
-      for member in plainMembers { member.cancelAsMember() }
-      operation.end(self)
     }
   }
 
@@ -132,12 +122,13 @@ extension AsyncOperation {
         turn: core.turn,
         task: core.extras?.task,
         notice: core.cancellationNotice(phase),
-        members: core.extras?.inner.map { [$0] } ?? []
+        inner: core.extras?.inner.map { [$0] } ?? []
       )
     }
   }
 
   private func end(_ cancellation: Cancellation) {
+    if let plain = self as? PlainMember { plain.represented.cancelAsMember() }
     engineOfMembers?.membersWereCancelled()
     cancellation.task?.cancel()
     if cancellation.interruption == .execution { Trampoline.isolate { didCancel() } }

@@ -37,7 +37,7 @@ extension AsyncOperation {
       guard operation.adopt(priority) else { continue }
       let (dependencies, turn) = operation.core.withLock { ($0.ledger.dependencies.entries, $0.turn) }
       rest += dependencies.compactMap { if case .own(let dependency) = $0 { dependency } else { nil } }
-      rest += operation.members.compactMap { $0 as? AsyncOperation } + (turn?.holders(toLend: priority) ?? [])
+      rest += operation.members + (turn?.holders(toLend: priority) ?? [])
     }
   }
 

@@ -234,18 +234,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// `run` throws it.
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
-  /// The plain Foundation operation that this one runs in a group. Any other operation represents itself.
-  var represented: Operation { self }
-
-  /// Adopts the changes of the represented operation. Called when the group starts, and before it starts the member.
-  func adoptChanges() {}
-
-  /// Returns the operations that are cancelled with this one, on the first call only.
-  func takeOperationsToCancel() -> [Operation] { engineOfMembers?.takeMembersToCancel() ?? [] }
-
-  /// The engine of a group.
-  var engineOfMembers: GroupEngine? { nil }
-
   /// Whether the package calls `finish`, so that a stall report suggests no missing call.
   var finishesByItself: Bool { false }
 
@@ -255,10 +243,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether the operation can have members or an inner operation.
   var runsOthersInside: Bool { false }
 
-  /// The members of a group, or the inner operation of another operation.
-  var members: [Operation] { core.withLock { $0.extras?.inner }.map { [$0] } ?? [] }
+  /// The engine of a group.
+  final var engineOfMembers: GroupEngine? { (self as? GroupOperation)?.engine }
 
-  var memberCount: Int { core.withLock { $0.extras?.inner == nil ? 0 : 1 } }
+  /// The members of a group, or the inner operation of another operation.
+  final var members: [AsyncOperation] {
+    engineOfMembers?.members ?? core.withLock { $0.extras?.inner }.map { [$0] } ?? []
+  }
 
   // MARK: Progress
 

@@ -10,7 +10,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
   /// weak, because that would double the cost of every reference to a member.
   private static let members = Locked<[ObjectIdentifier: PlainMember]>([:])
 
-  private let operation: Operation
+  fileprivate let operation: Operation
 
   private init(_ operation: Operation) {
     self.operation = operation
@@ -32,8 +32,6 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 
   func forget() { _ = PlainMember.members.withLock { $0.removeValue(forKey: ObjectIdentifier(operation)) } }
 
-  override var represented: Operation { operation }
-
   override var finishesByItself: Bool { true }
 
   override var qualityOfService: QualityOfService {
@@ -47,7 +45,8 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     set { super.queuePriority = newValue }
   }
 
-  override func adoptChanges() {
+  /// Adopts the changes of the plain operation. Called when the group starts, and before it starts the member.
+  func adoptChanges() {
     if operation.isCancelled { return cancel() }
     if super.queuePriority != operation.queuePriority { queuePriority = operation.queuePriority }
     // Those that have finished as well: one of them may have failed in this group.
@@ -58,8 +57,6 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
       _ = addDependencyIfPending(dependency)
     }
   }
-
-  override func takeOperationsToCancel() -> [Operation] { [operation] }
 
   override func execute() { start { self.finish() } }
 
@@ -93,6 +90,9 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 }
 
 extension AsyncOperation {
+  /// The plain Foundation operation that this one runs in a group. Any other operation represents itself.
+  var represented: Operation { (self as? PlainMember)?.operation ?? self }
+
   /// Makes a cancelled operation finish that is in no queue.
   func startCancelled() { _ = startAsMember(by: nil, slot: .none) }
 }

@@ -130,7 +130,7 @@ extension GroupEngine {
       return member
     }
     // Plain members may depend on each other.
-    for member in members { member.adoptChanges() }
+    for case let plain as PlainMember in members { plain.adoptChanges() }
     return members
   }
 

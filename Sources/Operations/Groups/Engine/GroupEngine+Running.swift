@@ -148,7 +148,7 @@ extension GroupEngine {
   /// Returns false if the member has a lower priority now, and was put back.
   private func prepare(_ next: GroupSchedule.HandOut) -> Bool {
     next.notice?()
-    next.member.adoptChanges()
+    (next.member as? PlainMember)?.adoptChanges()
     guard let rank = next.rank else { return true }
     // Read without the lock, because a subclass can override it.
     let priority = next.member.queuePriority

@@ -72,6 +72,8 @@ final class GroupEngine: @unchecked Sendable {
 
   var members: [AsyncOperation] { state.withLock { $0.members.operations } }
 
+  var memberCount: Int { state.withLock { $0.members.count } }
+
   var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
 
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
@@ -203,7 +205,7 @@ final class GroupEngine: @unchecked Sendable {
   }
 
   /// Returns the members to cancel, on the first call only. Members that are added later are cancelled when they are added.
-  func takeMembersToCancel() -> [Operation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
+  func takeMembersToCancel() -> [AsyncOperation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
 
   func membersWereCancelled() { change { _ in } }
 
