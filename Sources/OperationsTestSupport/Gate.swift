@@ -39,7 +39,12 @@ public final class Gate: Sendable {
   }
 
   /// Waits until the gate is open or the waiting task is cancelled, without holding a thread.
-  public func opened() async { await waitUnlessCancelled { whenOpen($0) } }
+  public func opened() async {
+    await waitOrUnregister { resume in
+      whenOpen(resume)
+      return nil
+    }
+  }
 }
 
 extension [Int: Gate] {

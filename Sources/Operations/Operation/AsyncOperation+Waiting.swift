@@ -176,7 +176,7 @@ extension AsyncOperation {
     AsyncOperation.opening.withValue(self) { gate.start() }
     let (nudges, waiters, action) = core.withLock { $0.gateDidOpen() }
     if nudges { nudge() }
-    for waiter in waiters { waiter() }
+    for waiter in waiters.all { waiter() }
     carryOut(action)
   }
 
@@ -202,7 +202,7 @@ extension AsyncOperation {
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpening = core.withLock { core in
-      if core.bridge.isOpening { core.gateWaiters.append { opened.signal() } }
+      if core.bridge.isOpening { core.gateWaiters.add { opened.signal() } }
       return core.bridge.isOpening
     }
     if isOpening { opened.wait() }

@@ -115,9 +115,10 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
     await lendingPriority(to: escalatePriority) {
-      await waitUnlessCancelled { resume in
+      await waitOrUnregister { resume in
         self.resume = resume
         add()
+        return nil
       }
     }
     if Task.isCancelled { cancel() }

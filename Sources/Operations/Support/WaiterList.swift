@@ -12,6 +12,7 @@ struct WaiterList {
 
   var all: [Waiter] { waiters.count < 2 ? Array(waiters.values) : waiters.sorted { $0.key < $1.key }.map(\.value) }
 
+  @discardableResult
   mutating func add(_ waiter: @escaping Waiter) -> Int {
     let number = Self.latestNumber.wrappingAdd(1, ordering: .relaxed).newValue
     waiters[number] = waiter

@@ -212,7 +212,7 @@ extension GroupEngine {
   func carryOut(_ action: Action) {
     carryOut(action.runner)
     action.notice?()
-    for waiter in action.roomWaiters { waiter.resume(returning: true) }
+    for waiter in action.roomWaiters { waiter() }
     if action.updatesProgress { updateProgress() }
     switch action.outcome {
     // The caller releases the action, and with it the group, without a lock.

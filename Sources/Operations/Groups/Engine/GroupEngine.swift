@@ -57,7 +57,7 @@ final class GroupEngine: @unchecked Sendable {
     var runner = GroupSchedule.RunnerRequest.none
     var outcome = GroupSchedule.Outcome.proceed
     var notice: (@Sendable () -> Void)?
-    var roomWaiters: [RoomWaiters.Waiter] = []
+    var roomWaiters: [WaiterList.Waiter] = []
     var updatesProgress = false
   }
 

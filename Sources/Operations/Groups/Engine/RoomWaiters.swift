@@ -1,8 +1,5 @@
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
-  /// Resumed with true if there is room.
-  typealias Waiter = CheckedContinuation<Bool, Never>
-
   enum Purpose {
     /// All tasks resume when there is room.
     case watching
@@ -11,8 +8,8 @@ struct RoomWaiters {
   }
 
   /// By number and ticket. Nil if the group has finished, after which no task waits.
-  private var watching: [Int: [Int: Waiter]]? = [:]
-  private var adding: [Int: [Int: Waiter]] = [:]
+  private var watching: [Int: [Int: WaiterList.Waiter]]? = [:]
+  private var adding: [Int: [Int: WaiterList.Waiter]] = [:]
   /// By number, the tickets of adding tasks, and of some that have left.
   private var order: [Int: ArrayDeque<Int>] = [:]
   /// The number of members that resumed tasks are about to add.
@@ -38,7 +35,7 @@ struct RoomWaiters {
 
   mutating func endReservation() { reserved -= 1 }
 
-  mutating func add(_ waiter: Waiter, ticket: Int, below count: Int, for purpose: Purpose) {
+  mutating func add(_ waiter: @escaping WaiterList.Waiter, ticket: Int, below count: Int, for purpose: Purpose) {
     switch purpose {
     case .watching: watching?[count, default: [:]][ticket] = waiter
     case .adding:
@@ -47,7 +44,7 @@ struct RoomWaiters {
     }
   }
 
-  mutating func remove(ticket: Int, below count: Int) -> Waiter? {
+  mutating func remove(ticket: Int, below count: Int) -> WaiterList.Waiter? {
     defer {
       if watching?[count]?.isEmpty == true { watching?[count] = nil }
       if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
@@ -57,9 +54,9 @@ struct RoomWaiters {
 
   /// Returns the tasks for which there is room. Only the numbers between the two counts need be checked, because there
   /// was room for the tasks of larger numbers before.
-  mutating func take(downTo members: Int, from previous: Int) -> [Waiter] {
+  mutating func take(downTo members: Int, from previous: Int) -> [WaiterList.Waiter] {
     if isEmpty || members >= previous { return [] }
-    var taken: [Waiter] = []
+    var taken: [WaiterList.Waiter] = []
     for count in members + 1...previous {
       if let waiters = watching?.removeValue(forKey: count) { taken += waiters.values }
     }
@@ -73,7 +70,7 @@ struct RoomWaiters {
     return taken
   }
 
-  mutating func end() -> [Waiter] {
+  mutating func end() -> [WaiterList.Waiter] {
     defer { (watching, adding, order) = (nil, [:], [:]) }
     return [watching ?? [:], adding].flatMap { $0.values.flatMap(\.values) }
   }
@@ -91,28 +88,22 @@ extension GroupEngine {
     // Registers once, for all waits. A group that times out finishes with unfinished members, and may never have room.
     if ticket == 1 { group.whenFinished { [weak self] in self?.endRoomWaits() } }
     if group.isFinished { return false }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter in
-        let hasRoom = state.withLock { state -> Bool? in
-          if state.roomWaiters.isOver { return false }
-          if state.roomWaiters.hasRoom(below: count, of: state.members.count, for: purpose) { return true }
-          state.roomWaiters.add(waiter, ticket: ticket, below: count, for: purpose)
-          return nil
-        }
-        if let hasRoom { waiter.resume(returning: hasRoom) }
-        // The handler may have run before the task was added.
-        if Task.isCancelled { endRoomWait(ticket, below: count) }
+    await waitOrUnregister { resume in
+      let waits = state.withLock { state in
+        if state.roomWaiters.isOver { return false }
+        if state.roomWaiters.hasRoom(below: count, of: state.members.count, for: purpose) { return false }
+        state.roomWaiters.add(resume, ticket: ticket, below: count, for: purpose)
+        return true
       }
-    } onCancel: {
-      endRoomWait(ticket, below: count)
+      if !waits { resume() }
+      return nil
     }
+    // A task that was cancelled may have room, which must then be used.
+    let (waiter, isOver) = state.withLock { state in
+      (state.roomWaiters.remove(ticket: ticket, below: count), state.roomWaiters.isOver)
+    }
+    return waiter == nil && !isOver
   }
 
-  private func endRoomWait(_ ticket: Int, below count: Int) {
-    state.withLock { $0.roomWaiters.remove(ticket: ticket, below: count) }?.resume(returning: false)
-  }
-
-  private func endRoomWaits() {
-    for waiter in state.withLock({ $0.roomWaiters.end() }) { waiter.resume(returning: false) }
-  }
+  private func endRoomWaits() { for waiter in state.withLock({ $0.roomWaiters.end() }) { waiter() } }
 }

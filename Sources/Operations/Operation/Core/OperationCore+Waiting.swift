@@ -124,11 +124,10 @@ extension OperationCore {
     return .resume(pause)
   }
 
-  mutating func gateDidOpen() -> (nudges: Bool, waiters: [@Sendable () -> Void], action: WaitAction) {
+  mutating func gateDidOpen() -> (nudges: Bool, waiters: WaiterList, action: WaitAction) {
     let nudges = bridge.gateDidOpen(isWaiting: isBlocked)
-    if bridge.isOpening { return (nudges, [], .none) }
-    defer { gateWaiters = [] }
-    return (nudges, gateWaiters, readinessNotice)
+    if bridge.isOpening { return (nudges, WaiterList(), .none) }
+    return (nudges, exchange(&gateWaiters, with: WaiterList()), readinessNotice)
   }
 
   // MARK: Ending before the start

@@ -62,7 +62,7 @@ enum MemberSlot {
   /// Called when the observers have been notified of the end.
   var waiters = WaiterList()
   /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
-  var gateWaiters: [@Sendable () -> Void] = []
+  var gateWaiters = WaiterList()
   var name: String?
   /// Nil if the operation has no keys, or has ended.
   var turn: KeyRequest?
