@@ -39,13 +39,6 @@ struct WaitSnapshot {
     var phase = OperationLifecycle.Phase.pending(.slot)
     var edition: Int32 = 0
     var isCancelled = false
-
-    var isWaiting: Bool {
-      switch phase {
-      case .pending, .suspended, .preparing: true
-      case .executing, .paused, .skipped, .ending, .finished: false
-      }
-    }
   }
 
   /// The end of an operation, the start of an operation that has members, or a resource of a stall report.
@@ -122,7 +115,7 @@ struct WaitSnapshot {
     nodes[node].stamp = stamp
     let isEnding = scope == .unfinished && stamp.phase.isOver
     let members = isEnding ? [] : inside?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
-    if !members.isEmpty, scope != .unfinished || stamp.isWaiting {
+    if !members.isEmpty, scope != .unfinished || stamp.phase.isBeforeExecution {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
     } else {
       let shown = own.represented

@@ -27,7 +27,7 @@ extension GroupOperation {
     if count < 1 {
       misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Wait for room below 1 or more.")
     }
-    _ = await engine.waitForRoom(below: count, in: self, for: .watching)
+    _ = await engine.waitForRoom(below: count, in: self, isAdding: false)
   }
 
   /// Waits until there are fewer than `count` unfinished members, and adds a member, in one step.
@@ -47,7 +47,7 @@ extension GroupOperation {
     if count < 1 {
       misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Add an operation below 1 or more.")
     }
-    let hasRoom = await engine.waitForRoom(below: count, in: self, for: .adding)
+    let hasRoom = await engine.waitForRoom(below: count, in: self, isAdding: true)
     if Task.isCancelled { operation.cancel() }
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
   }
@@ -62,7 +62,7 @@ extension GroupOperation {
   @discardableResult
   public final func addOperation(_ operation: Operation, ifBelow count: Int) -> Bool {
     let hasRoom = engine.state.withLock { state in
-      state.roomWaiters.hasRoom(below: count, of: state.members.count, for: .adding)
+      state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: true)
     }
     if hasRoom { engine.add([operation], skipping: .none, to: self, hasRoom: true) }
     return hasRoom

@@ -202,8 +202,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     set { engine.change { $0.isSuspended = newValue } }
   }
 
-  final var isDraining: Bool { engine.isDraining }
-
   /// Whether the group waits for more members when its last member has finished. False by default.
   ///
   /// An open group is a queue to which the program can add members at any time. It finishes when it has been closed in

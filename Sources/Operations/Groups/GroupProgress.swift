@@ -6,6 +6,14 @@ import Foundation
 struct GroupProgress {
   typealias Child = (operation: AsyncOperation, weight: Int)
 
+  /// What the `Progress` did not show before, and the caller adds to it.
+  struct Change {
+    let progress: OperationProgress
+    let completed: Int
+    let total: Int
+    let children: [Child]
+  }
+
   private var total = 0
   private var shownTotal = 0
   private var completed = 0
@@ -24,7 +32,7 @@ struct GroupProgress {
   /// The members that report their own units, such as all groups.
   var reportingMembers: [AsyncOperation] { reportingParts.compactMap(\.operation) }
 
-  private var isOver: Bool { parts == nil }
+  var isOver: Bool { parts == nil }
 
   private var reportingParts: [MemberPart] { parts?.values.filter(\.isReporting) ?? [] }
 
@@ -73,14 +81,14 @@ struct GroupProgress {
     return new
   }
 
-  /// - Returns: The progress, the changes to its unit counts, and its new children.
-  mutating func takeChange() -> (OperationProgress, completed: Int, total: Int, isOver: Bool, children: [Child])? {
+  /// Nil if there is no progress.
+  mutating func takeChange() -> Change? {
     guard let shared else { return nil }
     let before = shownTotal
     // Never returns to zero, because Foundation on Linux divides by it.
     shownTotal = max(total, min(shownTotal, 1))
     defer { (newlyCompleted, newChildren) = (0, []) }
-    return (shared, newlyCompleted, shownTotal - before, isOver, newChildren)
+    return Change(progress: shared, completed: newlyCompleted, total: shownTotal - before, children: newChildren)
   }
 
   /// - Returns: The number of the listener, from 1 up.
@@ -140,11 +148,11 @@ extension GroupEngine {
     var pending = [self]
     var inside: [OperationProgress] = []
     while let engine = pending.popLast() {
-      guard let (progress, completed, total, isOver, children) = engine.state.withLock({ $0.progress.takeChange() })
-      else { continue }
-      progress.advance(completed: completed, total: total, isOver: isOver)
-      if engine !== self { inside.append(progress) }
-      for (operation, weight) in children {
+      let (change, isOver) = engine.state.withLock { ($0.progress.takeChange(), $0.progress.isOver) }
+      guard let change else { continue }
+      change.progress.advance(completed: change.completed, total: change.total, isOver: isOver)
+      if engine !== self { inside.append(change.progress) }
+      for (operation, weight) in change.children {
         let child: OperationProgress
         if let group = operation as? GroupOperation {
           child = group.engine.follow(group)
@@ -152,7 +160,7 @@ extension GroupEngine {
         } else {
           child = operation.ownProgress
         }
-        progress.addChild(child.makeCopy(), withPendingUnitCount: Int64(weight))
+        change.progress.addChild(child.makeCopy(), withPendingUnitCount: Int64(weight))
       }
     }
     // Inner groups come first, because each of them changes its enclosing group.

@@ -8,7 +8,7 @@ extension AsyncOperation {
   func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
     switch action {
-    case .notReady, .isGone: return false
+    case .notReady, .ignore: return false
     default:
       carryOut(action)
       return true
@@ -66,7 +66,7 @@ extension AsyncOperation {
       // The thread that ended the operation has called it.
       super.completionBlock = nil
       super.start()
-    case .ignore, .notReady, .awaitGate, .isGone: break
+    case .ignore, .notReady, .awaitGate: break
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")

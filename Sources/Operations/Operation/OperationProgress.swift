@@ -122,12 +122,13 @@ extension AsyncOperation {
   final var ownProgress: OperationProgress {
     if let progress = core.withLock({ $0.extras?.progress }) { return progress }
     let new = OperationProgress(of: self)
-    let (progress, isFinished, engine, index) = core.withLock { core in
+    let (progress, isFinished) = core.withLock { core in
       let progress = core.extras?.progress ?? new
       core.makeExtras().progress = progress
-      return (progress, core.isSettled, core.engine, core.memberIndex)
+      return (progress, core.isSettled)
     }
     if isFinished { progress.end() }
+    let (engine, index) = core.withLock { ($0.engine, $0.memberIndex) }
     engine?.memberReportsProgress(self, index: index)
     return progress
   }

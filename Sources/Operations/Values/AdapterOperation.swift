@@ -101,12 +101,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
 
   override var finishesByItself: Bool { true }
 
-  private func exchangeJob(_ new: Job) -> Job {
-    job.withLock { job in
-      defer { job = new }
-      return job
-    }
-  }
+  private func exchangeJob(_ new: Job) -> Job { job.withLock { exchange(&$0, with: new) } }
 
   private func obstacle(in source: Source) -> (any Error)? {
     guard let own = source as? AsyncOperation else { return source.isCancelled ? CancellationError() : nil }

@@ -40,10 +40,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     get { core.withLock { _ in storedInput } }
     set {
       // The old input is released after the lock.
-      _ = core.withLock { _ in
-        defer { storedInput = newValue }
-        return storedInput
-      }
+      _ = core.withLock { _ in exchange(&storedInput, with: newValue) }
     }
   }
 

@@ -151,7 +151,7 @@ enum LedgerStep: InterleavedStep {
     case .startMember(let hasKeys):
       switch world.core.start(by: nil, slot: hasKeys ? .withKeys : .own) {
       case .execute, .skip: close(&world)
-      case .notReady, .isGone: break
+      case .notReady, .ignore: break
       default: world.promise(false, "it cannot be started")
       }
     case .take:

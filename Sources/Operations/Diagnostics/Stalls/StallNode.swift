@@ -140,7 +140,7 @@ enum StallPlace {
   var slots: (isSuspended: Bool, limit: Int, operations: [Operation]) {
     switch self {
     case .queue(let queue): (queue.isSuspended, queue.maxConcurrentOperationCount, queue.operations)
-    case .group(let group) where group.isDraining: (false, -1, group.members)
+    case .group(let group) where group.engine.isDraining: (false, -1, group.members)
     case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.members)
     }
   }

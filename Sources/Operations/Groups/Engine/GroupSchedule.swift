@@ -218,12 +218,8 @@ struct GroupSchedule {
   /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
   /// releases them.
   mutating func takeStaleEntries() -> [AsyncOperation] {
-    ready.takeAll() + called.takeAll() + takeAll(&granted).map(\.member) + takeAll(&cancelled)
-  }
-
-  private func takeAll<Element>(_ elements: inout ArrayDeque<Element>) -> [Element] {
-    defer { elements = ArrayDeque() }
-    return Array(elements.all)
+    let granted = exchange(&granted, with: ArrayDeque()).all.map(\.member)
+    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all
   }
 
   mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }

@@ -1,14 +1,9 @@
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
-  enum Purpose {
-    /// All tasks resume when there is room.
-    case watching
-    /// The tasks add a member each. As many as there is room for resume, in the order of their tickets.
-    case adding
-  }
-
-  /// By number and ticket. Nil if the group has finished, after which no task waits.
+  /// The tasks that only watch, by number and ticket. All of them resume when there is room. Nil if the group has finished,
+  /// after which no task waits.
   private var watching: [Int: [Int: WaiterList.Waiter]]? = [:]
+  /// The tasks that add a member each. As many as there is room for resume, in the order of their tickets.
   private var adding: [Int: [Int: WaiterList.Waiter]] = [:]
   /// By number, the tickets of adding tasks, and of some that have left.
   private var order: [Int: ArrayDeque<Int>] = [:]
@@ -26,8 +21,8 @@ struct RoomWaiters {
 
   /// Returns whether the task need not wait, because there is room and, for an adding task, none waits before it. Reserves
   /// the room of an adding task.
-  mutating func hasRoom(below count: Int, of members: Int, for purpose: Purpose) -> Bool {
-    if purpose == .watching { return members < count }
+  mutating func hasRoom(below count: Int, of members: Int, isAdding: Bool) -> Bool {
+    if !isAdding { return members < count }
     guard members + reserved < count, adding[count] == nil else { return false }
     reserved += 1
     return true
@@ -35,10 +30,10 @@ struct RoomWaiters {
 
   mutating func endReservation() { reserved -= 1 }
 
-  mutating func add(_ waiter: @escaping WaiterList.Waiter, ticket: Int, below count: Int, for purpose: Purpose) {
-    switch purpose {
-    case .watching: watching?[count, default: [:]][ticket] = waiter
-    case .adding:
+  mutating func add(_ waiter: @escaping WaiterList.Waiter, ticket: Int, below count: Int, isAdding: Bool) {
+    if !isAdding {
+      watching?[count, default: [:]][ticket] = waiter
+    } else {
       adding[count, default: [:]][ticket] = waiter
       order[count, default: ArrayDeque()].append(ticket)
     }
@@ -79,9 +74,9 @@ struct RoomWaiters {
 extension GroupEngine {
   /// Waits until there are fewer than `count` members, and returns whether that is so. If not, the group has finished or
   /// the task has been cancelled. An adding task must add a member then.
-  func waitForRoom(below count: Int, in group: GroupOperation, for purpose: RoomWaiters.Purpose) async -> Bool {
+  func waitForRoom(below count: Int, in group: GroupOperation, isAdding: Bool) async -> Bool {
     let ticket = state.withLock { state in
-      let hasRoom = state.roomWaiters.hasRoom(below: count, of: state.members.count, for: purpose)
+      let hasRoom = state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding)
       return hasRoom ? nil : state.roomWaiters.makeTicket()
     }
     guard let ticket else { return true }
@@ -91,8 +86,8 @@ extension GroupEngine {
     await waitOrUnregister { resume in
       let waits = state.withLock { state in
         if state.roomWaiters.isOver { return false }
-        if state.roomWaiters.hasRoom(below: count, of: state.members.count, for: purpose) { return false }
-        state.roomWaiters.add(resume, ticket: ticket, below: count, for: purpose)
+        if state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding) { return false }
+        state.roomWaiters.add(resume, ticket: ticket, below: count, isAdding: isAdding)
         return true
       }
       if !waits { resume() }

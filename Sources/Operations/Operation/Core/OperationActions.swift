@@ -7,6 +7,7 @@ extension OperationCore {
     case takeTurn(KeyRequest)
     case resume(OperationPause)
     case skip
+    /// The operation has been started or ended before, and needs no slot for it.
     case ignore
     /// A programmer error: the operation has been started before.
     case refuse
@@ -15,8 +16,6 @@ extension OperationCore {
     case notReady
     /// All dependencies have finished, but another thread may be about to notify Foundation.
     case awaitGate
-    /// The operation was ended while it waited for a slot, and does not need the slot any more.
-    case isGone
     /// The operation has finished, and Foundation must make its transition.
     case leaveQueue
   }

@@ -236,15 +236,15 @@ enum MemberSlot {
   /// Starts or resumes a member, which has its keys, or was ended and needs none.
   mutating func start(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot) -> StartAction {
     // A member that has its keys is started with them, and in no other way.
-    guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .isGone }
+    guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .ignore }
     let isPending = lifecycle.phase.isPending
     switch lifecycle.phase {
     case .pending: if mustWait { return .notReady }
     case .paused(.slot): break
     // A member whose priority was raised is in the ready list once more after its start.
-    case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .isGone
+    case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
-    if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .isGone }
+    if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .ignore }
     membership?.runner = runner
     membership?.slot = slot
     if let number { membership?.number = number }
@@ -271,18 +271,18 @@ enum MemberSlot {
     switch lifecycle.phase {
     case .suspended(.turn): lifecycle.resume(after: .turn) ? nextStep : .ignore
     case .paused(.turn): resumed(.turn)
-    default: .isGone
+    default: .ignore
     }
   }
 
   private mutating func startWithKeys() -> StartAction {
-    guard lifecycle.start(as: extras?.hasInputs == true ? .preparing : .executing) else { return .isGone }
+    guard lifecycle.start(as: extras?.hasInputs == true ? .preparing : .executing) else { return .ignore }
     startTime = .now
     return nextStep
   }
 
   private mutating func resumed(_ wait: OperationLifecycle.Wait) -> StartAction {
-    if case .resume(let pause) = resumeAfterPause(of: wait) { .resume(pause) } else { .isGone }
+    if case .resume(let pause) = resumeAfterPause(of: wait) { .resume(pause) } else { .ignore }
   }
 
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
