@@ -1,5 +1,16 @@
 import Foundation
 
+struct WeakOperation: Identifiable {
+  /// Compared first, because reading the weak reference costs more. A later object may have the same identity.
+  let id: ObjectIdentifier
+  weak var operation: AsyncOperation?
+
+  init(_ operation: AsyncOperation) {
+    id = ObjectIdentifier(operation)
+    self.operation = operation
+  }
+}
+
 /// The dependencies and the dependents of an operation, as a value. The dependent counts its unfinished dependencies,
 /// and each dependency notifies its dependents. Foundation learns of the count through the ``FoundationBridge``.
 struct DependencyLedger {
@@ -19,22 +30,11 @@ struct DependencyLedger {
     var id: ObjectIdentifier { ObjectIdentifier(operation) }
   }
 
-  struct WeakDependent: Identifiable {
-    /// Compared first, because reading the weak reference costs more. A later object may have the same identity.
-    let id: ObjectIdentifier
-    weak var operation: AsyncOperation?
-
-    init(_ operation: AsyncOperation) {
-      id = ObjectIdentifier(operation)
-      self.operation = operation
-    }
-  }
-
   // The order leaves no gaps in memory, because every operation has a ledger.
 
   private(set) var dependencies = LedgerList<Dependency>() { didSet { edition &+= 1 } }
   /// Nil when the operation has ended.
-  private(set) var dependents: LedgerList<WeakDependent>? = LedgerList()
+  private(set) var dependents: LedgerList<WeakOperation>? = LedgerList()
   private(set) var remaining = 0
   /// Changes with the dependencies, so that a reader can detect changes.
   private(set) var edition: Int32 = 0
@@ -80,7 +80,7 @@ struct DependencyLedger {
       seen = dependents?.entries.map(\.operation) ?? []
       dependents?.compact { $0.operation != nil }
     }
-    dependents?.append(WeakDependent(dependent))
+    dependents?.append(WeakOperation(dependent))
     return (true, seen)
   }
 
@@ -92,7 +92,7 @@ struct DependencyLedger {
 
   mutating func takeDependencies() -> [Dependency?] { dependencies.takeAll() }
 
-  mutating func close() -> [WeakDependent?] {
+  mutating func close() -> [WeakOperation?] {
     defer { dependents = nil }
     return dependents?.takeAll() ?? []
   }

@@ -11,7 +11,7 @@ extension OperationTracer {
   /// - Complexity: O(n log n) for n operations.
   public func html() -> String {
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
-    let unfinished = log.withLock { $0.operations }.compactMap(\.traced).filter { !$0.isFinished }
+    let unfinished = log.withLock { $0.operations }.compactMap(\.operation).filter { !$0.isFinished }
     let report = StallReport(of: unfinished, in: "the trace", lookingInto: [])
     return TracePage(records: records, now: now).text(summary: summary.description, report: report.description)
   }

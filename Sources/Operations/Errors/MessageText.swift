@@ -4,7 +4,7 @@ extension Operation {
   /// The name or, for an operation without one, the name of its type: “Upload”, and “task operation” for a type of the
   /// package.
   var displayName: String {
-    let operation = shownOperation
+    let operation = represented
     if let name = operation.name, !name.isEmpty { return name }
     return TypeName.of(operation).text
   }

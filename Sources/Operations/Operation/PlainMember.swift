@@ -52,7 +52,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     // Those that have finished as well: one of them may have failed in this group.
     let current = operation.dependencies.map { $0.asMember ?? $0 }
     if current.isEmpty { return }
-    let known = Set(dependencies.flatMap { [ObjectIdentifier($0), ObjectIdentifier($0.shownOperation)] })
+    let known = Set(dependencies.flatMap { [ObjectIdentifier($0), ObjectIdentifier($0.represented)] })
     for dependency in current where !known.contains(ObjectIdentifier(dependency)) {
       _ = addDependencyIfPending(dependency)
     }
@@ -90,16 +90,14 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 }
 
 extension AsyncOperation {
-  /// The plain Foundation operation that this one runs in a group. Any other operation represents itself.
-  var represented: Operation { (self as? PlainMember)?.operation ?? self }
-
   /// Makes a cancelled operation finish that is in no queue.
   func startCancelled() { _ = startAsMember(by: nil, slot: .none) }
 }
 
 extension Operation {
-  /// The operation that groups, errors and reports show instead of this one.
-  var shownOperation: Operation { (self as? AsyncOperation)?.represented ?? self }
+  /// The plain Foundation operation that this one runs in a group, and that errors and reports show. Any other operation
+  /// represents itself.
+  var represented: Operation { (self as? PlainMember)?.operation ?? self }
 
   /// The operation as the member of a group: itself or, if it is a plain Foundation operation, the member that runs it.
   /// Nil for a plain operation in no group.

@@ -110,7 +110,7 @@ public final class OperationTracer: Sendable {
     let index = log.withLock { log in
       let index = log.records.count
       log.records.append(Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
-      log.operations.append(TraceLog.Operation(traced: operation))
+      log.operations.append(WeakOperation(operation))
       return index
     }
     let follower = OperationFollower(self, index)
@@ -142,13 +142,9 @@ public final class OperationTracer: Sendable {
 }
 
 struct TraceLog {
-  struct Operation {
-    weak var traced: AsyncOperation?
-  }
-
   var records: [OperationTracer.Record] = []
   /// The operation of each record.
-  var operations: [Operation] = []
+  var operations: [WeakOperation] = []
   /// The operations to which a thread is attaching the tracer.
   var beginning: Set<ObjectIdentifier> = []
   private var threads: [ObjectIdentifier: Int] = [:]

@@ -40,7 +40,7 @@ enum MemberSlot {
 
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
-    let dependents: [DependencyLedger.WeakDependent?]
+    let dependents: [WeakOperation?]
     let waiters: WaiterList
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
