@@ -82,7 +82,7 @@ struct FlowTests {
     await held.begun.opened()
     for note in notes(of: "aa") { group.addOperation(note) }
     let task = Task { try await group.withSlot("slot", flow: "b") { journal.write("slot") } }
-    await poll { !group.operations(named: "slot").isEmpty }
+    await poll { group.engine.state.withLock { $0.schedule.ready.count } == 3 }
     #expect((group.operations(named: "slot").first as? AsyncOperation)?.flow == "b")
     held.gate.open()
     try await task.value

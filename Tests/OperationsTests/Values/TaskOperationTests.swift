@@ -224,7 +224,8 @@ struct TaskOperationTests {
     queue.addOperation(operation)
     let tasks = (0..<10).map { _ in Task { try await operation.value } }
     await operation.begun.opened()
-    tasks[0].cancel()
+    let cancelled = cancelledTask { try await operation.value }
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
     operation.finish(returning: "value")
     for task in tasks { #expect(try await task.value == "value") }
     #expect(try await operation.value == "value" && !operation.isCancelled)
