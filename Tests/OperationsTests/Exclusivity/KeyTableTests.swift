@@ -74,36 +74,7 @@ struct KeyTableTests {
     return table.beginDeadlockSearch()?.findings() ?? []
   }
 
-  // MARK: The rule
-
-  @Test mutating func aDroppedClaimant_doesNotEnter() {
-    let holder = enter("holder", ["a": 1])
-    let claims = [KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .drop)]
-    let dropped = table.enter(TestClaimant("dropped"), claims, inside: [], at: .none, priority: 0, &effects)
-    #expect(dropped == nil && isHolding(holder))
-    #expect(table.claimants(of: "a", in: Self.domain, areHolding: false).isEmpty)
-  }
-
-  @Test mutating func theFirstInAllOfItsQueuesHoldsItsKeys() {
-    let first = enter("1", ["a": 1, "b": 1])
-    let second = enter("2", ["b": 1, "c": 1])
-    let third = enter("3", ["c": 1])
-    #expect(state(first) == .holding && isWaiting(second) && isWaiting(third))
-    #expect(leave(first) == ["2"])
-    #expect(leave(second) == ["3"])
-    #expect(leave(third).isEmpty && table.isEmpty)
-  }
-
   // MARK: Members
-
-  @Test mutating func aMemberGoesBeforeThoseThatWaitForItsGroup() {
-    let group = enter("group", ["a": 1])
-    let outsider = enter("outsider", ["a": 1, "b": 1])
-    let member = enter("member", ["b": 1], inside: [group])
-    #expect(isWaiting(outsider) && state(member) == .holding)
-    #expect(leave(member).isEmpty)
-    #expect(leave(group) == ["outsider"])
-  }
 
   @Test mutating func aMemberGoesBehindThoseThatDoNotWaitForItsGroup() {
     let group = enter("group", ["a": 1])
@@ -200,15 +171,6 @@ struct KeyTableTests {
 
   // MARK: Stronger claims
 
-  @Test mutating func aStrongerClaimInsideAWeakerHolder_waitsForTheOthers() {
-    let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
-    let member = enter("member", ["a": 1], inside: [readers[0]])
-    let late = enter("late", ["a": .max])
-    #expect(isWaiting(member) && isWaiting(late) && deadlocks().isEmpty)
-    #expect(leave(readers[1]) == ["member"] && leave(member) == ["late"])
-    #expect(leave(late).isEmpty && leave(readers[0]).isEmpty && table.isEmpty)
-  }
-
   @Test mutating func aLargerWeightInsideASmaller_takesTheDifference() {
     let outer = enter("outer", ["a": 4], weight: 1)
     let other = enter("other", ["a": 4], weight: 2)
@@ -218,29 +180,7 @@ struct KeyTableTests {
     #expect(isWaiting(next) && leave(heavy) == ["next"])
   }
 
-  @Test mutating func twoStrongerClaimsDeadlock() {
-    let readers = [enter("1", ["a": .max]), enter("2", ["a": .max])]
-    let members = readers.enumerated().map { enter("in \($0 + 1)", ["a": 1], inside: [$1]) }
-    #expect(deadlocks() == [.refuse(members[1])])
-    table.resolve(.refuse(members[1]), &effects)
-    guard case .cancel("in 2", .deadlock("a", holder: "1"))? = effects.last else {
-      Issue.record("\(effects)")
-      return
-    }
-    #expect(leave(members[1]).isEmpty && leave(readers[1]) == ["in 1"])
-  }
-
   // MARK: Slots
-
-  /// The first waiter that fits is next: it needs a slot and its keys.
-  @Test mutating func aMemberTakesItsSlotAndItsKeysTogether() {
-    let slots = TestClaimant.Slots(1)
-    let first = enter("first", ["a": 1], slots: slots)
-    let second = enter("second", ["a": 1], slots: slots)
-    #expect(isHolding(first) && slots.count == 0 && isWaiting(second))
-    #expect(leave(first) == ["second"] && isHolding(second) && slots.count == 0)
-    #expect(leave(second).isEmpty && slots.count == 1 && table.isEmpty)
-  }
 
   @Test mutating func membersOfFullGroupsArePassed() {
     let (full, free) = (TestClaimant.Slots(0), TestClaimant.Slots(2))
@@ -280,19 +220,6 @@ struct KeyTableTests {
 
   // MARK: Priorities
 
-  @Test mutating func waitersAreInOrderOfPriorityThenArrival() {
-    let holder = enter("holder", ["a": 1])
-    let tickets = [0, 4, 0, 4, -4].enumerated().map { enter("\($0)", ["a": 1], priority: $1) }
-    table.setPriority(8, lent: .high, of: tickets[2], &effects)
-    var order: [String] = []
-    var next = holder
-    while let name = leave(next).first, let index = Int(name) {
-      order.append(name)
-      next = tickets[index]
-    }
-    #expect(order == ["2", "1", "3", "0", "4"] && table.isEmpty)
-  }
-
   @Test mutating func aLentPriorityReachesTheNextHolder() {
     let called = enter("called", ["a": 1], at: queue(0))
     let urgent = enter("urgent", ["a": 1])
@@ -304,31 +231,7 @@ struct KeyTableTests {
     }
   }
 
-  // MARK: Arrival
-
-  @Test mutating func aClaimantThatComesBack_isBeforeThoseThatCameLater() {
-    let first = enter("first", ["a": 1])
-    table.stepAside(first, &effects)
-    let holder = enter("holder", ["a": 1])
-    let late = enter("late", ["a": 1])
-    #expect(state(first) == .away && isHolding(holder))
-    table.comeBack(first, at: .none, &effects)
-    #expect(leave(holder) == ["first"] && isWaiting(late))
-  }
-
   // MARK: Loans
-
-  @Test mutating func keysThatAreLent_areHeldUntilTheLastHasLeft() {
-    let task = enter("task", ["a": 1])
-    let member = enter("member", ["a": 1], inside: [task])
-    let next = enter("next", ["a": 1])
-    effects = []
-    table.leave(task, lends: true, &effects)
-    #expect(called.isEmpty && state(task) == .lending && isWaiting(next))
-    let late = enter("late", ["a": 1], inside: [task])
-    #expect(leave(member) == ["late"] && leave(late) == ["next"] && state(task) == nil)
-    #expect(leave(next).isEmpty && table.isEmpty)
-  }
 
   @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
     let slots = TestClaimant.Slots(1)
@@ -362,19 +265,6 @@ struct KeyTableTests {
     #expect(leave(called) == ["next"] && isHolding(next))
   }
 
-  /// Many full queues delay the others by no more than one.
-  @Test mutating func onlyTheFirstOfManyQueuesIsWaitedFor() {
-    let stopped = (0..<3).map { enter("\($0)", ["a": 1], at: queue($0)) }
-    let other = enter("other", ["a": 1], at: queue(3))
-    #expect(stopped.map { isCalled($0) } == [true, false, false])
-    #expect(pass(20) == ["1", "2", "other"])
-    #expect(start(other) && leave(other).isEmpty)
-    let late = enter("late", ["a": 1], at: queue(3))
-    #expect(isCalled(late), "they are waited for no more")
-    for ticket in stopped + [late] { _ = leave(ticket) }
-    #expect(table.isEmpty)
-  }
-
   /// Otherwise the operations of a queue fill its slots while they wait for a key.
   @Test mutating func asManyOfAQueueAreCalledAsTheKeyAdmits() {
     let tickets = (0..<4).map { enter("\($0)", ["a": 3], at: queue(0)) }
@@ -385,14 +275,6 @@ struct KeyTableTests {
   }
 
   // MARK: Weights
-
-  @Test mutating func aKeyAdmitsHoldersUpToItsLimit_byWeight() {
-    let heavy = enter("heavy", ["memory": 8], weight: 5)
-    let medium = enter("medium", ["memory": 8], weight: 4)
-    let light = enter("light", ["memory": 8], weight: 3)
-    #expect(state(heavy) == .holding && isWaiting(medium) && isWaiting(light), "the heavy one is not passed")
-    #expect(leave(heavy) == ["medium", "light"])
-  }
 
   @Test mutating func theLargestWeights_doNotOverflow() {
     let heaviest = enter("heaviest", ["memory": .max], weight: .max)
@@ -443,28 +325,6 @@ struct KeyTableTests {
     #expect(leave(third.ticket).isEmpty && leave(stranger).isEmpty && table.isEmpty)
   }
 
-  // MARK: Throttles
-
-  /// A start is a holder that leaves its use when the interval has passed.
-  @Test mutating func aStartCountsUntilItHasLeftTheWindow() throws {
-    let throttle = (count: 1, interval: Duration.seconds(1), weight: 1)
-    let throttled = KeyClaim(domain: Self.domain, key: "api", throttles: [throttle])
-    func start() -> KeyTable<TestClaimant>.Start? {
-      if case .count(let start, _)? = effects.last { start } else { nil }
-    }
-    let first = try #require(table.enter("first", [throttled], &effects))
-    let window = try #require(start())
-    let next = try #require(table.enter("next", [throttled], &effects))
-    #expect(isHolding(first) && isWaiting(next) && table.restraint(of: next)?.description == "the throttled key “api”")
-    #expect(leave(first).isEmpty && isWaiting(next))
-    table.end(window, &effects)
-    #expect(isHolding(next))
-    let last = try #require(effects.lazy.compactMap { if case .count(let start, _) = $0 { start } else { nil } }.first)
-    #expect(leave(next).isEmpty && !table.isEmpty)
-    table.end(last, &effects)
-    #expect(table.isEmpty)
-  }
-
   // MARK: Nothing is left
 
   @Test mutating func manyThatLeaveFromTheMiddleLeaveNothingBehind() {
@@ -475,11 +335,5 @@ struct KeyTableTests {
       #expect(table.uses[0].waiting.isEmpty)
     }
     #expect(leave(holder).isEmpty && table.isEmpty)
-  }
-
-  @Test mutating func manyKeysThatHaveBeenUsedLeaveNothingBehind() {
-    let tickets = (0..<20_000).map { enter("", ["\($0)": 1]) }
-    for ticket in tickets { _ = leave(ticket) }
-    #expect(table.isEmpty)
   }
 }

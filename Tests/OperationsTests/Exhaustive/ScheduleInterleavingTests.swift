@@ -136,19 +136,6 @@ struct ScheduleInterleavingTests {
     #expect(list.remove(at: 0) === staying && list.remove(at: 0) == nil && list.operations.isEmpty)
   }
 
-  @Test func aMemberThatReturnsHasItsFormerPlace() {
-    var schedule = GroupSchedule()
-    _ = ScheduleWorld.begin(&schedule)
-    let members = ["first", "second", "returning"].map { AsyncOperation().named($0) }
-    let urgent = AsyncOperation().named("urgent")
-    urgent.queuePriority = .high
-    _ = schedule.becameReady(members[0], .normal, takenNext: false)
-    let number = schedule.ready.makeNumber()
-    for member in [members[1], urgent] { _ = schedule.becameReady(member, member.queuePriority, takenNext: false) }
-    _ = schedule.becameReady(members[2], .normal, number: number, takenNext: false)
-    #expect(schedule.ready.takeAll().map(\.displayName) == ["urgent", "first", "returning", "second"])
-  }
-
   /// Compared with a sorted array, in which every member keeps the number with which it became ready.
   @Test(arguments: SeededGenerator.seeds) func theReadyListIsInOrderOfPriorityThenOfReadiness(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -262,27 +249,6 @@ struct ScheduleInterleavingTests {
     schedule.request(.drain)
     let draining = schedule.beginCycleSearch(evenIfRunning: true)
     #expect(!draining, "cancelled members do not wait")
-  }
-
-  @Test func aRunnerIsAddedOnlyIfItIsOfUse() {
-    var schedule = GroupSchedule()
-    schedule.limit = 1
-    schedule.beginAddition(of: 2)
-    schedule.endAddition()
-    let early = schedule.becameReady(named("a"), .normal, takenNext: false)
-    #expect(early == .none, "the group has not begun")
-    let needsPermits = ScheduleWorld.begin(&schedule)
-    schedule.endAddition()
-    #expect(needsPermits == false)
-    let first = schedule.requestRunner()
-    let second = schedule.becameReady(named("b"), .normal, takenNext: false)
-    #expect(first == .addRunner && second == .none, "one is waiting to begin")
-    schedule.runnerBegan()
-    let (taken, beyond) = (schedule.take(), schedule.take())
-    #expect(taken != nil && beyond == nil, "nothing to run, or beyond the limit")
-    #expect(taken?.runner == GroupSchedule.RunnerRequest.none, "the limit is reached")
-    let afterwards = schedule.releaseSlot()
-    #expect(afterwards == .addRunner)
   }
 }
 

@@ -103,18 +103,6 @@ struct RandomGraphTests {
   }
 
   @Test(arguments: SeededGenerator.seeds)
-  func inQueues(seed: UInt64) async {
-    var graph = Graph(seed: seed)
-    let queues = (0..<3).map { _ in OperationQueue.limited(to: Int.random(in: 1...8, using: &graph.generator)) }
-    for node in graph.nodes.shuffled(using: &graph.generator) {
-      queues.randomElement(using: &graph.generator)!.addOperation(node)
-    }
-    await graph.cancelSome()
-    for node in graph.nodes { await node.finished() }
-    graph.check(seed)
-  }
-
-  @Test(arguments: SeededGenerator.seeds)
   func inAGroup(seed: UInt64) async {
     var graph = Graph(seed: seed)
     let group = GroupOperation().named("group")
@@ -166,27 +154,6 @@ struct RandomGraphTests {
     let dependents = Set(graph.edges.filter { stopping.contains($0.from) }.map(\.to))
     let cancelled = Set(graph.nodes.filter(\.isCancelled).map(\.index))
     #expect(cancelled.isSuperset(of: dependents) && cancelled.isSubset(of: dependents.union(victims)), "seed \(seed)")
-  }
-
-  @Test(arguments: SeededGenerator.seeds)
-  func inNestedGroupsOfPlainAndOwnOperations(seed: UInt64) async {
-    var graph = Graph(seed: seed)
-    // Every node in one of several groups, these in one, with plain operations in between.
-    let groups = (0..<4).map { _ in GroupOperation() }
-    let journal = Journal<String>()
-    for group in groups { group.maxConcurrentOperationCount = Int.random(in: 1...8, using: &graph.generator) }
-    for node in graph.nodes { groups.randomElement(using: &graph.generator)!.addOperation(node) }
-    for (first, second) in zip(graph.nodes, graph.nodes.dropFirst(50)) where first.index.isMultiple(of: 25) {
-      let between = plain("\(first.index)", journal)
-      first ==> between ==> second
-      groups.randomElement(using: &graph.generator)!.addOperation(between)
-    }
-    let outer = GroupOperation(groups)
-    OperationQueue.limited(to: 1).addOperation(outer)
-    await graph.cancelSome()
-    if seed.isMultiple(of: 4) { outer.cancel() }
-    await outer.finished()
-    graph.check(seed)
   }
 
   /// Graphs that overlap, added to groups by threads at once; what both lead to runs once, in one of them.

@@ -71,28 +71,6 @@ import Testing
     #expect(!mailbox.canAcceptSuspended)
   }
 
-  @Test func discardingLeavesWhatMustRun() {
-    mailbox.open(segment)
-    _ = mailbox.post({}, origin)
-    mailbox.mark {}
-    _ = accept(EventTicket(origin))
-    mailbox.seal()
-    let next = Mailbox.Segment()
-    mailbox.open(next)
-    _ = mailbox.post({}, origin)
-    mailbox.mark {}
-    let (refused, released) = mailbox.shutDown(discarding: true)
-    #expect(refused.count == 1)
-    #expect(released.count == 5)
-    #expect(mailbox.eventsAccepted == 0)
-    #expect(mailbox.eventsDropped == 3)
-    for segment in [segment, next] {
-      batch.clear()
-      _ = mailbox.refill(&batch, from: segment)
-      #expect(kinds() == ["mark"])
-    }
-  }
-
   @Test func suspendedEventsAreAcceptedInOrderAndNotOvertaken() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
     mailbox.open(segment)
