@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Stall reports of operations in no queue or group, in a group, in another queue, before they are ready,
@@ -209,7 +210,7 @@ struct StallPlaceTests {
 
   @Test func reportsFromAnotherThread_changeNothing() async {
     let quiet = await run { _, _ in }
-    for _ in 0..<10 {
+    for _ in 0..<(isThorough ? 10 : 3) {
       let (end, subject) = (Gate(), Locked<(OperationQueue, GroupOperation)?>(nil))
       async let asking = onThread {
         while !end.isOpen {
@@ -235,7 +236,7 @@ struct StallPlaceTests {
         #expect(report.entries.allSatisfy { ![.cycle, .suspended, .notEnqueued].contains($0.cause) }, "\(report)")
       }
     }
-    for _ in 0..<200 {
+    for _ in 0..<(isThorough ? 200 : 40) {
       let operations = chain((0..<20).map { _ in AsyncOperation() })
       queue.addOperations(operations)
       await operations[19].finished()

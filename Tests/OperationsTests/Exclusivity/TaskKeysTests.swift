@@ -118,7 +118,7 @@ struct TaskKeysTests {
   }
 
   @Test func racesOfACancellationAndAGrant_leaveNothingBehind() async {
-    for _ in 0..<(isThorough ? 100_000 : 5_000) {
+    for _ in 0..<(isThorough ? 100_000 : 1_500) {
       let gate = Gate()
       let tasks = (0..<2).map { _ in
         Task { try await withKeys(.exclusive("key"), in: domain) { await gate.opened() } }

@@ -168,7 +168,7 @@ struct ThrottleTests {
 
   /// The timer of a window can fire before the thread that starts it has stored it.
   @Test func intervalsThatAreShorterThanAHandOver_pass() async {
-    for round in 0..<(isThorough ? 400 : 100) {
+    for round in 0..<(isThorough ? 400 : 30) {
       let groups = (0..<4).map { group in
         GroupOperation(
           (0..<20).map { index in

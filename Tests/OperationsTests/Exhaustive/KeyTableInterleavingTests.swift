@@ -38,7 +38,7 @@ struct KeyTableInterleavingTests {
             }
             states += Walk(keys.map { Actor(keys: $0) }).walk()
             // Each waits to be started.
-            guard third.count == 2, [0, 10, 20].contains(modes) else { continue }
+            guard third.count == 2, (isThorough ? [0, 10, 20] : [10]).contains(modes) else { continue }
             for home in [Home.queue, .group] { states += Walk(keys.map { Actor(keys: $0, home: home) }).walk() }
           }
         }
@@ -59,7 +59,7 @@ struct KeyTableInterleavingTests {
             states += Walk([Actor(keys: first)] + inner).walk()
             // The members wait for slots.
             guard first == ["a": 1] else { continue }
-            for home in [Home.queue, .group] {
+            for home in isThorough ? [Home.queue, .group] : [.group] {
               let members = inner.map { Actor(keys: $0.keys, enclosing: $0.enclosing, home: home) }
               states += Walk([Actor(keys: first)] + members).walk()
             }
@@ -265,7 +265,14 @@ struct KeyTableInterleavingTests {
         expect(claims.count == use.holders.count, "a holder is gone")
         expect(weight == use.holders.sum && weight <= claims.map(\.limit).min() ?? .max, "beyond the limit")
       }
-      drain()
+    }
+
+    /// Whether something can begin or finish without a time limit or a refusal.
+    private var isMoving: Bool {
+      actors.indices.contains { actor in
+        let isFree = !isSomethingInside(actor) && (isHolding(actor) || isCalled(actor) && mayStart(actor))
+        return isFree || state(actor) == .away
+      }
     }
 
     /// Whatever can begin does, and finishes when what is inside has. If nothing else came everything would be served.
@@ -321,6 +328,8 @@ struct KeyTableInterleavingTests {
     private func visit(_ seen: inout Set<[Int]>) {
       guard seen.insert(fingerprint).inserted else { return }
       check()
+      // Otherwise the walk visits the state after each step of a drain.
+      if !isMoving { drain() }
       for move in moves {
         var next = self
         move(&next)
@@ -358,6 +367,7 @@ struct KeyTableInterleavingTests {
     /// Follows one random schedule to its end.
     func wander(_ generator: inout some RandomNumberGenerator) {
       check()
+      drain()
       guard let move = moves.randomElement(using: &generator) else { return }
       var next = self
       move(&next)

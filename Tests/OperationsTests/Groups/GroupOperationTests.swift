@@ -156,7 +156,7 @@ struct GroupOperationTests {
 
   @Test(arguments: [false, true])
   func dependentAddedWithItsFailingDependencyInOneCall_neverExecutes(isPlain: Bool) async {
-    for _ in 0..<(isThorough ? 200 : 60) {
+    for _ in 0..<(isThorough ? 200 : 20) {
       let group = GroupOperation()
       group.errorPolicy = .cancelDependents
       group.staysOpen = true
@@ -171,7 +171,7 @@ struct GroupOperationTests {
   }
 
   @Test(arguments: [false, true]) func cycleAddedInOneCall_isCancelledAsAWhole(isPlain: Bool) async {
-    for _ in 0..<(isThorough ? 20 : 5) {
+    for _ in 0..<(isThorough ? 20 : 3) {
       let group = GroupOperation()
       group.staysOpen = true
       await queue.begin(group)

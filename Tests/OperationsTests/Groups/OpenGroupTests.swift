@@ -291,7 +291,7 @@ struct OpenGroupTests {
 
   @Test func releasingAndAddingAtOnce_losesNoMember() async {
     let live = LiveCount()
-    for _ in 0..<(isThorough ? 20_000 : 1_000) {
+    for _ in 0..<(isThorough ? 20_000 : 300) {
       let group = CountedGroup(live, []).started()
       let (first, second) = (CountedOperation(live), CountedOperation(live))
       async let adding: Void = onThreads(2) { group.addOperation($0 == 0 ? first : second) }

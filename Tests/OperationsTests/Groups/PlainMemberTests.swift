@@ -152,7 +152,7 @@ struct PlainMemberTests {
     await onThreads(4) { thread in
       // The first two threads keep the system busy.
       let (queue, journal) = (OperationQueue(), Journal<String>())
-      for _ in 0..<(isThorough ? 3_000 : 300) {
+      for _ in 0..<(isThorough ? 3_000 : 100) {
         let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
         let group = GroupOperation([failing, failing ==> plain("dependent", journal)])
         group.errorPolicy = policy

@@ -13,7 +13,7 @@ struct WaitingMemberTests {
   // MARK: Adding at the start
 
   @Test func addedWhileAGroupRequestsItsKeys_everyMemberStarts() async {
-    for _ in 0..<(isThorough ? 400 : 100) {
+    for _ in 0..<(isThorough ? 400 : 30) {
       let group = GroupOperation((0..<300).map { _ in AsyncOperation() })
       group.addOperation(AsyncOperation().exclusive("key", in: ExclusivityDomain()))
       group.staysOpen = true

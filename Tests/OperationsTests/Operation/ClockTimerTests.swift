@@ -149,7 +149,7 @@ struct TimerMemoryTests {
 
   @Test func finishedOperationWithATimeoutLeavesNoTimer() async {
     await #expect(processExitsWith: .success) {
-      TimerMemoryTests.expectConstantMemory(rounds: 100_000) {
+      TimerMemoryTests.expectConstantMemory(rounds: 50_000) {
         let operation = AsyncBlockOperation { $0.finish() }
         operation.timeout = .seconds(3600)
         operation.start()

@@ -194,7 +194,7 @@ struct OperationProgressTests {
   }
 
   @Test func followedWhileItsMembersEndItCountsEachOnce() async {
-    for _ in 0..<(isThorough ? 4_000 : 800) {
+    for _ in 0..<(isThorough ? 4_000 : 200) {
       let inner = GroupOperation((0..<20).map { _ in AsyncOperation() })
       let outer = GroupOperation([inner])
       queue.addOperation(outer)

@@ -204,7 +204,7 @@ struct WaitLimitTests {
   /// Either the start or the limit comes first, and the queue is empty at the end.
   @Test(arguments: [false, true]) func startsThatCrossTheLimit_loseNothing(inAGroup: Bool) async {
     let live = LiveCount()
-    for round in 0..<(isThorough ? 20_000 : 1_000) {
+    for round in 0..<(isThorough ? 20_000 : 300) {
       let (place, group) = (OperationQueue.limited(to: 1), GroupOperation(maxConcurrentOperationCount: 1))
       (place.isSuspended, group.isSuspended, group.staysOpen) = (true, true, true)
       queue.addOperation(group)
@@ -361,7 +361,7 @@ struct WaitLimitTests {
   }
 
   @Test func grantsThatCrossTheLimit_leaveNothingBehind() async {
-    for _ in 0..<(isThorough ? 20_000 : 1_000) {
+    for _ in 0..<(isThorough ? 20_000 : 300) {
       let (clock, gate, begun) = (ManualClock(), Gate(), Gate())
       let holder = Task {
         try await withKeys(.exclusive("key"), in: domain) {

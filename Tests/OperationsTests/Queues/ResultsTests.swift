@@ -138,7 +138,7 @@ struct ResultsTests {
   @Test func manyElements_needTheMemoryOfAFew() async {
     let live = LiveCount()
     var largest = 0
-    let count = isThorough ? 100_000 : 20_000
+    let count = isThorough ? 100_000 : 8_000
     for await _ in queue.results(
       of: 0..<count,
       atMost: 6,
@@ -154,7 +154,7 @@ struct ResultsTests {
 
   @Test func racesOfALoopAndItsCancellation_leaveNothingBehind() async {
     let live = LiveCount()
-    for round in 0..<(isThorough ? 100_000 : 3_000) {
+    for round in 0..<(isThorough ? 100_000 : 1_000) {
       let task = Task {
         for await (index, _) in queue.results(
           of: 0..<3,
@@ -292,7 +292,7 @@ struct ResultsTests {
 
   @Test func racesOfAStreamAndItsCancellation_leaveNothingBehind() async {
     let live = LiveCount()
-    for round in 0..<(isThorough ? 50_000 : 1_500) {
+    for round in 0..<(isThorough ? 50_000 : 500) {
       let task = Task {
         let (stream, source) = AsyncStream.makeStream(of: LiveCount.Token.self)
         for _ in 0..<3 { source.yield(LiveCount.Token(live)) }

@@ -300,7 +300,7 @@ struct RandomTaskTests {
 
   @Test(arguments: SeededGenerator.seeds) func tasksAmongOperations_keepLimitsAndLeaveNothing(seed: UInt64) async {
     var plan = Plan(generator: SeededGenerator(seed: seed))
-    for _ in 0..<(isThorough ? 60 : 20) {
+    for _ in 0..<(isThorough ? 60 : 8) {
       let world = World()
       let (domain, live, watch) = (world.domain, world.live, world.watch)
       await round(&plan, consume world)

@@ -311,7 +311,7 @@ struct RandomTurnTests {
 
   @Test(arguments: SeededGenerator.seeds)
   func membersOfGroups_startAsInAList(seed: UInt64) async throws {
-    for round in 0..<(isThorough ? 200 : 40) as Range<UInt64> {
+    for round in 0..<(isThorough ? 200 : 12) as Range<UInt64> {
       let world = await World(seed: seed &* 1_000 &+ round)
       defer { world.close() }
       for _ in 0..<80 { try await world.takeStep(adds: true) }

@@ -1,12 +1,13 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Two things at the same moment, over and over: each of these has crashed, hung or deadlocked once.
 @Suite(.timeLimit(.minutes(5)))
 struct TimingTests {
-  private let rounds = 1500
+  private let rounds = isThorough ? 1_500 : 400
 
   private func atOnce(_ first: @escaping @Sendable () -> Void, _ second: @escaping @Sendable () -> Void) async {
     await onThreads(2) { thread in if thread == 0 { first() } else { second() } }

@@ -165,7 +165,7 @@ struct MapTests {
 
   @Test(arguments: Sharing.allCases)
   func ofTwoThatTakeInOneOperationTheSecondWaitsForIt(_ sharing: Sharing) async throws {
-    for round in 0..<(isThorough ? 2_000 : 400) {
+    for round in 0..<(isThorough ? 2_000 : 150) {
       let shared = ResultOperation { round }.map { $0 }
       let both = (0..<2).map { number -> ResultOperation<Int> in
         switch sharing {

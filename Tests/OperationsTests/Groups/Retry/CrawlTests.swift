@@ -85,7 +85,7 @@ struct CrawlTests {
 
   /// Requests of 80 ms, and of 800 ms from the slow host.
   @Test(arguments: Form.allCases) private func hostsShareTheSlotsEvenly(form: Form) async throws {
-    let (count, done) = (160, Journal<Int>())
+    let (count, done) = (80, Journal<Int>())
     watch.withLock { $0.maximumRate = .max }
     let queue = OperationQueue.limited(to: 6)
     let group = GroupOperation("crawl", maxConcurrentOperationCount: 6).started()
