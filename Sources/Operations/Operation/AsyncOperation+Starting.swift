@@ -184,7 +184,7 @@ extension AsyncOperation {
   final func keepPlace() -> ExecutionPlace {
     if let place = core.withLock({ $0.extras?.place }) { return place }
     let place =
-      enclosingRunner.map { .queue($0, $0.queue.quality(of: self)) }
+      enclosingRunner.map { ExecutionPlace(in: $0, at: $0.queue.quality(of: self)) }
       ?? ExecutionPlace.current(quality: qualityOfService)
     core.withLock { core in
       if !core.lifecycle.phase.isOver { core.makeExtras().place = place }

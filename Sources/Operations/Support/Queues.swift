@@ -1,6 +1,10 @@
 import Foundation
 
-extension DispatchQueue {
+extension DispatchQueue: ContinuingQueue {
+  func continueOperation(at quality: QualityOfService, _ body: @escaping @Sendable () -> Void) {
+    async(qos: quality.dispatchQoS, execute: body)
+  }
+
   private static let mainMark = {
     let mark = DispatchSpecificKey<Bool>()
     main.setSpecific(key: mark, value: true)

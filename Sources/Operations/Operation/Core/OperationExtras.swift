@@ -116,34 +116,28 @@ final class OperationPause: Sendable {
 
 /// Where and at which quality of service an operation executes. It leaves its thread while its conditions are evaluated,
 /// while it waits for a key, and while it backs off, and then continues here.
-enum ExecutionPlace: Sendable {
-  case queue(any ContinuingQueue, QualityOfService)
-  /// The main queue, or the underlying queue of an OperationQueue.
-  case underlying(DispatchQueue, QualityOfService)
-  /// Any thread of the system, because the operation may occupy the only slot of its queue.
-  case anyThread(QualityOfService)
+struct ExecutionPlace: Sendable {
+  /// What runs inside the operation takes this quality, because a timer's thread has another one.
+  let quality: QualityOfService
+  /// Nil for any thread of the system, because the operation may occupy the only slot of its queue.
+  private let queue: (any ContinuingQueue)?
+
+  init(in queue: (any ContinuingQueue)?, at quality: QualityOfService) {
+    self.quality = quality
+    self.queue = queue
+  }
 
   static func current(quality: QualityOfService) -> Self {
-    let quality = quality.orCurrent
-    guard let queue = OperationQueue.current else { return .anyThread(quality) }
-    if let queue = queue as? any ContinuingQueue { return .queue(queue, quality) }
-    return unsafe queue.underlyingQueue.map { .underlying($0, quality) } ?? .anyThread(quality)
+    let queue = OperationQueue.current
+    // Without a queue of the package, the main queue, or the underlying queue of an OperationQueue.
+    let place = unsafe queue as? any ContinuingQueue ?? queue?.underlyingQueue
+    return Self(in: place, at: quality.orCurrent)
   }
+
+  var isParticular: Bool { queue != nil }
 
   func run(_ body: @escaping @Sendable () -> Void) {
-    switch self {
-    case .queue(let queue, let quality): queue.continueOperation(at: quality, body)
-    case .underlying(let queue, let quality): queue.async(qos: quality.dispatchQoS, execute: body)
-    case .anyThread(let quality): DispatchQueue.global(qos: quality.dispatchQoS.qosClass).async(execute: body)
-    }
+    if let queue { return queue.continueOperation(at: quality, body) }
+    DispatchQueue.global(qos: quality.dispatchQoS.qosClass).async(execute: body)
   }
-
-  /// What runs inside the operation takes this quality, because a timer's thread has another one.
-  var quality: QualityOfService {
-    switch self {
-    case .queue(_, let quality), .underlying(_, let quality), .anyThread(let quality): quality
-    }
-  }
-
-  var isParticular: Bool { if case .anyThread = self { false } else { true } }
 }
