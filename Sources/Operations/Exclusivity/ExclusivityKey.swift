@@ -93,13 +93,15 @@ public enum ExclusivityPolicy: CaseIterable, Sendable {
   case wait
   /// The operation cancels all earlier holders and waiters with ``OperationError/Code/replaced``, then waits for the
   /// holders to finish. A replaced attempt of a ``RetryOperation`` has failed with this error. A member of a group
-  /// that holds the key cancels and waits for other members only.
+  /// that holds the key cancels and waits for other members only. Cancelling a holder does not finish it: its work must
+  /// respond to ``AsyncOperation/didCancel()``, which is called on the thread that requests the key.
   case replace
   /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
   /// A task whose wait ends in this way receives a `CancellationError`, although the task was not cancelled.
   case latest
   /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
-  /// the error names the key and the operation that has it.
+  /// the error names the key and the operation that has it. In a queue, an operation that waits for nothing else
+  /// finishes before the package's adding method returns.
   case drop
 }
 

@@ -137,6 +137,10 @@ extension AsyncOperation {
   /// Waits until the operation has finished, and throws the error with which it ended. The method `finished()` also
   /// waits, and never throws. Cancelling the waiting task ends the wait at once, and does not cancel the operation.
   ///
+  /// A `Task { }` inherits the work in which it is created, so its waits count as waits of that operation. A
+  /// `Task.detached` does not. A wait that would never end throws at once, even if the awaited operation has a
+  /// ``waitLimit``.
+  ///
   /// - Throws: A `CancellationError` if the wait ended before the operation. An ``OperationError`` with the code
   ///   ``OperationError/Code/waitCycle`` in work for whose end the operation waits. After a timeout, one with the code
   ///   ``OperationError/Code/timedOut``. Otherwise, an ``AggregateError`` for a group or for several errors, the error

@@ -32,9 +32,10 @@ extension AsyncOperation {
   /// suspended. Its error has the code ``OperationError/Code/expired``, and names what the operation waited for. With a
   /// limit of zero, the operation expires unless it can start at once: it waits for no dependency, no key and no slot.
   ///
-  /// Set the limit before the operation is added. An expired operation remains in the `operations` of an `OperationQueue`
-  /// until the queue can start it. Until then, `waitUntilFinished()` blocks, and plain Foundation operations that depend on
-  /// the operation wait.
+  /// Set the limit before the operation is added. Foundation's own methods, which also add an operation with the static
+  /// type `Operation`, ignore the limit in a queue. An expired operation remains in the `operations` of an
+  /// `OperationQueue` until the queue can start it. Until then, `waitUntilFinished()` blocks, and plain Foundation
+  /// operations that depend on the operation wait.
   public final var waitLimit: Duration? {
     get { core.withLock { $0.extras?.waitLimit } }
     set { core.withLock { $0.makeExtras().waitLimit = newValue } }

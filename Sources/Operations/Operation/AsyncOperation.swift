@@ -207,7 +207,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Makes the changes that must be complete when `isFinished` turns true.
   func prepareToFinish() {}
 
-  /// A block that Foundation calls, on a thread of its own, when the operation has finished.
+  /// A block that Foundation calls, on a thread of its own, when the operation has finished. It has no order relative
+  /// to the observers.
   ///
   /// Foundation's property is then cleared, so the block can refer to the operation without a leak.
   public final override var completionBlock: (@Sendable () -> Void)? {

@@ -10,6 +10,8 @@ extension OperationQueue {
   /// The call returns at once, and the operation leaves the queue when it has ended, or when the queue starts it. In a
   /// cancelled task, the operation finishes at once, and nothing is added.
   ///
+  /// The wait counts as one of the operation for which the task works, as for ``AsyncOperation/completed()``.
+  ///
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws. An ``OperationError`` with the code
   ///   ``OperationError/Code/waitCycle`` if the work of the task occupies all slots of the queue.

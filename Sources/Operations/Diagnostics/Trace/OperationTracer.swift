@@ -57,7 +57,8 @@ public final class OperationTracer: Sendable {
 
   /// Starts to trace every operation that the package's methods add to `queue` from now on.
   ///
-  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask` and `run`.
+  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask`, `run`,
+  /// `results` and `withSlot`.
   /// An ``AsyncOperation`` with the static type `Operation` is added by Foundation's own method, and is not traced.
   /// Plain Foundation operations are not traced either.
   ///
