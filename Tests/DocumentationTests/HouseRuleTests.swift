@@ -5,8 +5,8 @@ struct HouseRuleTests {
   private static let mostTypes = 257
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 16
-  private static let mostInternalDocumentationLines = 1157
-  private static let mostLines = 17_324
+  private static let mostInternalDocumentationLines = 1162
+  private static let mostLines = 17_374
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -17,26 +17,19 @@ extension Operation {
   var quotedName: String { "“\(displayName)”" }
 }
 
-private struct TypeName {
-  private static let known = Locked<[ObjectIdentifier: Self]>([:])
+/// The names of types, which are computed once.
+private enum TypeName {
+  private static let known = Locked<[ObjectIdentifier: (text: String, isOfThisPackage: Bool)]>([:])
 
-  let text: String
-  let isOfThisPackage: Bool
-
-  static func of(_ operation: Operation) -> Self {
+  static func of(_ operation: Operation) -> (text: String, isOfThisPackage: Bool) {
     let type = type(of: operation)
     if let name = known.withLock({ $0[ObjectIdentifier(type)] }) { return name }
-    let name = Self(type)
-    known.withLock { $0[ObjectIdentifier(type)] = name }
-    return name
-  }
-
-  private init(_ type: Operation.Type) {
     let name = String(describing: type).prefix { $0 != "<" }
-    isOfThisPackage = String(reflecting: type).hasPrefix("Operations.")
-    text =
-      isOfThisPackage
-      ? name.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() } : String(name)
+    let isOwn = String(reflecting: type).hasPrefix("Operations.")
+    let words = name.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }
+    let result = (isOwn ? words : String(name), isOwn)
+    known.withLock { $0[ObjectIdentifier(type)] = result }
+    return result
   }
 }
 

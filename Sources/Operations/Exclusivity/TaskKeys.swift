@@ -131,7 +131,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     } else if let limit {
       expire(after: limit)
     }
-    try await lendingPriority(to: { [self] in if $0 != priority || $0.lent != nil { raise(to: $0) } }) {
+    let escalate = { @Sendable [self] (new: TaskPriority) -> Void in
+      if new != priority || new.lent != nil { raise(to: new) }
+    }
+    try await lendingPriority(to: escalate) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { suspend($0) }
       } onCancel: {

@@ -202,6 +202,32 @@ struct WaitLimitTests {
   }
 
   /// Either the start or the limit comes first, and the queue is empty at the end.
+  /// An attempt with a dependency runs in a private group, which has the clock of the retry.
+  @Test func anAttemptInAPrivateGroup_isMeasuredByTheClockOfTheRetry() async {
+    let (held, clock) = (await queue.holding("first"), clock)
+    let retry = RetryOperation(attempts: 1) { _ in
+      let attempt = AsyncOperation().waits(for: held)
+      attempt.waitLimit = .seconds(5)
+      return attempt
+    }
+    retry.clock = clock
+    queue.addOperation(retry)
+    await clock.advance(by: .seconds(5), sleepers: 1)
+    await retry.finished()
+    #expect((retry.errors.first as? OperationError)?.code == .expired)
+    await held.finished(opening: held.gate)
+  }
+
+  @Test func addedAgainAfterItsGroupWasReleased_itWaitsItsWholeLimit() {
+    let operation = late()
+    withExtendedLifetime(GroupOperation([operation])) {}
+    clock.advance(by: .seconds(3))
+    single.isSuspended = true
+    single.addOperation(operation)
+    expectExpiry(of: operation, waitingFor: "a slot of the queue “single”")
+    single.isSuspended = false
+  }
+
   @Test(arguments: [false, true]) func startsThatCrossTheLimit_loseNothing(inAGroup: Bool) async {
     let live = LiveCount()
     for round in 0..<(isThorough ? 20_000 : 300) {

@@ -15,15 +15,22 @@ extension AsyncOperation {
       trace?.send(.gained([operation]))
       return start(operation) { body(InnerOutcome(of: work)) }
     }
-    let group = group ?? GroupOperation([operation])
+    let isGiven = group != nil
+    let group = group ?? makePrivateGroup()
+    if !isGiven { group.addOperation(operation) }
     // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: operation)
+    start(group) { body(InnerOutcome(of: work, in: group)) }
+  }
+
+  private func makePrivateGroup() -> GroupOperation {
+    let group = GroupOperation()
     group.name = displayName
     group.qualityOfService = keepPlace().quality
-    // Otherwise every operation inside would search all enclosing operations for the clock.
+    // Before a wait limit begins. Otherwise every operation inside would also search all enclosing ones for the clock.
     group.clock = clock
     group.core.withLock { $0.claim(inside: self) }
-    start(group) { body(InnerOutcome(of: work, in: group)) }
+    return group
   }
 
   /// Runs an operation inside this one or, if it is in a queue or group or has been started, waits for it.
@@ -32,7 +39,7 @@ extension AsyncOperation {
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
     if work.operation.isFree {
-      let group = GroupOperation()
+      let group = makePrivateGroup()
       // Another thread may have just added the operation elsewhere.
       if group.addIfFree(work.operation) { return runInside(work, in: group, then: body) }
     }
