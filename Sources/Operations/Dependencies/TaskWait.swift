@@ -28,7 +28,7 @@ struct TaskWait {
 
   /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
   ///
-  /// - Parameter queue: The queue to which the operation will be added.
+  /// - Parameter queue: The queue to which the operation will be added, or has been.
   func refuseCycle(in queue: OperationQueue? = nil) throws {
     guard let work else { return }
     let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)

@@ -116,10 +116,10 @@ extension OperationQueue {
   }
 
   /// Adds an operation. If the current work would wait for it forever, cancels it.
-  func addUnlessRefused(_ operation: AsyncOperation, inside caller: (any EnclosingWork)? = CurrentWork.innermost) {
+  func addUnlessRefused(_ operation: AsyncOperation) {
     do {
       try TaskWait(for: operation).refuseCycle(in: self)
-      addWithDependencies(operation, inside: caller)
+      addWithDependencies(operation, inside: CurrentWork.innermost)
     } catch {
       operation.cancelIfRefused(error)
       operation.cancelEvenIfUnused()

@@ -50,7 +50,7 @@ extension OperationQueue {
     let (run, caller, isNew): (SharedRun<T>, Int, Bool) = domain.enterRun(sharing: key)
     return try await withTaskCancellationHandler {
       if isNew { start(run, make(), under: key, in: domain) }
-      return try await run.wait(caller)
+      return try await run.wait(caller, in: self)
     } onCancel: {
       run.cancel(caller)
     }
@@ -68,7 +68,7 @@ extension OperationQueue {
       domain.endRun(run, sharing: key)
       run.end(with: Result { try output(operation) })
     }
-    addUnlessRefused(operation.exclusive(key, in: domain), inside: nil)
+    addWithDependencies(operation.exclusive(key, in: domain))
   }
 }
 
@@ -140,13 +140,13 @@ final class SharedRun<Output: Sendable>: Sendable {
     }
   }
 
-  /// Each caller must call this method once.
-  func wait(_ caller: Int) async throws -> Output {
+  /// Each caller must call this method once. One that would wait forever is refused alone.
+  func wait(_ caller: Int, in queue: OperationQueue) async throws -> Output {
     let wait: TaskWait? =
       if case .running(let operation) = state.withLock({ $0.phase }) { TaskWait(for: operation) } else { nil }
     wait?.begin()
     defer { wait?.end() }
-    do { try wait?.refuseCycle() } catch {
+    do { try wait?.refuseCycle(in: queue) } catch {
       cancel(caller)
       throw error
     }

@@ -105,6 +105,22 @@ struct TaskWaitTests {
     #expect(error?.code == .waitCycle && error?.message.hasPrefix("“holder” would wait for its own end") == true)
   }
 
+  @Test func aCallerThatIsRefused_leavesASharedRunToTheOthers() async throws {
+    queue.maxConcurrentOperationCount = 1
+    let (queue, domain) = (queue, ExclusivityDomain())
+    let joined = Locked<(run: SharedRun<Int>, caller: Int)?>(nil)
+    let outer = TaskOperation {
+      try await queue.run(sharing: "key", in: domain) {
+        let run = domain.sharedRuns.withLock { $0["key"] as? SharedRun<Int> }
+        joined.withLock { $0 = run.flatMap { run in run.enter().map { (run, $0) } } }
+        return ResultOperation { 3 }
+      }
+    }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(outer) }
+    let other = try #require(joined.withLock { $0 })
+    #expect(try await other.run.wait(other.caller, in: queue) == 3)
+  }
+
   @Test func waitingForTheNextHolderOfItsOwnKey_isRefused() async throws {
     let (queue, domain) = (queue, ExclusivityDomain())
     let next = ResultOperation { 1 }.exclusive("key", in: domain)

@@ -61,7 +61,9 @@ struct CommonObserverTests {
     await queue.add(group, until: held.begun)
     group.addObserver(toMembers: observer)
     inner.addOperation(AsyncOperation().named("a"))
-    let innermost = GroupOperation([AsyncOperation().named("b"), BlockOperation {}]).named("c")
+    // It waits, so that its group does not end before the last operation is added.
+    let late = AsyncOperation().named("b").waits(for: held)
+    let innermost = GroupOperation([late, BlockOperation {}]).named("c")
     group.addOperations([GroupOperation([innermost]).named("d"), BlockOperation {}.named("plain")])
     let waiting = AsyncOperation().named("e")
     held ==> waiting
