@@ -201,7 +201,6 @@ struct WaitLimitTests {
     holder.gate.open()
   }
 
-  /// Either the start or the limit comes first, and the queue is empty at the end.
   /// An attempt with a dependency runs in a private group, which has the clock of the retry.
   @Test func anAttemptInAPrivateGroup_isMeasuredByTheClockOfTheRetry() async {
     let (held, clock) = (await queue.holding("first"), clock)
@@ -228,6 +227,7 @@ struct WaitLimitTests {
     single.isSuspended = false
   }
 
+  /// Either the start or the limit comes first, and the queue is empty at the end.
   @Test(arguments: [false, true]) func startsThatCrossTheLimit_loseNothing(inAGroup: Bool) async {
     let live = LiveCount()
     for round in 0..<(isThorough ? 20_000 : 300) {
