@@ -75,14 +75,11 @@ struct TaskWait {
 extension AsyncOperation {
   func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
 
-  /// For each key that the operation waits for, the holders that do not lend it. Read in one step, because they may leave.
+  /// For each key that the operation waits for, the holders that do not lend it.
   fileprivate var keyHolders: [[KeyClaimant]] {
     let (turn, lenders) = (core.withLock { $0.turn }, KeyClaimant.around(self))
-    return KeyRegistry.withTable { table in
-      (turn?.ticket.map { table.obstacles(of: $0) } ?? []).map { obstacle, _ in
-        let holders = table.users(of: obstacle).filter(\.isHolder).map(\.claimant)
-        return holders.filter { holder in !lenders.contains { $0 === holder } }
-      }
+    return (turn?.usersOfKeys ?? []).map { _, users in
+      users.filter(\.isHolder).map(\.claimant).filter { holder in !lenders.contains { $0 === holder } }
     }
   }
 

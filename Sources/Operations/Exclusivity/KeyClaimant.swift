@@ -74,6 +74,13 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
+  /// For each key that the claimant waits for, the claimants that are in its way. Read in one step, because they may leave.
+  final var usersOfKeys: [(key: ExclusivityKey, users: [KeyRegistry.User])] {
+    KeyRegistry.withTable { table in
+      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0.obstacle.use.key, table.users(of: $0.obstacle)) }
+    }
+  }
+
   /// The operations that hold the keys for which the claimant waits, unless they have received this priority before.
   final func holders(toLend priority: TaskPriority) -> [AsyncOperation] {
     let holders = KeyRegistry.withTable { table in ticket.map { table.holders(before: $0, toLend: priority) } ?? [] }
@@ -85,11 +92,11 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
   /// What keeps the claimant from its keys, as it appears in a sentence.
   final var awaited: String {
     if let restraint { return restraint.description }
-    let keys = obstacles.compactMap { obstacle, _ -> String? in
-      let users = KeyRegistry.users(of: obstacle).filter { $0.claimant !== self }
-      guard let first = users.first else { return nil }
-      let names = users.listed(\.claimant.quotedName)
-      return "the key \(obstacle.use.key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
+    let keys = usersOfKeys.compactMap { key, users -> String? in
+      let others = users.filter { $0.claimant !== self }
+      guard let first = others.first else { return nil }
+      let names = others.listed(\.claimant.quotedName)
+      return "the key \(key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
     }
     return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
   }

@@ -43,10 +43,9 @@ enum KeyRegistry {
 
   /// Releases the key of a task that has not entered the table. Returns false if it has.
   static func release(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
-    let removed = state.withLock { state in
+    state.withLock { state in
       keys.ticket == nil ? state.early.index(forKey: id).map { state.early.remove(at: $0) } : nil
-    }
-    return removed != nil
+    } != nil
   }
 
   typealias User = (claimant: KeyClaimant, isHolder: Bool)

@@ -51,7 +51,8 @@ public func withKeys<R>(
 ) async throws -> R {
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
   try Task.checkCancellation()
-  if !keys.takeFreeKey() { try await keys.take(within: waitLimit) }
+  let enclosing = KeyClaimant.around(keys)
+  if !keys.takeFreeKey(inside: enclosing) { try await keys.take(inside: enclosing, within: waitLimit) }
   defer { keys.release() }
   return try await CurrentWork.$innermost.withValue(keys) { try await body() }
 }
@@ -102,9 +103,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     return KeyUse.ID(domain: claims[0].domain, key: claims[0].key)
   }
 
-  func takeFreeKey() -> Bool {
-    guard let onlyKey, KeyClaimant.around(self).isEmpty else { return false }
-    return KeyRegistry.hold(onlyKey, self)
+  func takeFreeKey(inside enclosing: [KeyClaimant]) -> Bool {
+    enclosing.isEmpty && onlyKey.map { KeyRegistry.hold($0, self) } ?? false
   }
 
   /// Enters the table under a key that no one else uses.
@@ -115,8 +115,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   /// Waits until the task holds its keys, or the limit has passed.
-  nonisolated(nonsending) func take(within limit: Duration?) async throws {
-    let (enclosing, priority) = (KeyClaimant.around(self), Task.currentPriority)
+  nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
+    let priority = Task.currentPriority
     let isHolding = KeyRegistry.change { table, effects in
       enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
       guard let ticket, table.state(of: ticket)?.isHolding == true else { return false }

@@ -29,12 +29,11 @@ struct GroupProgress {
 
   var isFollowed: Bool { shared != nil }
 
-  /// The members that report their own units, such as all groups.
-  var reportingMembers: [AsyncOperation] { reportingParts.compactMap(\.operation) }
+  var hasReportingMembers: Bool { parts?.values.contains(where: \.isReporting) ?? false }
 
   var isOver: Bool { parts == nil }
 
-  private var reportingParts: [MemberPart] { parts?.values.filter(\.isReporting) ?? [] }
+  var reportingParts: [MemberPart] { parts?.values.filter(\.isReporting) ?? [] }
 
   // MARK: Members
 

@@ -70,14 +70,13 @@ extension AsyncOperation {
 
   /// Starts the time of an operation that has been added.
   func startWaitLimit() {
+    guard let limit = waitLimit else { return }
     let timer = ClockTimer()
-    let (limit, former) = core.withLock { core -> (Duration?, ClockTimer?) in
-      guard let extras = core.extras, let limit = extras.waitLimit else { return (nil, nil) }
-      return (limit, core.lifecycle.phase.isBeforeExecution ? extras.exchange(\.deadline, timer) : timer)
+    let former = core.withLock { core in
+      core.lifecycle.phase.isBeforeExecution ? core.makeExtras().exchange(\.deadline, timer) : timer
     }
     // That of a group which released the operation before it started.
     former?.cancel()
-    guard let limit else { return }
     if limit > .zero {
       timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
     } else if !isAboutToStart {

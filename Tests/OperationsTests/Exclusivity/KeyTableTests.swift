@@ -1,4 +1,3 @@
-import Soak
 import Testing
 
 @testable import Operations
@@ -21,14 +20,13 @@ struct KeyTableTests {
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
     at place: KeyPlace = .none,
-    priority: Int = 0,
     slots: TestClaimant.Slots? = nil
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
       KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
     let (claimant, place) = (TestClaimant(name, slots), slots.map { .group(ObjectIdentifier($0)) } ?? place)
-    let ticket = table.enter(claimant, claims, inside: enclosing, at: place, priority: priority, &effects)
+    let ticket = table.enter(claimant, claims, inside: enclosing, at: place, &effects)
     guard let ticket else {
       Issue.record("\(name) was dropped")
       return KeyTicket(number: -1, place: -1)

@@ -242,7 +242,8 @@ struct GroupErrorTests {
     conditional.addCondition(
       OperationCondition(name: "c") { _ in
         asked.open()
-        try await Task.sleep(for: .seconds(1000))
+        await Gate().opened()
+        try Task.checkCancellation()
       }
     )
     let group = stopping([conditional, bad])

@@ -19,6 +19,11 @@ struct PriorityTests {
     }
   }
 
+  /// Waits until the operation can pass a priority to its task, which may begin before.
+  private func adoption(of operation: TaskOperation<Void>) async {
+    await poll { operation.core.withLock { $0.extras?.task != nil } }
+  }
+
   @Test func aTaskLendsItsPriority_beforeTheStart() async throws {
     try await Task(priority: .high) { try await queue.run(task()) }.value
     #expect(journal.entries == [.high])
@@ -29,6 +34,7 @@ struct PriorityTests {
     let (begun, gate) = (Gate(), Gate())
     let operation = task(begun, until: gate)
     await queue.add(operation, until: begun)
+    await adoption(of: operation)
     let waiter = Task(priority: .high) {
       if method == "value" { try await operation.value } else { try await operation.completed() }
     }
@@ -44,6 +50,7 @@ struct PriorityTests {
     let operation = task(begun, until: gate)
     let waiter = Task(priority: .utility) { try await queue.run(operation) }
     await begun.opened()
+    await adoption(of: operation)
     waiter.escalatePriority(to: .high)
     await poll { operation.queuePriority == .high }
     gate.open()

@@ -86,10 +86,10 @@ final class GroupEngine: @unchecked Sendable {
     var engines = [self]
     while let engine = engines.popLast() {
       let (mayWait, inner) = engine.state.withLock { state in
-        (state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty, state.progress.reportingMembers)
+        (state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty, state.progress.reportingParts)
       }
       if mayWait { return true }
-      engines += inner.compactMap { ($0 as? GroupOperation)?.engine }
+      engines += inner.compactMap { $0.operation?.engineOfMembers }
     }
     return false
   }

@@ -31,11 +31,11 @@ struct RoomWaiters {
   mutating func endReservation() { reserved -= 1 }
 
   mutating func add(_ waiter: @escaping WaiterList.Waiter, ticket: Int, below count: Int, isAdding: Bool) {
-    if !isAdding {
-      watching?[count, default: [:]][ticket] = waiter
-    } else {
+    if isAdding {
       adding[count, default: [:]][ticket] = waiter
       order[count, default: ArrayDeque()].append(ticket)
+    } else {
+      watching?[count, default: [:]][ticket] = waiter
     }
   }
 

@@ -15,21 +15,20 @@ extension AsyncOperation {
       trace?.send(.gained([operation]))
       return start(operation) { body(InnerOutcome(of: work)) }
     }
-    let isGiven = group != nil
-    let group = group ?? makePrivateGroup()
-    if !isGiven { group.addOperation(operation) }
+    let group = group ?? makePrivateGroup([operation])
     // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: operation)
     start(group) { body(InnerOutcome(of: work, in: group)) }
   }
 
-  private func makePrivateGroup() -> GroupOperation {
+  private func makePrivateGroup(_ members: [Operation] = []) -> GroupOperation {
     let group = GroupOperation()
     group.name = displayName
     group.qualityOfService = keepPlace().quality
     // Before a wait limit begins. Otherwise every operation inside would also search all enclosing ones for the clock.
     group.clock = clock
     group.core.withLock { $0.claim(inside: self) }
+    group.addOperations(members)
     return group
   }
 
