@@ -74,7 +74,7 @@ extension KeyTable {
 
   /// Returns the first claimant of a use whose turn it is. It need not be checked again if it was found before.
   mutating func next(in use: Int, except found: Set<Ticket>) -> Entry.Rank? {
-    if uses[use].first == nil || uses[use].isFull { return nil }
+    if uses[use].isFull { return nil }
     let heads = uses[use].heads
     for head in heads.all {
       if found.contains(head.rank.ticket) || hasTurn(head.rank.ticket) { return head.rank }

@@ -112,6 +112,8 @@ struct KeyUse {
   var lent: TaskPriority?
   /// The number of waiting claims that are weightless, because a holder around them has the weight.
   private var weightlessCount = 0
+  /// For each waiting claim, the sum of the holders' weights beside which it may be admitted, in ascending order.
+  private var tolerances = ArrayDeque<Int>()
   private var lines: [KeyEntry.Line: ArrayDeque<KeyEntry.Rank>] = [:]
   /// In the order of their ranks.
   private(set) var heads = ArrayDeque<Head>()
@@ -137,8 +139,11 @@ struct KeyUse {
   /// Whether a claim is not admitted even if no other claimant holds the key.
   func isClosed(to share: KeyEntry.Share) -> Bool { !pauses.isEmpty || share.weight > holders.limit }
 
-  /// Whether the holders admit no other claimant.
-  var isFull: Bool { weightlessCount == 0 && holders.sum >= holders.smallestLimit }
+  /// Whether the holders admit none of the claimants that wait.
+  var isFull: Bool {
+    guard let tolerance = tolerances.last, holders.sum <= tolerance else { return true }
+    return weightlessCount == 0 && holders.sum >= holders.smallestLimit
+  }
 
   // MARK: Wait queues
 
@@ -151,11 +156,13 @@ struct KeyUse {
 
   mutating func wait(_ entry: KeyEntry, for share: KeyEntry.Share) {
     if share.weight == 0 { weightlessCount += 1 }
+    tolerances.insert(share.limit - share.weight)
     change(entry.line) { $0.insert(entry.rank) }
   }
 
   mutating func endWait(_ entry: KeyEntry, for share: KeyEntry.Share) {
     if share.weight == 0 { weightlessCount -= 1 }
+    tolerances.remove(share.limit - share.weight)
     change(entry.line) { $0.remove(entry.rank) }
   }
 
