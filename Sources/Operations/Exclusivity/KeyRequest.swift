@@ -72,9 +72,11 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
   /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
-  func takeWithSlot(_ request: Int) -> Answer? {
+  func takeWithSlot(_ request: Int, at priority: Operation.QueuePriority) -> Answer? {
     KeyRegistry.change { table, effects in
       guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
+      // The table must not let a member wait that comes first in its group.
+      table.setPriority(priority.rawValue, lent: nil, of: ticket, &effects)
       table.callAgain(ticket, &effects)
       return table.state(of: ticket)?.answer ?? .waiting
     }

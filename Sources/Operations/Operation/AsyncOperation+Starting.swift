@@ -17,9 +17,9 @@ extension AsyncOperation {
 
   /// Takes the keys of a member that has been called, with a slot that its group has taken for it. Returns nil if it is not
   /// called any more.
-  func takeKeysAsMember() -> KeyRequest.Answer? {
+  func takeKeysAsMember(at priority: QueuePriority) -> KeyRequest.Answer? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
-    let answer = turn.takeWithSlot(request)
+    let answer = turn.takeWithSlot(request, at: priority)
     switch answer {
     case nil: break
     case .waiting: turnHasNotCome()

@@ -55,14 +55,7 @@ struct FlowTests {
 
   /// The group reads such a priority again before it starts the member.
   @Test func aMemberThatIsPutBack_keepsItsFlow() async {
-    final class Falling: AsyncOperation, @unchecked Sendable {
-      let priority = Locked(Operation.QueuePriority.high)
-      override var queuePriority: Operation.QueuePriority {
-        get { priority.withLock { $0 } }
-        set {}
-      }
-    }
-    let (falling, held) = (Falling(), HeldOperation())
+    let (falling, held) = (PriorityOperation(.high), HeldOperation())
     falling.flow = "a"
     falling.addObserver(OperationObserver(didStart: { [journal] _ in journal.write("falling") }))
     let group = GroupOperation([held], maxConcurrentOperationCount: 1)

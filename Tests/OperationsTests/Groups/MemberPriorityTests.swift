@@ -170,6 +170,23 @@ struct MemberPriorityTests {
     #expect(members.allSatisfy { $0.isSuccessful })
   }
 
+  @Test func aPriorityThatRisesUnseenWhileItsKeyIsTaken_counts() async {
+    let (domain, member, held) = (ExclusivityDomain(), PriorityOperation(.normal), HeldOperation())
+    member.exclusive("key", in: domain).addObserver(
+      OperationObserver(didStart: { [journal] _ in journal.write("member") })
+    )
+    let holder = HeldOperation().exclusive("key", in: domain)
+    await queue.add(holder, until: holder.begun)
+    let group = GroupOperation([held], maxConcurrentOperationCount: 1)
+    await queue.add(group, until: held.begun)
+    group.addOperations([NoteOperation("note", journal), member])
+    member.priority.withLock { $0 = .veryHigh }
+    holder.gate.open()
+    await poll { member.core.withLock { $0.lifecycle.phase } == .pending(.slot) }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["member", "note"])
+  }
+
   @Test func prioritiesThatChangeWhileMembersRun_loseNoMember() async {
     let members = (0..<2_000).map { NoteOperation("\($0)", journal) }
     let group = GroupOperation(members)

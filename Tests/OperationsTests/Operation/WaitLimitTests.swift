@@ -331,6 +331,38 @@ struct WaitLimitTests {
     #expect(journal.entries.isEmpty)
   }
 
+  /// An attempt with a key runs in a private group, which starts when it has its members.
+  @Test(arguments: [false, true]) func anAttempt_isRefusedOnlyIfItsKeyIsTaken(isTaken: Bool) async {
+    let held = HeldOperation().exclusive("key", in: domain)
+    if isTaken { await queue.add(held, until: held.begun) }
+    let retry = RetryOperation(attempts: 1) { [domain, journal] _ in
+      let attempt = NoteOperation("attempt", journal).exclusive("key", in: domain)
+      attempt.waitLimit = .zero
+      return attempt
+    }
+    await queue.run(settling: [retry])
+    #expect(retry.errors as? [OperationError] == (isTaken ? [OperationError(.expired, "")] : []))
+    #expect(journal.entries == (isTaken ? [] : ["attempt"]))
+    await queue.drained(opening: [held.gate])
+  }
+
+  @Test func aMemberWhoseFlowIsNext_isNotRefused() async {
+    for _ in 0..<20 {
+      let group = GroupOperation(maxConcurrentOperationCount: 2).started()
+      let operations = (["a", "a", "b"] as [ExclusivityKey]).map { flow in
+        let operation = HeldOperation()
+        operation.flow = flow
+        return operation
+      }
+      operations[2].waitLimit = .zero
+      group.addOperations(operations)
+      for index in [0, 2] { await operations[index].begun.opened() }
+      group.finish()
+      for operation in operations { operation.gate.open() }
+      await group.finished()
+    }
+  }
+
   @Test func ofSeveralThatAreAddedAtOnce_asManyStartAsThereAreSlots() async {
     let (pair, group) = (OperationQueue.limited(to: 2), GroupOperation(maxConcurrentOperationCount: 2).started())
     let operations = (0..<6).map { _ in HeldOperation() }

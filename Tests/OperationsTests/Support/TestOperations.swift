@@ -140,6 +140,21 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
 /// Starts an operation by hand from asynchronous code, on a thread of Dispatch.
 func start(_ operation: Operation) async { await onThreads(1) { _ in operation.start() } }
 
+/// An operation whose priority changes without its setter.
+final class PriorityOperation: AsyncOperation, @unchecked Sendable {
+  let priority: Locked<Operation.QueuePriority>
+
+  init(_ priority: Operation.QueuePriority) {
+    self.priority = Locked(priority)
+    super.init()
+  }
+
+  override var queuePriority: Operation.QueuePriority {
+    get { priority.withLock { $0 } }
+    set {}
+  }
+}
+
 /// A plain operation that calls a closure in the middle of its addition to a group, which reads the priority.
 final class PriorityProbe: Operation, @unchecked Sendable {
   let isRead = Locked({})

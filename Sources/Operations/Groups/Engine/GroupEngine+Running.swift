@@ -74,7 +74,9 @@ extension GroupEngine {
   /// runner gets a thread.
   private func grantSlots() {
     while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
-      switch member.takeKeysAsMember() {
+      // Read anew, without the lock, because a subclass can override it.
+      let rank = ReadyList.Rank(priority: member.queuePriority, number: rank.number)
+      switch member.takeKeysAsMember(at: rank.priority) {
       case .holding, .waiting: break
       case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
       // It was cancelled, or another thread has let it wait again.

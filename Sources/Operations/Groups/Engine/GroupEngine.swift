@@ -165,7 +165,12 @@ final class GroupEngine: @unchecked Sendable {
       if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
       let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.ready.slotsTaken
       if free >= lists.reduce(0, { $0 + $1.count }) { return true }
-      return free > 0 && lists.reduce(0) { $0 + $1.count(before: rank, limit: free, isSlotOffered: false) } < free
+      if state.schedule.ready.flows.count == 0 {
+        return lists.reduce(0) { $0 + $1.count(before: rank, limit: free, isSlotOffered: false) } < free
+      }
+      // Whose turn it is depends on the members that are taken before.
+      var schedule = state.schedule
+      return (0..<max(free, 0)).contains { _ in schedule.takeReady()?.operation === member }
     }
   }
 

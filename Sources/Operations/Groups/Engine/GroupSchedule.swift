@@ -285,14 +285,19 @@ struct GroupSchedule {
   /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned. The caller
   /// returns its slot if it does not take them.
   mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
-    while hasRoom, !isDraining, let first = called.firstRank {
-      let isFirst = ready.firstRank.map { first < $0 } ?? true
-      let next = isFirst ? called.popFirst() : ready.popFirst()
-      ready.slotsTaken += 1
-      guard !isFirst, let (member, rank) = next else { return next }
+    while hasRoom, !isDraining, !called.isEmpty, let (member, rank, isCalled) = takeReady() {
+      if isCalled { return (member, rank) }
       granted.append(HandOut(member: member, rank: rank))
     }
     return nil
+  }
+
+  /// Gives a slot to the first ready member, which may still have to take its keys.
+  mutating func takeReady() -> (operation: AsyncOperation, rank: ReadyList.Rank, isCalled: Bool)? {
+    let isCalled = called.firstRank.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
+    guard let (member, rank) = isCalled ? called.popFirst() : ready.popFirst() else { return nil }
+    ready.slotsTaken += 1
+    return (member, rank, isCalled)
   }
 
   /// Puts back a member that has been called again, because another one took the slot.

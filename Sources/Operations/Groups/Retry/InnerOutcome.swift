@@ -19,6 +19,7 @@ extension AsyncOperation {
     // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: operation)
     start(group) { body(InnerOutcome(of: work, in: group)) }
+    for member in group.members { member.startWaitLimit() }
   }
 
   private func makePrivateGroup(_ members: [Operation] = []) -> GroupOperation {

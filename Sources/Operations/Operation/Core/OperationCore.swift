@@ -111,6 +111,8 @@ enum MemberSlot {
 
   // MARK: Places
 
+  var isInside: Bool { if case .inside = place { true } else { false } }
+
   var queue: OperationQueue? { if case .queue(let queue) = place { queue } else { nil } }
 
   var membership: Membership? {
