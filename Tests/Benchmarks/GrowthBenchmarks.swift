@@ -12,6 +12,7 @@ enum GrowthBenchmarks {
     .growth("group-flows", "members of a group with a slot, ten in a flow", of: 25_000, takeTurns),
     .growth("group-bounds", "tasks that add a member each, below a number of their own", of: 500, addBelowBounds),
     .growth("cancel-waiting", "nested groups around a member that waits and is cancelled", of: 500, cancelWaiting),
+    .growth("results", "results of a sequence, in its order and one behind the others", of: 5000, collectResults),
     .growth("drained", "tasks that wait until a group has drained", of: 5000, waitUntilDrained),
     .growth("group-chain-from-end", "members of a chain, added from its end", of: 2000) { addChain($0, fromEnd: true) },
     Benchmark(
@@ -151,6 +152,24 @@ enum GrowthBenchmarks {
       held.finish()
     }
     for _ in 0..<count { drained.wait() }
+  }
+
+  /// All results but the first wait until it is yielded.
+  private static func collectResults(_ count: Int) {
+    let (queue, ended) = (OperationQueue(), DispatchSemaphore(value: 0))
+    let (elements, continuation) = AsyncStream.makeStream(of: Int.self)
+    for index in 0..<count { continuation.yield(index) }
+    continuation.finish()
+    Task {
+      let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+      let results = queue.results(of: elements, atMost: count, ordered: true) { index in
+        if index == 0 { for await _ in stream {} }
+        if index == count - 1 { gate.finish() }
+      }
+      for try await _ in results {}
+      ended.signal()
+    }
+    ended.wait()
   }
 
   private static func addChain(_ count: Int, fromEnd: Bool) {

@@ -1,5 +1,6 @@
 import Foundation
 import Operations
+import OperationsTestSupport
 
 /// How the time of operations with keys grows.
 enum KeyGrowthBenchmarks {
@@ -39,6 +40,9 @@ enum KeyGrowthBenchmarks {
     .growth("keys-groups", "groups under a key each, with one member each under one key", of: 1000, waitInGroups),
     .growth("keys-tasks", "tasks that wait in withKeys behind as many holders", of: 500, waitInTasks),
     .growth("keys-raised", "waiters behind as many holders, whose priority is raised", of: 500, raise),
+    .growth("keys-weights", "waiters for a key, each with its own weight", of: 1000, weigh),
+    .growth("keys-expired", "waiters for a key whose wait limit ends", of: 1000, expire),
+    .growth("keys-pauses", "pauses and limits that a domain sets for a key with as many waiters", of: 1000, pause),
   ]
 
   /// Operations that execute until they are told to finish.
@@ -197,6 +201,42 @@ enum KeyGrowthBenchmarks {
       for _ in readers { begun.wait() }
       if cancels { for waiter in waiters.dropLast() { waiter.cancel() } }
       for operation in first + readers { operation.finish() }
+    }
+  }
+
+  /// Lets operations that wait for a key do so while `body` runs.
+  private static func wait(_ waiters: [AsyncOperation], in domain: ExclusivityDomain, _ body: () -> Void) {
+    let first = held(1) { operation, _ in operation.exclusive("key", in: domain) }
+    run(first) { group in
+      group.addOperations(waiters)
+      body()
+      first[0].finish()
+    }
+  }
+
+  private static func weigh(_ count: Int) {
+    let domain = ExclusivityDomain()
+    wait((1...count).map { AsyncOperation().limited("key", to: count, weight: $0, in: domain) }, in: domain) {}
+  }
+
+  private static func expire(_ count: Int) {
+    let (domain, clock) = (ExclusivityDomain(), ManualClock())
+    let waiters = (0..<count).map { index in
+      let operation = AsyncOperation().exclusive("key", in: domain)
+      (operation.clock, operation.waitLimit) = (clock, .milliseconds(index + 1))
+      return operation
+    }
+    wait(waiters, in: domain) { clock.advance(by: .seconds(count)) }
+  }
+
+  private static func pause(_ count: Int) {
+    let (domain, clock) = (ExclusivityDomain(), ManualClock())
+    wait((0..<count).map { _ in AsyncOperation().limited("key", to: 2, in: domain) }, in: domain) {
+      for index in 1...count {
+        domain.pause("key", for: .milliseconds(index), clock: clock)
+        domain.setLimit(1 + index % 2, for: "key")
+      }
+      clock.advance(by: .seconds(count))
     }
   }
 
