@@ -51,20 +51,19 @@ extension AsyncOperation {
   /// Runs a private operation inside this one when its dependencies have finished. It is cancelled first if this one has
   /// finished or was cancelled.
   private func start(_ inner: AsyncOperation, then body: @escaping @Sendable () -> Void) {
-    inner.whenFinished { [self] in
-      core.withLock { $0.engine }?.workContinues(in: inner)
-      body()
-    }
-    let (isNeeded, previous) = core.withLock { core -> (Bool, AsyncOperation?) in
-      guard core.lifecycle.canContinue else { return (false, nil) }
-      return (true, core.makeExtras().exchange(\.inner, inner))
+    let (isNeeded, previous, engine) = core.withLock { core -> (Bool, AsyncOperation?, GroupEngine?) in
+      guard core.lifecycle.canContinue else { return (false, nil, core.engine) }
+      return (true, core.makeExtras().exchange(\.inner, inner), core.engine)
     }
     withExtendedLifetime(previous) {}
+    if let engine { inner.whenFinished { engine.workContinues(in: inner) } }
     if !isNeeded { inner.cancel() }
     if let priority = lentPriority { inner.escalatePriority(to: priority) }
     trace?.send(.gained(inner.members))
     _ = inner.startAsMember(by: nil)
     inner.startWaitLimit()
+    // Last, because another thread may end the operation while this one still uses the context that `body` uses.
+    inner.whenFinished(body)
   }
 
   /// Calls `body` when no work of the operation, which has ended, runs any more.
