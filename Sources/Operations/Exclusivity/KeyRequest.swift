@@ -53,8 +53,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 
-  /// Takes all keys of an operation that has been started, and returns whether this call has taken them. Otherwise it holds
-  /// its keys when its turn has come.
+  /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
   func take() -> Bool {
     let isTaken = KeyRegistry.change { table, effects -> Bool? in
       switch phase {

@@ -1,5 +1,4 @@
-/// The claimants of one key, or of one key among the members of one of its holders, or the latest starts under a throttled
-/// key: a part of ``KeyTable``.
+/// The claimants of a key in the program, or among the members of a holder, or the latest starts under a throttled key.
 struct KeyUse {
   struct ID: Hashable {
     let domain: ExclusivityDomain

@@ -175,9 +175,7 @@ extension AsyncOperation {
     }
     if !isPaused { return work() }
     turn?.leave(.pause)
-    if let engine = membership?.runner?.engine {
-      if membership?.slot == .own { engine.releaseSlot(of: self) } else { engine.memberReturnedSlot() }
-    }
+    membership?.runner?.engine.releaseSlot(of: membership?.slot == .own ? self : nil)
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     timer.start(after: duration, on: clock) { if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() } }
   }

@@ -129,7 +129,8 @@ extension AsyncOperation {
     let (engine, request) = core.withLock { core in
       (core.membership?.number == nil ? core.engine : nil, core.membership?.requests ?? 0)
     }
-    if let number = engine?.memberArrives() { core.withLock { $0.membership?.number = number } }
+    let number = engine?.state.withLock { $0.schedule.ready.makeNumber() }
+    if let number { core.withLock { $0.membership?.number = number } }
     switch turn.request(request) {
     case .waiting: turnHasNotCome()
     case .called: turnHasCome(holdingKeys: false)
@@ -151,7 +152,7 @@ extension AsyncOperation {
   /// Another thread may have requested the turn again meanwhile.
   func leaveWaitQueues(of turn: KeyRequest, request number: Int) {
     turn.leave(.newDependency(request: number))
-    core.withLock { $0.engine }?.memberReturnedSlot()
+    core.withLock { $0.engine }?.releaseSlot(of: nil)
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
   }
 

@@ -206,7 +206,7 @@ struct ScheduleInterleavingTests {
     #expect(schedule.life.isOver && schedule.life.isRunning && schedule.life.queue != nil)
     var lives: [GroupSchedule.Life] = []
     for _ in 0..<2 {
-      _ = schedule.releaseSlot()
+      schedule.returnSlot()
       schedule.resultWasProcessed()
       if case .end(let life) = schedule.nextOutcome() { lives.append(life) }
     }
@@ -487,7 +487,10 @@ enum ScheduleStep: InterleavedStep {
       // A member that was cancelled while it was ready has finished without a slot. The core refuses the second start.
       world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
       carryOut(runner, &world, &actor)
-      if next.slot == .own { carryOut(world.schedule.releaseSlot(), &world, &actor) }
+      if next.slot == .own {
+        world.schedule.returnSlot()
+        carryOut(world.schedule.requestRunner(), &world, &actor)
+      }
       endIfDone(&world)
       return actor.go(on: again)
     }

@@ -37,7 +37,7 @@ struct FlowList {
   var first: Turn? { turns.earliest }
   var firstMember: AsyncOperation? { turns.first.flatMap { flows[$0].members.first } }
 
-  func rank(of member: ObjectIdentifier) -> ReadyList.Rank? { ready[member]?.place.deadline }
+  func contains(_ member: ObjectIdentifier) -> Bool { ready[member] != nil }
 
   mutating func insert(_ member: AsyncOperation, _ rank: ReadyList.Rank, of key: ExclusivityKey) {
     insert(member, rank, at: index(of: key))

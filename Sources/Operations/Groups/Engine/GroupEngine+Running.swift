@@ -70,8 +70,7 @@ extension GroupEngine {
     }
   }
 
-  /// Lets the members that have been called take their keys now, so that those of other groups do not pass them before a
-  /// runner gets a thread.
+  /// Lets the members that have been called take their keys before those of other groups can.
   private func grantSlots() {
     while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
       // Read anew, without the lock, because a subclass can override it.
@@ -165,11 +164,11 @@ extension GroupEngine {
     searchForSuspectedCycle()
   }
 
-  func releaseSlot(of member: AsyncOperation) {
+  /// Called when a member needs no slot without having finished. If `member` is nil, the slot was returned with its keys.
+  func releaseSlot(of member: AsyncOperation?) {
     let action = state.withLock { state in
-      guard state.schedule.life.isRunning else { return Action() }
-      let runner = state.schedule.releaseSlot(of: ObjectIdentifier(member))
-      return Action(runner: runner, outcome: state.schedule.nextOutcome())
+      if let member { state.schedule.returnSlot(of: ObjectIdentifier(member)) }
+      return Action(runner: state.schedule.requestRunner(), outcome: state.schedule.nextOutcome())
     }
     carryOut(action)
   }
@@ -220,7 +219,6 @@ extension GroupEngine {
     // The caller releases the action, and with it the group, without a lock.
     case .proceed, .release: return
     case .end(let life):
-      endProgress()
       withExtendedLifetime(state.withLock { $0.schedule.takeStaleEntries() }) {}
       workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }

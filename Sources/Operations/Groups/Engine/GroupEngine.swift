@@ -144,14 +144,6 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })
   }
 
-  /// Called when a member has given back its keys and its slot in one step, without finishing.
-  func memberReturnedSlot() {
-    carryOut(state.withLock { Action(runner: $0.schedule.requestRunner(), outcome: $0.schedule.nextOutcome()) })
-  }
-
-  /// Returns the number of a member that begins to wait for its keys.
-  func memberArrives() -> Int { state.withLock { $0.schedule.ready.makeNumber() } }
-
   func memberPriorityWasChanged(_ member: AsyncOperation) {
     let priority = member.queuePriority
     state.withLock { $0.schedule.move(member, to: priority) }
@@ -160,17 +152,13 @@ final class GroupEngine: @unchecked Sendable {
   /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
   func isAboutToStart(_ member: AsyncOperation) -> Bool {
     state.withLock { state in
-      let lists = [state.schedule.ready, state.schedule.called]
-      guard let rank = lists.lazy.compactMap({ $0.rank(of: member) }).first else { return true }
-      if !state.schedule.life.isRunning || state.schedule.isSuspended { return false }
-      let free = state.schedule.limit < 0 ? .max : state.schedule.limit - state.schedule.ready.slotsTaken
-      if free >= lists.reduce(0, { $0 + $1.count }) { return true }
-      if state.schedule.ready.flows.count == 0 {
-        return lists.reduce(0) { $0 + $1.count(before: rank, limit: free, isSlotOffered: false) } < free
-      }
       // Whose turn it is depends on the members that are taken before.
       var schedule = state.schedule
-      return (0..<max(free, 0)).contains { _ in schedule.takeReady()?.operation === member }
+      if !schedule.ready.contains(member), !schedule.called.contains(member) { return true }
+      if !schedule.life.isRunning || schedule.isSuspended { return false }
+      let free = schedule.limit < 0 ? .max : max(schedule.limit - schedule.ready.slotsTaken, 0)
+      if free >= schedule.ready.count + schedule.called.count { return true }
+      return (0..<free).contains { _ in schedule.takeReady()?.operation === member }
     }
   }
 

@@ -215,8 +215,7 @@ struct GroupSchedule {
     cancelled.append(member)
   }
 
-  /// Removes the entries of members that have finished, which the group must not retain after its end. The caller
-  /// releases them.
+  /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AsyncOperation] {
     let granted = exchange(&granted, with: ArrayDeque()).all.map(\.member)
     return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all
@@ -272,9 +271,8 @@ struct GroupSchedule {
       next = handOut
     } else if let member = cancelled.popFirst() {
       next = HandOut(member: member, slot: .none)
-    } else if let (member, rank) = ready.popFirst() ?? called.popFirst() {
+    } else if let (member, rank, _) = takeReady() {
       next = HandOut(member: member, rank: rank)
-      ready.slotsTaken += 1
     }
     // The observers of a cancelled member are called before the last slot is used, and not beside its member.
     if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
@@ -324,12 +322,7 @@ struct GroupSchedule {
   }
 
   /// The caller requests a runner when it has offered the slot to the members that wait for keys.
-  mutating func returnSlot(of member: ObjectIdentifier? = nil) { if life.isRunning { ready.returnSlot(of: member) } }
-
-  mutating func releaseSlot(of member: ObjectIdentifier? = nil) -> RunnerRequest {
-    ready.returnSlot(of: member)
-    return requestRunner()
-  }
+  mutating func returnSlot(of member: ObjectIdentifier? = nil) { ready.returnSlot(of: member) }
 
   // MARK: Processing results
 

@@ -34,10 +34,9 @@ struct ReadyList {
 
   private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }
 
-  /// Nil if the member is not in the list.
-  func rank(of operation: AsyncOperation) -> Rank? {
+  func contains(_ operation: AsyncOperation) -> Bool {
     let id = ObjectIdentifier(operation)
-    return flows.rank(of: id) ?? places[id]?.deadline ?? deque.all.first { $0.operation === operation }?.rank
+    return flows.contains(id) || places[id] != nil || deque.all.contains { $0.operation === operation }
   }
 
   /// `isSlotOffered` means that the member that uses one of the slots does not execute.

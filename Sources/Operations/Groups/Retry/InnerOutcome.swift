@@ -48,16 +48,15 @@ extension AsyncOperation {
     start(wait) { body(wait.isCancelled ? InnerOutcome(failure: CancellationError()) : InnerOutcome(of: work)) }
   }
 
-  /// Runs a private operation inside this one when its dependencies have finished. It is cancelled first if this one has
-  /// finished or was cancelled.
+  /// Runs a private operation inside this one when its dependencies have finished, cancelled if this one is over.
   private func start(_ inner: AsyncOperation, then body: @escaping @Sendable () -> Void) {
-    let (isNeeded, previous, engine) = core.withLock { core -> (Bool, AsyncOperation?, GroupEngine?) in
-      guard core.lifecycle.canContinue else { return (false, nil, core.engine) }
-      return (true, core.makeExtras().exchange(\.inner, inner), core.engine)
+    let (engine, isOver, previous) = core.withLock { core in
+      let isOver = !core.lifecycle.canContinue
+      return (core.engine, isOver, isOver ? nil : core.makeExtras().exchange(\.inner, inner))
     }
     withExtendedLifetime(previous) {}
     if let engine { inner.whenFinished { engine.workContinues(in: inner) } }
-    if !isNeeded { inner.cancel() }
+    if isOver { inner.cancel() }
     if let priority = lentPriority { inner.escalatePriority(to: priority) }
     trace?.send(.gained(inner.members))
     _ = inner.startAsMember(by: nil)
