@@ -22,6 +22,23 @@ struct DocumentationTests {
     }
   }
 
+  /// What the code of an article prints, or an error says, is in a test. The tests of two pages read their page instead.
+  @Test func everyOutputIsInASnippet() throws {
+    func words(_ lines: [some StringProtocol]) -> String {
+      let words = lines.flatMap { $0.split { $0.isWhitespace || #"",\"#.contains($0) } }
+      return words.joined(separator: " ")
+    }
+    let snippets = try Repository.files(in: "Tests/DocumentationTests/Snippets", ending: "swift")
+      .map { words($0.lines) }
+    for page in try Repository.files(in: "Sources/Operations/Operations.docc", ending: "md") {
+      if ["DebuggingStalls.md", "Diagnostics.md"].contains(where: page.path.hasSuffix) { continue }
+      for block in page.blocks(of: "") {
+        let output = words(block.paragraphs.flatMap(\.self))
+        #expect(snippets.contains { $0.contains(output) }, "\(page.path):\(block.firstLine)")
+      }
+    }
+  }
+
   @Test func thePagesAreFound() throws {
     let paths = try Repository.pages().map(\.path)
     #expect(paths.contains("README.md"))

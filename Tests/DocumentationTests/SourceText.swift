@@ -22,7 +22,9 @@ struct SourceText: Sendable, CustomTestStringConvertible {
   var codeLines: [CodeLine] { lines.map(CodeLine.init) }
 
   /// The fenced Swift blocks, in Markdown and in doc comments.
-  var codeBlocks: [CodeBlock] {
+  var codeBlocks: [CodeBlock] { blocks(of: "swift") }
+
+  func blocks(of language: Substring) -> [CodeBlock] {
     let isComment = path.hasSuffix(".swift")
     var blocks: [CodeBlock] = []
     var open: (language: Substring, firstLine: Int, lines: [Substring])?
@@ -33,7 +35,7 @@ struct SourceText: Sendable, CustomTestStringConvertible {
       }
       if line.drop(while: \.isWhitespace).hasPrefix("```") {
         if let block = open {
-          if block.language == "swift" {
+          if block.language == language {
             blocks.append(CodeBlock(firstLine: block.firstLine, lines: block.lines))
           }
           open = nil

@@ -47,6 +47,24 @@ struct ThreadingAndCancellation: Printing {
     #expect(printed.entries == [text])
   }
 
+  @Test func aWaitLimit() async {
+    let (clock, domain, sync) = (ManualClock(), ExclusivityDomain(), Held().named("sync"))
+    queue.addOperation(sync.exclusive("api", in: domain))
+    await sync.begun.opened()
+    let upload = operation("upload").exclusive("api", in: domain)
+    upload.clock = clock
+    upload.waitLimit = .seconds(5)
+    queue.addOperation(upload)
+    clock.advance(by: .seconds(5))
+    for error in upload.errors { print(error) }
+    let text = """
+      “upload” was cancelled because it could not start within 5 seconds: it waited for the key “api”, held by “sync”.
+      """
+    #expect(printed.entries == [text])
+    sync.gate.open()
+    await queue.finished()
+  }
+
   @Test func aGroupThatIsDrained() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
