@@ -138,13 +138,13 @@ struct NetworkingSnippets: Printing {
   }
 
   @Test func manyPages() async throws {
-    let domain = ExclusivityDomain()
     let urls = ["https://a.example/1", "https://a.example/gone", "https://b.example/2"].compactMap { URL(string: $0) }
     let client = Client { url in
       if url.lastPathComponent == "gone" { throw BadStatus(code: 404) }
       return Data(url.lastPathComponent.utf8)
     }
 
+    let domain = ExclusivityDomain()
     let crawl = GroupOperation("Downloads", maxConcurrentOperationCount: 6)
     for url in urls {
       let host = ExclusivityKey("host \(url.host() ?? "")")

@@ -22,7 +22,7 @@ struct ReadMeSnippets: Printing {
     func save(_ text: String) async throws { print("saved:", text) }
 
     // In a task: two pages at once from this host, three attempts each.
-    let host: ExclusivityKey = "example.org"
+    let host: ExclusivityKey = "example.org"  // or ExclusivityKey(name)
     let page = RetryOperation(attempts: 3) { _ in try await load("news") }
     let news = try await queue.run(page.limited(host, to: 2))
 

@@ -85,6 +85,22 @@ struct TestingOperationsSnippets {
     #expect(page.isSuccessful && clock.now.offset == .seconds(20))
   }
 
+  @Test func cancellationAtATime() async {
+    let clock = ManualClock()
+    let pause = Backoff.constant(.seconds(10))
+    let page = RetryOperation(attempts: 9, backoff: pause) { _ in ResultOperation<Void> { throw Unreachable() } }
+    let group = GroupOperation([page])
+    group.clock = clock
+    queue.addOperation(group)
+    Task {
+      try await clock.sleep(for: .seconds(15))
+      group.cancel()
+    }
+    await clock.run(until: group)
+    #expect(group.isCancelled && clock.now.offset == .seconds(15))
+    #expect(page.failedAttempts == 2)
+  }
+
   @Test func cancellation() async {
     let (queue, download) = (queue, Download())
     let run = Task { try await queue.run(download) }
