@@ -199,6 +199,19 @@ struct ThreadingTests {
     #expect(places.entries.count { $0 == finishing } <= 16)
   }
 
+  @Test(arguments: [ExclusivityPolicy.replace, .latest])
+  func aPolicyCancelsOnTheThreadThatRequestsTheKey(_ policy: ExclusivityPolicy) async {
+    let (domain, queue, holder, waiter) = (ExclusivityDomain(), queue, Held(), ObservedOperation())
+    queue.addOperation(holder.exclusive("key", in: domain))
+    await holder.begun.opened()
+    queue.addOperation(waiter.exclusive("key", in: domain))
+    let newest = AsyncOperation().exclusive("key", policy: policy, in: domain)
+    let requesting = await onThread { queue.addOperation(newest) }
+    #expect(waiter.names.first == "observer: didCancel" && waiter.calls.entries.first?.place == requesting)
+    holder.gate.open()
+    await queue.finished()
+  }
+
   @Test func whatIsSharedIsMadeInTheTaskOfTheCaller() async throws {
     let value = try await queue.run(sharing: "key", in: ExclusivityDomain()) { [places] in
       places.write(.here)

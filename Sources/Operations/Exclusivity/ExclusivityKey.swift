@@ -96,8 +96,8 @@ public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// that holds the key cancels and waits for other members only. Cancelling a holder does not finish it: its work must
   /// respond to ``AsyncOperation/didCancel()``, which is called on the thread that requests the key.
   case replace
-  /// The operation cancels all earlier waiters, but no holder, then waits. One operation runs, and the newest one waits.
-  /// A task whose wait ends in this way receives a `CancellationError`, although the task was not cancelled.
+  /// The operation cancels all earlier waiters, but no holder, on the thread that requests the key, and waits. One
+  /// operation runs, and the newest one waits. A task whose wait ends in this way receives a `CancellationError`.
   case latest
   /// The operation is cancelled with ``OperationError/Code/excluded`` and finishes without executing. The message of
   /// the error names the key and the operation that has it. In a queue, an operation that waits for nothing else

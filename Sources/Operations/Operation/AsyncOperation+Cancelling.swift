@@ -6,7 +6,7 @@ extension AsyncOperation {
   ///
   /// If true, the operation finishes right after ``didCancel()``, which frees its slot in the queue. The work may
   /// continue, but its later calls to `finish` have no effect, as after a timeout. A group drains its members, and
-  /// finishes without waiting for them: see ``GroupOperation/drained()``.
+  /// finishes without waiting for them: see ``GroupOperation/drained()``. Members capture it as `weak`, not `unowned`.
   public final var finishesWhenCancelled: Bool {
     get { core.withLock { $0.extras?.finishesWhenCancelled ?? false } }
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }

@@ -39,8 +39,8 @@ public import Foundation
 /// ## Key-value observing
 ///
 /// The operation sends no key-value notifications itself. When the work has ended, the operation calls Foundation's own
-/// `start()`, which makes the transition to finished. `queue.progress` therefore counts the operation, unless it was
-/// cancelled while it executed: Foundation then skips the step that counts.
+/// `start()`, which makes the transition to finished. `queue.progress` counts the operation if its
+/// `totalUnitCount` has been set, as Foundation requires, and the operation was not cancelled while it executed.
 open class AsyncOperation: Operation, @unchecked Sendable {
   /// The state of an operation.
   public enum State: Sendable {

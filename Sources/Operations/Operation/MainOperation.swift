@@ -17,7 +17,7 @@
 /// In a module with main-actor isolation by default, declare the subclass `nonisolated` and the override `@MainActor`.
 ///
 /// The main thread must process its queue: in the run loop of an app, in `dispatchMain()`, or in an asynchronous
-/// `main`.
+/// `main`. The work has no task-local values, except those of a task that calls `start()`.
 open class MainOperation: AsyncOperation, @unchecked Sendable {
   /// Accessed only on the main actor.
   private var body: (@MainActor @Sendable (MainOperation) -> Void)?

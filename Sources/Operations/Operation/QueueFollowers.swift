@@ -8,9 +8,9 @@ extension OperationQueue {
   /// queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
   /// ```
   ///
-  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask`, `run`, `results`
-  /// and `withSlot`. Members of groups are observed by ``GroupOperation/addObserver(toMembers:)``. The observer is released
-  /// some time after the queue.
+  /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask`, `run`,
+  /// `results`, `first` and `withSlot`. Members of groups are observed by ``GroupOperation/addObserver(toMembers:)``. The
+  /// observer is released some time after the queue.
   public func addObserver(_ observer: OperationObserver) {
     QueueFollowers.add(self, to: self) { $0.addObserver(observer) }
   }

@@ -10,7 +10,7 @@ public import Foundation
 /// ```
 ///
 /// The adapter adds the dependencies itself, and must be enqueued like any other operation. From an ``OutputOperation``
-/// to an ``AsyncOperation``, `pass` transfers the value without an adapter.
+/// to an ``AsyncOperation``, `pass` transfers the value without an adapter. Neither closure inherits task-local values.
 ///
 /// ## Failures and cancellation
 ///

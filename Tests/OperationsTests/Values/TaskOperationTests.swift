@@ -295,6 +295,30 @@ struct TaskOperationTests {
     #expect(try await operation.value == "creator")
   }
 
+  @Test func aMainOperationAndAnAdapter_seeTheValuesOfATaskThatStartsThem() async {
+    let (seen, target) = (Journal<String>(), AsyncOperation())
+    let (queued, started) = Request.$id.withValue("creator") {
+      let make = {
+        let main = MainOperation { main in
+          seen.write(Request.id)
+          main.finish()
+        }
+        let adapter = AdapterOperation(from: main, to: target) { _, _ in seen.write(Request.id) }
+        return [main, adapter]
+      }
+      return (make(), make())
+    }
+    await Request.$id.withValue("starter") {
+      queue.addOperations(queued)
+      await queued[1].finished()
+      for operation in started {
+        operation.start()
+        await operation.finished()
+      }
+    }
+    #expect(seen.entries == ["none", "none", "starter", "starter"])
+  }
+
   @Test func createdOutsideOfAnyTaskItHasNoContext() async throws {
     let (context, operation) = try await onThread { (TaskContext(), TaskOperation { Request.id }) }.get()
     #expect(context == nil)

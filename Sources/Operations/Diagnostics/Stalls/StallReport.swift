@@ -129,16 +129,16 @@ extension OperationQueue {
   /// The method changes nothing. You can call it at any time from any thread, even while the queue is executing
   /// operations. Each operation is read at a slightly different moment of the call.
   ///
-  /// ## Plain Foundation operations
+  /// ## Operations that Foundation added
   ///
-  /// A plain Foundation operation does not report its queue. The method finds plain operations in this queue, in the
-  /// main queue, in each queue that it reaches through an ``AsyncOperation``, and in the groups in these queues. Pass
-  /// any other queues in `queues`. The start time of a plain operation is known only in a group. Do not rename a plain
-  /// operation during the call, because on Linux its name has no lock.
+  /// An operation that Foundation's own method added to a queue, such as a plain one, does not report the queue. The
+  /// method finds it in this queue, the main queue, `queues`, each queue that it reaches through another operation, and
+  /// the groups in these. In any other queue, it counts as ``StallReport/Cause/notEnqueued`` until it starts. The start
+  /// time of a plain operation is known only in a group. Never rename one during the call: on Linux its name has no lock.
   ///
   /// The report shows neither barrier blocks nor what an operation awaits while it executes.
   ///
-  /// - Parameter queues: More queues to search for plain Foundation operations.
+  /// - Parameter queues: More queues to search.
   /// - Complexity: O(n + e) for n operations with e waits.
   public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
     let place = StallPlace.queue(self)
@@ -154,7 +154,7 @@ extension AsyncOperation {
   /// The operation need not be in a queue. If it was never added to a queue or a group, awaiting it never returns, and
   /// the report states this cause. For details, see `OperationQueue.stallReport(alsoIn:)`.
   ///
-  /// - Parameter queues: More queues to search for plain Foundation operations.
+  /// - Parameter queues: More queues to search.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
     let subject = (self as? GroupOperation).map { StallPlace.group($0).description } ?? "the operation \(shownName)"
     return StallReport(of: [self], in: subject, lookingInto: queues)

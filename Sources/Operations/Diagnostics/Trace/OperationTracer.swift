@@ -58,9 +58,8 @@ public final class OperationTracer: Sendable {
   /// Starts to trace every operation that the package's methods add to `queue` from now on.
   ///
   /// These methods are `addOperation` and `addOperations` for an ``AsyncOperation``, `addGraph`, `addTask`, `run`,
-  /// `results` and `withSlot`.
-  /// An ``AsyncOperation`` with the static type `Operation` is added by Foundation's own method, and is not traced.
-  /// Plain Foundation operations are not traced either.
+  /// `results`, `first` and `withSlot`. An ``AsyncOperation`` with the static type `Operation` is added by Foundation's
+  /// own method, and is not traced. Plain Foundation operations are not traced either.
   ///
   /// The queue is traced as long as the tracer lives, and every operation adds a record, so trace a queue only for a
   /// while. The tracer and the queue do not keep each other alive.

@@ -24,15 +24,14 @@ extension ScheduledActor {
 extension SerialScheduler {
   /// Enqueues a job of an actor on this scheduler, or of a task that prefers this scheduler.
   ///
-  /// Jobs run in order with the events, even after a shutdown. They do not count toward the capacity.
+  /// Jobs run in order with the events, even after a shutdown. They do not count toward the capacity. The runtime may
+  /// run a task in two jobs, so a later event can overtake the code of a `Task(executorPreference:)`.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     withOpenSegment(evenIfShutDown: true) { $0.post(job) }
   }
 
-  /// Returns a reference to the scheduler for an actor's `unownedExecutor` (SE-0392).
-  ///
-  /// A ``ScheduledActor`` calls this method in its default implementation of `unownedExecutor`.
+  /// Returns a reference to the scheduler, which a ``ScheduledActor`` returns as its `unownedExecutor` (SE-0392).
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
 
   /// Traps if the code does not run on the scheduler.
