@@ -218,7 +218,8 @@ struct MisuseTests {
       $0.start()
     },
     Mistake("start() of one that waits for keys", says: "it waits for the keys “k”, “l”. Leave it to", with: x()) { x in
-      OperationQueue().addOperation(HeldOperation().exclusive("k"))
+      let holder = HeldOperation().exclusive("k")
+      await OperationQueue().add(holder, until: holder.begun)
       OperationQueue().addOperation(x.exclusive("k", "l"))
       x.start()
     },
