@@ -27,9 +27,9 @@ import Foundation
 ///
 /// ## Cancellation
 ///
-/// Cancelling this operation ends the delay or cancels the running attempt, and there is no further attempt. If an
-/// attempt is cancelled by itself, without an error, this operation is cancelled as well. The timeout of an attempt is
-/// an error like any other.
+/// Cancelling this operation ends the delay or cancels the running attempt, and there is no further attempt. If the
+/// attempt fails meanwhile, its error is the operation's error. If an attempt is cancelled by itself, without an error,
+/// this operation is cancelled as well. The timeout of an attempt is an error like any other.
 ///
 /// ## Timeout
 ///
