@@ -64,7 +64,7 @@ enum KeyRegistry {
       return (result, max(deadline - state.table.now, 0))
     }
     if let delay { setTimer(after: delay) }
-    for effect in effects { carryOut(effect) }
+    if !effects.isEmpty { carryOut(effects) }
     return result
   }
 
@@ -92,13 +92,16 @@ enum KeyRegistry {
     }
   }
 
-  private static func carryOut(_ effect: Table.Effect) {
-    switch effect {
-    case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
-    case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
-    case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: priority)
-    case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
-    case .release: break
+  @inline(never)  // Otherwise each kind of change would contain it.
+  private static func carryOut(_ effects: [Table.Effect]) {
+    for effect in effects {
+      switch effect {
+      case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
+      case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
+      case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: priority)
+      case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
+      case .release: break
+      }
     }
   }
 
