@@ -45,16 +45,16 @@ struct DeadlockSearch {
     return members.min { $0.rank < $1.rank }.map { .pass($0.ticket) }
   }
 
-  /// Removes every entry that can finish. A holder finishes when it has no members left. A waiter has no members, so it
-  /// finishes when its keys admit it and, if the order counts, when it is the first in its wait queues. The remaining
-  /// entries wait for each other.
+  /// Removes every entry that can finish: a holder that has no members left, and a waiter that its keys admit and, if the
+  /// order counts, that is the first in its wait queues. The remaining entries wait for each other.
   private mutating func finishAll(inOrder: Bool) {
     var pending = Array(entries.keys)
     while let ticket = pending.popLast() {
       guard let entry = entries[ticket], canFinish(entry, inOrder) else { continue }
       remove(entry)
       for ranks in entry.shares.compactMap({ waiting[$0.use] }) {
-        pending += inOrder ? ranks.first.map { [$0.ticket] } ?? [] : ranks.all.map(\.ticket)
+        // Without the order, a waiter that leaves lets no other one finish.
+        pending += ranks.all.prefix(inOrder ? 1 : entry.state.isHolding ? .max : 0).map(\.ticket)
       }
       pending += entry.enclosing
     }
