@@ -1,6 +1,6 @@
 import Foundation
 
-/// A wait of a task that works for an operation. The operation records it, so that reports and other waits include it.
+/// A wait of a task that works for an operation.
 struct TaskWait {
   private static let stepsAtMost = 256
 
@@ -13,18 +13,13 @@ struct TaskWait {
   init(for awaited: Operation) {
     self.awaited = awaited
     let work = CurrentWork.innermost
-    around = work.map { [$0] + $0.enclosing.map(\.work) }?.compactMap { $0 as? AsyncOperation } ?? []
+    around = work.map { [$0 as? AsyncOperation].compactMap(\.self) + $0.around } ?? []
     self.work = around.first?.isFinished == true ? nil : work
   }
 
-  func begin() { if work != nil { around.first?.core.withLock { $0.makeExtras().awaited.append(awaited) } } }
+  func begin() { around.first?.beginAwaiting(awaited) }
 
-  func end() {
-    let former = around.first?.core.withLock { core in
-      core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
-    }
-    withExtendedLifetime(former) {}
-  }
+  func end() { around.first?.endAwaiting(awaited) }
 
   /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
   ///
@@ -83,8 +78,7 @@ extension AsyncOperation {
     }
   }
 
-  /// Throws if the work around the current task occupies all slots of the queue or group of the operation, or of the one
-  /// to which it will be added.
+  /// Throws if the work around the current task occupies all slots of the operation's queue or group, now or later.
   func refuseSlotCycle(
     among around: [AsyncOperation],
     of newQueue: OperationQueue? = nil,

@@ -127,7 +127,9 @@ struct WaitSnapshot {
     for member in members { addWait(node, for: index(of: member), .member) }
     if scope == .unfinished, stamp.phase.isExecuting {
       let awaited = own.core.withLock { $0.extras?.awaited ?? [] }
-      for operation in awaited where !operation.isFinished { addWait(node, for: index(of: operation), .task) }
+      for case let operation as Operation in awaited where !operation.isFinished {
+        addWait(node, for: index(of: operation), .task)
+      }
     }
     if let inside, !(inside is GroupOperation) { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
     return true
@@ -198,9 +200,6 @@ extension WaitSnapshot.Stamp {
 }
 
 extension AsyncOperation {
-  /// An operation may run others in a private group, whose members replace that group.
-  var shownMembers: [AsyncOperation] { groupInside?.members ?? [] }
-
   var groupInside: GroupOperation? { inside as? GroupOperation }
 
   /// Whether this is a group that has not started and is not the private group of another operation.

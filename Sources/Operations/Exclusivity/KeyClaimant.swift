@@ -1,7 +1,6 @@
 import Foundation
 
-/// A claimant of keys: a name, a way to be called, and a way to be cancelled. The table of keys needs no more, except the
-/// slots of a member's group.
+/// A claimant of keys: what the table of keys needs to know of an operation or a task.
 class KeyClaimant: SlotUser, @unchecked Sendable {
   enum Phase {
     case idle

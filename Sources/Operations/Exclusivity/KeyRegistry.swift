@@ -1,8 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The table of all keys in the program. There is only one table, so that claimants can take keys of several domains
-/// together.
+/// The table of all keys in the program: only one, so that claimants can take keys of several domains together.
 enum KeyRegistry {
   typealias Table = KeyTable<KeyClaimant>
 

@@ -124,6 +124,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return true
     }
     if isHolding { return }
+    let operation = around.first
+    operation?.beginAwaiting(self)
+    defer { operation?.endAwaiting(self) }
     let timer = limit.map { _ in ClockTimer() }
     defer { timer?.cancel() }
     if let limit, limit > .zero {

@@ -64,8 +64,9 @@ extension AsyncOperation {
     var (rest, all) = (Array(marked.reversed()), [Cancellation]())
     while let next = rest.popLast() {
       let engine = next.operation.engineOfMembers
-      // Each operation comes before its members.
-      for member in (next.inner + (engine?.takeMembersToCancel() ?? [])).reversed() {
+      // Each operation comes before its members. Those that are added later are cancelled when they are added.
+      let members = engine?.state.withLock { $0.takeMembers(toEnd: .cancel) } ?? []
+      for member in (next.inner + members).reversed() {
         guard var inside = member.mark(in: engine) else { continue }
         inside.depth = next.depth + 1
         rest.append(inside)

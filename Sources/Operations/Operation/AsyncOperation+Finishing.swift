@@ -80,7 +80,8 @@ extension AsyncOperation {
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
     let runner = end.membership?.runner
-    if let clock = runner?.clock { core.withLock { $0.keep(clock) } }
+    // That of the former group, unless the operation has its own.
+    if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
     if !end.dependents.isEmpty {
       Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
     }

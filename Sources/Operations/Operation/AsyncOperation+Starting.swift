@@ -3,8 +3,7 @@ import Foundation
 extension AsyncOperation {
   // MARK: Starting
 
-  /// Starts or resumes a member that holds its keys, if it has any. Returns false if it waits for a new dependency, or was
-  /// ended.
+  /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
   func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
     switch action {
@@ -15,8 +14,7 @@ extension AsyncOperation {
     }
   }
 
-  /// Takes the keys of a member that has been called, with a slot that its group has taken for it. Returns nil if it is not
-  /// called any more.
+  /// Takes the keys of a member with a slot that its group has taken for it. Returns nil if it is not called any more.
   func takeKeysAsMember(at priority: QueuePriority) -> KeyRequest.Answer? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
     let answer = turn.takeWithSlot(request, at: priority)
@@ -37,7 +35,7 @@ extension AsyncOperation {
     if unfinished.isEmpty, turn == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
-      carryOut(core.withLock { $0.endCounting() })
+      carryOut(core.withLock { $0.countDown(by: $0.ledger.remaining) })
       return false
     }
     // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does

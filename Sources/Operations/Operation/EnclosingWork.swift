@@ -25,6 +25,9 @@ extension EnclosingWork {
     }
     return found
   }
+
+  /// The operations around this work, innermost first.
+  var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
 }
 
 enum CurrentWork {
@@ -40,5 +43,17 @@ extension AsyncOperation: EnclosingWork {
   /// Makes the operation a part of the work that waits for it.
   final func belong(to caller: (any EnclosingWork)?) {
     if let caller { core.withLock { $0.makeExtras().caller = caller } }
+  }
+
+  /// Records what a task of this operation waits for, so that reports and other waits include it.
+  final func beginAwaiting(_ awaited: AnyObject) {
+    core.withLock { if !$0.lifecycle.phase.isOver { $0.makeExtras().awaited.append(awaited) } }
+  }
+
+  final func endAwaiting(_ awaited: AnyObject) {
+    let former = core.withLock { core in
+      core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
+    }
+    withExtendedLifetime(former) {}
   }
 }

@@ -110,8 +110,6 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() { resume?() }
 
-  var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
-
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
     await lendingPriority(to: escalatePriority) {

@@ -16,8 +16,7 @@
 open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
   /// The value. Guarded by the lock of the core, and set together with the transition that makes it valid.
   private var storedOutput: Output?
-  /// The closure. Removed by the thread that executes the operation, or that finishes it unexecuted. The lifecycle
-  /// ensures that only one thread does.
+  /// The closure. Removed by the only thread that executes the operation, or finishes it unexecuted.
   private var work: (@Sendable () throws -> Output)?
   /// The task-local values of the closure, which a subclass may keep. Removed with the closure.
   final var context: TaskContext?

@@ -134,6 +134,19 @@ struct StallReasonTests {
     try await task.value
   }
 
+  @Test func anOperationWhoseTaskWaitsForAKey_isExplained() async throws {
+    let holder = HeldOperation().named("holder")
+    await queue.add(holder.exclusive("a", in: domain), until: holder.begun)
+    let waiter = TaskOperation { [domain] in try await withKeys(.exclusive("a"), in: domain) {} }.named("x")
+    queue.addOperation(waiter)
+    await poll { waiter.core.withLock { $0.extras?.awaited.isEmpty == false } }
+    let entry = try queue.stallReport().entry("x")
+    #expect(entry.description.hasPrefix("“x” waits for the key “a”, held by “holder”, which has "), "\(entry)")
+    #expect(entry.cause == .exclusivity && entry.root == "holder")
+    await queue.drained(opening: [holder.gate])
+    #expect(waiter.isSuccessful && waiter.core.withLock { $0.extras?.awaited.isEmpty != false })
+  }
+
   /// A member of a holder passes only those that wait for this holder.
   @Test func anEarlierWaiterOutsideTheHolder_isNamed() async throws {
     let (first, second) = (HeldOperation().named("holder of a"), HeldOperation().named("holder of b"))

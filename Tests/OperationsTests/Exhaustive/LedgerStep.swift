@@ -96,7 +96,7 @@ enum LedgerStep: InterleavedStep {
         // All have finished, and not all have said so. A queue may also start what has just gained a dependency.
         guard isByHand else { return goOn(&world, &actor) }
         actor.go(on: self)
-        change(&world, &actor) { $0.endCounting() }
+        change(&world, &actor) { $0.countDown(by: $0.ledger.remaining) }
       } else if !world.core.isSatisfied, !world.isCancelled {
         actor.go(on: .startIfReady(byHand: isByHand))
       } else {

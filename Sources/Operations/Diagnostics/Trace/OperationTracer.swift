@@ -90,7 +90,7 @@ public final class OperationTracer: Sendable {
       done += 1
       guard let index = follow(operation, inside: group) else { continue }
       // The group reports the members that are added later.
-      for member in operation.shownMembers { toFollow.append((member, index)) }
+      for member in operation.groupInside?.members ?? [] { toFollow.append((member, index)) }
     }
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }

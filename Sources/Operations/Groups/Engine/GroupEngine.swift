@@ -197,9 +197,6 @@ final class GroupEngine: @unchecked Sendable {
     membersWereCancelled()
   }
 
-  /// Returns the members to cancel, on the first call only. Members that are added later are cancelled when they are added.
-  func takeMembersToCancel() -> [AsyncOperation] { state.withLock { $0.takeMembers(toEnd: .cancel) } }
-
   func membersWereCancelled() { change { _ in } }
 
   /// Cancels the members that depend on a failed or cancelled one, and those that are added later.

@@ -25,17 +25,14 @@ extension OperationCore {
     let hadTurn = lifecycle.phase == .pending(.turn) || lifecycle.phase == .pending(.slot)
     if lifecycle.phase != .pending(.groupStart) { lifecycle.wait(for: .dependencies) }
     if hadTurn { membership?.slot = .none }
-    return hadTurn ? withdrawal : .none
+    guard hadTurn, let turn else { return .none }
+    return .withdrawTurn(turn, request: membership?.requests ?? 0)
   }
-
-  private var withdrawal: WaitAction { turn.map { .withdrawTurn($0, request: membership?.requests ?? 0) } ?? .none }
 
   mutating func countDown(by count: Int) -> WaitAction {
     guard ledger.countDown(by: count), lifecycle.phase == .pending(.dependencies) else { return .none }
     return waitForTurn()
   }
-
-  mutating func endCounting() -> WaitAction { countDown(by: ledger.remaining) }
 
   /// The group of the member has started or, if nil, has been released. Has no effect on a member of another group.
   mutating func groupDidStart(_ engine: GroupEngine?) -> WaitAction {

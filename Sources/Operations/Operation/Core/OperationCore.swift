@@ -106,9 +106,6 @@ enum MemberSlot {
     return new
   }
 
-  /// Keeps the clock of the former group, unless the operation has its own.
-  mutating func keep(_ clock: any Clock<Duration>) { if extras?.clock == nil { makeExtras().clock = clock } }
-
   // MARK: Places
 
   var isInside: Bool { if case .inside = place { true } else { false } }

@@ -28,8 +28,8 @@ final class OperationExtras {
 
   /// The highest priority of a task that waits for the operation, if it is above the default.
   var lentPriority: TaskPriority?
-  /// The operations for which tasks of this operation wait.
-  var awaited: [Operation] = []
+  /// The operations, and tasks that wait for keys, for which tasks of this operation wait.
+  var awaited: [AnyObject] = []
   /// The work of the task that waits for the operation.
   var caller: (any EnclosingWork)?
   /// Kept when the operation may leave the thread that started it.
