@@ -58,22 +58,4 @@ struct WaitingMemberTests {
     group.isSuspended = false
     await group.finished()
   }
-
-  @Test func eventsAfterTheEnd_addNoEntries() {
-    let (group, member) = (GroupOperation(), AsyncOperation())
-    var schedule = GroupSchedule()
-    schedule.beginAddition(of: 1)
-    schedule.ready.append(member, .high)
-    schedule.endAddition()
-    _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
-    schedule.endAddition()
-    #expect(schedule.take() != nil)
-    schedule.resultWasProcessed()
-    _ = schedule.endIfDone()
-    #expect(!schedule.life.isRunning)
-    schedule.putBack(member, ReadyList.Rank(priority: .low, number: 0))
-    schedule.wasCancelled(member, wasNotReady: true)
-    _ = schedule.becameReady(member, .normal, takenNext: false)
-    #expect(schedule.ready.isEmpty && schedule.cancelled.popFirst() == nil)
-  }
 }
