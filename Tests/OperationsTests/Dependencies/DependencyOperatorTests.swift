@@ -1,7 +1,8 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct DependencyOperatorTests {
@@ -126,5 +127,11 @@ struct DependencyOperatorTests {
       }
       #expect(dependent.isFinished)
     }
+  }
+
+  @Test func dependentsThatWereReleased_doNotPileUp() {
+    let dependency = AsyncOperation()
+    for _ in 0..<10_000 { dependency ==> AsyncOperation() }
+    #expect(dependency.core.withLock { $0.ledger.dependents?.count ?? .max } < 1000)
   }
 }
