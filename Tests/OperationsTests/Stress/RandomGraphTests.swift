@@ -102,26 +102,6 @@ struct RandomGraphTests {
     }
   }
 
-  @Test(arguments: SeededGenerator.seeds)
-  func inAGroup(seed: UInt64) async {
-    var graph = Graph(seed: seed)
-    let group = GroupOperation().named("group")
-    group.maxConcurrentOperationCount = Int.random(in: 1...8, using: &graph.generator)
-    let order = graph.nodes.shuffled(using: &graph.generator)
-    let early = order.prefix(order.count / 2)
-    let held = HeldOperation()
-    group.addOperation(held)
-    group.addOperations(Array(early))
-    OperationQueue().addOperation(group)
-    for node in order.dropFirst(early.count) { group.addOperation(node) }
-    await graph.cancelSome()
-    held.gate.open()
-    await group.finished()
-    graph.check(seed)
-    let failed = graph.nodes.filter { !$0.errors.isEmpty }.map { $0.name! }
-    #expect(group.failures.map { $0.path[1] }.sorted() == failed.sorted(), "seed \(seed)")
-  }
-
   /// Drops the errors of every third node.
   private final class DroppingGroup: GroupOperation, @unchecked Sendable {
     override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
