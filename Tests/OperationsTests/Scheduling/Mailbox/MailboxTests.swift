@@ -17,8 +17,7 @@ import Testing
       switch entry {
       case .event: kinds.append("event")
       case .ticket(let ticket): kinds.append(ticket.isWaiting ? "ticket" : "gone")
-      case .mark: kinds.append("mark")
-      case .job, .takenOut: Issue.record("unexpected entry")
+      case .mark, .job, .takenOut: Issue.record("unexpected entry")
       }
     }
     return kinds
@@ -27,24 +26,6 @@ import Testing
   private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
     let (acceptance, dropped) = mailbox.accept(ticket, { _ in })
     return (acceptance, dropped == nil ? 0 : 1)
-  }
-
-  @Test func sealedOrEmptySegment_takesNoMoreEvents() {
-    #expect(mailbox.post({}, origin) == nil)
-    mailbox.open(segment)
-    #expect(mailbox.post({}, origin) == true && mailbox.eventsAccepted == 1)
-    mailbox.seal()
-    #expect(mailbox.post({}, origin) == nil)
-    let next = Mailbox.Segment()
-    mailbox.open(next)
-    mailbox.mark {}
-    for (segment, kind) in [(segment, "event"), (next, "mark")] {
-      #expect(mailbox.refill(&batch, from: segment))
-      #expect(kinds() == [kind])
-      batch.clear()
-      #expect(!mailbox.refill(&batch, from: segment))
-    }
-    #expect(mailbox.post({}, origin) == nil)
   }
 
   @Test func stormUnderOneKeyNeedsLittleRoom() {
@@ -69,24 +50,6 @@ import Testing
     #expect(accept(tickets[1]) == (.accepted, dropped: 1))
     #expect(tickets[1].isWaiting)
     #expect(!mailbox.canAcceptSuspended)
-  }
-
-  @Test func suspendedEventsAreAcceptedInOrderAndNotOvertaken() {
-    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.open(segment)
-    let tickets = (0..<4).map { _ in EventTicket(origin, capacity: .suspending()) }
-    #expect(tickets.map { accept($0).0 } == [.accepted, .suspended, .suspended, .suspended])
-    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
-    #expect(!mailbox.canAcceptSuspended)
-    #expect(mailbox.withdraw(tickets[1]) != nil)
-    #expect(mailbox.claim(tickets[0]) != nil)
-    #expect(mailbox.canAcceptSuspended)
-    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
-    _ = mailbox.acceptSuspended()
-    #expect(tickets.map(\.isWaiting) == [false, false, true, false])
-    #expect(mailbox.claim(tickets[2]) != nil)
-    _ = mailbox.acceptSuspended()
-    #expect(tickets[3].isWaiting)
   }
 
   @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
@@ -116,18 +79,5 @@ import Testing
     #expect(isUnchanged)
     mailbox.acceptDue(at: .seconds(10), by: second?.timer ?? ClockTimer())
     #expect(mailbox.eventsAccepted == before + 2)
-  }
-
-  @Test func roomIsCountedRightWhateverWayTheyLeave() {
-    mailbox = Mailbox(EventCapacity(2, whenFull: .dropOldest))
-    mailbox.open(segment)
-    for _ in 0..<1000 {
-      let tickets = (0..<3).map { _ in EventTicket(origin, capacity: .counted) }
-      for ticket in tickets { _ = accept(ticket) }
-      #expect(tickets.map(\.isWaiting) == [false, true, true])
-      _ = mailbox.claim(tickets[1])
-      _ = mailbox.withdraw(tickets[2])
-    }
-    #expect(mailbox.eventsDropped == 1000)
   }
 }

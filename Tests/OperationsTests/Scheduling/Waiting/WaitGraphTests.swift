@@ -137,24 +137,12 @@ import Testing
     }
   }
 
-  @Test mutating func circleIsNamedInOrder() {
-    _ = wait(a, b)
-    _ = wait(b, c)
-    #expect(wait(c, a).decision == "c a b c")
-  }
-
   @Test mutating func waitWhoseTimeIsOver_doesNotServe() {
     let first = wait(a, b).link
     _ = graph.end(first)
     // A body that B goes on with is not run in the middle of what A does now.
     _ = wait(a, c)
     #expect(wait(b, a, after: first).decision == "post")
-  }
-
-  @Test mutating func waitThatHasEnded_closesNoCycleThoughItsThreadSleeps() {
-    let first = wait(a, b).link
-    graph.finish(first)
-    #expect(wait(b, a).decision == "post")
   }
 
   @Test mutating func waitFromOutsideAChain_isNotServedInTheMiddleOfIt() {
@@ -166,11 +154,6 @@ import Testing
         _ = graph.end(link)
       }
     }
-  }
-
-  @Test mutating func waitWithinAnActorsJobDoesNotServe() {
-    let first = wait(a, b, canServe: false).link
-    #expect(wait(b, a, after: first).decision == "b a b")
   }
 
   @Test mutating func whatIsBelowAnAbandonedBodyIsStillServed() {
