@@ -38,21 +38,6 @@ struct StallPlaceTests {
     await queue.finished()
   }
 
-  @Test func theMostSevereDependencyCounts() async throws {
-    let (held, suspended, missing) = (await queue.holding(), operation("suspended"), operation("missing"))
-    elsewhere.isSuspended = true
-    elsewhere.addOperation(suspended)
-    queue.addOperation([held, suspended, missing] ==> operation("last"))
-    let report = queue.stallReport()
-    let entry = try report.entry("last")
-    #expect(entry.cause == .notEnqueued && entry.root == "missing")
-    #expect(entry.waitsFor == ["held", "suspended", "missing"])
-    #expect(try report.entry("suspended").cause == .suspended && report.entry("held").cause == .executing)
-    queue.addOperation(missing)
-    await elsewhere.drained()
-    await queue.drained(opening: [held.gate])
-  }
-
   @Test func aNeverAddedGroup_saysSo() throws {
     let report = GroupOperation([operation("member")]).named("group").stallReport()
     #expect(try report.entry("group").description == "“group” was never added to a queue or a group.")
@@ -206,43 +191,6 @@ struct StallPlaceTests {
     let quiet = await run { _, _ in }
     let asked = await run { queue, group in _ = (queue.stallReport(), group.stallReport(), OperationGraph([group])) }
     #expect(quiet == asked && quiet.count > 50)
-  }
-
-  @Test func reportsFromAnotherThread_changeNothing() async {
-    let quiet = await run { _, _ in }
-    for _ in 0..<(isThorough ? 10 : 3) {
-      let (end, subject) = (Gate(), Locked<(OperationQueue, GroupOperation)?>(nil))
-      async let asking = onThread {
-        while !end.isOpen {
-          guard let (queue, group) = subject.withLock({ $0 }) else { continue }
-          #expect(OperationGraph([group]).cycle == nil)
-          for report in [queue.stallReport(), group.stallReport()] {
-            #expect(report.entries.allSatisfy { !$0.description.isEmpty && $0.cause != .cycle }, "\(report)")
-          }
-        }
-      }
-      let asked = await run { queue, group in subject.withLock { $0 = (queue, group) } }
-      end.open()
-      _ = await asking
-      #expect(asked == quiet)
-    }
-  }
-
-  @Test func reportsWhileOperationsFinish_nameNoLastingCause() async {
-    let (queue, end) = (OperationQueue(), Gate())
-    async let asking = onThread {
-      while !end.isOpen {
-        let report = queue.stallReport()
-        #expect(report.entries.allSatisfy { ![.cycle, .suspended, .notEnqueued].contains($0.cause) }, "\(report)")
-      }
-    }
-    for _ in 0..<(isThorough ? 200 : 40) {
-      let operations = chain((0..<20).map { _ in AsyncOperation() })
-      queue.addOperations(operations)
-      await operations[19].finished()
-    }
-    end.open()
-    _ = await asking
   }
 }
 

@@ -74,8 +74,16 @@ struct StallReasonTests {
     case .pending(.dependencies): queue.addOperations([holder, holder ==> x])
     case .pending(.slot): narrow.addOperations([holder, x])
     case .suspended(.conditions):
-      x.addCondition(OperationCondition(name: "gate") { _ in await holder.finished() })
+      let begun = Gate()
+      x.addCondition(OperationCondition(name: "met at once") { _ in })
+      x.addCondition(
+        OperationCondition(name: "gate") { _ in
+          begun.open()
+          await holder.finished()
+        }
+      )
       queue.addOperations([holder, x])
+      await begun.opened()
     case .paused(.slot):
       let group = GroupOperation([x, holder]).named("group")
       group.maxConcurrentOperationCount = 1

@@ -104,26 +104,6 @@ struct StallReportTests {
     await queue.drained(opening: [end, held.gate])
   }
 
-  @Test func aConditionThatIsBeingEvaluatedIsNamed() async throws {
-    let (upload, begun, end) = (operation("upload"), Gate(), Gate())
-    upload.addCondition(OperationCondition(name: "met at once") { _ in })
-    upload.addCondition(
-      OperationCondition(name: "signed in") { _ in
-        begun.open()
-        await end.opened()
-      }
-    )
-    queue.addOperations([upload, upload ==> operation("after")])
-    await begun.opened()
-    let report = queue.stallReport()
-    let (entry, dependent) = try (report.entry("upload"), report.entry("after"))
-    #expect(entry.cause == .condition && entry.elapsed != nil)
-    let sentence = "“upload” has not started because its condition “signed in” is being evaluated"
-    #expect(entry.description.hasPrefix(sentence))
-    #expect(dependent.cause == .condition && dependent.root == "upload")
-    await queue.drained(opening: [end])
-  }
-
   @Test func dependencyThatNotifiesItsObserversOfItsEnd_isTransitioning() async {
     let (first, second, causes) = (operation("first"), operation("second"), Journal<StallReport.Cause?>())
     first ==> second
@@ -156,21 +136,6 @@ struct StallReportTests {
     RetryOperation(attempts: 5, backoff: .constant(.seconds(10))) { attempt in
       ResultOperation { if attempt == 1 { throw TestError("once") } else { attempt } }
     }.named("retry")
-  }
-
-  @Test func backingOff_saysWhichAttemptIsNextAndWhen_andTakesNoSlot() async throws {
-    let (clock, retry, held) = (ManualClock(), failingRetry(), HeldOperation().named("held"))
-    let group = GroupOperation([retry, held, operation("next"), retry ==> operation("after")])
-    group.maxConcurrentOperationCount = 1
-    group.clock = clock
-    await queue.add(group, until: held.begun)
-    await clock.advance(by: .seconds(4), sleepers: 1)
-    let report = queue.stallReport()
-    #expect(try report.entry("retry").cause == .backingOff && report.entry("after").root == "retry")
-    #expect(try report.entry("retry").description == "“retry” waits for attempt 2 of 5, which begins in 6 s.")
-    #expect(try report.entry("next").waitsFor == ["held"])
-    clock.advance(by: .seconds(6))
-    await queue.drained(opening: [held.gate])
   }
 
   @Test func executingAttempt_isInsideItsRetryInReportsAndGraphs() async throws {

@@ -220,17 +220,6 @@ struct StallSlotTests {
     await queue.finished()
   }
 
-  @Test func aMemberWithAKey_waitsForItsGroupAndThenForTheHolder() async throws {
-    let holder = await holder(of: "key")
-    let group = GroupOperation([operation("member").exclusive("key", in: domain)]).named("group")
-    #expect(try group.stallReport().entry("member").cause == .notEnqueued)
-    queue.addOperation(group)
-    await poll { !domain.waiting(for: "key").isEmpty }
-    let report = group.stallReport()
-    #expect(try report.entry("member").waitsFor == ["holder"] && report.entry("group").cause == .exclusivity)
-    await queue.drained(opening: [holder.gate])
-  }
-
   @Test func aCycleThroughAKey_isSpelledOut() async throws {
     let (member, wanting) = (operation("member"), operation("wanting"))
     wanting ==> member
