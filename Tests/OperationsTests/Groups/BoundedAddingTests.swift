@@ -159,24 +159,4 @@ struct BoundedAddingTests {
       await group.finished()
     }
   }
-
-  @Test func aFinishedGroup_finishesTheOperationAtOnce() async {
-    let (group, late) = (GroupOperation([AsyncOperation()]), note("late"))
-    await queue.run(settling: [group])
-    await group.addOperation(late, whenBelow: 1)
-    #expect(late.isFinished && late.errors.contains { OperationError.Code.shutDown ~= $0 } && journal.entries.isEmpty)
-  }
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func boundBelowOneTraps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      await GroupOperation().named("feed").addOperation(AsyncOperation(), whenBelow: 0)
-    }
-    expectSentence(
-      "“feed” cannot have fewer than 0 unfinished members",
-      "Add an operation below 1 or more",
-      in: result
-    )
-  }
-  #endif
 }

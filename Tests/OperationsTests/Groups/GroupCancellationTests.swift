@@ -63,21 +63,6 @@ struct GroupCancellationTests {
     #expect(journal.entries.isEmpty)
   }
 
-  @Test func aCancelledMemberIsFinishedOnceThoughItsDependencyFinishesLater() async {
-    for _ in 0..<100 {
-      let (held, waiting, count) = (HeldOperation(), note("waiting"), Journal<Void>())
-      let group = GroupOperation { held ==> waiting }
-      waiting.addObserver(OperationObserver(didFinish: { _ in count.write(()) }))
-      await queue.add(group, until: held.begun)
-      waiting.cancel()
-      await waiting.finished()
-      #expect(!group.isFinished)
-      await group.finished(opening: held.gate)
-      #expect(count.count == 1)
-    }
-    #expect(journal.entries.isEmpty)
-  }
-
   @Test func cancellingWhileMembersAreAdded() async {
     for _ in 0..<100 {
       let (held, added) = (HeldOperation(), Journal<AsyncOperation>())

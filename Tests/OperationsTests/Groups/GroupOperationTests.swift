@@ -154,22 +154,6 @@ struct GroupOperationTests {
     #expect(taken.isFinished && !taken.isCancelled && last.isFinished)
   }
 
-  @Test(arguments: [false, true])
-  func dependentAddedWithItsFailingDependencyInOneCall_neverExecutes(isPlain: Bool) async {
-    for _ in 0..<(isThorough ? 200 : 20) {
-      let group = GroupOperation()
-      group.errorPolicy = .cancelDependents
-      group.staysOpen = true
-      await queue.begin(group)
-      let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
-      let last: Operation = isPlain ? plain("last", journal) : note("last")
-      group.addOperations([failing] + (0..<1_000).map { _ in AsyncOperation() } + [failing ==> last])
-      group.staysOpen = false
-      await group.finished()
-      #expect(last.isCancelled && journal.entries.isEmpty)
-    }
-  }
-
   @Test(arguments: [false, true]) func cycleAddedInOneCall_isCancelledAsAWhole(isPlain: Bool) async {
     for _ in 0..<(isThorough ? 20 : 3) {
       let group = GroupOperation()
@@ -185,18 +169,6 @@ struct GroupOperationTests {
       #expect(group.errors.count == 1_002 && journal.entries.isEmpty)
     }
   }
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func aMemberOfAnotherGroupNamedInTheBuilder_traps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let taken = AsyncOperation().named("taken")
-      let first = GroupOperation([taken])
-      _ = GroupOperation { taken }
-      withExtendedLifetime(first) {}
-    }
-    expectSentence("“taken” is in a group already", in: result)
-  }
-  #endif
 
   @Test func observersHearBeforeTheFirstAndAfterTheLastMember() async throws {
     for _ in 0..<100 {
@@ -242,28 +214,6 @@ struct GroupOperationTests {
 
   // MARK: How they run
 
-  @Test(arguments: 1...4)
-  func theLimitIsKept(limit: Int) async throws {
-    let running = Locked((now: 0, most: 0))
-    let group = GroupOperation()
-    group.maxConcurrentOperationCount = limit
-    for index in 0..<60 {
-      group.addOperation(
-        AsyncBlockOperation { operation in
-          running.withLock { $0 = (now: $0.now + 1, most: max($0.most, $0.now + 1)) }
-          @Sendable func end() {
-            running.withLock { $0.now -= 1 }
-            operation.finish()
-          }
-          if index.isMultiple(of: 2) { DispatchQueue.global().async { end() } } else { end() }
-        }
-      )
-    }
-    #expect(group.maxConcurrentOperationCount == limit)
-    try await queue.run(group)
-    #expect(running.withLock { $0.most } <= limit)
-  }
-
   @Test func aLimitOfZeroStartsNothingUntilItIsRaised() async {
     let group = GroupOperation([note("a"), note("b")])
     group.maxConcurrentOperationCount = 0
@@ -275,19 +225,6 @@ struct GroupOperationTests {
     #expect(journal.entries == ["other", "a", "b"])
   }
 
-  @Test func aSuspendedGroupStartsNothingMore() async {
-    let held = HeldOperation()
-    let next = note("next")
-    let group = GroupOperation { held ==> next }
-    await queue.add(group, until: held.begun)
-    group.isSuspended = true
-    await held.finished(opening: held.gate)
-    #expect(group.isSuspended && next.isReady && next.state == .pending && !group.isFinished)
-    group.isSuspended = false
-    await group.finished()
-    #expect(journal.entries == ["next"])
-  }
-
   @Test func aGroupThatBeginsSuspendedAndEmptyWaitsForMembers() async {
     let group = GroupOperation()
     group.isSuspended = true
@@ -297,29 +234,6 @@ struct GroupOperationTests {
     group.isSuspended = false
     await group.finished()
     #expect(journal.entries == ["a"])
-  }
-
-  @Test func higherPriorityComesFirstThenFirstComeFirstServed() async throws {
-    let priorities: [Operation.QueuePriority] = [.low, .normal, .veryLow, .high, .normal, .veryHigh, .low]
-    let members = priorities.enumerated().map { index, priority in
-      let member = note("\(index)")
-      member.queuePriority = priority
-      return member
-    }
-    let group = GroupOperation(members)
-    group.maxConcurrentOperationCount = 1
-    try await queue.run(group)
-    #expect(journal.entries == ["5", "3", "1", "4", "0", "6", "2"])
-  }
-
-  @Test func aMemberWithItsOwnQualityOfServiceRuns() async throws {
-    let urgent = note("urgent")
-    urgent.qualityOfService = .userInteractive
-    let group = GroupOperation { urgent ==> note("after") }
-    group.qualityOfService = .utility
-    group.maxConcurrentOperationCount = 1
-    try await queue.run(group)
-    #expect(journal.entries == ["urgent", "after"])
   }
 
   /// The sibling blocks its runner. In one case it first finishes the operation that the other member waits for.
@@ -389,16 +303,5 @@ struct GroupOperationTests {
     other.addOperation(after)
     await after.finished()
     #expect(journal.entries == ["outside", "member", "after"])
-  }
-
-  @Test func namesFindAndCancelMembers() async {
-    let held = HeldOperation().named("a")
-    let waiting = note("a")
-    let group = GroupOperation { held ==> waiting }
-    await queue.add(group, until: held.begun)
-    #expect(group.operations(named: "a") == [held, waiting])
-    #expect(group.cancelOperations(named: "a") == 2)
-    await group.finished(opening: held.gate)
-    #expect(journal.entries.isEmpty)
   }
 }

@@ -353,15 +353,4 @@ struct OpenGroupTests {
     #expect(queue.stallReport().description.contains("“feed” stays open, and waits for members."))
     await close(group)
   }
-
-  // MARK: Misuse
-
-  #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-  @Test func roomBelowOneTraps() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      await GroupOperation().named("feed").waitForRoom(below: 0)
-    }
-    expectSentence("“feed” cannot have fewer than 0 unfinished members", "Wait for room below 1 or more", in: result)
-  }
-  #endif
 }

@@ -161,6 +161,9 @@ struct MisuseTests {
     Mistake("a member of another group", says: "“x” is in a group already", "make a new one") {
       inGroup { GroupOperation([]).addOperation($0) }
     },
+    Mistake("a member of another group, in the builder", says: "“x” is in a group already", "make a new one") {
+      inGroup { x in _ = GroupOperation { x } }
+    },
     Mistake("a member that is in a queue", says: "“x” is in a queue already", "make a new one", with: x()) {
       OperationQueue.suspended().addOperation($0)
       GroupOperation([]).addOperation($0)
@@ -171,6 +174,12 @@ struct MisuseTests {
     Mistake("a plain member that has finished", says: "“x” has been started already", with: plain()) {
       $0.start()
       GroupOperation([]).addOperation($0)
+    },
+    Mistake("a member below 0", says: "“g” cannot have fewer than 0 unfinished", "Add an operation below 1 or more") {
+      await GroupOperation([]).named("g").addOperation(x(), whenBelow: 0)
+    },
+    Mistake("room below 0", says: "“g” cannot have fewer than 0 unfinished members", "Wait for room below 1 or more") {
+      await GroupOperation([]).named("g").waitForRoom(below: 0)
     },
     Mistake("a weight for a member", says: "“x” is in a group, which has taken its weight") {
       inGroup { $0.progressWeight = 2 }
