@@ -104,20 +104,6 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["member"])
   }
 
-  @Test func aMemberOfASuspendedGroup_keepsNoOtherWaiting() async {
-    let holder = await holder(of: "a")
-    let group = GroupOperation([note("member", "a")])
-    queue.addOperation(group)
-    await poll { !domain.waiting(for: "a").isEmpty }
-    group.isSuspended = true
-    let next = note("next", "a")
-    queue.addOperation(next)
-    await next.finished(opening: holder.gate)
-    #expect(journal.entries == ["next"])
-    group.isSuspended = false
-    await group.finished()
-  }
-
   /// The member is called, and another operation takes its key, which waits for a later member.
   @Test func aRefusedMember_givesItsSlotBack() async {
     let (member, later) = (note("member", "a"), NoteOperation("later", journal))

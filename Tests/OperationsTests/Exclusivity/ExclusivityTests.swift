@@ -141,17 +141,6 @@ struct ExclusivityTests {
 
   // MARK: Order and slots
 
-  @Test func operationsAddedToASuspendedQueue_executeInTheOrderTheyWereAdded() async {
-    // On a busy machine, a start can take longer than the time for which the others wait.
-    let domain = ExclusivityDomain(patience: 10_000)
-    queue.isSuspended = true
-    let operations = (0..<20).map { note("\($0)").exclusive("a", in: domain) }
-    queue.addOperations(operations)
-    queue.isSuspended = false
-    for operation in operations { await operation.finished() }
-    #expect(journal.entries == (0..<20).map(String.init))
-  }
-
   @Test func operationsOfSeveralIdleQueues_executeInTheOrderTheyWereAdded() async {
     // On a busy machine, a start can take longer than the time for which the others wait.
     let domain = ExclusivityDomain(patience: 10_000)
@@ -172,18 +161,6 @@ struct ExclusivityTests {
     #expect(single.operations.count == 2 && journal.entries == ["next"])
     await group.finished(opening: holder.gate)
     #expect(journal.entries == ["next", "waiting", "plain"])
-  }
-
-  /// Only a running operation holds keys. Other operations overtake an operation that its queue does not start.
-  @Test func anOperationInASuspendedQueue_keepsNoOtherWaiting() async {
-    let suspended = OperationQueue.suspended()
-    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
-    suspended.addOperation(first)
-    await queue.run(settling: [second])
-    #expect(journal.entries == ["second"])
-    suspended.isSuspended = false
-    await first.finished()
-    #expect(domain.isUnused)
   }
 
   @Test func anOperationAddedAsAFoundationOperation_acquiresItsKeysWhenItIsStarted() async {

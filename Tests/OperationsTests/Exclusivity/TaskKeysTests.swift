@@ -63,30 +63,10 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
-  @Test func anErrorOfTheBody_releasesTheKeys() async throws {
-    await #expect(throws: TestError("full")) {
-      try await withKeys(.exclusive("key"), in: domain) { throw TestError("full") }
-    }
-    #expect(domain.isUnused)
-  }
-
   @Test func withoutAName_theFunctionAndTheLineNameIt() async throws {
     try await withKeys(.exclusive("key"), in: domain, line: 7) {
       #expect(domain.holders(of: "key") == ["withoutAName_theFunctionAndTheLineNameIt(), line 7"])
     }
-  }
-
-  @Test func aThrottleMeasuresTheGivenClock() async throws {
-    let clock = ManualClock()
-    @Sendable func start(_ text: String) async throws {
-      try await withKeys(.throttled("key", to: 1, per: .seconds(1)), in: domain, clock: clock) { journal.write(text) }
-    }
-    try await start("first")
-    let second = immediately { try await start("second") }
-    #expect(journal.entries == ["first"])
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    try await second.value
-    #expect(journal.entries == ["first", "second"])
   }
 
   // MARK: Cancellation
