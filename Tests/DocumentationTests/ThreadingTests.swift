@@ -85,17 +85,6 @@ struct ThreadingTests {
     #expect(operation.calls.entries.dropFirst(2).allSatisfy { $0.place == thread })
   }
 
-  @Test func cancellingTheTaskOfFinishedEndsTheWaitAndNothingElse() async {
-    let operation = AsyncBlockOperation { _ in }
-    queue.addOperation(operation)
-    let task = Task { await operation.finished() }
-    task.cancel()
-    await task.value
-    #expect(!operation.isCancelled && !operation.isFinished)
-    operation.finish()
-    await operation.finished()
-  }
-
   // MARK: Values
 
   @Test func closuresOfOperationsAreOnTheThreadOfTheQueue() async throws {
@@ -218,19 +207,6 @@ struct ThreadingTests {
       return ResultOperation { 1 }
     }
     #expect(value == 1 && places.entries.map(\.isInTask) == [true])
-  }
-
-  // MARK: Diagnostics
-
-  @Test func aTracerIsReadAtAnyMoment() async throws {
-    let (group, tracer) = (GroupOperation((0..<500).map { _ in AsyncOperation() }), OperationTracer())
-    tracer.trace(group)
-    async let end: Void = queue.run(group)
-    for _ in 0..<20 {
-      await onThread { _ = (tracer.graph.criticalPath, tracer.timeline(), tracer.summary) }
-    }
-    try await end
-    #expect(tracer.summary.operations == 500)
   }
 }
 

@@ -30,10 +30,6 @@ struct AsyncOperationTests {
     #expect(operation.state == .finished && !operation.isExecuting && operation.isFinished && operation.isSuccessful)
   }
 
-  @Test func theDefaultExecuteFinishes() async throws {
-    try await OperationQueue().run(AsyncOperation())
-  }
-
   @Test func startByHandWorksWithoutAQueue() async {
     let operation = Probe()
     await start(operation)
@@ -51,15 +47,6 @@ struct AsyncOperationTests {
     await start(operation)
     #expect(operation.journal.entries == ["didFinish true"])
     #expect(operation.isFinished && operation.isCancelled && !operation.isSuccessful)
-  }
-
-  @Test func cancelledInAQueueNeverExecutes() async {
-    let (queue, operation) = (OperationQueue.suspended(), Probe())
-    queue.addOperation(operation)
-    operation.cancel()
-    queue.isSuspended = false
-    await operation.finished()
-    #expect(operation.journal.entries == ["didFinish true"])
   }
 
   @Test func cancelledWhileExecutingStaysExecutingUntilItFinishes() async {

@@ -79,14 +79,6 @@ struct FinishesWhenCancelledTests {
     #expect(operation.journal.entries == ["didCancel", "didFinish"] && operation.finishesWhenCancelled)
   }
 
-  @Test func byDefault_cancelDoesNotFinishIt() async {
-    let held = HeldOperation()
-    await OperationQueue().add(held, until: held.begun)
-    held.cancel()
-    #expect(!held.finishesWhenCancelled && held.isExecuting && !held.isFinished)
-    await held.finished(opening: held.gate)
-  }
-
   @Test func asAMember_itFreesItsSlotAndItsLateErrorIsIgnored() async {
     let (held, next) = (HeldOperation(), NoteOperation("next", journal))
     held.finishesWhenCancelled = true

@@ -294,12 +294,6 @@ struct OperationProgressTests {
     #expect(progress.completedUnitCount == 4 && progress.isFinished)
   }
 
-  @Test func askedForLateItKnowsThePast() async throws {
-    let group = GroupOperation([AsyncOperation(), GroupOperation([AsyncOperation()])])
-    try await queue.run(group)
-    #expect(group.progress.totalUnitCount == 2 && group.progress.isFinished)
-  }
-
   @Test func anEmptyGroupHasDoneAllItHadToDo() async throws {
     let group = GroupOperation()
     let progress = group.progress

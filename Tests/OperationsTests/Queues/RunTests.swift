@@ -13,10 +13,6 @@ struct RunTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
-  @Test func run_returnsTheValue() async throws {
-    #expect(try await queue.run(ResultOperation { 6 * 7 }) == 42)
-  }
-
   @Test func oneError_isThrownAsItself() async {
     await #expect(throws: TestError("no")) { try await queue.run(ResultOperation<Int> { throw TestError("no") }) }
     await #expect(throws: TestError("no")) {
@@ -98,12 +94,6 @@ struct RunTests {
     try await queue.run(group)
     try await last.completed()
     #expect(journal.entries == ["first", "owned", "last"])
-  }
-
-  @Test func aGraph_includesTheDependenciesOfMembers() async throws {
-    let member = NoteOperation("outside", journal) ==> NoteOperation("member", journal)
-    try await queue.run(GroupOperation([member]))
-    #expect(journal.entries == ["outside", "member"])
   }
 
   @Test(arguments: ["member", "nested", "plain"])
