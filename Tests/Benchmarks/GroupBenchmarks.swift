@@ -1,7 +1,7 @@
 import Foundation
 import Operations
 
-/// Groups and operations compared with stock Foundation, and the cost of a tracer and of reports.
+/// Groups and operations compared with stock Foundation, and the cost of a tracer.
 enum GroupBenchmarks {
   private static let independent = 100_000
   private static let fed = 10_000
@@ -9,12 +9,9 @@ enum GroupBenchmarks {
   private static let chained = "operation of a chain of 4000"
   private static let added = "member of \(fed) that are added one by one, each waiting for the one before"
   private static let member = "operation of a group, \(independent) independent"
-  private static let reportedCount = independent / 5
-  private static let reported = "operation, \(reportedCount) in a chain in a suspended queue, or in a group"
 
   static let all: [Benchmark] = [
     Benchmark("group", of: unit, .stockQueue(independent), over: group, .atLeast(2, aim: 2.5)),
-    Benchmark("group-by-hand", of: unit, group, over: byHand, .atMost(1.5)),
     Benchmark("chain", of: chained, stockChain(4000), over: .chain(4000), .atLeast(100, aim: 100)),
     Benchmark(
       "chain-growth",
@@ -33,7 +30,6 @@ enum GroupBenchmarks {
     ),
     Benchmark("untraced", of: "\(member), while a tracer follows another", besideTracer, over: group, .atMost(1.1)),
     Benchmark("traced", of: member, tracedGroup, over: group),
-    Benchmark("stall-report", of: reported, report(chain: true), over: report(chain: false)),
   ]
 
   private static let group = Workload.group(independent)
@@ -64,12 +60,6 @@ enum GroupBenchmarks {
     }
   }
 
-  private static let byHand = Workload(name: "BlockOperation, start()", units: independent) {
-    Lifetime.run { lifetime in
-      for index in 0..<independent { Workload.block(lifetime(index)).start() }
-    }
-  }
-
   // MARK: Diagnostics
 
   private static let besideTracer = Workload(name: "not followed", units: independent) {
@@ -87,14 +77,5 @@ enum GroupBenchmarks {
       OperationQueue().addOperation(group)
     }
     withExtendedLifetime(tracer) {}
-  }
-
-  private static func report(chain: Bool) -> Workload {
-    Workload(name: chain ? "a chain" : "independent", units: reportedCount) {
-      let members = (0..<reportedCount).map { _ in AsyncBlockOperation { $0.finish() } }
-      if chain { for (before, after) in zip(members, members.dropFirst()) { before ==> after } }
-      let group = GroupOperation(members)
-      if group.stallReport().entries.count != reportedCount + 1 { fatalError("Entries are missing.") }
-    }
   }
 }

@@ -14,14 +14,7 @@ enum GrowthBenchmarks {
     .growth("cancel-waiting", "nested groups around a member that waits and is cancelled", of: 500, cancelWaiting),
     .growth("results", "results of a sequence, in its order and one behind the others", of: 5000, collectResults),
     .growth("drained", "tasks that wait until a group has drained", of: 5000, waitUntilDrained),
-    .growth("group-chain-from-end", "members of a chain, added from its end", of: 2000) { addChain($0, fromEnd: true) },
-    Benchmark(
-      "chain-from-end",
-      of: "round of 8000 members of a chain that are added from its end or in order",
-      Workload(name: "from the end", units: 1) { addChain(8000, fromEnd: true) },
-      over: Workload(name: "in order", units: 1) { addChain(8000, fromEnd: false) },
-      .atMost(3)
-    ),
+    .growth("group-chain-from-end", "members of a chain, added from its end", of: 2000, addChainFromEnd),
     // A ratio, because Foundation walks through all waiting operations of a queue whenever one is added, becomes ready or
     // finishes. From 300 to 1,200 operations, its time grows ninefold.
     Benchmark(
@@ -32,8 +25,6 @@ enum GrowthBenchmarks {
       .atMost(3)
     ),
     .growth("group-plain", "plain members, each waiting for the one before", of: 500, chainPlain),
-    // Without a target, because the path of each of the n failures is as long as its group is deep.
-    .growth("group-failures", "nested groups around a failure", of: 500, target: .none, nestFailure),
     .growth("progress-updates", "streams of the progress of one group", of: 500, listenToProgress),
     .growth("repetitions", "iterations of a repetition", of: 10_000, repeated),
     .growth("group-timeouts", "nested groups, each with a timeout", of: 1000, nestWithTimeouts),
@@ -48,9 +39,6 @@ enum GrowthBenchmarks {
     .growth("clock-sleepers", "tasks that wait for the sleepers of a manual clock", of: 1000, waitForSleepers),
     .growth("delays-descending", "delayed events, each due before the one before it", of: 10_000, delayDescending),
     .growth("delays-cancelled", "delayed events, cancelled in the order of their times", of: 10_000, cancelDelays),
-    .growth("wait-nesting", "nested waits of two schedulers for each other", of: 200) { count in
-      wait(SerialScheduler(name: "A"), SerialScheduler(name: "B"), count)
-    },
     .growth("dependents-leave", "dependents that stop waiting for one operation", of: 10_000, leave),
     .growth("dependencies-leave", "dependencies that one operation stops waiting for", of: 10_000, removeAll),
     .growth("waits-cancelled", "waits for one operation that are cancelled before its end", of: 2000, cancelWaits),
@@ -172,12 +160,12 @@ enum GrowthBenchmarks {
     ended.wait()
   }
 
-  private static func addChain(_ count: Int, fromEnd: Bool) {
+  private static func addChainFromEnd(_ count: Int) {
     let held = AsyncBlockOperation { _ in }
     let members = chain([held] + (0..<count).map { _ in AsyncOperation() }).dropFirst()
     let group = GroupOperation([held])
     run(group) {
-      for member in fromEnd ? Array(members.reversed()) : Array(members) { group.addOperation(member) }
+      for member in members.reversed() { group.addOperation(member) }
       held.finish()
     }
   }
@@ -227,13 +215,6 @@ enum GrowthBenchmarks {
       group = inner
     }
     withExtendedLifetime(outermost) {}
-  }
-
-  private static func nestFailure(_ count: Int) {
-    var group = GroupOperation([AsyncBlockOperation { $0.finish(with: CancellationError()) }])
-    for _ in 0..<count { group = GroupOperation([group]) }
-    run(group)
-    if group.failures.first?.path.count != count + 2 { fatalError("The path is incomplete.") }
   }
 
   private static func listenToProgress(_ count: Int) {
@@ -303,11 +284,6 @@ enum GrowthBenchmarks {
     let scheduler = SerialScheduler(name: "later")
     let events = (0..<count).map { scheduler.schedule(after: .seconds(100_000) + .milliseconds($0)) {} }
     for event in events { event.cancel() }
-  }
-
-  private static func wait(_ first: SerialScheduler, _ second: SerialScheduler, _ depth: Int) {
-    if depth == 0 { return }
-    do { try first.wait { wait(second, first, depth - 1) } } catch { fatalError("\(error)") }
   }
 
   // MARK: Dependencies

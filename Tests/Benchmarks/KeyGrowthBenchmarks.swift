@@ -12,11 +12,6 @@ enum KeyGrowthBenchmarks {
       of: 2000,
       ownLimits
     ),
-    // Without a target, because each operation checks all operations around it, which may hold its key.
-    .growth("keys-nested", "nested groups, each with its own key", of: 500, target: .none, nest),
-    .growth("keys-flat-maps", "flatMaps inside each other, each with its own key", of: 200, target: .none, flatMap),
-    // Without a target, because each of the n reads returns n names.
-    .growth("keys-holders", "holders of a key, read as many times", of: 200, target: .none, readHolders),
     .growth("keys-permitted", "permitted operations of a suspended queue that are cancelled", of: 1000) {
       permitted($0, untilOverdue: false)
     },
@@ -85,23 +80,6 @@ enum KeyGrowthBenchmarks {
     run(operations) { _ in for operation in operations { operation.finish() } }
   }
 
-  private static func nest(_ count: Int) {
-    let domain = ExclusivityDomain()
-    var group = GroupOperation([AsyncOperation()])
-    for index in 0..<count { group = GroupOperation([group]).exclusive(ExclusivityKey("\(index)"), in: domain) }
-    runAll([group])
-  }
-
-  private static func flatMap(_ count: Int) {
-    let domain = ExclusivityDomain()
-    @Sendable func level(_ depth: Int) -> ResultOperation<Int> {
-      if depth == 0 { return ResultOperation { 0 } }
-      let first = ResultOperation { depth }
-      return first.flatMap { level($0 - 1) }.exclusive(ExclusivityKey("\(depth)"), in: domain)
-    }
-    runAll([GroupOperation { level(count) }])
-  }
-
   private static func permitted(_ count: Int, untilOverdue: Bool) {
     let domain = ExclusivityDomain()
     let group = GroupOperation()
@@ -119,15 +97,6 @@ enum KeyGrowthBenchmarks {
     group.isSuspended = false
     group.finish()
     group.waitUntilFinished()
-  }
-
-  private static func readHolders(_ count: Int) {
-    let domain = ExclusivityDomain()
-    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
-    run(readers) { _ in
-      for _ in 0..<count where domain.holders(of: "key").count != count { fatalError("A holder is missing.") }
-      for reader in readers { reader.finish() }
-    }
   }
 
   private static func replace(_ count: Int) {

@@ -125,6 +125,15 @@ private final class HandmadeOperation: Operation, @unchecked Sendable {
   }
 }
 
+private final class DispatchExecutor: SerialExecutor {
+  private let queue = DispatchQueue(label: "actor")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+  }
+}
+
 private actor QueueActor {
   private let executor = DispatchExecutor()
   nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }

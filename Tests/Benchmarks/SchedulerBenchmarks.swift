@@ -9,7 +9,6 @@ enum SchedulerBenchmarks {
   private static let producers = 4
 
   private static let fromThreads = "event, from \(producers) threads"
-  private static let call = "await actor.method()"
   private static let awaited = "event, awaited before the next"
 
   static let all: [Benchmark] = [
@@ -18,9 +17,7 @@ enum SchedulerBenchmarks {
     Benchmark("event-producers", of: fromThreads, dispatchProducers, over: schedulerProducers, .atLeast(1, aim: 1)),
     Benchmark("event-wait", of: awaited, operationTrips, over: schedulerTrips, .atLeast(0.9, aim: 0.9)),
     Benchmark("event-wait-dispatch", of: awaited, dispatchTrips, over: schedulerTrips, .atLeast(0.7, aim: 0.7)),
-    Benchmark("wait", of: "blocking wait", dispatchTrips, over: waits),
-    Benchmark("actor", of: call, scheduledCalls, over: actorCalls("default actor") { DefaultCounter() }),
-    Benchmark("actor-dispatch", of: call, scheduledCalls, over: dispatchCalls),
+    Benchmark("actor", of: "await actor.method()", scheduledCalls, over: defaultCalls),
     Benchmark("confined", of: "append to an array of 100,000", confinedArray, over: plainArray, .atMost(10)),
   ]
 
@@ -78,12 +75,7 @@ enum SchedulerBenchmarks {
   private static let schedulerTrips = roundTrips("SerialScheduler", SerialScheduler(name: "serial").post)
   private static let dispatchTrips = roundTrips("serial DispatchQueue", DispatchQueue(label: "serial").post)
 
-  private static let waits = Workload(name: "wait { }, SerialScheduler", units: roundTrips) {
-    let scheduler = SerialScheduler(name: "serial")
-    for _ in 0..<roundTrips { try? scheduler.wait {} }
-  }
-
-  private static let dispatchCalls = actorCalls("actor on a serial DispatchQueue") { DispatchCounter() }
+  private static let defaultCalls = actorCalls("default actor") { DefaultCounter() }
   private static let scheduledCalls = actorCalls("ScheduledActor") { ScheduledCounter(SerialScheduler(name: "actor")) }
 
   private static func actorCalls(_ name: String, _ make: @escaping @Sendable () -> any Counter) -> Workload {
@@ -144,23 +136,6 @@ private protocol Counter: Actor {
 
 private actor DefaultCounter: Counter {
   private var value = 0
-  func count() { value += 1 }
-}
-
-/// The same work without the package.
-final class DispatchExecutor: SerialExecutor {
-  private let queue = DispatchQueue(label: "actor")
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
-  }
-}
-
-private actor DispatchCounter: Counter {
-  private let executor = DispatchExecutor()
-  private var value = 0
-  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
   func count() { value += 1 }
 }
 

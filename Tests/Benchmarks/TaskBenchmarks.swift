@@ -4,69 +4,36 @@ import Synchronization
 
 /// Slots and keys for the code of a task, compared with an actor, and a lock, that have a count and continuations.
 enum TaskBenchmarks {
-  /// Where the tasks run. The comparison is an actor, to which a caller on another actor must hop.
-  private enum Caller: String, CaseIterable {
-    case free = ""
-    case main = ", on the main actor"
-    case actor = ", on an actor"
+  static let all = [
+    benchmark("slot", tasks: 1, Limiter.slots, over: Limiter.actor, atMost: 2),
+    benchmark("slot-contended", tasks: 8, yields: true, Limiter.slots, over: Limiter.actor, atMost: 3.5),
+    benchmark("task-key", tasks: 1, Limiter.keys, over: Limiter.actor, atMost: 1.2),
+    benchmark("task-key-contended", tasks: 8, yields: true, Limiter.keys, over: Limiter.actor, atMost: 1.5),
+    benchmark("key", tasks: 1, Limiter.keys, over: Limiter.semaphore, atMost: 7),
+    benchmark("key-of-100", tasks: 8, Limiter.manyKeys, over: Limiter.manySemaphores, atMost: 12),
+    benchmark("key-limit", tasks: 8, yields: true, Limiter.keys, over: Limiter.semaphore, atMost: 1.3),
+    benchmark("group-slot", tasks: 1, Limiter.group, over: Limiter.actor, atMost: 25),
+    benchmark("group-slot-contended", tasks: 8, yields: true, Limiter.group, over: Limiter.actor, atMost: 1.5),
+  ]
 
-    var count: Int { self == .main ? 10_000 : 80_000 }
-  }
-
-  static let all =
-    byCaller + [
-      peer("key", tasks: 1, Limiter.keys, Limiter.semaphore, atMost: 7),
-      peer("key-of-100", tasks: 8, Limiter.manyKeys, Limiter.manySemaphores, atMost: 12),
-      peer("key-limit", tasks: 8, yields: true, Limiter.keys, Limiter.semaphore, atMost: 1.3),
-      peer("group-slot", tasks: 1, Limiter.group, Limiter.actor, atMost: 25),
-      peer("group-slot-contended", tasks: 8, yields: true, Limiter.group, Limiter.actor, atMost: 1.5),
-    ]
-
-  private static func peer(
+  private static func benchmark(
     _ name: String,
     tasks: Int,
     yields: Bool = false,
     _ limiter: @escaping @Sendable () -> Limiter,
-    _ peer: @escaping @Sendable () -> Limiter,
+    over peer: @escaping @Sendable () -> Limiter,
     atMost limit: Double
   ) -> Benchmark {
-    let byHand = workload("by hand", tasks, .free, yields: yields, peer)
-    let ours = workload("by the package", tasks, .free, yields: yields, limiter)
-    return Benchmark(
+    Benchmark(
       name,
       of: "section\(yields ? " that yields" : ""), \(tasks) tasks",
-      ours,
-      over: byHand,
+      workload("by the package", tasks, yields: yields, limiter),
+      over: workload("by hand", tasks, yields: yields, peer),
       .atMost(limit)
     )
   }
 
-  private static let byCaller = Caller.allCases.flatMap { caller in
-    [
-      benchmark("slot", caller, tasks: 1, "withSlot", Limiter.slots, atMost: 2),
-      benchmark("slot", caller, tasks: 8, "withSlot", Limiter.slots, atMost: 3.5),
-      benchmark("task-key", caller, tasks: 1, "withKeys", Limiter.keys, atMost: 1.2),
-      benchmark("task-key", caller, tasks: 8, "withKeys", Limiter.keys, atMost: 1.5),
-    ]
-  }
-
-  private static func benchmark(
-    _ name: String,
-    _ caller: Caller,
-    tasks: Int,
-    _ call: String,
-    _ limiter: @escaping @Sendable () -> Limiter,
-    atMost limit: Double
-  ) -> Benchmark {
-    let suffix = (tasks > 1 ? "-contended" : "") + (caller == .free ? "" : "-\(caller)")
-    let unit = "\(name), \(tasks > 1 ? "\(tasks) tasks on 2" : "one after another")\(caller.rawValue)"
-    let target = caller == .free ? Benchmark.Target.atMost(limit) : .none
-    let byHand = workload("actor with continuations", tasks, caller, yields: tasks > 1, Limiter.actor)
-    let byPackage = workload(call, tasks, caller, yields: tasks > 1, limiter)
-    return Benchmark(name + suffix, of: unit, byPackage, over: byHand, target)
-  }
-
-  /// What limits the work of tasks. Methods run it rather than closures, in which `#isolation` is not the caller's.
+  /// What limits the work of tasks.
   private enum Limiter {
     case slots(OperationQueue)
     case group(GroupOperation)
@@ -112,40 +79,20 @@ enum TaskBenchmarks {
   private static func workload(
     _ name: String,
     _ tasks: Int,
-    _ caller: Caller,
     yields: Bool,
     _ make: @escaping @Sendable () -> Limiter
   ) -> Workload {
-    .awaiting(name, units: caller.count) {
+    let total = 80_000
+    return .awaiting(name, units: total) {
       let limiter = make()
-      let (own, count) = (Owner(), caller.count / tasks)
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<tasks {
-          switch caller {
-          case .free: group.addTask { await repeatedly(count, yields, limiter) }
-          case .main: group.addTask { await onMain(count, yields, limiter) }
-          case .actor: group.addTask { await own.work(count, yields, limiter) }
+          group.addTask {
+            for index in 0..<total / tasks { await limiter.run(index) { if yields { await Task.yield() } } }
           }
         }
       }
     }
-  }
-
-  /// Two loops, because a body that may yield leaves its actor even when it does not.
-  private static func repeatedly(_ count: Int, _ yields: Bool, _ limiter: Limiter) async {
-    if yields {
-      for index in 0..<count { await limiter.run(index) { await Task.yield() } }
-    } else {
-      for index in 0..<count { await limiter.run(index) {} }
-    }
-  }
-
-  @MainActor private static func onMain(_ count: Int, _ yields: Bool, _ limiter: Limiter) async {
-    await repeatedly(count, yields, limiter)
-  }
-
-  private actor Owner {
-    func work(_ count: Int, _ yields: Bool, _ limiter: Limiter) async { await repeatedly(count, yields, limiter) }
   }
 
   private actor Limit {
