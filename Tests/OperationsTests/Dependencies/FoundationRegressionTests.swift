@@ -96,6 +96,34 @@ struct FoundationRegressionTests {
     }
   }
 
+  @Test(.enabled(if: isThorough), .timeLimit(.minutes(15)))
+  func enqueueingStockOperationsWhileTheDependencyFinishes() async {
+    // The control of the test above. It counts the operations that Foundation overlooks, and shows that a queue checks
+    // its operations when it is resumed.
+    var stalls = 0
+    for _ in 0..<Self.races {
+      let dependencies = (0..<100).map { _ in BlockOperation {} }
+      let dependents = (0..<100).map { _ in BlockOperation {} }
+      let queues = dependents.map { _ in OperationQueue() }
+      for (dependent, dependency) in zip(dependents, dependencies) { dependent.addDependency(dependency) }
+      await onThreads(2) { thread in
+        if thread == 0 {
+          for dependency in dependencies { dependency.start() }
+        } else {
+          for (dependent, queue) in zip(dependents, queues) { queue.addOperation(dependent) }
+        }
+      }
+      let end = ContinuousClock.now + .milliseconds(200)
+      await poll { dependents.allSatisfy(\.isFinished) || ContinuousClock.now > end }
+      stalls += dependents.count { !$0.isFinished }
+      await poll {
+        for (dependent, queue) in zip(dependents, queues) where !dependent.isFinished { queue.isSuspended = false }
+        return dependents.allSatisfy(\.isFinished)
+      }
+    }
+    print("Of \(Self.races * 100) stock operations, \(stalls) stalled.")
+  }
+
   @Test func nudgedInASuspendedQueue_itStartsWhenTheQueueIsResumed() async {
     let (queue, journal) = (OperationQueue.suspended(), Journal<String>())
     let dependent = NoteOperation("dependent", journal)

@@ -49,6 +49,15 @@ struct AsyncOperationTests {
     #expect(operation.isFinished && operation.isCancelled && !operation.isSuccessful)
   }
 
+  @Test func cancelledInAQueueNeverExecutes() async {
+    let (queue, operation) = (OperationQueue.suspended(), Probe())
+    queue.addOperation(operation)
+    operation.cancel()
+    queue.isSuspended = false
+    await operation.finished()
+    #expect(operation.journal.entries == ["didFinish true"])
+  }
+
   @Test func cancelledWhileExecutingStaysExecutingUntilItFinishes() async {
     let operation = Probe { _ in }
     OperationQueue().addOperation(operation)
