@@ -5,7 +5,7 @@ struct HouseRuleTests {
   private static let mostTypes = 257
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 16
-  private static let mostInternalDocumentationLines = 1162
+  private static let mostInternalDocumentationLines = 1149
   private static let mostLines = 17_373
   private static let mostLinesOfAFile = 350
 
