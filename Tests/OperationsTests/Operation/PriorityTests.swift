@@ -82,6 +82,7 @@ struct PriorityTests {
     let (begun, gate) = (Gate(), Gate())
     let holder = task(begun, until: gate).exclusive("key", in: domain)
     await queue.add(holder, until: begun)
+    await adoption(of: holder)
     let waiter = Task(priority: .high) {
       switch wait {
       case .keys: try await withKeys(.exclusive("key"), in: domain) {}
