@@ -41,6 +41,8 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
   func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
+  func willBeCalled() {}
+
   func call(holdsKeys: Bool, request: Int) {}
 
   func cancel(because refusal: KeyRegistry.Table.Refusal?) {}
@@ -51,7 +53,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
     inside enclosing: [KeyClaimant],
     at place: KeyPlace = .none,
     priority: Operation.QueuePriority,
-    lent: TaskPriority?,
+    lent: UInt8,
     request: Int = 0,
     _ effects: inout [KeyRegistry.Table.Effect]
   ) {
@@ -82,7 +84,9 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
   /// The operations that hold the keys for which the claimant waits, unless they have received this priority before.
   final func holders(toLend priority: TaskPriority) -> [AsyncOperation] {
-    let holders = KeyRegistry.withTable { table in ticket.map { table.holders(before: $0, toLend: priority) } ?? [] }
+    let holders = KeyRegistry.withTable { table in
+      ticket.map { table.holders(before: $0, toLend: priority.rawValue) } ?? []
+    }
     return holders.compactMap(\.operation)
   }
 

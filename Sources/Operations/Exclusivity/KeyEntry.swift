@@ -97,8 +97,9 @@ struct KeyEntry {
   var state = KeyState.away
   /// The number of the request, which the claimant chooses.
   var request = 0
-  /// The highest priority of a task that waits for the claimant.
-  var lent: TaskPriority?
+  /// The highest priority of a task that waits for the claimant, if it is above the default, or 0. Not a `TaskPriority`,
+  /// because the program finds out the size of a structure with such a property when it runs.
+  var lent: UInt8 = 0
   /// Whether the claimant goes before others, because they wait for a holder around it.
   var isPreferred = false
   /// The number of claims of others that use keys of this holder.

@@ -97,7 +97,7 @@ enum KeyRegistry {
       switch effect {
       case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
       case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
-      case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: priority)
+      case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority))
       case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
       case .release: break
       }

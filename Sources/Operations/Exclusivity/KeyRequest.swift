@@ -75,7 +75,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     KeyRegistry.change { table, effects in
       guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
       // The table must not let a member wait that comes first in its group.
-      table.setPriority(priority.rawValue, lent: nil, of: ticket, &effects)
+      table.setPriority(priority.rawValue, lent: 0, of: ticket, &effects)
       table.callAgain(ticket, &effects)
       return table.state(of: ticket)?.answer ?? .waiting
     }
@@ -89,7 +89,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   ) -> Answer {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let (priority, lent) = (owner?.queuePriority ?? .normal, owner?.lentPriority)
+    let (priority, lent) = (owner?.queuePriority ?? .normal, owner?.lentPriority?.rawValue ?? 0)
     return KeyRegistry.change { table, effects in
       switch phase {
       case .idle:
@@ -125,7 +125,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// Moves the operation in the wait queues. A priority that a task has lent is passed on to the next holders.
   func priorityDidChange(to priority: Operation.QueuePriority, lent: TaskPriority?) {
     KeyRegistry.change { table, effects in
-      if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
+      if let ticket { table.setPriority(priority.rawValue, lent: lent?.rawValue ?? 0, of: ticket, &effects) }
     }
   }
 

@@ -53,11 +53,11 @@ extension KeyTable {
   }
 
   /// Returns the holders of the keys for which a claimant waits, unless they have received this priority before.
-  mutating func holders(before ticket: Ticket, toLend priority: TaskPriority) -> [Claimant] {
+  mutating func holders(before ticket: Ticket, toLend priority: UInt8) -> [Claimant] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
     var tickets: [Ticket] = []
-    for share in entry.shares where share.interval == nil && !uses[share.use].holders.admits(share) {
-      if let lent = uses[share.use].lent, lent >= priority { continue }
+    for share in entry.shares where share.interval == nil && uses[share.use].lent < priority {
+      if uses[share.use].holders.admits(share) { continue }
       uses[share.use].lent = priority
       tickets += uses[share.use].holders.tickets
     }

@@ -13,20 +13,22 @@ extension KeyTable {
 
   mutating func enterLines(_ ticket: Ticket) {
     entries[ticket.place].state = .waiting
-    for share in entries[ticket.place].shares { uses[share.use].wait(entries[ticket.place], for: share) }
+    let (rank, line) = (entries[ticket.place].rank, entries[ticket.place].line)
+    for share in entries[ticket.place].shares { uses[share.use].wait(rank, in: line, for: share) }
   }
 
   mutating func endWait(_ ticket: Ticket) {
+    let (rank, line) = (entries[ticket.place].rank, entries[ticket.place].line)
     for share in entries[ticket.place].shares {
-      uses[share.use].endWait(entries[ticket.place], for: share)
+      uses[share.use].endWait(rank, in: line, for: share)
       usesToServe.append(share.use)
     }
   }
 
   /// Changes the priority of a claimant, in any state.
-  mutating func setPriority(_ priority: Int, lent: TaskPriority?, of ticket: Ticket, _ effects: inout [Effect]) {
+  mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
-    if let lent { entries[ticket.place].lent = max(lent, entry.lent ?? lent) }
+    entries[ticket.place].lent = max(lent, entry.lent)
     if priority == entry.rank.priority { return }
     switch entry.state {
     case .waiting:
@@ -46,14 +48,12 @@ extension KeyTable {
   /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks.
   mutating func serve(_ effects: inout [Effect]) {
     var turns = ArrayDeque<Entry.Rank>()
-    var found: Set<Ticket> = []
     repeat {
       while let use = usesToServe.popLast() {
         guard uses.indices.contains(use) else { continue }
-        if let rank = next(in: use, except: found), found.insert(rank.ticket).inserted { turns.insert(rank) }
+        if let rank = next(in: use, after: turns) { turns.insert(rank) }
       }
       guard let ticket = turns.popFirst()?.ticket else { return }
-      found.remove(ticket)
       guard state(of: ticket) == .waiting else { continue }
       let place = entries[ticket.place].place
       if hasTurn(ticket) { serve(ticket, &effects) } else if leaver?.place == place { recallFirst(of: place) }
@@ -69,15 +69,17 @@ extension KeyTable {
   /// Tells a claimant that it has been called, unless it still waits.
   mutating func report(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), state != .waiting, let claimant = claimant(ticket) else { return }
+    claimant.willBeCalled()
     effects.append(.call(claimant, holdsKeys: state.isHolding, request: entries[ticket.place].request))
   }
 
-  /// Returns the first claimant of a use whose turn it is. It need not be checked again if it was found before.
-  mutating func next(in use: Int, except found: Set<Ticket>) -> Entry.Rank? {
+  /// Returns the first claimant of a use whose turn it is, unless it has been found before.
+  mutating func next(in use: Int, after found: ArrayDeque<Entry.Rank>) -> Entry.Rank? {
     if uses[use].isFull { return nil }
     let heads = uses[use].heads
     for head in heads.all {
-      if found.contains(head.rank.ticket) || hasTurn(head.rank.ticket) { return head.rank }
+      if found.contains(head.rank) { return nil }
+      if hasTurn(head.rank.ticket) { return head.rank }
       // Only a member of a holder may pass a claimant that waits.
       if uses[use].innerLineCount == 0, blocks(head.rank.ticket, use) { return nil }
     }
@@ -86,8 +88,8 @@ extension KeyTable {
 
   mutating func hasTurn(_ ticket: Ticket) -> Bool {
     for share in entries[ticket.place].shares {
-      let isAdmitted = uses[share.use].admits(share, beside: passed(before: ticket, in: share.use))
-      if !isAdmitted || !isNext(ticket, in: share.use) { return false }
+      let passed = passed(before: ticket, in: share.use)
+      if !uses[share.use].admits(share, beside: passed) || !isNext(ticket, in: share.use) { return false }
     }
     return true
   }
@@ -244,10 +246,10 @@ extension KeyTable {
     for share in entries[ticket.place].shares {
       uses[share.use].patienceEnd = nil
       // A priority that was lent to a claimant that waits reaches the next holder.
-      let priority = uses[share.use].first.flatMap { entries[$0.place].lent }
-      if let priority { effects.append(.lend(priority, claimant)) }
+      let priority = uses[share.use].first.map { entries[$0.place].lent } ?? 0
+      if priority > 0 { effects.append(.lend(priority, claimant)) }
       let isOnly = uses[share.use].holders.count == 0
-      uses[share.use].lent = isOnly ? priority : priority.flatMap { new in uses[share.use].lent.map { min($0, new) } }
+      uses[share.use].lent = isOnly ? priority : min(priority, uses[share.use].lent)
       guard let interval = share.interval else {
         uses[share.use].holders.add(ticket, share)
         continue

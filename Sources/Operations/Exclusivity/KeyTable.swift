@@ -2,6 +2,8 @@ import Foundation
 
 /// The slots of the group of a claimant. Called under the lock of the table.
 protocol SlotUser {
+  /// The caller of the table calls the claimant after the lock.
+  func willBeCalled()
   /// Takes a slot, unless there is none, or a member without keys comes first. The slot that another member of the group
   /// offers has not been returned.
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
@@ -32,7 +34,7 @@ struct KeyTable<Claimant: SlotUser> {
     case call(Claimant, holdsKeys: Bool, request: Int)
     /// A throttled claimant starts. The caller ends this start after an interval on the claimant's clock.
     case count(Start, Claimant)
-    case lend(TaskPriority, Claimant)
+    case lend(UInt8, Claimant)
     case cancel(Claimant, Refusal?)
     /// Keys that are no longer in use. They may hold the last references to objects of the program.
     case release(Any)
@@ -95,7 +97,7 @@ struct KeyTable<Claimant: SlotUser> {
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
     priority: Int = 0,
-    lent: TaskPriority? = nil,
+    lent: UInt8 = 0,
     request: Int = 0,
     _ effects: inout [Effect]
   ) -> Ticket? {
@@ -224,8 +226,8 @@ struct KeyTable<Claimant: SlotUser> {
 
   /// Removes a claimant. If it lends its keys, they are held until those that use them have left.
   mutating func leave(_ ticket: Ticket, lends: Bool = false, _ effects: inout [Effect]) {
-    guard let entry = self[ticket] else { return }
-    if lends, entry.loans > 0, entry.state.isHolding {
+    guard let state = state(of: ticket) else { return }
+    if lends, state.isHolding, entries[ticket.place].loans > 0 {
       offerSlot(of: ticket)
       entries[ticket.place].state = .lending
       return serveAndReturnSlot(&effects)
@@ -234,27 +236,29 @@ struct KeyTable<Claimant: SlotUser> {
   }
 
   mutating func remove(_ tickets: [Ticket], _ effects: inout [Effect]) {
-    var ended: [Entry] = []
+    var ended: [Entry.Share] = []
     var rest = tickets
     while let ticket = rest.popLast() {
       withdrawCall(of: ticket)
       leavePosition(ticket)
-      let entry = entries[ticket.place]
+      let (shares, enclosing) = (entries[ticket.place].shares, entries[ticket.place].enclosing)
       // The table may hold the last reference to a task that has ended.
-      if entry.state == .lending, let claimant = claimants[ticket.place] { effects.append(.release(claimant)) }
+      if entries[ticket.place].state == .lending, let claimant = claimants[ticket.place] {
+        effects.append(.release(claimant))
+      }
       claimants[ticket.place] = nil
       entries.remove(ticket.place)
-      ended.append(entry)
-      for share in entry.shares {
+      ended += shares
+      for share in shares {
         guard let number = uses[share.use].id.holder,
-          let lender = entry.enclosing.first(where: { $0.number == number }), entries.contains(lender)
+          let lender = enclosing.first(where: { $0.number == number }), entries.contains(lender)
         else { continue }
         entries[lender.place].loans -= 1
         if entries[lender.place].loans == 0, entries[lender.place].state == .lending { rest.append(lender) }
       }
     }
     serveAndReturnSlot(&effects)
-    for share in ended.flatMap(\.shares) { release(share.use, &effects) }
+    for share in ended { release(share.use, &effects) }
     if entries.isEmpty { (claimants, blocked) = ([], [:]) }
   }
 

@@ -107,8 +107,8 @@ struct KeyUse {
   var replacedCount = 0
   /// The rest of each pause, which counts as a holder whose limit is 0.
   var pauses: [KeyTicket: @Sendable () -> Duration] = [:]
-  /// The priority that all holders have received from claimants that wait.
-  var lent: TaskPriority?
+  /// The priority that all holders have received from claimants that wait, or 0.
+  var lent: UInt8 = 0
   /// The number of waiting claims that are weightless, because a holder around them has the weight.
   private var weightlessCount = 0
   /// For each waiting claim, the sum of the holders' weights beside which it may be admitted, in ascending order.
@@ -124,15 +124,13 @@ struct KeyUse {
   init(_ id: ID) { self.id = id }
 
   /// Whether the holders and the claimants that have been called admit another one, beside those of its place that are passed.
+  @inline(__always)  // Otherwise each call would copy the use.
   func admits(_ share: KeyEntry.Share, beside passed: Load?) -> Bool {
     let limit = min(holders.smallestLimit, called.smallestLimit, passed?.smallestLimit ?? .max)
-    var free = min(share.limit, limit) - holders.sum
     // One after the other, because a sum may overflow.
-    for sum in [called.sum, passed?.sum ?? 0] where sum > 0 {
-      guard sum <= free else { return false }
-      free -= sum
-    }
-    return share.weight <= free
+    let free = min(share.limit, limit) - holders.sum
+    guard called.sum <= free, let passed else { return share.weight <= free - called.sum }
+    return passed.sum <= free - called.sum && share.weight <= free - called.sum - passed.sum
   }
 
   /// Whether a claim is not admitted even if no other claimant holds the key.
@@ -153,22 +151,25 @@ struct KeyUse {
   /// The claimants that hold nothing, in any state.
   var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
 
-  mutating func wait(_ entry: KeyEntry, for share: KeyEntry.Share) {
+  mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share) {
     if share.weight == 0 { weightlessCount += 1 }
     tolerances.insert(share.limit - share.weight)
-    change(entry.line) { $0.insert(entry.rank) }
+    change(line) { $0.insert(rank) }
   }
 
-  mutating func endWait(_ entry: KeyEntry, for share: KeyEntry.Share) {
+  mutating func endWait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share) {
     if share.weight == 0 { weightlessCount -= 1 }
     tolerances.remove(share.limit - share.weight)
-    change(entry.line) { $0.remove(entry.rank) }
+    change(line) { $0.remove(rank) }
   }
 
   private mutating func change(_ line: KeyEntry.Line, _ body: (inout ArrayDeque<KeyEntry.Rank>) -> Void) {
-    let former = lines[line]?.first
-    body(&lines[line, default: ArrayDeque()])
-    let new = lines[line]?.first
+    // One access, because each one hashes the line.
+    let (former, new) = { ranks in
+      let former = ranks.first
+      body(&ranks)
+      return (former, ranks.first)
+    }(&lines[line, default: ArrayDeque()])
     if former == new { return }
     if let former { heads.remove(Head(rank: former, line: line)) }
     if let new { heads.insert(Head(rank: new, line: line)) } else { lines[line] = nil }

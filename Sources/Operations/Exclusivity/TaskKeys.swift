@@ -59,10 +59,13 @@ public func withKeys<R>(
 
 /// The keys of a task.
 final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
+  /// Closures, because the program finds out the size of a continuation when it runs.
   private enum Wait {
     case none
-    case suspended(CheckedContinuation<Void, any Error>)
-    case over(Result<Void, any Error>)
+    case suspended(@Sendable (Result<Void, any Error>) -> Void)
+    /// The task holds its keys. If it was suspended, the caller of the table resumes it. Does not change any more.
+    case granted((@Sendable (Result<Void, any Error>) -> Void)?)
+    case failed(any Error)
   }
 
   /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
@@ -110,20 +113,24 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   /// Enters the table under a key that no one else uses.
   func enterAsHolder(_ table: inout KeyRegistry.Table) {
     var effects: [KeyRegistry.Table.Effect] = []
-    enter(&table, inside: [], priority: .normal, lent: nil, &effects)
-    wait = .over(.success(()))
+    enter(&table, inside: [], priority: .normal, lent: 0, &effects)
+    wait = .granted(nil)
   }
 
   /// Waits until the task holds its keys, or the limit has passed.
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
-    let isHolding = KeyRegistry.change { table, effects in
+    let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
       enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
-      guard let ticket, table.state(of: ticket)?.isHolding == true else { return false }
-      wait = .over(.success(()))
-      return true
+      guard let ticket else { return [] }
+      if table.state(of: ticket)?.isHolding == true {
+        wait = .granted(nil)
+        return nil
+      }
+      return table.holders(before: ticket, toLend: priority.lent)
     }
-    if isHolding { return }
+    guard let holders else { return }
+    for holder in holders { holder.operation?.escalatePriority(to: priority) }
     let operation = around.first
     operation?.beginAwaiting(self)
     defer { operation?.endAwaiting(self) }
@@ -134,14 +141,14 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     } else if let limit {
       expire(after: limit)
     }
-    let escalate = { @Sendable [self] (new: TaskPriority) -> Void in
-      if new != priority || new.lent != nil { raise(to: new) }
-    }
+    let escalate = { @Sendable [self] in if $0 != priority { raise(to: $0) } }
     try await lendingPriority(to: escalate) {
       try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { suspend($0) }
+        try await withCheckedThrowingContinuation { continuation in
+          suspend { continuation.resume(with: $0) }
+        }
       } onCancel: {
-        end(with: .failure(CancellationError()))
+        fail(with: CancellationError())
       }
     }
   }
@@ -151,18 +158,22 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant] in
       guard let ticket else { return [] }
       table.setPriority(priority.queuePriority.rawValue, lent: priority.lent, of: ticket, &effects)
-      return priority.lent.map { table.holders(before: ticket, toLend: $0) } ?? []
+      return table.holders(before: ticket, toLend: priority.lent)
     }
     for holder in holders { holder.operation?.escalatePriority(to: priority) }
   }
 
-  private func suspend(_ continuation: CheckedContinuation<Void, any Error>) {
+  private func suspend(_ resume: @escaping @Sendable (Result<Void, any Error>) -> Void) {
     let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
-      if case .over(let result) = wait { return result }
-      wait = .suspended(continuation)
+      switch wait {
+      case .none: wait = .suspended(resume)
+      case .suspended: break
+      case .granted: return .success(())
+      case .failed(let error): return .failure(error)
+      }
       return nil
     }
-    if let result { continuation.resume(with: result) }
+    if let result { resume(result) }
   }
 
   /// Those that still use the keys inside the task keep them until they end.
@@ -171,32 +182,36 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
 
-  override func call(holdsKeys: Bool, request: Int) { end(with: .success(())) }
+  override func willBeCalled() {
+    if case .suspended(let resume) = wait { wait = .granted(resume) } else { wait = .granted(nil) }
+  }
+
+  override func call(holdsKeys: Bool, request: Int) { if case .granted(let resume?) = wait { resume(.success(())) } }
 
   /// Has no effect on a task that holds its keys.
   override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
-    end(with: .failure(refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError()))
+    fail(with: refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError())
   }
 
   private func expire(after limit: Duration) {
-    end(with: .failure(OperationError.expired(quotedName, after: limit, waitingFor: awaited)))
+    fail(with: OperationError.expired(quotedName, after: limit, waitingFor: awaited))
   }
 
-  /// Ends the wait. The first end counts.
-  private func end(with result: Result<Void, any Error>) {
-    let continuation = KeyRegistry.change { table, effects -> CheckedContinuation<Void, any Error>? in
+  /// Ends the wait, unless it has ended.
+  private func fail(with error: any Error) {
+    let former = KeyRegistry.change { table, effects -> Wait in
       let former = wait
-      if case .over = former { return nil }
-      wait = .over(result)
-      if case .failure = result, let ticket { table.leave(ticket, &effects) }
-      if case .suspended(let continuation) = former { return continuation }
-      return nil
+      if case .granted = former { return former }
+      if case .failed = former { return former }
+      wait = .failed(error)
+      if let ticket { table.leave(ticket, &effects) }
+      return former
     }
-    continuation?.resume(with: result)
+    if case .suspended(let resume) = former { resume(.failure(error)) }
   }
 }
 
 extension TaskPriority {
-  /// The priority that the holders of the keys receive, or nil because it is not above the default.
-  fileprivate var lent: TaskPriority? { self > .medium ? self : nil }
+  /// The priority that the holders of the keys receive, or 0 because it is not above the default.
+  fileprivate var lent: UInt8 { self > .medium ? rawValue : 0 }
 }

@@ -10,20 +10,7 @@ struct ArrayDeque<Element> {
   // A closure, because a generic key path is created anew at each use.
   var all: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
 
-  init(_ elements: [Element] = []) { self.elements = elements }
-
   mutating func append(_ element: Element) { elements.append(element) }
-
-  mutating func prepend(_ new: [Element]) {
-    if head < new.count {
-      // Leaves a gap in front for the next call, because the elements move only when the gap is used up.
-      let gap = new.count + count / 2
-      elements.replaceSubrange(..<head, with: repeatElement(nil, count: gap))
-      head = gap
-    }
-    elements.replaceSubrange((head - new.count)..<head, with: new)
-    head -= new.count
-  }
 
   @discardableResult
   mutating func popFirst() -> Element? {
@@ -63,13 +50,25 @@ struct ArrayDeque<Element> {
 extension ArrayDeque where Element: Comparable {
   mutating func insert(_ element: Element) {
     let index = self.index(of: element)
-    if index == head { prepend([element]) } else { elements.insert(element, at: index) }
+    if index > head || isEmpty { return elements.insert(element, at: index) }
+    if head == 0 {
+      // Leaves a gap in front for the next elements, because the elements move only when the gap is used up.
+      head = count / 2 + 1
+      elements.insert(contentsOf: repeatElement(nil, count: head), at: 0)
+    }
+    head -= 1
+    elements[head] = element
+  }
+
+  func contains(_ element: Element) -> Bool {
+    let index = self.index(of: element)
+    return index < elements.count && elements[index] == element
   }
 
   /// Moves the elements on the shorter side.
   mutating func remove(_ element: Element) {
+    guard contains(element) else { return }
     let index = self.index(of: element)
-    guard index < elements.count, elements[index] == element else { return }
     if index - head > elements.count - index {
       elements.remove(at: index)
     } else {

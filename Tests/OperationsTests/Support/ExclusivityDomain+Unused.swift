@@ -42,6 +42,8 @@ struct TestClaimant: SlotUser, Hashable, ExpressibleByStringLiteral {
     return true
   }
 
+  func willBeCalled() {}
+
   func slotIsOffered() {}
 
   func returnSlot() { slots?.count += 1 }
