@@ -34,32 +34,34 @@ extension AsyncOperation {
   public final func escalatePriority(to priority: TaskPriority) {
     var rest: [AsyncOperation] = [self]
     while let operation = rest.popLast() {
-      guard operation.adopt(priority) else { continue }
-      let (dependencies, turn) = operation.core.withLock { ($0.ledger.dependencies.entries, $0.turn) }
-      rest += dependencies.compactMap { if case .own(let dependency) = $0 { dependency } else { nil } }
-      rest += operation.members + (turn?.holders(toLend: priority) ?? [])
+      guard let (dependencies, turn) = operation.adopt(priority) else { continue }
+      for case .own(let dependency) in dependencies { rest.append(dependency) }
+      rest += operation.members
+      if let turn { rest += turn.holders(toLend: priority) }
     }
   }
 
   /// The priority that was lent to the operation.
   final var lentPriority: TaskPriority? { core.withLock { $0.extras?.lentPriority } }
 
-  /// Returns whether the priority of the operation has risen.
-  private func adopt(_ priority: TaskPriority) -> Bool {
-    let (hasRisen, task) = core.withLock { core -> (Bool, Task<Void, Never>?) in
-      if priority <= core.extras?.lentPriority ?? .medium || core.lifecycle.phase.isOver { return (false, nil) }
+  /// Returns what the operation waits for, if its priority has risen.
+  private func adopt(
+    _ priority: TaskPriority
+  ) -> (dependencies: [DependencyLedger.Dependency], turn: KeyRequest?)? {
+    let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in
+      if priority <= core.extras?.lentPriority ?? .medium || core.lifecycle.phase.isOver { return nil }
       core.makeExtras().lentPriority = priority
-      return (true, core.extras?.task)
+      return (core.extras?.task, core.ledger.dependencies.entries, core.turn)
     }
-    guard hasRisen else { return false }
+    guard let (task, dependencies, turn) = change else { return nil }
     task?.raisePriority(to: priority)
     let queuePriority = priority.queuePriority
     if queuePriority.rawValue > self.queuePriority.rawValue {
       self.queuePriority = queuePriority
     } else {
-      core.withLock { $0.turn }?.priorityDidChange(to: self.queuePriority, lent: priority)
+      turn?.priorityDidChange(to: self.queuePriority, lent: priority)
     }
-    return true
+    return (dependencies, turn)
   }
 }
 

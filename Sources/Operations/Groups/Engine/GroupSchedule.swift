@@ -224,6 +224,7 @@ struct GroupSchedule {
   mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
 
   mutating func move(_ member: AsyncOperation, to priority: Operation.QueuePriority) {
+    guard needTurn() else { return }
     ready.move(member, to: priority)
     called.move(member, to: priority)
   }

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The ready members of a group, by queue priority, and within a priority in the order in which they arrived, unless they
-/// have flows. While members of normal priority are only appended and taken, a deque is enough. Otherwise it becomes a heap.
+/// have flows. While members only arrive in the order of their ranks and are taken, a deque is enough. Then it becomes a heap.
 struct ReadyList {
   /// The place of a member. It keeps its number when its priority changes, and when it returns.
   struct Rank: Comparable, Sendable {
@@ -15,7 +15,7 @@ struct ReadyList {
 
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
 
-  /// Members of normal priority, by number.
+  /// In the order of their ranks.
   private var deque = ArrayDeque<(rank: Rank, operation: AsyncOperation)>()
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
@@ -69,7 +69,7 @@ struct ReadyList {
   mutating func insert(_ operation: AsyncOperation, _ rank: Rank, of flow: ExclusivityKey? = nil) {
     if let flow {
       flows.insert(operation, rank, of: flow)
-    } else if rank.priority == .normal, heap.count == 0, deque.last?.rank.number ?? 0 < rank.number {
+    } else if heap.count == 0, deque.last.map({ $0.rank < rank }) ?? true {
       deque.append((rank, operation))
     } else {
       orderByRank()
