@@ -48,17 +48,19 @@ final class TaskContext: Sendable {
 private final class Carrier: TaskExecutor, @unchecked Sendable {
   var work: (() -> Void)?
   private var job: UnownedJob?
-  private var continuation: CheckedContinuation<Void, Never>?
+  private var resume: (() -> Void)?
 
   func enqueue(_ job: consuming ExecutorJob) { self.job = UnownedJob(job) }
 
   func runJob() {
-    continuation.take()?.resume()
+    resume.take()?()
     guard let job = job.take() else { return }
     unsafe job.runSynchronously(on: asUnownedTaskExecutor())
   }
 
-  func runAll() async { while runWork() { await withCheckedContinuation { continuation = $0 } } }
+  func runAll() async {
+    while runWork() { await withCheckedContinuation { continuation in resume = { continuation.resume() } } }
+  }
 
   /// A method of its own, because a suspended task must not retain the work.
   private func runWork() -> Bool { work?() != nil }
