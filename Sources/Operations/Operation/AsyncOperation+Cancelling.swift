@@ -26,6 +26,13 @@ extension AsyncOperation {
     return true
   }
 
+  /// Cancels the operation. One that was never added finishes.
+  func cancelEvenIfUnused() {
+    let isUnused = claimIfFree()
+    cancel()
+    if isUnused { startCancelled() }
+  }
+
   /// Cancels operations in one step: all, at any depth, are marked before one can finish and let another one execute.
   ///
   /// - Returns: The number of operations that were not cancelled before.
