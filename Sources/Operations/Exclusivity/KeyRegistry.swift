@@ -34,9 +34,13 @@ enum KeyRegistry {
   /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the key is in use.
   static func hold(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
     state.withLock { state in
-      if id.limit < .max || state.table.useIndices[id] != nil || state.early[id] != nil { return false }
-      state.early[id] = keys
-      return true
+      if id.limit < .max || state.table.useIndices[id] != nil { return false }
+      // One access, because each one hashes the key.
+      return { holder in
+        if holder != nil { return false }
+        holder = keys
+        return true
+      }(&state.early[id])
     }
   }
 
