@@ -70,6 +70,18 @@ struct MemberPriorityTests {
     #expect(journal.entries == ["b", "a"])
   }
 
+  @Test func aMemberAddedLater_takesThePriorityLentToItsGroupBeforeItIsOrdered() async {
+    let (held, members) = (HeldOperation(), notes())
+    let group = GroupOperation([held])
+    group.maxConcurrentOperationCount = 1
+    await queue.add(group, until: held.begun)
+    group.escalatePriority(to: .high)
+    members[1].queuePriority = .high
+    for member in members { group.addOperation(member) }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["a", "b", "c"])
+  }
+
   @Test func aPlainMemberCanBeLowered() async {
     let (held, members) = (HeldOperation(), ["a", "b"].map { plain($0, journal) })
     let group = GroupOperation([held] + members)

@@ -109,9 +109,9 @@ extension GroupEngine {
       }
       // Read after the members have their places, because a trace that was attached before did not see them.
       group.trace?.send(.gained(members))
+      if let priority = group.lentPriority { for member in members { member.escalatePriority(to: priority) } }
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }
-    if let priority = group.lentPriority { for member in addition.members { member.escalatePriority(to: priority) } }
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.members { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
