@@ -5,7 +5,7 @@ extension OperationQueue {
   /// added.
   public func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
 
-  /// Cancels the operations of the queue that have this name.
+  /// Cancels the operations of the queue that have this name, but no members of its groups with this name.
   ///
   /// - Returns: The number of operations that this call cancelled. Operations that were cancelled before do not
   ///   count.
@@ -30,7 +30,7 @@ extension GroupOperation {
   /// Returns the unfinished members that have this name, in the order in which they were added.
   public final func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
 
-  /// Cancels the members that have this name.
+  /// Cancels the members that have this name, but none inside other members.
   ///
   /// Members that are cancelled without an error are no failures of the group, which can be successful without them.
   ///
