@@ -1,7 +1,7 @@
 import Foundation
 
 /// A claimant of keys: what the table of keys needs to know of an operation or a task.
-class KeyClaimant: SlotUser, @unchecked Sendable {
+class KeyClaimant: @unchecked Sendable {
   enum Phase {
     case idle
     /// Has entered the table. The entry may have left it, for example because a newer claimant has replaced this one.
@@ -31,31 +31,40 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
   /// Nil if the claimant is a task, or if the operation has been released.
   var operation: AsyncOperation? { nil }
 
+  // MARK: Under the lock of the table
+
+  /// Takes a slot of the group, unless there is none, or a member without keys comes first. The slot that another member
+  /// of the group offers has not been returned.
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
+  /// The claimant does not use its slot any more, which another member of the group may take.
   func slotIsOffered() {}
 
   func returnSlot() {}
 
+  /// The claimant has been called, and waits again, so that others of its group need not wait for it.
   func callWasWithdrawn() {}
 
+  /// Whether the group has a slot for this rank, or one is offered. If so, the caller is notified when it has none any more.
   func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
   func willBeCalled() {}
 
+  // MARK: After the lock
+
   func call(holdsKeys: Bool, request: Int) {}
 
-  func cancel(because refusal: KeyRegistry.Table.Refusal?) {}
+  func cancel(because refusal: KeyTable.Refusal?) {}
 
   /// Enters the table, unless a policy drops the claimant.
   final func enter(
-    _ table: inout KeyRegistry.Table,
+    _ table: inout KeyTable,
     inside enclosing: [KeyClaimant],
     at place: KeyPlace = .none,
     priority: Operation.QueuePriority,
     lent: UInt8,
     request: Int = 0,
-    _ effects: inout [KeyRegistry.Table.Effect]
+    _ effects: inout [KeyTable.Effect]
   ) {
     let (tickets, priority) = (enclosing.compactMap(\.ticket), priority.rawValue)
     let ticket = table.enter(
@@ -71,7 +80,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
     phase = ticket.map { .entered($0) } ?? .over
   }
 
-  final var obstacles: [(obstacle: KeyRegistry.Table.Obstacle, limit: Int)] {
+  final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
@@ -112,7 +121,7 @@ class KeyClaimant: SlotUser, @unchecked Sendable {
 
 extension OperationError {
   /// `outer` is what a deadlocked claimant runs inside: groups, or other tasks.
-  init(_ name: String, inside outer: String, _ refusal: KeyRegistry.Table.Refusal) {
+  init(_ name: String, inside outer: String, _ refusal: KeyTable.Refusal) {
     func quoted(_ claimant: KeyClaimant?) -> String { claimant?.quotedName ?? "another operation" }
     switch refusal {
     case .excluded(let key, let owner):

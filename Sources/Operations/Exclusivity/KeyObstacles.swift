@@ -4,13 +4,13 @@ extension KeyTable {
   }
 
   /// Returns the claimants that hold a key or wait for it, in all its uses, in the order of arrival.
-  func claimants(of key: ExclusivityKey, in domain: ExclusivityDomain, areHolding: Bool) -> [Claimant] {
+  func claimants(of key: ExclusivityKey, in domain: ExclusivityDomain, areHolding: Bool) -> [KeyClaimant] {
     entries.all.filter { $0.state != .away && $0.state.isHolding == areHolding && has($0.ticket, key, in: domain) }
       .map(\.ticket).sorted().compactMap { claimant($0) }
   }
 
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
-  func claimant(of id: KeyUse.ID) -> Claimant? {
+  func claimant(of id: KeyUse.ID) -> KeyClaimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
     let called = use.called.tickets.first ?? use.passed.values.first?.load.tickets.first
     let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
@@ -41,7 +41,7 @@ extension KeyTable {
   }
 
   /// Returns the claimants that are an obstacle. One that holds no key has been called or is the first waiter.
-  func users(of obstacle: Obstacle) -> [(claimant: Claimant, isHolder: Bool)] {
+  func users(of obstacle: Obstacle) -> [(claimant: KeyClaimant, isHolder: Bool)] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets =
       switch obstacle {
@@ -53,7 +53,7 @@ extension KeyTable {
   }
 
   /// Returns the holders of the keys for which a claimant waits, unless they have received this priority before.
-  mutating func holders(before ticket: Ticket, toLend priority: UInt8) -> [Claimant] {
+  mutating func holders(before ticket: Ticket, toLend priority: UInt8) -> [KeyClaimant] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
     var tickets: [Ticket] = []
     for share in entry.shares where share.interval == nil && uses[share.use].lent < priority {

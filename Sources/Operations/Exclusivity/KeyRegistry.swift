@@ -3,10 +3,8 @@ import Synchronization
 
 /// The table of all keys in the program: only one, so that claimants can take keys of several domains together.
 enum KeyRegistry {
-  typealias Table = KeyTable<KeyClaimant>
-
   private struct State {
-    var table = Table()
+    var table = KeyTable()
     /// Tasks that hold one key each. They enter the table when someone else accesses it, and most have left before.
     var early: [KeyUse.ID: TaskKeys] = [:]
     /// When the next timer fires. A timer for a later time may fire as well.
@@ -24,7 +22,7 @@ enum KeyRegistry {
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
 
   /// Accesses the table, and the state of requests, under the lock of the registry.
-  static func withTable<Result>(_ body: (inout Table) -> Result) -> Result {
+  static func withTable<Result>(_ body: (inout KeyTable) -> Result) -> Result {
     state.withLock { state in
       state.enterEarlyHolders()
       return body(&state.table)
@@ -53,11 +51,11 @@ enum KeyRegistry {
 
   typealias User = (claimant: KeyClaimant, isHolder: Bool)
 
-  static func users(of obstacle: Table.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
+  static func users(of obstacle: KeyTable.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
 
   /// Changes the table, and carries out the effects after releasing the lock.
-  static func change<Result>(_ body: (inout Table, inout [Table.Effect]) -> Result) -> Result {
-    var effects: [Table.Effect] = []
+  static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
+    var effects: [KeyTable.Effect] = []
     let (result, delay) = state.withLock { state -> (Result, Int?) in
       state.enterEarlyHolders()
       state.table.now = CoarseTime.now.milliseconds
@@ -96,7 +94,7 @@ enum KeyRegistry {
   }
 
   @inline(never)  // Otherwise each kind of change would contain it.
-  private static func carryOut(_ effects: [Table.Effect]) {
+  private static func carryOut(_ effects: [KeyTable.Effect]) {
     for effect in effects {
       switch effect {
       case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
@@ -114,7 +112,7 @@ enum KeyRegistry {
   }
 
   /// Ends a start when it has left the window of its throttle, or a pause. Clocks may fire too early.
-  private static func count(_ start: Table.Start, since time: ElapsedTime) {
+  private static func count(_ start: KeyTable.Start, since time: ElapsedTime) {
     let rest = start.interval - time.now
     // In a trampoline, because the next claimant may start, and leave its window at once, and so on.
     if rest <= .zero { return Trampoline.run { change { $0.end(start, &$1) } } }

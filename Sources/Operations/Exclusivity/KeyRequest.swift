@@ -184,7 +184,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override func call(holdsKeys: Bool, request: Int) { owner?.turnHasCome(holdingKeys: holdsKeys, request: request) }
 
-  override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
+  override func cancel(because refusal: KeyTable.Refusal?) {
     guard let owner else { return }
     if let refusal {
       owner.cancel(with: OperationError(owner.quotedName, inside: "group", refusal))

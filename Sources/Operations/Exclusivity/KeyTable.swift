@@ -1,21 +1,5 @@
 import Foundation
 
-/// The slots of the group of a claimant. Called under the lock of the table.
-protocol SlotUser {
-  /// The caller of the table calls the claimant after the lock.
-  func willBeCalled()
-  /// Takes a slot, unless there is none, or a member without keys comes first. The slot that another member of the group
-  /// offers has not been returned.
-  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
-  /// The claimant does not use its slot any more, which another member of the group may take.
-  func slotIsOffered()
-  func returnSlot()
-  /// The claimant has been called, and waits again, so that others of its group need not wait for it.
-  func callWasWithdrawn()
-  /// Whether the group has a slot for this rank, or one is offered. If so, the caller is notified when it has none any more.
-  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool
-}
-
 /// The claimants that hold keys, and the claimants that wait for keys.
 ///
 /// The first claimant that fits is next: its keys admit it, it comes first in the wait queues of all of them, and its group
@@ -24,28 +8,28 @@ protocol SlotUser {
 ///
 /// A member of a group takes a slot and its keys in one step. Foundation decides when an operation of a queue starts, so
 /// it is *called*, and takes its keys when it is started.
-struct KeyTable<Claimant: SlotUser> {
+struct KeyTable {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
 
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
     /// It is the claimant's turn. It holds its keys, and a slot if it is a member, or may be started.
-    case call(Claimant, holdsKeys: Bool, request: Int)
+    case call(KeyClaimant, holdsKeys: Bool, request: Int)
     /// A throttled claimant starts. The caller ends this start after an interval on the claimant's clock.
-    case count(Start, Claimant)
-    case lend(UInt8, Claimant)
-    case cancel(Claimant, Refusal?)
+    case count(Start, KeyClaimant)
+    case lend(UInt8, KeyClaimant)
+    case cancel(KeyClaimant, Refusal?)
     /// Keys that are no longer in use. They may hold the last references to objects of the program.
     case release(Any)
   }
 
   /// The reason why a claimant is cancelled.
   enum Refusal {
-    case excluded(from: ExclusivityKey, by: Claimant)
-    case replaced(by: Claimant)
+    case excluded(from: ExclusivityKey, by: KeyClaimant)
+    case replaced(by: KeyClaimant)
     /// The claimant would wait forever.
-    case deadlock(ExclusivityKey, holder: Claimant?)
+    case deadlock(ExclusivityKey, holder: KeyClaimant?)
   }
 
   /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
@@ -66,7 +50,7 @@ struct KeyTable<Claimant: SlotUser> {
   /// The time in milliseconds, which the caller sets before each change.
   var now = 0
   var entries = SlotList(vacant: KeyEntry.vacant)
-  var claimants: [Claimant?] = []
+  var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
   var useIndices: [KeyUse.ID: Int] = [:]
   /// When to search for a deadlock, if one may have closed since the last search.
@@ -80,19 +64,19 @@ struct KeyTable<Claimant: SlotUser> {
   /// The uses in which it may be the turn of another claimant.
   var usesToServe: [Int] = []
   /// A member of a group that leaves. The next one takes its slot with the keys, before a runner of the group can.
-  var leaver: (place: KeyPlace, claimant: Claimant)?
+  var leaver: (place: KeyPlace, claimant: KeyClaimant)?
 
   subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
 
   func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place].state : nil }
 
-  func claimant(_ ticket: Ticket) -> Claimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
+  func claimant(_ ticket: Ticket) -> KeyClaimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
 
   // MARK: Entering
 
   /// Adds a claimant, which arrives at the wait queues of its keys. Returns nil if a policy drops it.
   mutating func enter(
-    _ claimant: Claimant,
+    _ claimant: KeyClaimant,
     _ claims: [KeyClaim],
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
@@ -166,7 +150,7 @@ struct KeyTable<Claimant: SlotUser> {
 
   /// Returns false if the claimant is dropped.
   mutating func applyPolicies(
-    of claimant: Claimant,
+    of claimant: KeyClaimant,
     _ claims: [KeyClaim],
     inside enclosing: [Ticket],
     _ effects: inout [Effect]

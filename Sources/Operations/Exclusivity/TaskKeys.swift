@@ -111,8 +111,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   /// Enters the table under a key that no one else uses.
-  func enterAsHolder(_ table: inout KeyRegistry.Table) {
-    var effects: [KeyRegistry.Table.Effect] = []
+  func enterAsHolder(_ table: inout KeyTable) {
+    var effects: [KeyTable.Effect] = []
     enter(&table, inside: [], priority: .normal, lent: 0, &effects)
     wait = .granted(nil)
   }
@@ -189,7 +189,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   override func call(holdsKeys: Bool, request: Int) { if case .granted(let resume?) = wait { resume(.success(())) } }
 
   /// Has no effect on a task that holds its keys.
-  override func cancel(because refusal: KeyRegistry.Table.Refusal?) {
+  override func cancel(because refusal: KeyTable.Refusal?) {
     fail(with: refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError())
   }
 

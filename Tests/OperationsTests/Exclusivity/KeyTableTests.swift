@@ -4,11 +4,9 @@ import Testing
 
 /// The table of keys as a value, where no operation shows what it decides.
 struct KeyTableTests {
-  private typealias Table = KeyTable<TestClaimant>
-
   private static let domain = ExclusivityDomain()
-  private var table = Table()
-  private var effects: [Table.Effect] = []
+  private var table = KeyTable()
+  private var effects: [KeyTable.Effect] = []
 
   private static let homes = (0..<4).map { _ in ExclusivityDomain() }
 

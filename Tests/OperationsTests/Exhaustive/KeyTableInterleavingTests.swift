@@ -102,7 +102,7 @@ struct KeyTableInterleavingTests {
     private static let domain = ExclusivityDomain()
 
     private let actors: [Actor]
-    private var table = KeyTable<TestClaimant>()
+    private var table = KeyTable()
     private var phases: [Phase]
     private var passes = 0
     private var steps = 0
@@ -118,7 +118,7 @@ struct KeyTableInterleavingTests {
       phases = actors.map { _ in .outside }
     }
 
-    private func actor(_ claimant: TestClaimant?) -> Int? { claimant.flatMap { Int($0.name) } }
+    private func actor(_ claimant: KeyClaimant?) -> Int? { claimant?.name.flatMap { Int($0) } }
 
     private func group(_ actor: Int) -> Int { actors[actor].enclosing.first ?? actors.count }
 
@@ -148,10 +148,10 @@ struct KeyTableInterleavingTests {
     /// Makes a change, and checks that it calls every entry that can proceed, once.
     private mutating func change(
       except actor: Int?,
-      _ body: (inout KeyTable<TestClaimant>, inout [KeyTable<TestClaimant>.Effect]) -> Void
+      _ body: (inout KeyTable, inout [KeyTable.Effect]) -> Void
     ) {
       let before = table
-      var effects: [KeyTable<TestClaimant>.Effect] = []
+      var effects: [KeyTable.Effect] = []
       for (slots, count) in zip(slots, freeSlots) { slots.count = count }
       body(&table, &effects)
       freeSlots = slots.map(\.count)
@@ -236,7 +236,7 @@ struct KeyTableInterleavingTests {
         return true
       }
       expect(!actors[actor].enclosing.isEmpty, "only a member can be refused")
-      var effects: [KeyTable<TestClaimant>.Effect] = []
+      var effects: [KeyTable.Effect] = []
       table.resolve(finding, &effects)
       guard case .cancel(_, .deadlock)? = effects.last else {
         expect(false, "\(actor) was not refused")

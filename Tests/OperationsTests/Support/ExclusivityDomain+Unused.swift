@@ -14,7 +14,7 @@ extension KeyTable {
 }
 
 /// A claimant of a table of keys that is tested as a value.
-struct TestClaimant: SlotUser, Hashable, ExpressibleByStringLiteral {
+final class TestClaimant: KeyClaimant, @unchecked Sendable {
   /// The free slots of a group. The test copies them in and out if it copies the table.
   final class Slots: Sendable {
     private let free: Locked<Int>
@@ -27,30 +27,25 @@ struct TestClaimant: SlotUser, Hashable, ExpressibleByStringLiteral {
     }
   }
 
-  let name: String
-  var slots: Slots?
+  private let givenName: String
+  private let slots: Slots?
 
-  init(_ name: String, _ slots: Slots? = nil) { (self.name, self.slots) = (name, slots) }
+  init(_ name: String, _ slots: Slots? = nil) {
+    (givenName, self.slots) = (name, slots)
+    super.init()
+  }
 
-  init(stringLiteral name: String) { self.init(name) }
+  override var name: String? { givenName }
 
-  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { slots.map { isOffered || $0.count > 0 } ?? true }
+  override func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
+    slots.map { isOffered || $0.count > 0 } ?? true
+  }
 
-  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
+  override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
     guard let slots, isOffered || slots.count > 0 else { return false }
     if !isOffered { slots.count -= 1 }
     return true
   }
 
-  func willBeCalled() {}
-
-  func slotIsOffered() {}
-
-  func returnSlot() { slots?.count += 1 }
-
-  func callWasWithdrawn() {}
-
-  static func == (left: Self, right: Self) -> Bool { left.name == right.name }
-
-  func hash(into hasher: inout Hasher) { hasher.combine(name) }
+  override func returnSlot() { slots?.count += 1 }
 }

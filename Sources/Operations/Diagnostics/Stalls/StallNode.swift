@@ -5,7 +5,7 @@ struct StallNode {
     /// The start of an operation that has members, or the end of any operation.
     case operation(Operation, isStart: Bool = false)
     case slots(of: StallPlace)
-    case key(KeyRegistry.Table.Obstacle)
+    case key(KeyTable.Obstacle)
     /// A task that holds keys, or waits for them, without an operation.
     case task(KeyClaimant, name: String, isHolder: Bool)
   }

@@ -6,7 +6,7 @@ struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
   private var slots: [ObjectIdentifier: Int] = [:]
-  private var keys: [KeyRegistry.Table.Obstacle: (node: Int, users: [KeyRegistry.User])] = [:]
+  private var keys: [KeyTable.Obstacle: (node: Int, users: [KeyRegistry.User])] = [:]
   private var resources: [Int: StallNode.Subject] = [:]
   /// The places in which operations were found, because some do not store theirs. A released operation's address could
   /// be reused.
