@@ -50,8 +50,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
     /// The gates to open when there are that many sleepers.
     var gates: [Int: Gate] = [:]
 
-    /// Removes the next sleeper that is due at `time`, and moves the clock to its deadline, or to `time` if there is
-    /// none.
+    /// Removes the next sleeper due at `time`, and moves the clock to its deadline, or to `time` if there is none.
     mutating func next(until time: Instant) -> Sleeper? {
       let next = sleepers.popFirst(dueAt: time)
       now = max(now, next?.deadline ?? time)

@@ -4,9 +4,9 @@ import Testing
 struct HouseRuleTests {
   private static let mostTypes = 257
   private static let mostStoredBooleans = 28
-  private static let mostExtensionFiles = 16
-  private static let mostInternalDocumentationLines = 1149
-  private static let mostLines = 17_373
+  private static let mostExtensionFiles = 11
+  private static let mostInternalDocumentationLines = 1113
+  private static let mostLines = 17_372
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -61,8 +61,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
     return previous.action != nil
   }
 
-  /// The dependencies are removed first. Otherwise Foundation would keep an unretained pointer to an operation that is
-  /// about to be released.
+  /// The dependencies are removed first, because Foundation would keep unretained pointers to them.
   private func release(_ operations: [Operation]) {
     for operation in operations { removeDependency(operation) }
     cancel()

@@ -2,9 +2,8 @@ import Foundation
 
 /// What Foundation knows of an operation's readiness, as a value.
 ///
-/// Foundation gets a single dependency, the *gate*, which opens when no dependency is unfinished. Only a check of
-/// readiness makes it. On Linux, Foundation's own dependencies cost quadratic time in a queue, and point to released
-/// memory.
+/// Foundation gets one dependency, the *gate*, which opens when no dependency is unfinished. A check of readiness makes
+/// it. On Linux, Foundation's own dependencies cost quadratic time, and point to released memory.
 ///
 /// Foundation checks `isReady` and records the answer in two steps, on any thread. It may therefore record an outdated
 /// answer, and never run the operation. A *nudge* makes it check again.
@@ -65,8 +64,7 @@ struct FoundationBridge {
     return true
   }
 
-  /// Answers a check by Foundation or any other caller: part of opening the gate on this thread, or of a nudge, which
-  /// may be answered before an older answer is recorded.
+  /// Answers a check: part of opening the gate on this thread, or of a nudge, which may precede an older answer.
   mutating func check(isWaiting: Bool, isOpener: @autoclosure () -> Bool, isNudge: @autoclosure () -> Bool) -> Readiness
   {
     if isWaiting { return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting }

@@ -1,7 +1,6 @@
 /// Entries about operations, in the order they were added. A long list keeps an index after a few searches.
 ///
-/// The storage never leaves the lock that guards it, because ThreadSanitizer does not detect that a copy of an array
-/// has been released.
+/// The storage never leaves its lock, because ThreadSanitizer does not detect that a copy of an array was released.
 struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   private struct Index {
     var searches = 0

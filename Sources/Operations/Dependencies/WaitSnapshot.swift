@@ -1,8 +1,7 @@
 import Foundation
 
 /// The graph of what operations wait for, in O(n + e) and without recursion. Operations change while they are read, and
-/// one lock is held at a time. A cycle is therefore real only if its nodes are still current after the last of them has
-/// been read.
+/// one lock is held at a time. A cycle is therefore real only if all of its nodes are still current at the end.
 struct WaitSnapshot {
   enum Scope {
     /// A cancelled operation waits for its members only.

@@ -1,8 +1,7 @@
 import Foundation
 
 extension Operation {
-  /// The name or, for an operation without one, the name of its type: “Upload”, and “task operation” for a type of the
-  /// package.
+  /// The name or the name of the type: “Upload”, and “task operation” for a type of the package.
   var displayName: String {
     let operation = represented
     if let name = operation.name, !name.isEmpty { return name }

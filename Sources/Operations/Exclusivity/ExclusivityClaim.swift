@@ -164,8 +164,7 @@ extension [KeyClaim] {
     for claim in claims { add(domain === ExclusivityDomain.shared ? claim.claims : claim.claims.map { $0.in(domain) }) }
   }
 
-  /// Adds claims. A key that is claimed twice counts once, with the smaller limit, the larger weight and the strongest
-  /// policy. So does an interval of a throttled key.
+  /// Adds claims. A key or an interval that is claimed twice counts once, with the strongest limit, weight and policy.
   mutating func add(_ new: [KeyClaim]) {
     if isEmpty, new.count <= 1 {
       self = new

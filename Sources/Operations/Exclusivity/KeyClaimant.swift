@@ -33,8 +33,7 @@ class KeyClaimant: @unchecked Sendable {
 
   // MARK: Under the lock of the table
 
-  /// Takes a slot of the group, unless there is none, or a member without keys comes first. The slot that another member
-  /// of the group offers has not been returned.
+  /// Takes a slot of the group, unless a member without keys comes first. One that is offered has not been returned.
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
   /// The claimant does not use its slot any more, which another member of the group may take.

@@ -27,8 +27,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private let id: ObjectIdentifier
   /// Whether those that use the keys inside the operation keep them after its end.
   private let lends: Bool
-  /// The slots of the group of a member, the number of its arrival there, and its flow, until its end. Guarded by the lock
-  /// of the registry.
+  /// The slots of a member's group, its arrival there, and its flow, until its end. Guarded by the registry's lock.
   private var slots: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)?
 
   init(of operation: AsyncOperation, lends: Bool) {

@@ -52,11 +52,9 @@ extension GroupOperation {
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
   }
 
-  /// Adds a member if fewer than `count` members are unfinished, in one step. Otherwise returns false, and the operation
-  /// remains free.
+  /// Adds a member if fewer than `count` are unfinished, in one step. Otherwise, the operation remains free.
   ///
-  /// Tasks that wait to add a member below the same count come first. If the group has finished, see
-  /// ``addOperation(_:)``.
+  /// Tasks that wait to add a member below this count come first. If the group has finished, see ``addOperation(_:)``.
   ///
   /// - Precondition: The operation can be added.
   @discardableResult

@@ -1,8 +1,7 @@
 import Foundation
 
 /// The state of a group's Foundation `Progress`, which is created on request. The engine applies changes to it after
-/// releasing its lock. A member that reports its own units, such as a nested group, is represented by a child: see
-/// ``OperationProgress``.
+/// releasing its lock. A member that reports its own units, such as a group, is a child: see ``OperationProgress``.
 struct GroupProgress {
   typealias Child = (operation: AsyncOperation, weight: Int)
 

@@ -47,8 +47,7 @@ extension AsyncOperation {
   }
 
   /// Cancels the operations that do not work, and what does not work inside the others, at any depth, in one step. An
-  /// operation that pauses does not work. Returns the number of operations that this call cancelled, without those inside
-  /// them.
+  /// operation that pauses does not work. Returns the number of cancelled operations, without those inside them.
   static func cancelWaiting(_ operations: [AsyncOperation], in engine: GroupEngine? = nil) -> Int {
     var rest = operations.map { (operation: $0, engine: engine) }
     var (index, marked) = (0, [Cancellation]())

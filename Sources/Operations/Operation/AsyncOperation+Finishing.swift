@@ -3,8 +3,7 @@ public import Foundation
 extension AsyncOperation {
   // MARK: Finishing
 
-  /// Finishes the operation, if it is in `phase`, and returns whether the finish counts. Then `store` stores the value
-  /// of the operation, under its lock.
+  /// Finishes the operation, if in `phase`. Returns whether that counts. `store` stores the value, under the lock.
   @discardableResult
   final func finish(
     reporting report: FailureReport?,

@@ -38,8 +38,7 @@ extension AsyncOperation {
       carryOut(core.withLock { $0.countDown(by: $0.ledger.remaining) })
       return false
     }
-    // A queue may start an operation that has just gained a dependency. Foundation runs such an operation, and so does
-    // this method.
+    // A queue may start an operation that has just gained a dependency. Foundation runs it, and so does this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
       if unfinished.isEmpty, let turn {
         misuse("\(quotedName) is not ready: it waits for \(turn.goal). Leave it to its queue, which starts it then.")

@@ -168,8 +168,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         if startUnready() { return }
       case .awaitGate:
         // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
-        // once Foundation reports it ready. Any other operation waits, because a third thread may be about to add the
-        // gate to Foundation.
+        // once Foundation reports it ready. Any other one waits, because a third thread may be about to add the gate.
         if core.withLock({ $0.queue != nil }), super.isReady { return carryOut(core.withLock { $0.start() }) }
         awaitGate()
       case let action: return carryOut(action)

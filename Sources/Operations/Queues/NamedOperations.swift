@@ -7,8 +7,7 @@ extension OperationQueue {
 
   /// Cancels the operations of the queue that have this name, but no members of its groups with this name.
   ///
-  /// - Returns: The number of operations that this call cancelled. Operations that were cancelled before do not
-  ///   count.
+  /// - Returns: The number of operations that this call cancelled, without those that were cancelled before.
   @discardableResult
   public func cancelOperations(named name: String) -> Int { operations(named: name).cancelUnfinished() }
 

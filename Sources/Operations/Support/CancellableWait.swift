@@ -1,8 +1,7 @@
 /// Suspends the current task until a closure is called or the task is cancelled, without holding a thread.
 ///
-/// - Parameter register: Stores the closure that ends the wait, and returns a closure that removes it, which is called if
-///   the task is cancelled. The closure that ends the wait can be called at any time, on any thread. Calls after the end
-///   have no effect.
+/// - Parameter register: Stores the closure that ends the wait, which any thread may call at any time, even after the
+///   end. Returns a closure that removes it, which is called if the task is cancelled.
 package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {
   let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
   var unregister: (() -> Void)?

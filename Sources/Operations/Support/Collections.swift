@@ -20,8 +20,7 @@ struct ArrayDeque<Element> {
     swap(&element, &elements[head])
     head += 1
     if head == elements.count || (head >= 64 && head * 2 >= elements.count) {
-      // At least half of the array is empty, so moving the remaining elements to the front costs one move for each
-      // popped element.
+      // At least half of the array is empty, so this costs one move for each popped element.
       elements.removeFirst(head)
       head = 0
     }

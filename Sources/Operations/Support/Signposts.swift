@@ -2,8 +2,7 @@
 import os
 #endif
 
-/// Signpost intervals for Instruments, on Apple's platforms only. An interval is identified by its index, because it
-/// can start and end on different threads.
+/// Signpost intervals for Instruments, on Apple's platforms only, by index, because they can end on another thread.
 enum Signposts {
   static func begin(_ index: Int, of owner: ObjectIdentifier, _ name: String) {
     #if canImport(os)

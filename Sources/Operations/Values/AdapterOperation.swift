@@ -74,8 +74,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.policy = policy
     job = Locked(.waiting(transfer: transfer))
     super.init()
-    // Keeps a plain target until the adapter has finished, because Foundation on Linux may use the target until its
-    // dependencies have finished.
+    // Keeps a plain target, because Foundation on Linux may use it until its dependencies have finished.
     if !(target is AsyncOperation) { whenFinished { withExtendedLifetime(target) {} } }
     // Otherwise the target would wait for itself through the adapter.
     target.refuseSelfDependency(source)

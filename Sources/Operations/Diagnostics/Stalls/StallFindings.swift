@@ -1,6 +1,5 @@
-/// The causes that keep the nodes of a graph of waits from finishing, found in O(n + e) without recursion. A node that
-/// waits for several nodes takes the most severe of their causes, and one that needs one of several slots the least
-/// severe.
+/// The causes that keep the nodes of a graph of waits from finishing, in O(n + e) without recursion. A node that waits
+/// for several nodes takes the most severe cause, and one that needs one of several slots the least severe.
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause

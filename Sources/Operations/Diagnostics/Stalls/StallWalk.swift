@@ -8,8 +8,7 @@ struct StallWalk {
   private var slots: [ObjectIdentifier: Int] = [:]
   private var keys: [KeyTable.Obstacle: (node: Int, users: [KeyRegistry.User])] = [:]
   private var resources: [Int: StallNode.Subject] = [:]
-  /// The places in which operations were found, because some do not store theirs. A released operation's address could
-  /// be reused.
+  /// The places of operations, some of which do not store theirs. A released operation's address could be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
   private var searched: [ObjectIdentifier: StallPlace] = [:]
   /// The operations whose place is unknown. A later part of the walk may still find the place.

@@ -95,8 +95,7 @@ public final class OperationTracer: Sendable {
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
-  /// Returns the index of the new record, or nil if the operation is already traced or another thread is starting to
-  /// trace it.
+  /// Returns the index of the new record, or nil if the operation is traced, or about to be by another thread.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let id = ObjectIdentifier(operation)
     guard log.withLock({ $0.beginning.insert(id).inserted }) else { return nil }

@@ -84,8 +84,7 @@ enum TraceRow: Hashable, Comparable {
 typealias TraceIntervals = [Int: Range<Duration>]
 
 extension TraceIntervals {
-  /// The interval of an unfinished operation ends now. An interval is at least a nanosecond long, so that it is visible
-  /// and its end comes after its start.
+  /// The interval of an unfinished operation ends now. It is at least a nanosecond long, so that it is visible.
   init(_ records: [OperationTracer.Record], _ now: Duration) {
     self.init()
     for record in records {

@@ -61,8 +61,7 @@ extension GroupEngine {
     case .grant: Trampoline.run { [self] in grantSlots() }
     case .addRunner: Trampoline.run { [self] in startMembers() }
     case .watch:
-      // A member can finish in the middle of its `execute()`, and then continue for long or wait for a member that this
-      // runner was about to take.
+      // A member can finish inside `execute()`, and then continue for long, or wait for the member that is next.
       DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
         guard let self else { return }
         carryOut(state.withLock { $0.schedule.endWatch() })

@@ -80,8 +80,7 @@ final class GroupEngine: @unchecked Sendable {
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
-  /// Whether members of a group that has not started may have dependencies, at any depth. False for most groups, so that
-  /// a walk through all members is not necessary.
+  /// Whether members of a group that has not started may have dependencies, at any depth. False for most groups.
   var membersMayWait: Bool {
     var engines = [self]
     while let engine = engines.popLast() {
@@ -105,8 +104,7 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(action)
   }
 
-  /// Removes all members because the group is being deallocated. The members of a group that has not been started can be
-  /// added elsewhere. The caller releases them.
+  /// Removes all members because the group is being deallocated. They can be added elsewhere. The caller releases them.
   func disband() -> [AnyObject] {
     let (former, listeners) = state.withLock { state in
       // Keeps all references until the lock has been released.

@@ -47,8 +47,7 @@ struct ReadyList {
     return turn < FlowList.Turn(rank: rank, executing: executing, served: flows.othersServed)
   }
 
-  /// Returns how many members come before a rank, or `limit` if there are more. A member with keys has no flow here: it
-  /// comes before or after the next member of the flows.
+  /// Returns how many members come before a rank, or `limit`. A member with keys precedes or follows all flows.
   func count(before rank: Rank, limit: Int, isSlotOffered: Bool) -> Int {
     let first = isFlowNext(isSlotOffered: isSlotOffered) ? flows.first?.rank : firstWithoutFlow
     guard let first, first < rank else { return 0 }

@@ -1,7 +1,6 @@
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
-  /// The tasks that only watch, by number and ticket. All of them resume when there is room. Nil if the group has finished,
-  /// after which no task waits.
+  /// The tasks that only watch, by number and ticket. All resume when there is room. Nil if the group has finished.
   private var watching: [Int: [Int: WaiterList.Waiter]]? = [:]
   /// The tasks that add a member each. As many as there is room for resume, in the order of their tickets.
   private var adding: [Int: [Int: WaiterList.Waiter]] = [:]
@@ -19,8 +18,7 @@ struct RoomWaiters {
     return lastTicket
   }
 
-  /// Returns whether the task need not wait, because there is room and, for an adding task, none waits before it. Reserves
-  /// the room of an adding task.
+  /// Returns whether there is room and, for an adding task, none waits before it. Reserves the room of an adding task.
   mutating func hasRoom(below count: Int, of members: Int, isAdding: Bool) -> Bool {
     if !isAdding { return members < count }
     guard members + reserved < count, adding[count] == nil else { return false }
@@ -47,8 +45,7 @@ struct RoomWaiters {
     return watching?[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
-  /// Returns the tasks for which there is room. Only the numbers between the two counts need be checked, because there
-  /// was room for the tasks of larger numbers before.
+  /// Returns the tasks for which there is room. There was room for those of numbers above the two counts before.
   mutating func take(downTo members: Int, from previous: Int) -> [WaiterList.Waiter] {
     if isEmpty || members >= previous { return [] }
     var taken: [WaiterList.Waiter] = []

@@ -60,8 +60,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
   /// ```
   ///
-  /// The function runs as a ``TaskOperation``, which is cancelled with this operation. For the other parameters, see the
-  /// initializer for operations.
+  /// The function runs as a ``TaskOperation`` and is cancelled with this operation. See the initializer for operations.
   @_disfavoredOverload
   public convenience init(
     attempts: Int,
@@ -135,8 +134,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
   }
 
-  /// Creates an operation of functions whose `retryIf` can also set the delay, for example from a server's `Retry-After`
-  /// header.
+  /// Creates an operation of functions whose `retryIf` can also set the delay, as a server's `Retry-After` header does.
   @_disfavoredOverload
   public convenience init(
     attempts: Int,

@@ -37,8 +37,7 @@ public struct EventCapacity: Sendable, Hashable {
   }
 }
 
-/// The waiting and suspended events of a mailbox. Tickets that are gone stay in the queues until they are skipped or
-/// compacted.
+/// The waiting and suspended events of a mailbox. Tickets that are gone stay until they are skipped or compacted.
 struct EventRoom {
   enum Decision {
     case accept

@@ -1,5 +1,4 @@
-/// An event with an identity, so that it can be withdrawn or a caller can wait for it. The stage is accessed only under
-/// the lock of the scheduler's ``Mailbox``.
+/// An event that can be withdrawn or waited for. Its stage is accessed under the lock of the scheduler's ``Mailbox``.
 final class EventTicket: @unchecked Sendable {
   /// A closure that runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void

@@ -1,7 +1,6 @@
 /// A property of a ``Schedulable`` class that can be accessed only on the object's scheduler.
 ///
-/// Any other access traps, even in release builds, with a message that names the property, its scheduler and the
-/// current scheduler.
+/// Any other access traps, even in release builds, and names the property, its scheduler and the current scheduler.
 ///
 /// ```swift
 /// final class Feed: Schedulable, @unchecked Sendable {

@@ -37,8 +37,7 @@ extension Schedulable {
     scheduler.schedule({ event(self) }, file: file, line: line)
   }
 
-  /// Schedules an event that does not keep the object alive. The event does nothing if the object has been released
-  /// before.
+  /// Schedules an event that does not keep the object alive. It does nothing if the object has been released.
   @discardableResult
   public func scheduleWeakly(
     _ event: @escaping @Sendable (Self) -> Void,

@@ -45,8 +45,7 @@ extension SerialScheduler {
 
   /// Returns true if the code runs on the scheduler, and nil otherwise (SE-0471).
   ///
-  /// After nil, the runtime calls ``checkIsolated()``, whose message names the schedulers. After false, the runtime
-  /// would trap with a message of its own.
+  /// After nil, the runtime calls ``checkIsolated()``, whose message names the schedulers. After false, it would trap.
   @available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *)
   public func isIsolatingCurrentContext() -> Bool? { isCurrent ? true : nil }
 }

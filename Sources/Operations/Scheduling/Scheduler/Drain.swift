@@ -57,8 +57,7 @@ extension SerialScheduler {
     if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
   }
 
-  /// Runs entries for a few milliseconds, and enqueues another drain for the remaining ones. The batch contains entries
-  /// that an earlier drain did not run.
+  /// Runs entries for a few milliseconds, first those that an earlier drain left, and enqueues a drain for the others.
   func drain(_ segment: Mailbox.Segment, _ batch: consuming Mailbox.Batch) {
     let isEmpty = Self.running.withValue(self) { runSlice(of: segment, &batch) }
     if isEmpty { return }

@@ -3,12 +3,10 @@ extension SerialScheduler {
 
   /// Schedules an event to run after all earlier ones.
   ///
-  /// The event never runs inline, even if the caller is on the scheduler. The closure is released as soon as it has
-  /// run.
+  /// The event never runs inline, even if the caller is on the scheduler. Its closure is released when it has run.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
-  /// - Complexity: O(1), about a tenth of a microsecond. The scheduler creates an operation only if no other event
-  ///   waits.
+  /// - Complexity: O(1), about a tenth of a microsecond. An operation is created only if no other event waits.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable () -> Void,
@@ -55,8 +53,7 @@ extension SerialScheduler {
   /// Schedules an event on the main actor, replacing a waiting event that has the same key.
   ///
   /// Use this method to show only the latest of many changes in a view. All callers share the keys of the main
-  /// scheduler, so two views must use different keys. Every ``Schedulable`` object and every ``SchedulableObject`` has
-  /// its own keys.
+  /// scheduler, so two views must use different keys. A ``Schedulable`` or ``SchedulableObject`` has keys of its own.
   ///
   /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult

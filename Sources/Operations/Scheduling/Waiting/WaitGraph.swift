@@ -16,8 +16,7 @@ struct WaitGraph {
   /// The waits of each scheduler, innermost last.
   private var blocked: [ObjectIdentifier: [WaitLink]] = [:]
 
-  /// Records a wait. Returns the wait of the target whose blocked thread runs the body, or nil if the body goes to the
-  /// mailbox.
+  /// Records a wait. Returns the wait whose blocked thread runs the body, or nil if the body goes to the mailbox.
   mutating func begin(_ link: WaitLink) throws(OperationError) -> WaitLink? {
     if let waiter = link.waiter { blocked[ObjectIdentifier(waiter), default: []].append(link) }
     do {
@@ -37,8 +36,7 @@ struct WaitGraph {
     return link.server
   }
 
-  /// A body for a scheduler that is blocked in a job of an actor must wait until the job has finished, which usually
-  /// closes a cycle.
+  /// A body for a scheduler that is blocked in a job of an actor waits for its end, which usually closes a cycle.
   private func chooseServer(for link: WaitLink) throws(OperationError) {
     link.server = server(for: link).flatMap { $0.inbox == nil ? nil : $0 }
     guard let cycle = cycle(through: link) else { return }
@@ -46,8 +44,7 @@ struct WaitGraph {
     throw OperationError(.waitCycle, "Deadlock of schedulers: \(names). Await run(_:) instead.")
   }
 
-  /// Hands the event of a wait over to the chosen thread, and returns the wait that blocks it. If that wait has ended,
-  /// chooses again.
+  /// Hands the event of a wait to the chosen thread, and returns its own wait. If that has ended, chooses again.
   func deliver(_ ticket: EventTicket, of link: WaitLink) throws(OperationError) -> WaitLink? {
     if link.server?.isOpen == false { try chooseServer(for: link) }
     link.server?.inbox?.append(ticket)
@@ -57,8 +54,7 @@ struct WaitGraph {
   /// Removes and returns the next event for the thread that a wait blocks, or returns nil if the wait has ended.
   func nextEvent(for link: WaitLink) -> EventTicket? { link.isOpen ? link.inbox?.popFirst() : nil }
 
-  /// Records that the body of a wait has run. The wait stays on the stack until its thread wakes up, because the thread
-  /// may be running another body.
+  /// Records that the body of a wait has run. The wait stays until its thread, which may run another body, wakes up.
   func finish(_ link: WaitLink) { link.isOpen = false }
 
   /// Removes a wait whose thread continues, and returns the events that the thread has not run.
@@ -101,8 +97,7 @@ struct WaitGraph {
     return candidates.last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// Returns the schedulers of a cycle through a wait, or nil if there is none. Each scheduler waits for the next, and the
-  /// first is also the last.
+  /// Returns the schedulers of a cycle through a wait, each waiting for the next and the last being the first, or nil.
   ///
   /// The search follows the waits that must end before the body of a wait can run: the open waits of its target inside
   /// its server, or all open waits of the target if the body is in the mailbox.

@@ -1,7 +1,6 @@
 import Foundation
 
-/// A call of ``SerialScheduler/wait(timeout:_:file:line:)``, which blocks its thread. The mutable state belongs to the
-/// ``WaitGraph``.
+/// A call of ``SerialScheduler/wait(timeout:_:file:line:)``, which blocks its thread. The ``WaitGraph`` owns its state.
 final class WaitLink: @unchecked Sendable {
   /// The innermost wait whose body the current thread is running.
   private static let innermost = ThreadLocal<WaitLink>()
@@ -14,8 +13,7 @@ final class WaitLink: @unchecked Sendable {
   var isOpen = true
   /// The wait whose thread runs the body, or nil if the body goes to the mailbox.
   var server: WaitLink?
-  /// The events that were handed over to the blocked thread. Nil in a job of an actor, because no other code may run
-  /// until the job suspends.
+  /// The events that were handed to the blocked thread. Nil in a job of an actor, in which no other code may run.
   var inbox: ArrayDeque<EventTicket>?
 
   private let signal = DispatchSemaphore(value: 0)
