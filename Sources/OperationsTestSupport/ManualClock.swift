@@ -122,7 +122,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
   ///
   /// The clock moves when no sleeper has been added or removed for `grace`, or for ten times as long if the next deadline
   /// is the timeout of an operation. Work that needs longer between two sleeps can see a later deadline too early. While
-  /// nothing sleeps on the clock, the call waits, and for ever if the operation never finishes: give the test a time limit.
+  /// nothing sleeps on the clock, the call waits, and forever if the operation never finishes: give the test a time limit.
   ///
   /// - Parameters:
   ///   - operation: An operation of any kind that is in a queue or has been started.

@@ -64,7 +64,8 @@ struct FoundationBridge {
     return true
   }
 
-  /// Answers a check: part of opening the gate on this thread, or of a nudge, which may precede an older answer.
+  /// Answers a check by Foundation or any other caller: part of opening the gate on this thread, or of a nudge, which
+  /// may be answered before an older answer is recorded.
   mutating func check(isWaiting: Bool, isOpener: @autoclosure () -> Bool, isNudge: @autoclosure () -> Bool) -> Readiness
   {
     if isWaiting { return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting }

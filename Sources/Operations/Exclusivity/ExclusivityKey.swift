@@ -82,7 +82,6 @@ public struct ExclusivityKey: Hashable, @unchecked Sendable, ExpressibleByString
 }
 
 extension [ExclusivityKey] {
-  /// “a”, “b”
   var quoted: String { map(\.quoted).joined(separator: ", ") }
 }
 
@@ -115,7 +114,6 @@ public final class ExclusivityDomain: @unchecked Sendable {
   /// The domain that keys belong to by default.
   public static let shared = ExclusivityDomain()
 
-  /// The shared runs in flight, by key.
   let sharedRuns = Locked<[ExclusivityKey: any AnyObject & Sendable]>([:])
 
   /// The limits that ``setLimit(_:for:)`` has set. Guarded by the lock of the registry.

@@ -33,7 +33,7 @@ class KeyClaimant: @unchecked Sendable {
 
   // MARK: Under the lock of the table
 
-  /// Takes a slot of the group, unless a member without keys comes first. One that is offered has not been returned.
+  /// Takes a slot, unless there is none or a member without keys comes first. An offered slot has not been returned.
   func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
   /// The claimant does not use its slot any more, which another member of the group may take.
@@ -47,7 +47,7 @@ class KeyClaimant: @unchecked Sendable {
   /// Whether the group has a slot for this rank, or one is offered. If so, the caller is notified when it has none any more.
   func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
 
-  func willBeCalled() {}
+  func didTakeKeys() {}
 
   // MARK: After the lock
 

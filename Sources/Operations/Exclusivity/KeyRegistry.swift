@@ -33,12 +33,8 @@ enum KeyRegistry {
   static func hold(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
     state.withLock { state in
       if id.limit < .max || state.table.useIndices[id] != nil { return false }
-      // One access, because each one hashes the key.
-      return { holder in
-        if holder != nil { return false }
-        holder = keys
-        return true
-      }(&state.early[id])
+      // Inserts the task if there is none, so that the key is hashed once.
+      return { (holder: inout TaskKeys) in holder }(&state.early[id, default: keys]) === keys
     }
   }
 

@@ -69,7 +69,6 @@ extension KeyTable {
   /// Tells a claimant that it has been called, unless it still waits.
   mutating func report(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), state != .waiting, let claimant = claimant(ticket) else { return }
-    claimant.willBeCalled()
     effects.append(.call(claimant, holdsKeys: state.isHolding, request: entries[ticket.place].request))
   }
 
@@ -243,6 +242,7 @@ extension KeyTable {
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
     entries[ticket.place].state = .holding
     guard let claimant = claimants[ticket.place] else { return }
+    claimant.didTakeKeys()
     for share in entries[ticket.place].shares {
       uses[share.use].patienceEnd = nil
       // A priority that was lent to a claimant that waits reaches the next holder.

@@ -61,11 +61,15 @@ public func withKeys<R>(
 final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   /// Closures, because the program finds out the size of a continuation when it runs.
   private enum Wait {
+    typealias Resume = @Sendable (Result<Void, any Error>) -> Void
+
     case none
-    case suspended(@Sendable (Result<Void, any Error>) -> Void)
+    case suspended(Resume)
     /// The task holds its keys. If it was suspended, the caller of the table resumes it. Does not change any more.
-    case granted((@Sendable (Result<Void, any Error>) -> Void)?)
+    case granted(Resume?)
     case failed(any Error)
+
+    var resume: Resume? { if case .suspended(let resume) = self { resume } else { nil } }
   }
 
   /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
@@ -114,7 +118,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   func enterAsHolder(_ table: inout KeyTable) {
     var effects: [KeyTable.Effect] = []
     enter(&table, inside: [], priority: .normal, lent: 0, &effects)
-    wait = .granted(nil)
   }
 
   /// Waits until the task holds its keys, or the limit has passed.
@@ -122,12 +125,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     let priority = Task.currentPriority
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
       enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
-      guard let ticket else { return [] }
-      if table.state(of: ticket)?.isHolding == true {
-        wait = .granted(nil)
-        return nil
-      }
-      return table.holders(before: ticket, toLend: priority.lent)
+      if case .granted = wait { return nil }
+      return ticket.map { table.holders(before: $0, toLend: priority.lent) } ?? []
     }
     guard let holders else { return }
     for holder in holders { holder.operation?.escalatePriority(to: priority) }
@@ -163,7 +162,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     for holder in holders { holder.operation?.escalatePriority(to: priority) }
   }
 
-  private func suspend(_ resume: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+  private func suspend(_ resume: @escaping Wait.Resume) {
     let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
       switch wait {
       case .none: wait = .suspended(resume)
@@ -182,9 +181,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
 
-  override func willBeCalled() {
-    if case .suspended(let resume) = wait { wait = .granted(resume) } else { wait = .granted(nil) }
-  }
+  override func didTakeKeys() { wait = .granted(wait.resume) }
 
   override func call(holdsKeys: Bool, request: Int) { if case .granted(let resume?) = wait { resume(.success(())) } }
 
@@ -199,15 +196,16 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// Ends the wait, unless it has ended.
   private func fail(with error: any Error) {
-    let former = KeyRegistry.change { table, effects -> Wait in
-      let former = wait
-      if case .granted = former { return former }
-      if case .failed = former { return former }
-      wait = .failed(error)
+    let resume = KeyRegistry.change { table, effects -> Wait.Resume? in
+      let resume = wait.resume
+      switch wait {
+      case .none, .suspended: wait = .failed(error)
+      case .granted, .failed: return nil
+      }
       if let ticket { table.leave(ticket, &effects) }
-      return former
+      return resume
     }
-    if case .suspended(let resume) = former { resume(.failure(error)) }
+    resume?(.failure(error))
   }
 }
 

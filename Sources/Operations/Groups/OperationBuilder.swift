@@ -43,7 +43,7 @@ public enum OperationBuilder {
   /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
   /// dependencies. The walk takes O(n + e) and does not recurse.
   ///
-  /// - Parameter joined: Further operations, which are included if free. Other plain ones are only if the list is nil.
+  /// - Parameter joined: Further operations, included if free. Other plain dependencies are only if the list is nil.
   static func withDependencies(_ operations: [Operation], joined: [Operation]?) -> [Operation] {
     let joinedIDs = joined.map { Set($0.map { ObjectIdentifier($0) }) }
     func isFree(_ operation: Operation) -> Bool {

@@ -96,9 +96,10 @@ extension AsyncOperation {
   }
 
   private var isAboutToStart: Bool {
-    let (phase, queue, engine, outer) = core.withLock { ($0.lifecycle.phase, $0.queue, $0.engine, $0.outer) }
+    let outer = core.withLock { $0.outer }
     // A private group starts its members when it has them all, and this is asked again.
     if outer?.core.withLock({ $0.isInside && $0.lifecycle.phase.isPending }) == true { return true }
+    let (phase, queue, engine) = core.withLock { ($0.lifecycle.phase, $0.queue, $0.engine) }
     switch phase {
     case .pending(.slot): return queue?.isAboutToStart(self) ?? engine?.isAboutToStart(self) ?? true
     case .pending: return false

@@ -95,10 +95,10 @@ extension AsyncOperation {
 }
 
 extension Operation {
-  /// The plain Foundation operation that this one runs in a group, and that errors and reports show, or else itself.
+  /// The plain Foundation operation that this one runs in a group, which errors and reports show. Otherwise itself.
   var represented: Operation { (self as? PlainMember)?.operation ?? self }
 
-  /// The operation as the member of a group: itself or, if it is a plain operation of a group, the member that runs it.
+  /// The member of a group: itself or the one that runs a plain operation. Nil for a plain operation in no group.
   var asMember: AsyncOperation? { self as? AsyncOperation ?? PlainMember.of(self) }
 
   /// As far as the package can detect.

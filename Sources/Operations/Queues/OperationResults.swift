@@ -185,8 +185,8 @@ extension Locked<ResultReports> {
   nonisolated(nonsending) fileprivate func wait(after count: Int) async {
     await waitOrUnregister { resume in
       let isOver = withLock { reports in
-        reports.resume = resume
-        return reports.count > count
+        reports.resume = reports.count > count ? nil : resume
+        return reports.resume == nil
       }
       if isOver { resume() }
       return nil

@@ -59,21 +59,22 @@ extension ArrayDeque where Element: Comparable {
     elements[head] = element
   }
 
-  func contains(_ element: Element) -> Bool {
-    let index = self.index(of: element)
-    return index < elements.count && elements[index] == element
-  }
+  func contains(_ element: Element) -> Bool { position(of: element) != nil }
 
   /// Moves the elements on the shorter side.
   mutating func remove(_ element: Element) {
-    guard contains(element) else { return }
-    let index = self.index(of: element)
+    guard let index = position(of: element) else { return }
     if index - head > elements.count - index {
       elements.remove(at: index)
     } else {
       for position in stride(from: index, to: head, by: -1) { elements.swapAt(position, position - 1) }
       popFirst()
     }
+  }
+
+  private func position(of element: Element) -> Int? {
+    let index = self.index(of: element)
+    return index < elements.count && elements[index] == element ? index : nil
   }
 
   /// Returns the index of the first element that is not smaller, by a binary search.

@@ -84,7 +84,7 @@ enum TraceRow: Hashable, Comparable {
 typealias TraceIntervals = [Int: Range<Duration>]
 
 extension TraceIntervals {
-  /// The interval of an unfinished operation ends now. It is at least a nanosecond long, so that it is visible.
+  /// An unfinished interval ends now. Each takes at least a nanosecond, to be visible and to end after its start.
   init(_ records: [OperationTracer.Record], _ now: Duration) {
     self.init()
     for record in records {

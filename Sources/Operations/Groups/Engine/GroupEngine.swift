@@ -104,7 +104,7 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(action)
   }
 
-  /// Removes all members because the group is being deallocated. They can be added elsewhere. The caller releases them.
+  /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them.
   func disband() -> [AnyObject] {
     let (former, listeners) = state.withLock { state in
       // Keeps all references until the lock has been released.

@@ -281,7 +281,8 @@ struct GroupSchedule {
     return next
   }
 
-  /// Gives the free slots to the ready members, up to one that has to take its keys, which is returned with its slot.
+  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned. The
+  /// caller returns its slot if it does not take them.
   mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
     while hasRoom, !isDraining, !called.isEmpty, let (member, rank, isCalled) = takeReady() {
       if isCalled { return (member, rank) }

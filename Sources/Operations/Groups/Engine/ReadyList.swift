@@ -1,7 +1,7 @@
 import Foundation
 
 /// The ready members of a group, by queue priority, and within a priority in the order in which they arrived, unless they
-/// have flows. While members only arrive in the order of their ranks and are taken, a deque is enough. Then it becomes a heap.
+/// have flows. A deque is enough while members only arrive in that order and are taken. Otherwise a heap is used.
 struct ReadyList {
   /// The place of a member. It keeps its number when its priority changes, and when it returns.
   struct Rank: Comparable, Sendable {

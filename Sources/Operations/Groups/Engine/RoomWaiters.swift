@@ -45,7 +45,7 @@ struct RoomWaiters {
     return watching?[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
-  /// Returns the tasks for which there is room. There was room for those of numbers above the two counts before.
+  /// Returns the tasks for which there is room. Below larger numbers than the two counts, there was room before.
   mutating func take(downTo members: Int, from previous: Int) -> [WaiterList.Waiter] {
     if isEmpty || members >= previous { return [] }
     var taken: [WaiterList.Waiter] = []

@@ -60,7 +60,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
   /// ```
   ///
-  /// The function runs as a ``TaskOperation`` and is cancelled with this operation. See the initializer for operations.
+  /// The function runs as a ``TaskOperation`` and is cancelled with this operation. For the other parameters, see the
+  /// initializer for operations.
   @_disfavoredOverload
   public convenience init(
     attempts: Int,

@@ -36,7 +36,7 @@ struct WaitGraph {
     return link.server
   }
 
-  /// A body for a scheduler that is blocked in a job of an actor waits for its end, which usually closes a cycle.
+  /// A body for a scheduler that is blocked in a job of an actor waits for the job, which usually closes a cycle.
   private func chooseServer(for link: WaitLink) throws(OperationError) {
     link.server = server(for: link).flatMap { $0.inbox == nil ? nil : $0 }
     guard let cycle = cycle(through: link) else { return }
@@ -44,7 +44,7 @@ struct WaitGraph {
     throw OperationError(.waitCycle, "Deadlock of schedulers: \(names). Await run(_:) instead.")
   }
 
-  /// Hands the event of a wait to the chosen thread, and returns its own wait. If that has ended, chooses again.
+  /// Hands the event of a wait to the chosen thread, and returns that thread's wait. If that has ended, chooses again.
   func deliver(_ ticket: EventTicket, of link: WaitLink) throws(OperationError) -> WaitLink? {
     if link.server?.isOpen == false { try chooseServer(for: link) }
     link.server?.inbox?.append(ticket)
@@ -97,7 +97,7 @@ struct WaitGraph {
     return candidates.last { found.contains(ObjectIdentifier($0)) }
   }
 
-  /// Returns the schedulers of a cycle through a wait, each waiting for the next and the last being the first, or nil.
+  /// Returns the schedulers of a cycle through a wait, or nil. Each waits for the next, and the first is also the last.
   ///
   /// The search follows the waits that must end before the body of a wait can run: the open waits of its target inside
   /// its server, or all open waits of the target if the body is in the mailbox.
