@@ -151,6 +151,8 @@ struct AsyncOperationTests {
       }
       await queue.finished()
     }
+    // The queue is empty before the last observers are notified.
+    await ends.reaches(rounds * 1000)
     #expect(ends.entries == Array(repeating: true, count: rounds * 1000))
   }
 

@@ -36,6 +36,7 @@ struct CommonObserverTests {
     try await other.run(AsyncOperation().named("elsewhere"))
     held.gate.open()
     await queue.finished()
+    await journal.reaches(12)
     #expect(ended == ["a", "b", "c", "d", "e", "f"] && journal.count == 12)
   }
 
