@@ -86,6 +86,13 @@ struct KeyTableTests {
     #expect(isWaiting(members[0]) && isHolding(members[1]))
   }
 
+  @Test mutating func aMemberPassesThoseThatWaitForItsHolder() {
+    let group = enter("group", ["a": 1])
+    let outsider = enter("outsider", ["a": 1, "b": 1])
+    let member = enter("member", ["b": 1], inside: [group])
+    #expect(isWaiting(outsider) && isHolding(member))
+  }
+
   @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
     let group = enter("group", ["a": 2])
     let other = enter("other", ["a": 2])
@@ -128,6 +135,47 @@ struct KeyTableTests {
     #expect(start(called), "the one that is started first takes the keys")
     #expect(!start(next) && isWaiting(next))
     #expect(leave(called) == ["next"] && isHolding(next))
+  }
+
+  @Test mutating func fullQueuesDelayOthersOnce() {
+    for number in 0..<3 { _ = enter("full \(number)", ["a": 1], at: queue(number)) }
+    let other = enter("other", ["a": 1], at: queue(3))
+    #expect(pass(19).isEmpty)
+    #expect(pass(1) == ["full 1", "full 2", "other"] && isCalled(other))
+  }
+
+  // MARK: Slots
+
+  @Test mutating func membersOfOneGroupKeepTheirOrderUnderEachKey() {
+    let (slots, holder) = (TestClaimant.Slots(0), enter("holder", ["b": 4], weight: 2))
+    let heavy = enter("heavy", ["b": 4], weight: 3, slots: slots)
+    let light = enter("light", ["a": 4, "b": 4], slots: slots)
+    #expect(isWaiting(heavy) && isWaiting(light), "the first under “a”, and not under “b”")
+    #expect(leave(holder) == ["heavy", "light"])
+  }
+
+  /// A group is full once another member has taken the last slot, a queue once an operation has not been started in time.
+  @Test(arguments: [true, false]) mutating func thoseBehindOneWhosePlaceIsFull_areCalledAtOnce(isGroup: Bool) {
+    let (slots, home) = (isGroup ? TestClaimant.Slots(1) : nil, isGroup ? KeyPlace.none : queue(0))
+    _ = enter("holder", ["b": 1])
+    let both = enter("both", ["b": 1, "c": 1], at: home, slots: slots)
+    let next = enter("next", ["c": 1])
+    #expect(isWaiting(both) && isWaiting(next))
+    effects = []
+    _ = enter("last", ["d": 1], at: home, slots: slots)
+    #expect(isGroup ? called.contains("next") : pass(20) == ["next"])
+    #expect(isWaiting(both) && isHolding(next))
+  }
+
+  // MARK: Replacing
+
+  @Test mutating func aHolderIsReplacedOnce() {
+    let holder = enter("holder", ["a": 1])
+    for _ in 0..<2 {
+      let claim = KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)
+      _ = table.enter(TestClaimant("new"), [claim], &effects)
+      #expect(state(holder)?.isReplaced == true && table.uses[0].replacedCount == 1)
+    }
   }
 
   // MARK: Weights

@@ -60,6 +60,32 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 1_000, schedules: 10_000)
   }
 
+  @Test func aWeakerRequestToEndHasNoEffect() {
+    var schedule = GroupSchedule()
+    let requests: [GroupSchedule.EndRequest] = [.drain, .finish, .cancel, .cancel, .drain]
+    let areNew = requests.map { schedule.request($0) }
+    #expect(areNew == [true, false, true, false, false] && schedule.isDraining)
+  }
+
+  @Test func aSuspectedCycleIsSearchedForOnceAndOnlyIfNothingRuns() {
+    var schedule = GroupSchedule()
+    schedule.suspectCycle()
+    let early = [schedule.beginCycleSearch(), schedule.scheduleCycleSearch()]
+    #expect(early == [false, false], "the group has not begun")
+    schedule.beginAddition(of: 1)
+    _ = ScheduleWorld.begin(&schedule)
+    for _ in 0..<2 { schedule.endAddition() }
+    let scheduled = [schedule.scheduleCycleSearch(), schedule.scheduleCycleSearch()]
+    schedule.suspectCycle()
+    let searches = [schedule.beginScheduledSearch(), schedule.beginScheduledSearch(), schedule.beginCycleSearch()]
+    #expect(scheduled == [true, false] && searches == [true, false, false])
+    _ = schedule.becameReady(AsyncOperation(), .normal, takenNext: false)
+    schedule.suspectCycle()
+    let running = [schedule.scheduleCycleSearch(), schedule.beginScheduledSearch()]
+    let atStart = (0..<2).map { _ in schedule.beginCycleSearch(evenIfRunning: true) }
+    #expect(running == [false, false] && atStart == [true, false])
+  }
+
   @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     var walk = Walk()
     // An addition to a group that has ended is refused, so the first step is the same thread's.

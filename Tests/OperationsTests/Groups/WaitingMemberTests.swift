@@ -47,6 +47,21 @@ struct WaitingMemberTests {
     #expect(group.isSuspended)
   }
 
+  @Test func eventsAfterTheEnd_leaveNoEntries() {
+    let (group, member) = (GroupOperation(), AsyncOperation())
+    var schedule = GroupSchedule()
+    _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
+    schedule.endAddition()
+    _ = schedule.endIfDone()
+    #expect(!schedule.life.isRunning)
+    schedule.putBack(member, ReadyList.Rank(priority: .low, number: 0))
+    schedule.calledAgain(member, ReadyList.Rank(priority: .low, number: 0))
+    schedule.wasCancelled(member, wasNotReady: true)
+    _ = schedule.becameReady(member, .normal, takenNext: false)
+    _ = schedule.wasGranted(member, takenNext: false)
+    #expect(schedule.takeStaleEntries().isEmpty)
+  }
+
   @Test func cancelledWhileReady_aMemberIsReleasedByTheSuspendedGroup() async {
     let (live, group, last) = (LiveCount(), GroupOperation(), AsyncOperation())
     group.isSuspended = true

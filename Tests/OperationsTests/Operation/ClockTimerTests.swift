@@ -128,6 +128,36 @@ struct ClockTimerTests {
   }
 }
 
+struct DeadlineQueueTests {
+  @Test(arguments: SeededGenerator.seeds)
+  func itGivesTheOrderOfASortedListWhateverIsRemoved(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    var queue = DeadlineQueue<Int, Int>()
+    var expected: [(place: DeadlineQueue<Int, Int>.Place, element: Int)] = []
+    for element in 0..<2000 {
+      switch Int.random(in: 0..<(element < 1000 ? 4 : 8), using: &generator) {
+      case 0...2:
+        let place = queue.add(element, at: Int.random(in: 0..<50, using: &generator))
+        let index = expected.firstIndex { $0.place.deadline > place.deadline } ?? expected.count
+        expected.insert((place, element), at: index)
+      case 3, 4:
+        guard let index = expected.indices.randomElement(using: &generator) else { continue }
+        let (place, element) = expected.remove(at: index)
+        #expect(queue.remove(place) == element && queue.remove(place) == nil)
+      default:
+        let time = (expected.first?.place.deadline ?? 0) + Int.random(in: -1...1, using: &generator)
+        let count = expected.firstIndex { $0.place.deadline > time } ?? expected.count
+        #expect(queue.popAll(dueAt: time) == expected[..<count].map(\.element))
+        expected.removeFirst(count)
+      }
+      #expect(queue.count == expected.count && queue.earliest == expected.first?.place.deadline)
+      let heap = try #require(Mirror(reflecting: queue).descendant("heap") as? [DeadlineQueue<Int, Int>.Place])
+      #expect(heap.count <= queue.count * 2 + 64)
+    }
+    #expect(queue.removeAll() == expected.map(\.element) && queue.earliest == nil && queue.count == 0)
+  }
+}
+
 #if os(Linux)
 /// What a cancelled timer leaves is memory of the system's, which no object of the package's shows. In a process of its
 /// own, where nothing else allocates meanwhile.

@@ -52,6 +52,17 @@ import Testing
     #expect(!mailbox.canAcceptSuspended)
   }
 
+  @Test func suspendedEventsAreNotOvertaken() {
+    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
+    mailbox.open(segment)
+    let tickets = (0..<2).map { _ in EventTicket(origin, capacity: .suspending()) }
+    #expect(tickets.map { accept($0).0 } == [.accepted, .suspended])
+    #expect(mailbox.claim(tickets[0]) != nil && mailbox.canAcceptSuspended)
+    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
+    _ = mailbox.acceptSuspended()
+    #expect(tickets[1].isWaiting)
+  }
+
   @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
     let live = LiveCount()
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
