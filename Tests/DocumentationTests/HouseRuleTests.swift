@@ -2,7 +2,7 @@ import Testing
 
 /// The size of the package, which its readers must remember. Lower a limit when the package has become simpler.
 struct HouseRuleTests {
-  private static let mostTypes = 257
+  private static let mostTypes = 256
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 11
   private static let mostInternalDocumentationLines = 1113

@@ -46,8 +46,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
     queue.nudge()
     let isStopped = state.withLock { state in
       if case .new(let action) = state { state = .waiting(action: action) }
-      if case .stopped = state { return true }
-      return false
+      return if case .stopped = state { true } else { false }
     }
     if isStopped { release(operations) }
   }

@@ -12,7 +12,7 @@ struct TaskWait {
 
   init(for awaited: Operation) {
     self.awaited = awaited
-    let work = CurrentWork.innermost
+    let work = currentWork
     around = work.map { [$0 as? AsyncOperation].compactMap(\.self) + $0.around } ?? []
     self.work = around.first?.isFinished == true ? nil : work
   }

@@ -54,7 +54,7 @@ public func withKeys<R>(
   let enclosing = KeyClaimant.around(keys)
   if !keys.takeFreeKey(inside: enclosing) { try await keys.take(inside: enclosing, within: waitLimit) }
   defer { keys.release() }
-  return try await CurrentWork.$innermost.withValue(keys) { try await body() }
+  return try await $currentWork.withValue(keys) { try await body() }
 }
 
 /// The keys of a task.
@@ -73,7 +73,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   }
 
   /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
-  private weak var caller = CurrentWork.innermost
+  private weak var caller = currentWork
   private let taskClock: any Clock<Duration>
   private let givenName: String?
   private let function: StaticString

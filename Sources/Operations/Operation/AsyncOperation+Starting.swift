@@ -131,7 +131,7 @@ extension AsyncOperation {
     while phase: OperationLifecycle.Phase,
     _ body: @escaping @Sendable () async -> Void
   ) {
-    let work = { @Sendable in await CurrentWork.$innermost.withValue(self, operation: body) }
+    let work = { @Sendable in await $currentWork.withValue(self, operation: body) }
     guard let context else { return adopt(.detached(priority: priority, operation: work), while: phase) }
     context.run { adopt(Task(priority: priority, operation: work), while: phase) }
   }

@@ -5,16 +5,11 @@ extension AsyncOperation {
 
   /// Traps if the operation is already in a queue or a group, or has been started.
   func claim(for queue: OperationQueue?) {
-    switch take(for: queue) {
-    case .claimed: return
-    case .refused(let obstacle): misuse(cannotBeAdded(because: obstacle))
-    case .repeated: misuse(cannotBeAdded(because: "is in a group"))
-    }
+    if case .refused(let obstacle) = take(for: queue) { misuse(cannotBeAdded(because: obstacle)) }
   }
 
   func claimIfFree(for queue: OperationQueue? = nil) -> Bool {
-    if case .claimed = take(for: queue) { return true }
-    return false
+    if case .claimed = take(for: queue) { true } else { false }
   }
 
   private func take(for queue: OperationQueue?) -> OperationCore.ClaimAction {
@@ -28,10 +23,7 @@ extension AsyncOperation {
 
   /// As far as the package can detect.
   var isFree: Bool {
-    core.withLock { core in
-      if case .none = core.place { return core.lifecycle.phase.isPending }
-      return false
-    }
+    core.withLock { core in if case .none = core.place { core.lifecycle.phase.isPending } else { false } }
   }
 
   /// Requests the turn. If the operation must wait, then adds the gate, before Foundation checks readiness. In this order,

@@ -30,10 +30,8 @@ extension EnclosingWork {
   var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
 }
 
-enum CurrentWork {
-  /// The work that the current task does. Inherited by child tasks.
-  @TaskLocal static var innermost: (any EnclosingWork)?
-}
+/// The work that the current task does. Inherited by child tasks.
+@TaskLocal var currentWork: (any EnclosingWork)?
 
 extension AsyncOperation: EnclosingWork {
   final var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) {

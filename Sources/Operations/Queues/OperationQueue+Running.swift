@@ -214,7 +214,7 @@ extension OperationQueue {
   func addUnlessRefused(_ operation: AsyncOperation) {
     do {
       try TaskWait(for: operation).refuseCycle(in: self)
-      addWithDependencies(operation, inside: CurrentWork.innermost)
+      addWithDependencies(operation, inside: currentWork)
     } catch {
       operation.cancelIfRefused(error)
       operation.cancelEvenIfUnused()

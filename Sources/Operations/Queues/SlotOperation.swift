@@ -84,7 +84,7 @@ extension GroupOperation {
 }
 
 private final class SlotOperation: AsyncOperation, @unchecked Sendable {
-  /// Resumes the task. Written before another thread can access the operation.
+  /// Resumes the task that waits. Has no effect once the operation has begun. Guarded by the lock of the core.
   private var resume: (@Sendable () -> Void)?
 
   init(
@@ -98,30 +98,38 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     self.name = name
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
-    belong(to: CurrentWork.innermost)
+    belong(to: currentWork)
     request([KeyClaim](claims, in: domain), lends: true)
-    let wake = { @Sendable (operation: AsyncOperation) -> Void in (operation as? SlotOperation)?.resume?() }
-    addObserver(OperationObserver(didCancel: wake, didFinish: wake))
   }
 
   override var finishesByItself: Bool { true }
 
   override var beginsElsewhere: Bool { true }
 
-  override func execute() { resume?() }
+  override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
-    await lendingPriority(to: escalatePriority) {
-      await waitOrUnregister { resume in
-        self.resume = resume
-        add()
-        return nil
-      }
+    // Before the operation is added, because a queue on Linux uses the priority that it has then.
+    escalatePriority(to: Task.currentPriority)
+    add()
+    if core.withLock({ _ in resume == nil }) {
+      await lendingPriority(to: escalatePriority) { await waitOrUnregister { wait($0) } }
     }
     if Task.isCancelled { cancel() }
     defer { finish() }
     if isCancelled || core.withLock({ $0.lifecycle.phase.isOver }) { throw outcomeError ?? CancellationError() }
-    return try await CurrentWork.$innermost.withValue(self) { try await body() }
+    return try await $currentWork.withValue(self) { try await body() }
+  }
+
+  private func wait(_ resume: @escaping @Sendable () -> Void) -> (() -> Void)? {
+    addObserver(OperationObserver(didCancel: { _ in resume() }, didFinish: { _ in resume() }))
+    let waits = core.withLock { core in
+      if self.resume != nil { return false }
+      self.resume = resume
+      return !core.lifecycle.isCancelled
+    }
+    if !waits { resume() }
+    return nil
   }
 }

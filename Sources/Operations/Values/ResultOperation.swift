@@ -60,7 +60,9 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   }
 
   open override func execute() {
-    guard let work = work.take() else { return finish() }
+    guard let work else { return finish() }
+    // Not by `take()`, which needs the type of the closure when the program runs.
+    self.work = nil
     finish(with: callInContext(work))
   }
 

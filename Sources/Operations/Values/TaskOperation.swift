@@ -59,7 +59,9 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   }
 
   public final override func execute() {
-    finishByTask(priority: priority, body.take() ?? { try await self.run() })
+    let body = body ?? { try await self.run() }
+    self.body = nil
+    finishByTask(priority: priority, body)
   }
 
   final override var finishesByItself: Bool { true }

@@ -257,9 +257,9 @@ struct TaskKeysTests {
       func link(_ number: Int) {
         Task {
           try await withKeys(.exclusive("key"), in: domain) {
-            if number == 0 { first = CurrentWork.innermost }
+            if number == 0 { first = currentWork }
             if number < 1_000 { return link(number + 1) }
-            #expect(CurrentWork.innermost?.enclosing.count ?? 0 < 10 && first == nil)
+            #expect(currentWork?.enclosing.count ?? 0 < 10 && first == nil)
             end.open()
           }
         }

@@ -278,8 +278,8 @@ struct TaskOperationTests {
     let (seen, creator) = (Journal<String>(), AsyncOperation())
     let make = try #require(Self.noting.first { $0.0 == kind }?.1)
     let operation = Request.$id.withValue("creator") {
-      CurrentWork.$innermost.withValue(creator) {
-        make { seen.write(CurrentWork.innermost === creator ? "a part of the creator" : Request.id) }
+      $currentWork.withValue(creator) {
+        make { seen.write(currentWork === creator ? "a part of the creator" : Request.id) }
       }
     }
     try await Request.$id.withValue("runner") { try await queue.run(operation) }

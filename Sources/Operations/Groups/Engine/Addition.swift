@@ -81,7 +81,7 @@ extension GroupEngine.State {
     if case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
       !addition.awaited.isEmpty || schedule.needsScheduledSearch
     {
-      action.outcome = .searchForCycleThrough(addition.awaited)
+      action.outcome = .searchForCycle(through: addition.awaited)
     }
     return (action, offers, schedule.isDraining)
   }

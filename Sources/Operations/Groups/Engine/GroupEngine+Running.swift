@@ -221,8 +221,8 @@ extension GroupEngine {
       withExtendedLifetime(state.withLock { $0.schedule.takeStaleEntries() }) {}
       workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }
-    case .searchForCycle: searchForCycle()
-    case .searchForCycleThrough(let members):
+    case .searchForCycle(nil): searchForCycle()
+    case .searchForCycle(let members?):
       for member in members { searchForCycle(from: member) }
       searchForSuspectedCycleSoon()
     }

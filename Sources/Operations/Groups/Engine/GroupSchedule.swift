@@ -135,7 +135,7 @@ struct GroupSchedule {
 
   mutating func nextOutcome() -> Outcome {
     let outcome = endIfDone()
-    if case .proceed = outcome, beginCycleSearch() { return .searchForCycle }
+    if case .proceed = outcome, beginCycleSearch() { return .searchForCycle(through: nil) }
     return outcome
   }
 
