@@ -110,3 +110,9 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// `.ci/run` builds the library and its tests for the thread sanitizer, and nothing else.
+if Context.environment["ONLY_LIBRARY_TESTS"] != nil {
+  let others = ["DocumentationTests", "ExamplesTests", "ExampleSupport", "LocalServer"]
+  package.targets.removeAll { $0.type == .executable || others.contains($0.name) }
+}
