@@ -103,7 +103,6 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   }
 
   override var finishesByItself: Bool { true }
-
   override var beginsElsewhere: Bool { true }
 
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
@@ -124,12 +123,11 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   private func wait(_ resume: @escaping @Sendable () -> Void) -> (() -> Void)? {
     addObserver(OperationObserver(didCancel: { _ in resume() }, didFinish: { _ in resume() }))
-    let waits = core.withLock { core in
-      if self.resume != nil { return false }
-      self.resume = resume
-      return !core.lifecycle.isCancelled
+    let isDue = core.withLock { core in
+      defer { self.resume = self.resume ?? resume }
+      return self.resume != nil || core.lifecycle.isCancelled
     }
-    if !waits { resume() }
+    if isDue { resume() }
     return nil
   }
 }

@@ -86,6 +86,18 @@ struct ScheduleInterleavingTests {
     #expect(running == [false, false] && atStart == [true, false])
   }
 
+  @Test func whileAMemberTakesItsKeys_noOtherStarts() {
+    var schedule = GroupSchedule()
+    let (first, second) = (AsyncOperation(), AsyncOperation())
+    _ = ScheduleWorld.begin(&schedule)
+    let grant = schedule.becameReady(first, .normal, isCalled: true, takenNext: false)
+    let none = schedule.becameReady(second, .normal, takenNext: false)
+    let (called, early) = (schedule.takeCalled(), schedule.take())
+    #expect(grant == .grant && none == .none && called?.operation === first && early == nil)
+    let (runner, next) = (schedule.endOffer(), schedule.take())
+    #expect(runner == .addRunner && next?.member === second)
+  }
+
   @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     var walk = Walk()
     // An addition to a group that has ended is refused, so the first step is the same thread's.

@@ -127,7 +127,8 @@ struct StallWalk {
     case .preparing: nodes[node].reason = .starting
     case .executing:
       if let group = own as? GroupOperation {
-        nodes[node].reason = group.engine.isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
+        let isOpen = group.engine.state.withLock { $0.schedule.isOpen }
+        nodes[node].reason = isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else if !own.represented.isExecuting, !own.represented.isReady {
         nodes[node].reason = .notReady(own.represented)
       } else if let keys = own.core.withLock({ $0.extras?.awaited.first { $0 is TaskKeys } }) as? TaskKeys {

@@ -85,7 +85,7 @@ extension GroupEngine {
         }
       }
     }
-    carryOut(state.withLock { $0.schedule.requestRunner() })
+    carryOut(state.withLock { $0.schedule.endOffer() })
   }
 
   /// Starts a few members that any thread can start, up to one that needs a runner. Until then, the runner stays requested,

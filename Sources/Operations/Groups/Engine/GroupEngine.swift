@@ -74,8 +74,6 @@ final class GroupEngine: @unchecked Sendable {
 
   var memberCount: Int { state.withLock { $0.members.count } }
 
-  var isOpen: Bool { state.withLock { $0.schedule.isOpen } }
-
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }

@@ -90,7 +90,7 @@ extension GroupSchedule {
 
   enum RunnerRequest {
     case none
-    /// Members that have been called must take their keys. The caller then requests a runner again.
+    /// Members that have been called must take their keys before any other member starts, until ``endOffer()``.
     case grant
     case addRunner
     /// A runner will take the members when `execute()` returns. The caller must check later whether it has.

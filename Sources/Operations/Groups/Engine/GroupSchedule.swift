@@ -232,7 +232,10 @@ struct GroupSchedule {
   // MARK: Running members
 
   mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
-    if !called.isEmpty, hasRoom, !isDraining { return .grant }
+    if !called.isEmpty, hasRoom, !isDraining, offers == 0 {
+      beginOffer()
+      return .grant
+    }
     guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
     if takenNext {
       if isRunnerWatched { return .none }
