@@ -6,7 +6,7 @@ struct HouseRuleTests {
   private static let mostStoredBooleans = 28
   private static let mostExtensionFiles = 11
   private static let mostInternalDocumentationLines = 1113
-  private static let mostLines = 17_369
+  private static let mostLines = 17_366
   private static let mostLinesOfAFile = 350
 
   @Test func theSourcesStayWithinTheirLimits() throws {

@@ -112,7 +112,7 @@ extension OperationQueue {
   /// - Throws: The error that ``AsyncOperation/completed()`` throws. An ``OperationError`` with the code
   ///   ``OperationError/Code/waitCycle`` if the work of the task occupies all slots of the queue.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
-    // Before the operation is added, because a queue on Linux uses the priority that it has then.
+    // Before the operation is added, because a task that has begun can be raised only from macOS 26 on.
     operation.escalatePriority(to: Task.currentPriority)
     if Task.isCancelled, operation.isFree {
       operation.cancelEvenIfUnused()

@@ -109,8 +109,6 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
-    // Before the operation is added, because a queue on Linux uses the priority that it has then.
-    escalatePriority(to: Task.currentPriority)
     add()
     if core.withLock({ _ in resume == nil }) {
       await lendingPriority(to: escalatePriority) { await waitOrUnregister { wait($0) } }

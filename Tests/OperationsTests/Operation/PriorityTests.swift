@@ -204,6 +204,32 @@ struct PriorityTests {
 
   // MARK: Lending
 
+  @Test(arguments: [false, true])
+  func aTaskThatWaitsForASlot_lendsItItsPriority(inAGroup: Bool) async {
+    let (queue, held) = (OperationQueue.limited(to: 1), HeldOperation())
+    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
+    if inAGroup { group.addOperation(held) } else { queue.addOperation(held) }
+    await held.begun.opened()
+    var waiting: [Operation] { inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot") }
+    var last = Task<Void, any Error> {}
+    for (index, priority) in [TaskPriority.medium, .medium, .high, .medium].enumerated() {
+      last = Task(priority: priority) { [names] in
+        let body = { names.write("\(index)") }
+        if inAGroup { try await group.withSlot("slot", body) } else { try await queue.withSlot("slot", body) }
+      }
+      await poll { waiting.count == index + 1 }
+    }
+    var isRaised = false
+    if inAGroup, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+      last.escalatePriority(to: .high)
+      await poll { waiting.count { $0.queuePriority == .high } == 2 }
+      isRaised = true
+    }
+    held.gate.open()
+    await names.reaches(4)
+    #expect(names.entries.joined() == (isRaised ? "2301" : "2013"))
+  }
+
   @Test func aLaterCallerOfASharedRun_lendsItsPriority() async throws {
     let (domain, held) = (ExclusivityDomain(), HeldOperation())
     let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { held } }
