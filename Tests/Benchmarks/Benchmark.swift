@@ -53,7 +53,9 @@ struct Benchmark: Sendable {
   }
 
   /// Measures both workloads alternately, after a round that does not count.
-  func measure(rounds: Int) -> Measurement {
+  ///
+  /// - Returns: A row of the table.
+  func measure(rounds: Int) -> [String] {
     _ = (numerator.measure(0), denominator.measure(0))
     let samples = (1...rounds).map { round in
       // They take turns, because the first may leave the machine warmer for the second.
@@ -61,57 +63,23 @@ struct Benchmark: Sendable {
       let denominator = denominator.measure(round)
       return (numerator: first ?? numerator.measure(round), denominator: denominator)
     }
-    let ratio = Spread(samples.map { $0.numerator / $0.denominator })
-    return Measurement(
-      name: name,
-      unit: unit,
-      numerator: numerator.name,
-      denominator: denominator.name,
-      target: "\(target)",
-      ratio: ratio,
-      numeratorNanoseconds: Spread(samples.map(\.numerator)),
-      denominatorNanoseconds: Spread(samples.map(\.denominator)),
-      isTargetMet: target.isMet(by: ratio.median)
-    )
+    let ratios = samples.map { $0.numerator / $0.denominator }
+    let ratio = Report.median(ratios)
+    return [
+      name,
+      Report.number(ratio),
+      Report.number(ratios.min() ?? 0),
+      Report.number(ratios.max() ?? 0),
+      "\(target)",
+      target.isMet(by: ratio) ? "yes" : "NO",
+      Report.time(samples.map(\.numerator)) + " / " + Report.time(samples.map(\.denominator)),
+      "\(numerator.name) / \(denominator.name) (a \(unit))",
+    ]
   }
 }
 
-/// Median, minimum and maximum.
-struct Spread: Encodable {
-  let median: Double
-  let minimum: Double
-  let maximum: Double
-
-  init(_ samples: [Double]) {
-    let sorted = samples.sorted()
-    let middle = sorted.count / 2
-    median = sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
-    minimum = sorted[0]
-    maximum = sorted[sorted.count - 1]
-  }
-}
-
-struct Measurement: Encodable {
-  let name, unit, numerator, denominator, target: String
-  let ratio, numeratorNanoseconds, denominatorNanoseconds: Spread
-  let isTargetMet: Bool
-}
-
-/// The measurements for people, or for programs.
 enum Report {
-  static func table(_ measurements: [Measurement]) -> String {
-    let rows = measurements.map { measurement in
-      [
-        measurement.name,
-        number(measurement.ratio.median),
-        number(measurement.ratio.minimum),
-        number(measurement.ratio.maximum),
-        measurement.target,
-        measurement.isTargetMet ? "yes" : "NO",
-        time(measurement.numeratorNanoseconds) + " / " + time(measurement.denominatorNanoseconds),
-        "\(measurement.numerator) / \(measurement.denominator) (a \(measurement.unit))",
-      ]
-    }
+  static func table(_ rows: [[String]]) -> String {
     let header = ["benchmark", "median", "min", "max", "target", "met", "medians", "times compared"]
     let table = [header] + rows
     let widths = header.indices.map { column in table.map { $0[column].count }.max() ?? 0 }
@@ -120,16 +88,15 @@ enum Report {
     }.joined(separator: "\n")
   }
 
-  static func json(_ measurements: [Measurement]) throws -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-    return String(decoding: try encoder.encode(measurements), as: UTF8.self)
+  static func median(_ samples: [Double]) -> Double {
+    let sorted = samples.sorted()
+    return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
   }
 
   static func number(_ value: Double) -> String { String(format: value >= 100 ? "%.0f" : "%.2f", value) }
 
-  private static func time(_ nanoseconds: Spread) -> String {
-    let value = nanoseconds.median
+  static func time(_ nanoseconds: [Double]) -> String {
+    let value = median(nanoseconds)
     return value >= 10_000 ? String(format: "%.1f µs", value / 1000) : String(format: "%.0f ns", value)
   }
 }

@@ -4,31 +4,22 @@ import Soak
 @main
 struct Benchmarks {
   static let usage = """
-    usage: Benchmarks [--only NAME]... [--rounds N] [--json] [--list]
-           Benchmarks --soak SECONDS [--seed N]
-           Benchmarks --draw FOLDER
+    usage: Benchmarks [--only NAME]... [--rounds N] | --list | --soak SECONDS [--seed N] | --draw FOLDER
 
     Compares the package with stock Foundation. Each ratio comes from pairs that are measured alternately in this run;
     run it in release mode, on a machine that has nothing else to do.
 
-      --only NAME   measure only this one; may be repeated
-      --rounds N    how many pairs a benchmark gets (default 7)
-      --json        print JSON instead of a table
-      --list        print the names and stop
-
-    Or tests all of it at once, in randomized tests with injected faults. Exits with 1 if a promise was broken.
-
-      --soak SECONDS  for how long
+      --only NAME     measure only this one; may be repeated
+      --rounds N      how many pairs a benchmark gets (default 7)
+      --list          print the names and stop
+      --soak SECONDS  run randomized tests with injected faults instead; exit with 1 if a promise was broken
       --seed N        replay the world of this seed, again and again; without it, another one each time
-
-    Or draws the pictures of the documentation into a folder, with Graphviz.
+      --draw FOLDER   draw the pictures of the documentation instead, with Graphviz
     """
 
   static func main() async throws {
     var rounds = 7
     var only: [String] = []
-    var isJSON = false
-    var isMeasuring = false
     var soakTime: Int?
     var seed: UInt64?
     let benchmarks =
@@ -37,45 +28,32 @@ struct Benchmarks {
       + SchedulerBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
-      if ["--only", "--rounds", "--json"].contains(argument) { isMeasuring = true }
       switch argument {
       case "--only": only.append(value(of: argument, &arguments))
       case "--rounds": rounds = number(of: argument, &arguments)
-      case "--json": isJSON = true
       case "--soak": soakTime = number(of: argument, &arguments)
+      case "--seed": seed = UInt64(number(of: argument, &arguments))
       case "--draw": return try await Pictures.draw(into: URL(filePath: value(of: argument, &arguments)))
-      case "--seed":
-        guard let number = UInt64(value(of: argument, &arguments)) else { fail("--seed takes a whole number") }
-        seed = number
-      case "--list":
-        for benchmark in benchmarks { print(benchmark.name) }
-        return
-      case "--help", "-h":
-        print(usage)
-        return
+      case "--list": return print(benchmarks.map(\.name).joined(separator: "\n"))
+      case "--help", "-h": return print(usage)
       default: fail("unknown argument \(argument)")
       }
     }
-    if let soakTime {
-      if isMeasuring { fail("--soak measures nothing: it goes with --seed only") }
-      exit(await soak(seconds: soakTime, seed: seed))
-    }
-    if seed != nil { fail("--seed goes with --soak only") }
+    if let soakTime { exit(await soak(seconds: soakTime, seed: seed)) }
     for name in only where !benchmarks.contains(where: { $0.name == name }) { fail("no benchmark is named \(name)") }
     let chosen = only.isEmpty ? benchmarks : benchmarks.filter { only.contains($0.name) }
-    let measurements = await measure(chosen, rounds: rounds)
-    print(isJSON ? try Report.json(measurements) : Report.table(measurements))
+    print(Report.table(await measure(chosen, rounds: rounds)))
   }
 
   /// On a thread of its own, because some workloads use the main actor.
-  private static func measure(_ benchmarks: [Benchmark], rounds: Int) async -> [Measurement] {
+  private static func measure(_ benchmarks: [Benchmark], rounds: Int) async -> [[String]] {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {
-        let measurements = benchmarks.map { benchmark in
+        let rows = benchmarks.map { benchmark in
           say("measuring \(benchmark.name) …")
           return benchmark.measure(rounds: rounds)
         }
-        continuation.resume(returning: measurements)
+        continuation.resume(returning: rows)
       }
     }
   }
@@ -107,21 +85,22 @@ struct Benchmarks {
   private static func soak(seconds: Int, seed: UInt64?) async -> Int32 {
     let end = ContinuousClock.now + .seconds(seconds)
     var next = seed ?? UInt64.random(in: 1...1_000_000_000)
-    var summary = SoakSummary()
+    var (rounds, operations) = (0, 0)
     say("soaking, beginning with the seed \(next) …")
     repeat {
       let outcome = await SoakRunner.run(seed: next)
-      summary += outcome.summary
+      rounds += 1
+      operations += outcome.operations
       if !outcome.violations.isEmpty {
         print("The seed \(next) has failed:")
         for violation in outcome.violations { print("- \(violation)") }
         print("To replay it: swift run -c release Benchmarks --soak \(seconds) --seed \(next)")
         return 1
       }
-      if summary.rounds.isMultiple(of: 100) { say("\(summary.rounds) rounds, up to the seed \(next)") }
+      if rounds.isMultiple(of: 100) { say("\(rounds) rounds, up to the seed \(next)") }
       if seed == nil { next += 1 }
     } while ContinuousClock.now < end
-    print(summary)
+    print("\(rounds) rounds, \(operations) operations")
     return 0
   }
 }

@@ -16,36 +16,27 @@ enum CrawlBenchmarks {
       ("-slots", Form("withSlot(holding: .limited)", withSlots)),
       ("-keys", Form("withKeys(.limited) around withSlot", withKeysAndSlots)),
     ]
-    return forms.flatMap { suffix, form in
+    let unit = "crawl of \(hosts.count) requests"
+    return forms.flatMap { suffix, form -> [Benchmark] in
       [
-        benchmark("crawl\(suffix)", "", form.time { $0.max() }, actor.time { $0.max() }, 1.05),
-        benchmark(
+        Benchmark("crawl\(suffix)", of: unit, form.time { $0.max() }, over: actor.time { $0.max() }, .atMost(1.05)),
+        Benchmark(
           "crawl-fast\(suffix)",
-          ", until the fast hosts are done",
+          of: "\(unit), until the fast hosts are done",
           form.time { $0.dropLast().max() },
-          actor.time { $0.dropLast().max() },
-          1.05
+          over: actor.time { $0.dropLast().max() },
+          .atMost(1.05)
         ),
-        benchmark(
+        Benchmark(
           "crawl-spread\(suffix)",
-          ", until the slowest or the fastest of the fast hosts is done",
+          of: "\(unit), until the slowest or the fastest of the fast hosts is done",
           form.time { $0.dropLast().max() },
-          form.time { $0.dropLast().min() },
-          1.3
+          over: form.time { $0.dropLast().min() },
+          .atMost(1.3)
         ),
       ]
     }
   }()
-
-  private static func benchmark(
-    _ name: String,
-    _ end: String,
-    _ numerator: Workload,
-    _ denominator: Workload,
-    _ limit: Double
-  ) -> Benchmark {
-    Benchmark(name, of: "crawl of \(hosts.count) requests\(end)", numerator, over: denominator, .atMost(limit))
-  }
 
   /// The hosts of the requests in order. The slow host is 3.
   private static let hosts = (0..<160).filter { $0 % 4 < 3 || $0 < 48 }.map { $0 % 4 }

@@ -49,22 +49,12 @@ enum GrowthBenchmarks {
 
   // MARK: Groups
 
-  /// Runs an operation and calls `body` when it has begun.
-  private static func run(_ operation: AsyncOperation, _ body: () -> Void = {}) {
-    let (begun, finished) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    operation.addObserver(OperationObserver(didStart: { _ in begun.signal() }, didFinish: { _ in finished.signal() }))
-    OperationQueue().addOperation(operation)
-    begun.wait()
-    body()
-    finished.wait()
-  }
-
   private static func gainDependencies(_ count: Int) {
     let outside = AsyncOperation()
     let members = (0..<count).map { _ in AsyncOperation() }
-    for member in members { outside ==> member }
+    outside ==> members
     run(GroupOperation(members)) {
-      for (first, second) in zip(members, members.dropFirst()) { first ==> second }
+      chain(members)
       OperationQueue().addOperation(outside)
     }
   }
@@ -72,7 +62,7 @@ enum GrowthBenchmarks {
   private static func addPairs(_ count: Int) {
     let outside = AsyncOperation()
     let inside = (0..<count).map { _ in AsyncOperation() }
-    for member in inside { outside ==> member }
+    outside ==> inside
     let nested = GroupOperation(inside)
     let group = GroupOperation([nested])
     run(group) {
@@ -97,67 +87,53 @@ enum GrowthBenchmarks {
   }
 
   private static func addBelowBounds(_ count: Int) {
-    let (held, added) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let held = AsyncBlockOperation { _ in }
     let group = GroupOperation([held])
     group.staysOpen = true
     run(group) {
-      for bound in 1...count {
-        Task {
-          await group.addOperation(AsyncOperation(), whenBelow: bound)
-          added.signal()
-        }
-      }
+      let added = startTasks(count) { await group.addOperation(AsyncOperation(), whenBelow: $0 + 1) }
       held.finish()
-      for _ in 0..<count { added.wait() }
+      added.wait()
       group.staysOpen = false
     }
   }
 
   private static func cancelWaiting(_ count: Int) {
-    let (held, begun) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
-    held.addObserver(OperationObserver(didStart: { _ in begun.signal() }))
-    let waiting = AsyncOperation()
+    let (held, waiting) = (AsyncBlockOperation { _ in }, AsyncOperation())
     held ==> waiting
     var group = GroupOperation([held, waiting])
     for _ in 0..<count { group = GroupOperation([group]) }
-    run(group) {
-      begun.wait()
+    run(group, whenBegun: [held]) {
       group.cancelWaitingOperations()
       held.finish()
     }
   }
 
   private static func waitUntilDrained(_ count: Int) {
-    let (held, drained) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let held = AsyncBlockOperation { _ in }
     let group = GroupOperation([held])
     run(group) {
-      for _ in 0..<count {
-        Task {
-          await group.drained()
-          drained.signal()
-        }
-      }
+      let drained = startTasks(count) { _ in await group.drained() }
       held.finish()
+      drained.wait()
     }
-    for _ in 0..<count { drained.wait() }
   }
 
   /// All results but the first wait until it is yielded.
   private static func collectResults(_ count: Int) {
-    let (queue, ended) = (OperationQueue(), DispatchSemaphore(value: 0))
+    let queue = OperationQueue()
     let (elements, continuation) = AsyncStream.makeStream(of: Int.self)
     for index in 0..<count { continuation.yield(index) }
     continuation.finish()
-    Task {
+    startTasks(1) { _ in
       let (stream, gate) = AsyncStream.makeStream(of: Void.self)
       let results = queue.results(of: elements, atMost: count, ordered: true) { index in
         if index == 0 { for await _ in stream {} }
         if index == count - 1 { gate.finish() }
       }
       for try await _ in results {}
-      ended.signal()
     }
-    ended.wait()
+    .wait()
   }
 
   private static func addChainFromEnd(_ count: Int) {
@@ -171,32 +147,22 @@ enum GrowthBenchmarks {
   }
 
   private static func runBehindChain(_ count: Int) {
-    let (held, finished) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
+    let held = AsyncBlockOperation { _ in }
     let members = chain([held] + (0..<count).map { _ in AsyncOperation() })
     run(GroupOperation(members)) {
       let queue = OperationQueue()
-      for _ in 0..<count {
-        let last = AsyncOperation()
-        members[count] ==> last
-        Task {
-          try await queue.run(last)
-          finished.signal()
-        }
-      }
+      let dependents = (0..<count).map { _ in members[count] ==> AsyncOperation() }
+      let finished = startTasks(count) { try await queue.run(dependents[$0]) }
       while queue.operationCount < count { Thread.sleep(forTimeInterval: 0.001) }
       held.finish()
-      for _ in 0..<count { finished.wait() }
+      finished.wait()
     }
   }
 
   private static func addStock(_ count: Int) {
-    let (begun, end, queue) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), OperationQueue())
-    let held = BlockOperation {
-      begun.signal()
-      end.wait()
-    }
+    let (end, queue) = (DispatchSemaphore(value: 0), OperationQueue())
+    let held = BlockOperation { end.wait() }
     OperationQueue().addOperation(held)
-    begun.wait()
     for _ in 0..<count {
       let dependent = BlockOperation {}
       dependent.addDependency(held)
@@ -218,17 +184,11 @@ enum GrowthBenchmarks {
   }
 
   private static func listenToProgress(_ count: Int) {
-    let members = (0..<10).map { _ in AsyncOperation() }
-    let group = GroupOperation(members)
-    let ended = DispatchSemaphore(value: 0)
-    for updates in (0..<count).map({ _ in group.progressUpdates }) {
-      Task {
-        for await _ in updates {}
-        ended.signal()
-      }
-    }
+    let group = GroupOperation((0..<10).map { _ in AsyncOperation() })
+    let updates = (0..<count).map { _ in group.progressUpdates }
+    let ended = startTasks(count) { for await _ in updates[$0] {} }
     run(group)
-    for _ in 0..<count { ended.wait() }
+    ended.wait()
   }
 
   private static func churn(_ count: Int) {
@@ -248,7 +208,7 @@ enum GrowthBenchmarks {
     let outside = AsyncOperation()
     let members = (0..<count).map { _ in BlockOperation {} }
     outside ==> members[0]
-    for (first, second) in zip(members, members.dropFirst()) { first ==> second }
+    chain(members)
     run(GroupOperation(members)) { OperationQueue().addOperation(outside) }
   }
 
@@ -338,20 +298,14 @@ enum GrowthBenchmarks {
   }
 
   private static func waitForSleepers(_ count: Int) {
-    let (clock, end) = (ManualClock(), DispatchGroup())
-    for index in 1...count {
-      end.enter()
-      Task {
-        await clock.waitForSleepers(index)
-        end.leave()
-      }
-    }
+    let clock = ManualClock()
+    let ended = startTasks(count) { await clock.waitForSleepers($0 + 1) }
     let delays = (0..<count).map { _ in DelayOperation(.seconds(1)) }
     for delay in delays {
       delay.clock = clock
       delay.start()
     }
-    end.wait()
+    ended.wait()
     clock.advance(by: .seconds(1))
   }
 
@@ -360,7 +314,7 @@ enum GrowthBenchmarks {
       var group = GroupOperation([Workload.asyncBlock(lifetime(0))])
       for _ in 0..<count { group = GroupOperation([group]) }
       let progress = group.progress
-      run(group) {}
+      run(group)
       if progress.fractionCompleted != 1 { fatalError("The progress is incomplete.") }
     }
   }
@@ -369,14 +323,8 @@ enum GrowthBenchmarks {
 
   /// Reports a running group repeatedly, so that the reports take most of the time.
   private static func report(_ members: [AsyncOperation]) {
-    let begun = DispatchGroup()
-    for case let member as AsyncBlockOperation in members {
-      begun.enter()
-      member.addObserver(OperationObserver(didStart: { _ in begun.leave() }))
-    }
     let group = GroupOperation(members)
-    run(group) {
-      begun.wait()
+    run(group, whenBegun: members.filter { $0 is AsyncBlockOperation }) {
       for _ in 0..<10 { _ = group.stallReport() }
       group.cancel()
       for member in members where member.isExecuting { member.finish() }

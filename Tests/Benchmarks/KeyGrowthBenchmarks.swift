@@ -50,34 +50,20 @@ enum KeyGrowthBenchmarks {
   }
 
   /// Runs a group of the operations and calls `body` when all of them execute.
-  private static func run(_ operations: [AsyncOperation], _ body: (GroupOperation) -> Void) {
-    let (begun, finished) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    for operation in operations { operation.addObserver(OperationObserver(didStart: { _ in begun.signal() })) }
+  private static func runGroup(_ operations: [AsyncOperation], _ body: (GroupOperation) -> Void) {
     let group = GroupOperation(operations)
-    group.addObserver(OperationObserver(didFinish: { _ in finished.signal() }))
-    OperationQueue().addOperation(group)
-    for _ in operations { begun.wait() }
-    body(group)
-    finished.wait()
-  }
-
-  private static func runAll(_ operations: [Operation]) {
-    let finished = DispatchSemaphore(value: 0)
-    let group = GroupOperation(operations)
-    group.addObserver(OperationObserver(didFinish: { _ in finished.signal() }))
-    OperationQueue().addOperation(group)
-    finished.wait()
+    run(group, whenBegun: operations) { body(group) }
   }
 
   private static func manyKeys(_ count: Int) {
     let keys = (0..<count).map { ExclusivityKey("key \($0)") }
-    runAll((0..<2).map { _ in AsyncOperation().exclusive(keys, in: ExclusivityDomain()) })
+    run(GroupOperation((0..<2).map { _ in AsyncOperation().exclusive(keys, in: ExclusivityDomain()) }))
   }
 
   private static func ownLimits(_ count: Int) {
     let domain = ExclusivityDomain()
     let operations = held(count) { $0.limited("key", to: count + $1, in: domain) }
-    run(operations) { _ in for operation in operations { operation.finish() } }
+    runGroup(operations) { _ in for operation in operations { operation.finish() } }
   }
 
   private static func permitted(_ count: Int, untilOverdue: Bool) {
@@ -91,7 +77,7 @@ enum KeyGrowthBenchmarks {
     group.addOperations(operations)
     if untilOverdue {
       // An operation that waits, and gets the key when the others are overdue.
-      runAll([AsyncOperation().exclusive("key", in: domain)])
+      run(AsyncOperation().exclusive("key", in: domain))
     }
     for operation in operations { operation.cancel() }
     group.isSuspended = false
@@ -102,7 +88,7 @@ enum KeyGrowthBenchmarks {
   private static func replace(_ count: Int) {
     let domain = ExclusivityDomain()
     let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
-    run(readers) { group in
+    runGroup(readers) { group in
       group.addOperations((0..<count).map { _ in AsyncOperation().exclusive("key", policy: .replace, in: domain) })
       for reader in readers { reader.finish() }
     }
@@ -110,7 +96,7 @@ enum KeyGrowthBenchmarks {
 
   private static func drop(_ count: Int, isThrottled: Bool) {
     let domain = ExclusivityDomain()
-    if isThrottled { runAll([AsyncOperation().throttled("key", to: 1, per: .seconds(60), in: domain)]) }
+    if isThrottled { run(AsyncOperation().throttled("key", to: 1, per: .seconds(60), in: domain)) }
     let first = held(count) { operation, _ in
       if isThrottled {
         operation.throttled("key", to: 1, per: .seconds(60), in: domain)
@@ -123,11 +109,11 @@ enum KeyGrowthBenchmarks {
       let group = GroupOperation(first)
       OperationQueue().addOperation(group)
       while domain.waiting(for: "key").isEmpty { Thread.sleep(forTimeInterval: 0.0001) }
-      runAll(dropped)
+      run(GroupOperation(dropped))
       group.cancel()
       group.waitUntilFinished()
     } else {
-      run(first) { group in
+      runGroup(first) { group in
         group.addOperations(dropped)
         for operation in first { operation.finish() }
       }
@@ -140,18 +126,14 @@ enum KeyGrowthBenchmarks {
     let groups = zip(members, ["a", "b"] as [ExclusivityKey]).map { member, key in
       GroupOperation([member]).exclusive(key, in: domain)
     }
-    let begun = DispatchSemaphore(value: 0)
-    for member in members { member.addObserver(OperationObserver(didStart: { _ in begun.signal() })) }
-    let outer = GroupOperation(groups)
-    OperationQueue().addOperation(outer)
-    for _ in members { begun.wait() }
     let waiters = GroupOperation((0..<count).map { _ in AsyncOperation().exclusive("a", "b", in: domain) })
-    OperationQueue().addOperation(waiters)
-    while domain.waiting(for: "a").count < count { Thread.sleep(forTimeInterval: 0.0001) }
-    groups[0].addOperation(AsyncOperation().exclusive("b", in: domain))
-    groups[1].addOperation(AsyncOperation().exclusive("a", in: domain))
-    for member in members { member.finish() }
-    outer.waitUntilFinished()
+    run(GroupOperation(groups), whenBegun: members) {
+      OperationQueue().addOperation(waiters)
+      while domain.waiting(for: "a").count < count { Thread.sleep(forTimeInterval: 0.0001) }
+      groups[0].addOperation(AsyncOperation().exclusive("b", in: domain))
+      groups[1].addOperation(AsyncOperation().exclusive("a", in: domain))
+      for member in members { member.finish() }
+    }
     waiters.waitUntilFinished()
   }
 
@@ -159,15 +141,14 @@ enum KeyGrowthBenchmarks {
 
   /// Waits in as many wait queues: those of the members of each holder.
   private static func waitInside(_ count: Int, cancels: Bool) {
-    let (domain, begun) = (ExclusivityDomain(), DispatchSemaphore(value: 0))
+    let domain = ExclusivityDomain()
     let first = held(1) { operation, _ in operation.shared("other", in: domain) }
     let waiters = (0..<count).map { _ in AsyncOperation().exclusive("other", in: domain) }
-    let readers = held(count) { operation, _ in
-      operation.shared("key", in: domain).addObserver(OperationObserver(didStart: { _ in begun.signal() }))
-    }
-    run(first) { group in
+    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    let begun = starts(of: readers)
+    runGroup(first) { group in
       group.addOperations(zip(waiters, readers).map { GroupOperation([$0, $1]).shared("key", in: domain) })
-      for _ in readers { begun.wait() }
+      begun.wait()
       if cancels { for waiter in waiters.dropLast() { waiter.cancel() } }
       for operation in first + readers { operation.finish() }
     }
@@ -176,7 +157,7 @@ enum KeyGrowthBenchmarks {
   /// Lets operations that wait for a key do so while `body` runs.
   private static func wait(_ waiters: [AsyncOperation], in domain: ExclusivityDomain, _ body: () -> Void) {
     let first = held(1) { operation, _ in operation.exclusive("key", in: domain) }
-    run(first) { group in
+    runGroup(first) { group in
       group.addOperations(waiters)
       body()
       first[0].finish()
@@ -210,32 +191,30 @@ enum KeyGrowthBenchmarks {
   }
 
   private static func waitInTasks(_ count: Int) {
-    let (domain, begun, ended) = (ExclusivityDomain(), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let (domain, begun) = (ExclusivityDomain(), DispatchSemaphore(value: 0))
     let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
-    run(readers) { _ in
-      for _ in 0..<count {
-        Task {
-          begun.signal()
-          try await withKeys(.exclusive("key"), in: domain) {}
-          ended.signal()
-        }
+    runGroup(readers) { _ in
+      let ended = startTasks(count) { _ in
+        begun.signal()
+        try await withKeys(.exclusive("key"), in: domain) {}
       }
       for _ in 0..<count { begun.wait() }
       for reader in readers { reader.finish() }
-      for _ in 0..<count { ended.wait() }
+      ended.wait()
     }
   }
 
   private static func waitInGroups(_ count: Int) {
     let domain = ExclusivityDomain()
     let members = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
-    runAll(zip(members, 0...).map { GroupOperation([$0]).exclusive(ExclusivityKey("\($1)"), in: domain) })
+    let groups = zip(members, 0...).map { GroupOperation([$0]).exclusive(ExclusivityKey("\($1)"), in: domain) }
+    run(GroupOperation(groups))
   }
 
   private static func raise(_ count: Int) {
     let domain = ExclusivityDomain()
     let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
-    run(readers) { group in
+    runGroup(readers) { group in
       let waiters = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
       group.addOperations(waiters)
       for waiter in waiters { waiter.escalatePriority(to: .high) }

@@ -20,9 +20,7 @@ enum MemberBenchmarks {
     Benchmark("scheduler-run", of: awaited, schedulerRuns, over: actorRuns, .atMost(1)),
   ]
 
-  private static let tasks = Workload.awaiting("Task.value", units: count) {
-    for index in 0..<count { _ = await Task { index }.value }
-  }
+  private static let tasks = Workload.tasks(count)
 
   // MARK: Windows
 

@@ -14,7 +14,7 @@ enum PipelineBenchmarks {
   static let all: [Benchmark] = [
     Benchmark("pipeline", of: unit, stockPipeline(), over: pipeline(), .atLeast(1, aim: 2)),
     Benchmark("pipeline-tasks", of: unit, pipeline(), over: taskPipeline()),
-    Benchmark("run", of: awaited, runs(20_000), over: tasks(20_000)),
+    Benchmark("run", of: awaited, runs(20_000), over: .tasks(20_000)),
     Benchmark("run-by-hand", of: awaited, runs(20_000), over: continuations(20_000), .atMost(1.5)),
   ]
 
@@ -99,10 +99,6 @@ enum PipelineBenchmarks {
       let queue = OperationQueue()
       for index in 0..<count { _ = try? await queue.run(ResultOperation { index }) }
     }
-  }
-
-  private static func tasks(_ count: Int) -> Workload {
-    .awaiting("Task.value", units: count) { for index in 0..<count { _ = await Task { index }.value } }
   }
 
   private static func continuations(_ count: Int) -> Workload {

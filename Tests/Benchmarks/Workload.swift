@@ -136,6 +136,10 @@ extension Workload {
     }
   }
 
+  static func tasks(_ count: Int) -> Workload {
+    awaiting("Task.value", units: count) { for index in 0..<count { _ = await Task { index }.value } }
+  }
+
   static func block(_ lifetime: Lifetime) -> BlockOperation {
     BlockOperation { withExtendedLifetime(lifetime) {} }
   }
@@ -143,4 +147,38 @@ extension Workload {
   static func asyncBlock(_ lifetime: Lifetime) -> AsyncBlockOperation {
     AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } }
   }
+}
+
+// MARK: - Steps of several benchmarks
+
+/// Runs an operation, and calls `body` when it and some others have begun.
+func run(_ operation: AsyncOperation, whenBegun others: [AsyncOperation] = [], _ body: () -> Void = {}) {
+  let begun = starts(of: [operation] + others)
+  OperationQueue().addOperation(operation)
+  begun.wait()
+  body()
+  operation.waitUntilFinished()
+}
+
+/// Returns a group that is empty when all of the operations have begun.
+func starts(of operations: [AsyncOperation]) -> DispatchGroup {
+  let begun = DispatchGroup()
+  for operation in operations {
+    begun.enter()
+    operation.addObserver(OperationObserver(didStart: { _ in begun.leave() }))
+  }
+  return begun
+}
+
+/// Starts tasks, and returns a group that is empty when all of them have ended.
+func startTasks(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> Void) -> DispatchGroup {
+  let ended = DispatchGroup()
+  for index in 0..<count {
+    ended.enter()
+    Task {
+      try await body(index)
+      ended.leave()
+    }
+  }
+  return ended
 }

@@ -1,7 +1,8 @@
 import Operations
+import OperationsTestSupport
 
 /// Counts how many of the objects that hold one are alive.
-package final class LiveCount: @unchecked Sendable {
+package final class LiveCount: Sendable {
   package final class Token: Sendable {
     private let count: LiveCount
 
@@ -13,31 +14,27 @@ package final class LiveCount: @unchecked Sendable {
     deinit { count.change(by: -1) }
   }
 
-  private let counted = Locked((alive: 0, waiters: [@Sendable () -> Void]()))
+  /// The gate opens when none is alive any more.
+  private let counted = Locked((alive: 0, end: Gate()))
 
   package init() {}
 
   package var alive: Int { counted.withLock { $0.alive } }
 
   private func change(by amount: Int) {
-    let due = counted.withLock { counted -> [@Sendable () -> Void] in
+    let end = counted.withLock { counted -> Gate? in
       counted.alive += amount
-      guard counted.alive == 0 else { return [] }
-      defer { counted.waiters = [] }
-      return counted.waiters
+      guard counted.alive == 0 else { return nil }
+      defer { counted.end = Gate() }
+      return counted.end
     }
-    for waiter in due { waiter() }
+    end?.open()
   }
 
   /// Waits until none is alive. A thread of Foundation may release an object a moment after the test.
   package func none() async {
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      let isDone = counted.withLock { counted in
-        if counted.alive > 0 { counted.waiters.append { continuation.resume() } }
-        return counted.alive == 0
-      }
-      if isDone { continuation.resume() }
-    }
+    let end = counted.withLock { $0.alive > 0 ? $0.end : nil }
+    await end?.opened()
   }
 }
 

@@ -181,11 +181,8 @@ struct SoakChecks {
     return own(item.index)?.errors.contains { code ~= $0 } ?? false
   }
 
-  /// Whether the plan has such a deed.
-  func isDone(_ isMeant: (SoakDeed) -> Bool) -> Bool { plan.actions.contains { isMeant($0.deed) } }
-
   func isFinishedFromOutside(_ item: SoakItem) -> Bool {
-    isDone { deed in if case .finish(item.index) = deed { true } else { false } }
+    plan.actions.contains { if case .finish(item.index) = $0.deed { true } else { false } }
   }
 
   /// The required inputs that have no value.
@@ -194,7 +191,8 @@ struct SoakChecks {
   }
 
   func isCancelledForReason(_ item: SoakItem) -> Bool {
-    if isDone({ deed in if case .cancel(item.index, _) = deed { true } else { false } }) { return true }
+    let isCancelledByPlan = plan.actions.contains { if case .cancel(item.index, _) = $0.deed { true } else { false } }
+    if isCancelledByPlan { return true }
     // A finish that came before the cancellation decided, so the reason of the cancellation was not recorded.
     if isFinishedFromOutside(item), missingInputs(of: item).count > 0 || !item.keys.isEmpty { return true }
     if case .awaited(.some) = item.coming { return true }
@@ -218,10 +216,7 @@ struct SoakChecks {
   }
 
   private func mayBeReplaced(_ item: SoakItem) -> Bool {
-    plan.items.contains { other in
-      other.policy == .replace && other.domain == item.domain && other.index != item.index
-        && other.keys.contains(where: item.keys.contains)
-    }
+    plan.items.contains { $0.policy == .replace && $0.sharesKey(with: item) }
   }
 
   func isUnexecutedForReason(_ item: SoakItem) -> Bool {

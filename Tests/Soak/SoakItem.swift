@@ -41,8 +41,8 @@ struct SoakItem: Sendable {
     case broughtBy(Int)
     /// Added to its group while that is being cancelled.
     case whenGroupIsCancelled
-    /// A task runs it, and is cancelled at that tick, if any.
-    case awaited(cancelledAt: Int?)
+    /// A task runs it, and is cancelled after so many ticks, if any.
+    case awaited(cancelledAfter: Int?)
   }
 
   let index: Int
@@ -86,6 +86,10 @@ struct SoakItem: Sendable {
   var way: Way? { if case .work(let way) = kind { way } else { nil } }
 
   var isUnmet: Bool { condition == .unmet || condition == .unmetLater }
+
+  func sharesKey(with other: Self) -> Bool {
+    other.index != index && other.domain == domain && other.keys.contains(where: keys.contains)
+  }
 
   /// The outcome of its work.
   func outcome(of inputs: [Int]) throws -> Int {

@@ -7,7 +7,6 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
   static let elsewhere = DispatchQueue(label: "elsewhere")
 
   private let item: SoakItem
-  private let token: LiveCount.Token
   private weak var world: SoakWorld?
   /// Written by the hand-overs, which come one after the other, on the thread that executes; and by an adapter before.
   private var received: [Int] = []
@@ -20,7 +19,6 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
   init(_ item: SoakItem, _ world: SoakWorld) {
     self.item = item
     self.world = world
-    token = LiveCount.Token(world.live)
     super.init()
   }
 

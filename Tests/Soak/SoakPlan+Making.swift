@@ -76,7 +76,7 @@ extension SoakPlan {
       if one(of: 6) { item.condition = SoakItem.Condition.allCases.randomElement(using: &generator) }
       if item.way == .never || item.way == .late || one(of: 10) { item.timeout = number(1...40) }
       if surroundings.place != .scheduler, !isInGroup, item.keys.isEmpty, one(of: 6) {
-        item.coming = .awaited(cancelledAt: one(of: 2) ? number(0...SoakPlan.ticks) : nil)
+        item.coming = .awaited(cancelledAfter: one(of: 2) ? number(0...SoakPlan.ticks) : nil)
       }
     }
     items.append(item)
@@ -156,8 +156,8 @@ extension SoakPlan {
     for _ in 0..<number(0...3) { act(.lookAtEverything) }
     // Close to each other, because they would otherwise share nothing.
     for _ in 0..<number(0...10) {
-      let tick = number(0...12)
-      callers.append(SoakCaller(key: number(0...1), tick: tick, cancelledAt: one(of: 2) ? tick + number(0...6) : nil))
+      let (key, tick) = (number(0...1), number(0...12))
+      callers.append(SoakCaller(key: key, tick: tick, cancelledAfter: one(of: 2) ? number(0...6) : nil))
     }
   }
 

@@ -92,5 +92,5 @@ struct SoakHomePlan: Sendable {
 struct SoakCaller: Sendable {
   let key: Int
   let tick: Int
-  let cancelledAt: Int?
+  let cancelledAfter: Int?
 }

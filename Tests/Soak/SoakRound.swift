@@ -6,49 +6,41 @@ import OperationsTestSupport
 final class SoakRound: @unchecked Sendable {
   let world: SoakWorld
   private let watchdog: SoakWatchdog
-  private let awaited = Locked<[Int: Task<Void, Never>]>([:])
-  private let sharing: SoakSharing
-  private let clock: SoakClock
   private let feed: SoakFeed
+  /// Advances the world's clock, a millisecond per tick. The speed of the ticks must not change any result.
+  private let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "soak clock"))
 
   init(_ plan: SoakPlan, _ watchdog: SoakWatchdog) {
     self.watchdog = watchdog
-    let (world, awaited) = (SoakWorld(plan, watchdog.live), awaited)
+    let world = SoakWorld(plan, watchdog.live)
     self.world = world
     feed = SoakFeed(world)
-    sharing = SoakSharing(world)
-    var deeds: [SoakClock.Deed] = plan.actions.map { action in (action.tick, { world.carryOut(action.deed) }) }
-    for item in plan.items {
-      if case .awaited(let tick?) = item.coming {
-        deeds.append((tick, { awaited.withLock { $0[item.index] }?.cancel() }))
-      }
-    }
-    clock = SoakClock(world.clock, deeds + sharing.deeds)
+    for action in plan.actions { world.after(action.tick) { world.carryOut(action.deed) } }
+    SoakSharing(world).begin()
   }
 
   /// - Returns: The violations.
   func run() async -> [String] {
     let events = Task { [world] in await world.runEvents() }
     let feeding = Task { [feed] in await feed.run() }
-    clock.start()
+    timer.schedule(deadline: .now(), repeating: .microseconds(250))
+    timer.setEventHandler { [clock = world.clock] in clock.advance(by: .milliseconds(1)) }
+    timer.resume()
     await watchdog.stage("enqueueing") { await enqueueAll() }
     await watchdog.stage("operations") {
       for item in world.plan.items where !item.isNewcomer {
         for part in world.parts[item.index] { await part.finished() }
       }
     }
-    await watchdog.stage("actions") { await clock.pending.none() }
+    await watchdog.stage("actions") { await world.pending.none() }
     await watchdog.stage("newcomers") {
       for case .added(let index) in world.log.entries { await world.operations[index].finished() }
     }
-    await watchdog.stage("awaiting tasks") {
-      for task in awaited.withLock({ $0.values.map(\.self) }) { await task.value }
-      await sharing.end()
-    }
+    await watchdog.stage("awaiting tasks") { for task in world.tasks.withLock({ $0 }) { await task.value } }
     await watchdog.stage("events") { await events.value }
     await watchdog.stage("probes") { await probe() }
     await watchdog.stage("feed") { await feeding.value }
-    clock.stop()
+    timer.cancel()
     let violations = await world.checkEvents()
     return SoakChecks(world).violations + violations
   }
@@ -70,29 +62,25 @@ final class SoakRound: @unchecked Sendable {
     let operation = world.operations[item.index]
     guard let own = operation as? AsyncOperation else { return queue.addOperation(operation) }
     queue.addOperation(own)
-    if case .awaited = item.coming { awaitOutcome(of: own, item.index) }
+    if case .awaited(let delay) = item.coming { awaitOutcome(of: own, item.index, cancelledAfter: delay) }
   }
 
   /// Awaits an operation as `run` does, which would also add the dependencies that other threads are about to add.
-  private func awaitOutcome(of operation: AsyncOperation, _ index: Int) {
+  private func awaitOutcome(of operation: AsyncOperation, _ index: Int, cancelledAfter delay: Int?) {
     let log = world.log
-    let task = Task {
+    world.addTask(cancelledAfter: delay) {
       do {
-        if let own = operation as? ResultOperation<Int> {
-          let value = try await withTaskCancellationHandler {
-            try await own.value
-          } onCancel: {
-            own.cancel()
+        try await withTaskCancellationHandler {
+          guard let own = operation as? ResultOperation<Int> else {
+            try await operation.completed()
+            if !operation.isSuccessful { log.report("\(index) failed, and its awaiting task got no error") }
+            return
           }
+          let value = try await own.value
           if case .success(value)? = own.result { return }
           log.report("\(index) gave \(value) to its awaiting task, and has \(String(describing: own.result))")
-        } else {
-          try await withTaskCancellationHandler {
-            try await operation.completed()
-          } onCancel: {
-            operation.cancel()
-          }
-          if !operation.isSuccessful { log.report("\(index) failed, and its awaiting task got no error") }
+        } onCancel: {
+          operation.cancel()
         }
       } catch {
         // The wait of a cancelled task ends at once.
@@ -101,7 +89,6 @@ final class SoakRound: @unchecked Sendable {
         if !operation.isFinished { log.report("the task awaiting \(index) was resumed too early") }
       }
     }
-    awaited.withLock { $0[index] = task }
   }
 
   // MARK: Probes
@@ -116,54 +103,5 @@ final class SoakRound: @unchecked Sendable {
       _ = try? await world.queues[0].run(ResultOperation { 1 }.exclusive(ExclusivityKey(key), in: domain))
     }
     _ = try? await world.ends.run { 1 }
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      DispatchQueue.global().async { continuation.resume() }
-    }
-  }
-}
-
-/// Advances a world's clock, a millisecond per tick, and carries out the deeds that are due.
-///
-/// The speed of the ticks must not change any result.
-final class SoakClock: @unchecked Sendable {
-  typealias Deed = (tick: Int, body: @Sendable () -> Void)
-
-  /// The deeds that have not been carried out.
-  let pending = LiveCount()
-  private let clock: ManualClock
-  private let state: Locked<(tick: Int, deeds: [Deed])>
-  private let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "soak clock"))
-
-  init(_ clock: ManualClock, _ deeds: [Deed]) {
-    self.clock = clock
-    let pending = pending
-    let deeds = deeds.sorted { $0.tick < $1.tick }.map { tick, body -> Deed in
-      let token = LiveCount.Token(pending)
-      return (tick, { withExtendedLifetime(token) { body() } })
-    }
-    state = Locked((0, deeds))
-  }
-
-  func start() {
-    timer.schedule(deadline: .now(), repeating: .microseconds(250))
-    timer.setEventHandler { self.advance() }
-    timer.resume()
-  }
-
-  /// The handler holds this.
-  func stop() {
-    timer.setEventHandler {}
-    timer.cancel()
-  }
-
-  private func advance() {
-    clock.advance(by: .milliseconds(1))
-    let due = state.withLock { state in
-      state.tick += 1
-      let due = state.deeds.prefix { $0.tick < state.tick }
-      state.deeds.removeFirst(due.count)
-      return due
-    }
-    for deed in due { DispatchQueue.global().async(execute: deed.body) }
   }
 }

@@ -4,7 +4,8 @@ import Operations
 /// Runs rounds of the soak: randomized tests with injected faults, each from a seed, that check the package's promises.
 package enum SoakRunner {
   package struct Outcome: Sendable {
-    package let summary: SoakSummary
+    /// The number of operations.
+    package let operations: Int
     /// The promises that were broken.
     package let violations: [String]
   }
@@ -13,9 +14,8 @@ package enum SoakRunner {
   package static func run(seed: UInt64, patience: Duration = .seconds(60)) async -> Outcome {
     let plan = SoakPlan(seed: seed)
     let watchdog = SoakWatchdog()
-    let events = Locked(0)
     let violations = await watchdog.run(patience: patience) {
-      let violations = await carryOut(plan, watchdog, events)
+      let violations = await carryOut(plan, watchdog)
       if !violations.isEmpty { return violations }
       await watchdog.stage("release") {
         await watchdog.live.none()
@@ -24,72 +24,14 @@ package enum SoakRunner {
       }
       return []
     }
-    return Outcome(summary: SoakSummary(plan, events: events.withLock { $0 }), violations: violations)
+    return Outcome(operations: plan.items.count, violations: violations)
   }
 
   /// Everything is released when this returns.
-  private static func carryOut(_ plan: SoakPlan, _ watchdog: SoakWatchdog, _ events: Locked<Int>) async -> [String] {
+  private static func carryOut(_ plan: SoakPlan, _ watchdog: SoakWatchdog) async -> [String] {
     let round = SoakRound(plan, watchdog)
     watchdog.follow(round.world)
-    let violations = await round.run()
-    let count = round.world.homes.reduce(0) { $0 + $1.scheduler.statistics.eventsRun }
-    events.withLock { $0 = count }
-    return violations
-  }
-}
-
-/// The amount of work, and the faults injected into it.
-package struct SoakSummary: Sendable, CustomStringConvertible {
-  package private(set) var rounds = 0
-  private var operations = 0
-  private var events = 0
-  private var faults: [String: Int] = [:]
-
-  package init() {}
-
-  init(_ plan: SoakPlan, events: Int) {
-    (rounds, operations, self.events) = (1, plan.items.count, events)
-    for item in plan.items {
-      if item.isFailing { add("failing") }
-      if item.isUnmet { add("unmet conditions") }
-      if item.waitsForGhost || item.leadsToGhost { add("never enqueued") }
-      switch item.way {
-      case .never: add("never finishing")
-      case .twice: add("finishing twice")
-      case .late: add("finishing late")
-      case .cancellingGroup: add("cancelling their group")
-      default: break
-      }
-      switch item.coming {
-      case .broughtBy: add("newcomers")
-      case .whenGroupIsCancelled: add("newcomers to cancelled groups")
-      case .awaited(.some): add("cancelled tasks")
-      case .awaited, .atFirst: break
-      }
-    }
-    for action in plan.actions {
-      switch action.deed {
-      case .cancel(_, let threads): add("cancellations", threads)
-      case .finish: add("finished from outside")
-      default: break
-      }
-    }
-    for caller in plan.callers where caller.cancelledAt != nil { add("cancelled callers") }
-    for home in plan.homes where home.shutdown != nil { add("shutdowns") }
-  }
-
-  private mutating func add(_ fault: String, _ count: Int = 1) { faults[fault, default: 0] += count }
-
-  package static func += (left: inout Self, right: Self) {
-    left.rounds += right.rounds
-    left.operations += right.operations
-    left.events += right.events
-    left.faults.merge(right.faults, uniquingKeysWith: +)
-  }
-
-  package var description: String {
-    let faults = faults.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-    return "\(rounds) rounds, \(operations) operations, \(events) events; \(faults)"
+    return await round.run()
   }
 }
 

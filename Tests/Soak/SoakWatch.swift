@@ -37,14 +37,14 @@ final class SoakWatch: Sendable {
   private struct Holder {
     let index: Int
     let operation: Operation
-    /// The groups around it that hold the same key.
-    var around: [Operation] = []
+    /// The groups around it that hold a key of it.
+    var around: [Holder] = []
   }
 
   private let plan: SoakPlan
   private let log: SoakLog
-  /// By domain and key.
-  private let holders = Locked<[String: [Holder]]>([:])
+  /// By item.
+  private let holders = Locked<[Int: Holder]>([:])
   /// Members of groups whose limit stays what it is.
   private let slots = Locked<[Int: [Holder]]>([:])
   /// Groups whose limit is changed.
@@ -86,42 +86,22 @@ final class SoakWatch: Sendable {
     if item.keys.isEmpty { return }
     let outer = plan.outer(of: index)
     let others = holders.withLock { holders in
-      var others: [Holder] = []
-      for key in keys(of: item) {
-        let present = holders[key, default: []]
-        others += present
-        let around = present.filter { outer.contains($0.index) }.map(\.operation)
-        holders[key, default: []].append(Holder(index: index, operation: operation, around: around))
-      }
+      let others = holders.values.filter { item.sharesKey(with: plan.items[$0.index]) }
+      let around = others.filter { outer.contains($0.index) }
+      holders[index] = Holder(index: index, operation: operation, around: around)
       return others
     }
     for other in others where !outer.contains(other.index) && !plan.outer(of: other.index).contains(index) {
       // In this order: then both were executing when the first was checked. A group that has timed out releases its
       // keys while its members drain.
-      let isDraining = other.around.contains(where: \.isFinished)
-      if !other.operation.isFinished, isHolding(other), !isDraining, !operation.isFinished {
+      let isDraining = other.around.contains { $0.operation.isFinished && item.sharesKey(with: plan.items[$0.index]) }
+      let isHolding = !other.operation.isFinished && holders.withLock { $0[other.index] != nil }
+      if isHolding, !isDraining, !operation.isFinished {
         log.report("\(index) and \(other.index) executed at once, both under \(item.keys) of domain \(item.domain)")
       }
     }
   }
 
-  private func keys(of item: SoakItem) -> [String] { item.keys.map { "\(item.domain) \($0)" } }
-
-  private func isHolding(_ holder: Holder) -> Bool {
-    holders.withLock { holders in holders.values.contains { $0.contains { $0.index == holder.index } } }
-  }
-
-  /// The work of an item is about to end.
-  func leave(_ index: Int) {
-    let item = plan.items[index]
-    if item.keys.isEmpty { return }
-    let left = holders.withLock { holders in
-      keys(of: item).map { key in
-        defer { holders[key]?.removeAll { $0.index == index } }
-        return holders[key, default: []]
-      }
-    }
-    // Released after the lock.
-    withExtendedLifetime(left) {}
-  }
+  /// The work of an item is about to end. Its holder is released after the lock.
+  func leave(_ index: Int) { _ = holders.withLock { $0.removeValue(forKey: index) } }
 }

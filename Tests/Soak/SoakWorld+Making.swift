@@ -55,14 +55,13 @@ extension SoakWorld {
     case .delay: return [DelayOperation(.milliseconds(item.index % 10))]
     case .plain:
       let block = BlockOperation()
-      block.addExecutionBlock { [unowned block, log, watch, token = LiveCount.Token(live)] in
+      block.addExecutionBlock { [unowned block, log, watch] in
         watch.enter(item.index, block)
         log.write(.ran(item.index))
         for dependency in block.dependencies where !dependency.isFinished {
           log.report("\(item.index), a plain one, began before \(dependency.name ?? "") had finished")
         }
         watch.leave(item.index)
-        withExtendedLifetime(token) {}
       }
       return [block]
     case .retry(let failures):

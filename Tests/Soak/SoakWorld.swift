@@ -18,6 +18,9 @@ final class SoakWorld: @unchecked Sendable {
   private(set) var producers: [SoakProducer] = []
   /// Events for a later time that have neither been run nor dropped.
   let delayed = LiveCount()
+  /// The deeds that have not been carried out.
+  let pending = LiveCount()
+  let tasks = Locked<[Task<Void, Never>]>([])
   /// By index.
   private(set) var operations: [Operation] = []
   /// What makes up an item, itself at the end.
@@ -114,19 +117,26 @@ final class SoakWorld: @unchecked Sendable {
 // MARK: - Deeds from outside
 
 extension SoakWorld {
+  /// Carries out a deed at the first tick after so many others.
+  func after(_ ticks: Int, _ deed: @escaping @Sendable () -> Void) {
+    let token = LiveCount.Token(pending)
+    _ = clock.call(after: .milliseconds(ticks + 1), isTimeout: false) {
+      DispatchQueue.global().async { withExtendedLifetime(token) { deed() } }
+    }
+  }
+
+  /// Starts a task, which the round awaits, and cancels it after so many ticks, if any.
+  func addTask(cancelledAfter ticks: Int?, _ body: @escaping @Sendable () async -> Void) {
+    let task = Task { await body() }
+    tasks.withLock { $0.append(task) }
+    if let ticks { after(ticks) { task.cancel() } }
+  }
+
   func carryOut(_ deed: SoakDeed) {
     switch deed {
     case .cancel(let index, let threads):
       let operation = operations[index]
-      if threads == 1 {
-        // A thread that is starting the group cancels the members as well, and may not have reached all of them.
-        let members = plan.items[index].isGroup ? plan.members(of: index).map { operations[$0.index] } : []
-        let hasStarted = operation.isExecuting && members.contains { $0.isExecuting || $0.isFinished }
-        operation.cancel()
-        if hasStarted { checkMembers(ofCancelled: index) }
-      } else {
-        DispatchQueue.concurrentPerform(iterations: threads) { _ in operation.cancel() }
-      }
+      DispatchQueue.concurrentPerform(iterations: threads) { _ in operation.cancel() }
     case .finish(let index):
       watch.leave(index)
       output(index).finish(returning: -1)
@@ -150,22 +160,5 @@ extension SoakWorld {
     if outermost.progress !== outermost.progress { log.report("\(index) saw a group with two progresses") }
     outermost.cancel()
     if !groups.allSatisfy(\.isCancelled) { log.report("\(index) cancelled nested groups, and one was not") }
-  }
-
-  /// Checks that the members are cancelled, unless another thread may be cancelling them.
-  private func checkMembers(ofCancelled index: Int) {
-    let item = plan.items[index]
-    let cancellations = plan.actions.count { if case .cancel(index, _) = $0.deed { true } else { false } }
-    guard item.isGroup, cancellations == 1, item.timeout == nil, item.keys.isEmpty, !item.cancelsOnFailure,
-      item.coming == .atFirst,
-      plan.outer(of: index).isEmpty,
-      !plan.members(of: index).contains(where: { $0.way == .cancellingGroup })
-    else { return }
-    for member in plan.members(of: index) where member.coming == .atFirst {
-      let operation = operations[member.index]
-      if !operation.isCancelled, !operation.isFinished {
-        log.report("\(index) was cancelled, and its member \(member.index) was not")
-      }
-    }
   }
 }

@@ -162,15 +162,6 @@ struct FoundationRegressionTests {
     }
   }
 
-  @Test func neitherGateNorNudgeShowsInTheDependencies() async {
-    let (held, dependent) = (HeldOperation(), AsyncOperation())
-    held ==> dependent
-    OperationQueue().addOperation(dependent)
-    #expect(dependent.dependencies == [held])
-    OperationQueue().addOperation(held)
-    await dependent.finished(opening: held.gate)
-  }
-
   @Test func cancellingManyThatWait() async {
     // Stock: 15 seconds for 10,000.
     let first = HeldOperation()

@@ -7,32 +7,28 @@ import Testing
 /// Waits of tasks for operations that can end only after the work of the task.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskWaitTests {
-  private typealias Wait = @Sendable (OperationQueue, ResultOperation<Int>) async throws -> Void
+  private enum Wait: CaseIterable {
+    case value, completed, results, first
 
-  private let queue = OperationQueue()
-
-  private static let waits: [(name: String, wait: Wait)] = [
-    ("value", { _, operation in _ = try await operation.value }),
-    ("completed", { _, operation in try await operation.completed() }),
-    (
-      "results",
-      { queue, operation in for await (_, result) in queue.results(of: [operation]) { _ = try result.get() } }
-    ),
-    (
-      "first",
-      { queue, operation in
+    func end(of operation: ResultOperation<Int>, in queue: OperationQueue) async throws {
+      switch self {
+      case .value: _ = try await operation.value
+      case .completed: try await operation.completed()
+      case .results: for await (_, result) in queue.results(of: [operation]) { _ = try result.get() }
+      case .first:
         do { _ = try await queue.first(of: [operation]) } catch let error as AggregateError {
           throw error.failures[0].error
         }
       }
-    ),
-  ]
+    }
+  }
 
-  @Test(arguments: waits.indices)
-  func waitingForADependent_isRefused(_ index: Int) async throws {
-    let (queue, wait) = (queue, Self.waits[index].wait)
+  private let queue = OperationQueue()
+  private let domain = ExclusivityDomain()
+
+  @Test(arguments: Wait.allCases) private func waitingForADependent_isRefused(_ wait: Wait) async throws {
     let dependent = ResultOperation { 1 }.named("dependent")
-    let task = TaskOperation { try await wait(queue, dependent) }.named("task")
+    let task = TaskOperation { try await wait.end(of: dependent, in: queue) }.named("task")
     task ==> dependent
     queue.addOperations([task, dependent])
     let error = await #expect(throws: OperationError.self) { try await task.completed() }
@@ -40,11 +36,10 @@ struct TaskWaitTests {
     await dependent.finished()
   }
 
-  @Test(arguments: waits.indices)
-  func waitingForItself_isRefused(_ index: Int) async throws {
-    let (queue, wait, own) = (queue, Self.waits[index].wait, Locked<ResultOperation<Int>?>(nil))
+  @Test(arguments: Wait.allCases) private func waitingForItself_isRefused(_ wait: Wait) async throws {
+    let own = Locked<ResultOperation<Int>?>(nil)
     let task = TaskOperation<Int> {
-      if let own = own.withLock({ $0 }) { try await wait(queue, own) }
+      if let own = own.withLock({ $0 }) { try await wait.end(of: own, in: queue) }
       return 1
     }
     own.withLock { $0 = task }
@@ -62,7 +57,6 @@ struct TaskWaitTests {
 
   @Test func runOnAQueueWhoseSlotsTheWorkOccupies_isRefused() async throws {
     queue.maxConcurrentOperationCount = 2
-    let queue = queue
     let never = ResultOperation { 3 }.named("never")
     let outer = TaskOperation { try await queue.run { try await queue.run(never) } }
     let error = await #expect(throws: OperationError.self) { try await queue.run(outer) }
@@ -73,27 +67,22 @@ struct TaskWaitTests {
   }
 
   @Test func operationsThatWaitForEachOther_areRefusedOnce() async {
-    let (queue, begun) = (queue, Gate())
-    let pair = Locked<[TaskOperation<Int>]>([])
-    let (first, second) = (
+    let (begun, pair) = (Gate(), Locked<[TaskOperation<Int>]>([]))
+    let operations = (0..<2).map { index in
       TaskOperation<Int> {
-        begun.open()
-        return try await pair.withLock { $0[1] }.value
-      },
-      TaskOperation<Int> {
-        await begun.opened()
-        return try await pair.withLock { $0[0] }.value
+        if index == 0 { begun.open() } else { await begun.opened() }
+        return try await pair.withLock { $0[1 - index] }.value
       }
-    )
-    pair.withLock { $0 = [first, second] }
-    queue.addOperations([first, second])
-    await #expect(throws: OperationError(.waitCycle, "")) { _ = try await first.value }
-    await #expect(throws: OperationError(.waitCycle, "")) { _ = try await second.value }
+    }
+    pair.withLock { $0 = operations }
+    queue.addOperations(operations)
+    for operation in operations {
+      await #expect(throws: OperationError(.waitCycle, "")) { _ = try await operation.value }
+    }
     pair.withLock { $0 = [] }
   }
 
   @Test func sharedRunsThatRunEachOther_areRefused() async {
-    let (queue, domain) = (queue, ExclusivityDomain())
     @Sendable func load(_ key: ExclusivityKey, then other: ExclusivityKey) async throws -> Int {
       try await queue.run(sharing: key, in: domain) { TaskOperation { try await load(other, then: key) } }
     }
@@ -107,7 +96,6 @@ struct TaskWaitTests {
 
   @Test func aCallerThatIsRefused_leavesASharedRunToTheOthers() async throws {
     queue.maxConcurrentOperationCount = 1
-    let (queue, domain) = (queue, ExclusivityDomain())
     let joined = Locked<(run: SharedRun<Int>, caller: Int)?>(nil)
     let outer = TaskOperation {
       try await queue.run(sharing: "key", in: domain) {
@@ -122,7 +110,6 @@ struct TaskWaitTests {
   }
 
   @Test func waitingForTheNextHolderOfItsOwnKey_isRefused() async throws {
-    let (queue, domain) = (queue, ExclusivityDomain())
     let next = ResultOperation { 1 }.exclusive("key", in: domain)
     let holder = TaskOperation {
       try await withKeys(.exclusive("key"), in: domain) {
@@ -135,7 +122,7 @@ struct TaskWaitTests {
   }
 
   @Test func waitingForAKeyThatAnotherHolderReleases_isNotRefused() async throws {
-    let (queue, domain, other) = (queue, ExclusivityDomain(), HeldOperation())
+    let other = HeldOperation()
     await queue.add(other.limited("key", to: 2, in: domain), until: other.begun)
     let next = ResultOperation { 1 }.limited("key", to: 2, in: domain)
     let holder = TaskOperation {
@@ -149,10 +136,8 @@ struct TaskWaitTests {
   }
 
   @Test func waitsThatEnd_areNotRefused() async throws {
-    let (queue, group) = (queue, GroupOperation("group"))
-    let held = HeldOperation()
+    let (held, ended, group) = (HeldOperation(), Gate(), GroupOperation("group"))
     let last = ResultOperation { 1 }.waits(for: held)
-    let ended = Gate()
     group.addOperation(
       TaskOperation { [unowned group] in
         // The work of a detached task is no part of the member.

@@ -11,24 +11,31 @@ struct DiagnosticValueTests {
       let reason = StallNode.Reason.executing(operation, for: elapsed, isCancelled: false)
       return StallNode(subject: .operation(operation), waits: waits, reason: reason, elapsed: elapsed)
     }
-    let nodes = [
-      node(waitingFor: order), node(waitingFor: [], elapsed: .seconds(1)), node(waitingFor: [], elapsed: .seconds(2)),
-    ]
-    let findings = StallFindings(nodes)
+    let executing = [1, 2].map { node(waitingFor: [], elapsed: .seconds($0)) }
+    let findings = StallFindings([node(waitingFor: order)] + executing)
     #expect(findings[0].explainer == 2 && findings[0].cause == .executing)
   }
 
-  /// Returns the names of the rows of executions, each a kind and the seconds of its start and end.
-  private func rows(_ executions: [(hasMembers: Bool, start: Int, end: Int)]) -> [String?] {
-    let records = executions.enumerated().map { index, execution in
-      var record = OperationTracer.Record(
-        id: index,
-        name: "",
-        isGroup: execution.hasMembers,
-        group: nil,
-        created: .zero
-      )
-      (record.started, record.finished) = (.seconds(execution.start), .seconds(execution.end))
+  // MARK: The rows of a trace
+
+  private struct Execution {
+    let seconds: Range<Int>
+    var isGroup = false
+    var group: Int?
+    var thread: Int?
+  }
+
+  private func group(_ seconds: Range<Int>, in group: Int? = nil) -> Execution {
+    Execution(seconds: seconds, isGroup: true, group: group)
+  }
+
+  /// Returns the names of the rows of executions.
+  private func rows(_ executions: [Execution]) -> [String?] {
+    let records = executions.enumerated().map { id, execution in
+      var record = OperationTracer.Record(id: id, name: "", isGroup: execution.isGroup, group: nil, created: .zero)
+      (record.group, record.thread) = (execution.group, execution.thread)
+      record.started = .seconds(execution.seconds.lowerBound)
+      record.finished = .seconds(execution.seconds.upperBound)
       return record
     }
     let (rows, indices) = TraceRow.rows(of: records, TraceIntervals(records, .zero))
@@ -36,9 +43,18 @@ struct DiagnosticValueTests {
   }
 
   @Test func aRowThatIsFree_isUsedAgain() {
-    let executions = [(true, 0, 2), (true, 1, 3), (true, 2, 4), (false, 0, 2), (false, 1, 3), (false, 3, 4)]
-    #expect(
-      rows(executions) == ["groups", "groups (2)", "groups", "asynchronous", "asynchronous (2)", "asynchronous (2)"]
-    )
+    #expect(rows([group(0..<2), group(1..<3), group(2..<4)]) == ["groups", "groups (2)", "groups"])
+    let executions = [0..<2, 1..<3, 3..<4].map { Execution(seconds: $0) }
+    #expect(rows(executions) == ["asynchronous", "asynchronous (2)", "asynchronous (2)"])
+  }
+
+  @Test func aGroupThatOutlivesItsGroup_isNotDrawnInsideIt() {
+    #expect(rows([group(0..<5), group(0..<5, in: 0)]) == ["groups", "groups"])
+    #expect(rows([group(0..<5), group(1..<9, in: 0)]) == ["groups", "groups (2)"])
+  }
+
+  @Test(arguments: [(1..<5, "worker 1"), (5..<6, "worker 1"), (1..<8, "asynchronous")])
+  func anOperationThatOutlivesItsStarter_isNotOnItsRow(seconds: Range<Int>, row: String) {
+    #expect(rows([0..<5, seconds].map { Execution(seconds: $0, thread: 1) }) == ["worker 1", row])
   }
 }

@@ -16,10 +16,11 @@ extension OperationTracer {
 
   /// The events of the trace that have one of the phases, or all of them if none is given.
   func events(_ phases: String...) throws -> [TraceEvent] {
-    let trace = try #require(try JSONSerialization.jsonObject(with: chromeTrace()) as? [String: Any])
-    #expect(trace["displayTimeUnit"] as? String == "ms")
-    return try #require(trace["traceEvents"] as? [[String: Any]]).map { TraceEvent(fields: $0) }
-      .filter { phases.isEmpty || phases.contains($0.phase ?? "") }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    let trace = try decoder.decode(Trace.self, from: chromeTrace())
+    #expect(trace.displayTimeUnit == "ms")
+    return trace.traceEvents.filter { phases.isEmpty || phases.contains($0.ph) }
   }
 
   /// Traces operations and adds them to a queue.
@@ -50,40 +51,25 @@ extension ManualClock {
   }
 }
 
-extension GroupOperation {
-  /// Waits until the group executes.
-  func begun() async {
-    let begun = Gate()
-    addObserver(OperationObserver(didStart: { _ in begun.open() }))
-    if isExecuting { begun.open() }
-    await begun.opened()
-  }
+private struct Trace: Decodable {
+  let displayTimeUnit: String
+  let traceEvents: [TraceEvent]
 }
 
 /// An event of the Trace Event Format.
-struct TraceEvent {
-  let fields: [String: Any]
-
-  var name: String? { fields["name"] as? String }
-  var phase: String? { fields["ph"] as? String }
-  var category: String? { fields["cat"] as? String }
-  var tid: Int? { fields["tid"] as? Int }
-  var id: Int? { fields["id"] as? Int }
-  var start: Double? { (fields["ts"] as? NSNumber)?.doubleValue }
-  var duration: Double? { (fields["dur"] as? NSNumber)?.doubleValue }
-  var begin: Double { start ?? -1 }
-  var end: Double { begin + (duration ?? 0) }
-  var arguments: [String: Any] { fields["args"] as? [String: Any] ?? [:] }
-}
-
-/// Expects that slices of one row are disjoint or nested.
-func expectNesting(_ tracer: OperationTracer, _ comment: Comment? = nil) throws {
-  for row in Dictionary(grouping: try tracer.events("X"), by: \.tid).values {
-    var open: [Double] = []
-    for slice in row.sorted(by: { $0.begin == $1.begin ? $0.end > $1.end : $0.begin < $1.begin }) {
-      while let last = open.last, last <= slice.begin + 0.0005 { open.removeLast() }
-      if let last = open.last { #expect(slice.end <= last + 0.0005, "\(slice) overlaps: \(comment ?? "")") }
-      open.append(slice.end)
-    }
+struct TraceEvent: Decodable {
+  struct Arguments: Decodable {
+    let name, state, group, waitedForKeys: String?
+    let sortIndex: Int?
   }
+
+  let name, ph: String
+  let pid, tid: Int
+  let cat, s, bp: String?
+  let id: Int?
+  let ts, dur: Double?
+  let args: Arguments?
+
+  var begin: Double { ts ?? -1 }
+  var end: Double { begin + (dur ?? 0) }
 }

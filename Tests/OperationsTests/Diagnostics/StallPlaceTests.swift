@@ -1,7 +1,6 @@
 import Foundation
 import Operations
 import OperationsTestSupport
-import Soak
 import Testing
 
 /// Stall reports of operations in no queue or group, in a group, in another queue, before they are ready,
@@ -145,46 +144,44 @@ struct StallPlaceTests {
   /// Runs members that depend on each other and hold keys, and calls `ask` at every event of their lives.
   ///
   /// - Returns: The events in an order that is certain.
-  private func run(asking ask: @escaping @Sendable (OperationQueue, GroupOperation) -> Void) async -> [String] {
+  private func run(asking report: @escaping @Sendable (OperationQueue, GroupOperation) -> Void) async -> [String] {
     let (journal, domain) = (Journal<String>(), ExclusivityDomain())
     let (queue, group) = (OperationQueue.limited(to: 1), GroupOperation([]))
-    let event = { @Sendable (text: String?) in
-      if let text { journal.write(text) }
-      ask(queue, group)
-    }
+    let ask = { @Sendable in report(queue, group) }
+    let observer = OperationObserver(
+      didStart: { _ in ask() },
+      didCancel: { _ in ask() },
+      didFinish: { operation in
+        journal.write("end of \(operation.name ?? "")")
+        ask()
+      }
+    )
     group.maxConcurrentOperationCount = 1
     let members = chain(
-      (0..<30).map { index in index % 5 == 0 ? BlockOperation { event("\(index)") } : member(index, event) }
+      (0..<30).map { index -> Operation in
+        if index % 5 > 0 { return NoteOperation("\(index)", journal) }
+        return BlockOperation {
+          journal.write("\(index)")
+          ask()
+        }
+      }
     )
-    members[29].cancel()
     for (index, member) in members.enumerated() {
-      if index % 3 == 0 { (member as? AsyncOperation)?.exclusive("key", in: domain) }
+      if let member = member as? AsyncOperation {
+        member.addObserver(observer)
+        if index % 3 == 0 { member.exclusive("key", in: domain) }
+        if index % 7 == 0 { member.addCondition(OperationCondition(name: "asking") { _ in ask() }) }
+      }
+      if index == 29 { member.cancel() }
       group.addOperation(member)
-      event(nil)
+      ask()
     }
-    let after = member(60, event)
+    let after = NoteOperation("after", journal)
     for operation in [group, after] { queue.addOperation(operation.exclusive("outer", in: domain)) }
-    event(nil)
+    ask()
     await after.finished()
-    event(nil)
+    ask()
     return journal.entries + ["\(group.isSuccessful), \(group.errors.count), \(domain.holders(of: "key"))"]
-  }
-
-  private func member(_ index: Int, _ event: @escaping @Sendable (String?) -> Void) -> AsyncOperation {
-    let member = AsyncBlockOperation { operation in
-      event("\(index)")
-      operation.finish()
-      event(nil)
-    }
-    member.addObserver(
-      OperationObserver(
-        didStart: { _ in event(nil) },
-        didCancel: { _ in event(nil) },
-        didFinish: { _ in event("end of \(index)") }
-      )
-    )
-    if index % 7 == 0 { member.addCondition(OperationCondition(name: "asking") { _ in event(nil) }) }
-    return member
   }
 
   @Test func reportsAtEveryEvent_changeNothing() async {

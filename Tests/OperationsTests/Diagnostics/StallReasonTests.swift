@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-/// Whatever an operation waits for, its stall report says so in a sentence of its own, and never that it is about to start.
+/// Each wait of an operation has a sentence of its own in its stall report, which never says that it is about to start.
 @Suite(.timeLimit(.minutes(5)))
 struct StallReasonTests {
   private typealias Phase = OperationLifecycle.Phase
@@ -129,8 +129,7 @@ struct StallReasonTests {
   }
 
   @Test func aTaskThatWaitsFirst_isExplained() async throws {
-    let holder = HeldOperation().named("holder")
-    await queue.add(holder.exclusive("a", in: domain), until: holder.begun)
+    let holder = await queue.holder(of: "a", in: domain)
     let task = Task { [domain] in try await withKeys(.exclusive("a", "b"), in: domain, name: "task") {} }
     await poll { !domain.waiting(for: "b").isEmpty }
     queue.addOperation(operation("x").exclusive("b", in: domain))
@@ -143,8 +142,7 @@ struct StallReasonTests {
   }
 
   @Test func anOperationWhoseTaskWaitsForAKey_isExplained() async throws {
-    let holder = HeldOperation().named("holder")
-    await queue.add(holder.exclusive("a", in: domain), until: holder.begun)
+    let holder = await queue.holder(of: "a", in: domain)
     let waiter = TaskOperation { [domain] in try await withKeys(.exclusive("a"), in: domain) {} }.named("x")
     queue.addOperation(waiter)
     await poll { waiter.core.withLock { $0.extras?.awaited.isEmpty == false } }
@@ -157,9 +155,8 @@ struct StallReasonTests {
 
   /// A member of a holder passes only those that wait for this holder.
   @Test func anEarlierWaiterOutsideTheHolder_isNamed() async throws {
-    let (first, second) = (HeldOperation().named("holder of a"), HeldOperation().named("holder of b"))
-    await queue.add(first.exclusive("a", in: domain), until: first.begun)
-    await queue.add(second.exclusive("b", in: domain), until: second.begun)
+    let first = await queue.holder(of: "a", in: domain).named("holder of a")
+    let second = await queue.holder(of: "b", in: domain).named("holder of b")
     queue.addOperation(operation("waiter").exclusive("a", "c", in: domain))
     await poll { !domain.waiting(for: "c").isEmpty }
     let group = GroupOperation([operation("x").exclusive("b", "c", in: domain)])

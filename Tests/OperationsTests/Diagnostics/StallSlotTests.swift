@@ -67,7 +67,7 @@ struct StallSlotTests {
       (queue.isSuspended, queue.maxConcurrentOperationCount) = (isSuspended, limit)
     }
     queue.addOperation(group)
-    if isGroup { await group.begun() }
+    if isGroup { await poll { group.isExecuting } }
     let place = isGroup ? "the group “group”" : "the queue “sync”"
     let reason = isSuspended ? "\(place) is suspended" : "maxConcurrentOperationCount of \(place) is 0"
     for report in [queue.stallReport(), group.stallReport()] {
@@ -152,15 +152,8 @@ struct StallSlotTests {
 
   // MARK: Keys
 
-  /// Returns an operation that executes with the key until its gate is opened.
-  private func holder(of key: ExclusivityKey) async -> HeldOperation {
-    let holder = HeldOperation().named("holder")
-    await queue.add(holder.exclusive(key, in: domain), until: holder.begun)
-    return holder
-  }
-
   @Test func theHolderAndTheWaiterBefore_areNamed() async throws {
-    let (holder, waiting) = (await holder(of: "key"), operation("waiting"))
+    let (holder, waiting) = (await queue.holder(of: "key", in: domain), operation("waiting"))
     let group = GroupOperation([BlockOperation {}.named("plain")]).named("group")
     queue.addOperation(waiting.exclusive("key", "other", in: domain))
     queue.addOperation(waiting ==> operation("after"))
@@ -224,8 +217,7 @@ struct StallSlotTests {
     let (member, wanting) = (operation("member"), operation("wanting"))
     wanting ==> member
     let group = GroupOperation([member]).named("group")
-    queue.addOperation(group.exclusive("k", in: domain))
-    await group.begun()
+    await queue.begin(group.exclusive("k", in: domain))
     queue.addOperation(wanting.exclusive("k", in: domain))
     let entry = try queue.stallReport().entry("wanting")
     #expect(

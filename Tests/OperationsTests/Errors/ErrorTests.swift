@@ -13,24 +13,17 @@ struct ErrorTests {
 
   // MARK: The types
 
-  @Test func operationErrors_areEqualIfTheirCodesAre() {
-    #expect(OperationError(.timedOut, "a") == OperationError(.timedOut, "b", underlyingErrors: [TestError("c")]))
-    #expect(OperationError(.timedOut, "a") != OperationError(.shutDown, "a"))
+  @Test func operationErrors_areEqualIfTheirCodesAre_andMatchTheirCode() {
+    let late = OperationError(.timedOut, "a")
+    #expect(late == OperationError(.timedOut, "b", underlyingErrors: [TestError("c")]))
+    #expect(late != OperationError(.shutDown, "a"))
+    #expect(OperationError.Code.timedOut ~= late && !(OperationError.Code.shutDown ~= late))
+    #expect(!(OperationError.Code.timedOut ~= TestError("a")))
     let codes: Set<OperationError.Code> = [
       .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .excluded, .waitCycle, .shutDown,
       .outputMissing,
     ]
     #expect(codes.count == 8)
-  }
-
-  @Test func aCatchClause_canNameTheCode() {
-    do {
-      throw OperationError(.timedOut, "late")
-    } catch OperationError.Code.shutDown {
-      Issue.record("another code")
-    } catch OperationError.Code.timedOut {
-    } catch { Issue.record("not matched") }
-    #expect(!(OperationError.Code.timedOut ~= TestError("a")))
   }
 
   @Test func descriptionsNameTheCauseAndThePath() {
@@ -82,8 +75,9 @@ struct ErrorTests {
     #expect(primary(echo, echo) == ["a"])
     #expect(primary(OperationError(.inputUnavailable, "never set"), own) == ["a"], "no failure caused that")
     let errors: [any Error] = [echo, condition, cause, own]
-    let roots = AggregateError(errors.map { failure("a", error: $0) }).rootFailures
-    #expect(roots.map { "\($0.error)" } == ["\(cause)", "\(own)"])
+    let aggregate = AggregateError(errors.map { failure("a", error: $0) })
+    #expect(aggregate.rootFailures.map { "\($0.error)" } == ["\(cause)", "\(own)"])
+    #expect(aggregate.errors(of: OperationError.self).map(\.message) == [echo, condition, own].map(\.message))
     #expect(failure("a", error: echo).isConsequence && !failure("a", error: condition).isConsequence)
     #expect(AggregateError([failure("a", error: echo)]).rootFailures.isEmpty)
   }
@@ -96,12 +90,6 @@ struct ErrorTests {
     #expect(group.failures.map(\.isConsequence) == [false, true])
   }
 
-  @Test func errorsOfAType_areInOrder() {
-    let errors: [any Error] = [TestError("1"), OperationError(.timedOut, "t"), TestError("2")]
-    let aggregate = AggregateError(errors.map { failure("a", error: $0) })
-    #expect(aggregate.errors(of: TestError.self) == [TestError("1"), TestError("2")])
-  }
-
   // MARK: Paths of failures that an operation awaited
 
   private func failing(_ name: String) -> AsyncBlockOperation {
@@ -109,7 +97,7 @@ struct ErrorTests {
   }
 
   private func expectPaths(_ paths: [[String]], of operation: AsyncOperation) async {
-    let error = await #expect(throws: AggregateError.self) { try await operation.completed() }
+    let error = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
     #expect(error?.failures.map(\.path) == paths)
     #expect(error?.errors(of: TestError.self).count == paths.count && operation.errors.count == paths.count)
   }
@@ -118,16 +106,15 @@ struct ErrorTests {
     let pages = GroupOperation(chain((1...count).map { failing("page \($0)") })).named("Download")
     let task = TaskOperation { try await OperationQueue().run(pages) }.named("sync")
     let outer = GroupOperation("Import") { task }
-    await queue.run(settling: [outer])
-    let paths = (1...count).map { ["sync", "Download", "page \($0)"] }
-    await expectPaths(paths, of: task)
-    #expect(outer.failures.map(\.path) == paths.map { ["Import"] + $0 })
+    let paths = (1...count).map { ["Import", "sync", "Download", "page \($0)"] }
+    await expectPaths(paths, of: outer)
+    let error = await #expect(throws: AggregateError.self) { try await task.completed() }
+    #expect(error?.failures.map(\.path) == paths.map { Array($0.dropFirst()) })
   }
 
   @Test func retryOfAGroup_keepsThePathOfTheLastAttempt() async {
     let retry = RetryOperation(attempts: 2) { number in GroupOperation("Download") { failing("page \(number)") } }
-    await queue.run(settling: [retry.named("patient")])
-    await expectPaths([["patient", "Download", "page 2"]], of: retry)
+    await expectPaths([["patient", "Download", "page 2"]], of: retry.named("patient"))
     #expect(retry.attemptErrors.count == 2 && retry.attemptErrors.allSatisfy { $0 is AggregateError })
   }
 
@@ -135,7 +122,6 @@ struct ErrorTests {
     let inner = AggregateError([failure("c", error: TestError("1"))])
     let outer = AggregateError([failure("b", error: inner), failure(error: TestError("2"))])
     let operation = AsyncBlockOperation { $0.finish(with: outer) }.named("a")
-    await queue.run(settling: [operation])
     await expectPaths([["a", "b", "c"], ["a"]], of: operation)
   }
 
@@ -150,16 +136,14 @@ struct ErrorTests {
         }.named("second")
       }.named("first")
     }
-    await queue.run(settling: [group])
-    #expect(group.failures.map(\.path) == [["Import", "first", "second", "task", "G", "m"]])
+    await expectPaths([["Import", "first", "second", "task", "G", "m"]], of: group)
   }
 
   @Test func flatMapToAnOperationOfAQueue_keepsBothNames() async {
     let login = ResultOperation<Int> { throw TestError("wrong") }.named("login")
     queue.addOperation(login)
     let group = GroupOperation("Import") { ResultOperation { 1 }.flatMap { _ in login }.named("page") }
-    await queue.run(settling: [group])
-    #expect(group.failures.map(\.path) == [["Import", "page", "login"]])
+    await expectPaths([["Import", "page", "login"]], of: group)
   }
 
   // MARK: The size of causes
@@ -199,9 +183,7 @@ struct ErrorTests {
   }
 
   @Test func manyFailedDependencies_areNotAllNamed() async throws {
-    let failed = (0..<500).map { index in
-      AsyncBlockOperation { $0.finish(with: TestError("\(index)")) }.named("f\(index)")
-    }
+    let failed = (0..<500).map { failing("f\($0)") }
     let operation = AsyncBlockOperation { _ in Issue.record("executed") }
     operation.addCondition(.noFailedDependencies)
     failed ==> operation

@@ -10,6 +10,7 @@ struct ExclusiveGroupTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
+  private let clock = ManualClock()
 
   private func note(_ name: String, _ keys: ExclusivityKey..., policy: ExclusivityPolicy = .wait) -> NoteOperation {
     NoteOperation(name, journal).exclusive(keys, policy: policy, in: domain)
@@ -17,13 +18,6 @@ struct ExclusiveGroupTests {
 
   private func held(_ name: String, _ keys: ExclusivityKey...) -> HeldOperation {
     HeldOperation().named(name).exclusive(keys, in: domain)
-  }
-
-  /// Returns an operation that executes and holds the key.
-  private func holder(of key: ExclusivityKey) async -> HeldOperation {
-    let holder = held("holder", key)
-    await queue.add(holder, until: holder.begun)
-    return holder
   }
 
   /// Returns a group that executes, and its member, which keeps it from finishing.
@@ -48,38 +42,27 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["outsider", "own", "next"] && group.isSuccessful)
   }
 
-  @Test(arguments: [OperationQueue.defaultMaxConcurrentOperationCount, 1])
-  func membersExecuteOneAtATimeInTheOrderTheyWereAdded(limit: Int) async {
+  @Test(arguments: [OperationQueue.defaultMaxConcurrentOperationCount, 1], [QualityOfService.default, .userInitiated])
+  func membersExecuteOneAtATimeInTheOrderTheyWereAdded(limit: Int, quality: QualityOfService) async {
     // On a busy machine, a start can take longer than the time for which the others wait.
     let domain = ExclusivityDomain(patience: 10_000)
-    let members = (0..<100).map { index -> AsyncOperation in
-      if !index.isMultiple(of: 5) { return NoteOperation("\(index)", journal).exclusive("a", in: domain) }
-      return GroupOperation([plain("\(index)", journal)]).exclusive("a", in: domain)
-    }
-    let group = GroupOperation(members)
-    group.maxConcurrentOperationCount = limit
-    await queue.run(settling: [group])
-    #expect(journal.entries == (0..<100).map(String.init))
-  }
-
-  @Test func membersOfAnyQualityOfService_executeInTheOrderTheyWereAdded() async {
-    let domain = ExclusivityDomain(patience: 10_000)
-    for _ in 0..<20 {
+    for _ in 0..<10 {
       let journal = Journal<String>()
-      let members = (0..<50).map { NoteOperation("\($0)", journal).exclusive("a", in: domain) }
-      for member in members { member.qualityOfService = .userInitiated }
-      await queue.run(settling: [GroupOperation(members)])
+      let members = (0..<50).map { index -> AsyncOperation in
+        let (name, isGroup) = ("\(index)", index.isMultiple(of: 5))
+        let member: AsyncOperation = isGroup ? GroupOperation([plain(name, journal)]) : NoteOperation(name, journal)
+        member.qualityOfService = quality
+        return member.exclusive("a", in: domain)
+      }
+      await queue.run(settling: [GroupOperation(members, maxConcurrentOperationCount: limit)])
       #expect(journal.entries == (0..<50).map(String.init))
     }
   }
 
   /// The group is always busy, and so is the key.
   @Test func aMemberOfABusyGroup_executesAtSomeTime() async {
-    let group = GroupOperation("busy") {}
-    group.maxConcurrentOperationCount = 1
-    group.staysOpen = true
+    let group = GroupOperation("busy", maxConcurrentOperationCount: 1).started()
     let member = note("member", "a")
-    queue.addOperation(group)
     let isOver: @Sendable () -> Bool = { member.isFinished }
     let elsewhere = (0..<6).map { _ in
       RepeatOperation { [domain] _ in
@@ -99,16 +82,14 @@ struct ExclusiveGroupTests {
     group.addOperation(member)
     await member.finished()
     group.finish()
-    for operation in fillers + elsewhere { await operation.finished() }
-    await group.finished()
+    await queue.finished()
     #expect(journal.entries == ["member"])
   }
 
   /// The member is called, and another operation takes its key, which waits for a later member.
   @Test func aRefusedMember_givesItsSlotBack() async {
     let (member, later) = (note("member", "a"), NoteOperation("later", journal))
-    let group = GroupOperation("group") { member }
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation([member], maxConcurrentOperationCount: 1)
     group.isSuspended = true
     queue.addOperation(group)
     await poll { domain.waiting(for: "a") == ["member"] }
@@ -141,7 +122,7 @@ struct ExclusiveGroupTests {
   }
 
   /// Returns a retry that fails once and then runs an operation under its own key.
-  private func retry(_ clock: ManualClock, _ backoff: Backoff = .constant(.seconds(1))) -> RetryOperation<String> {
+  private func retry(_ backoff: Backoff = .constant(.seconds(1))) -> RetryOperation<String> {
     let retry = RetryOperation<String>(attempts: 2, backoff: backoff) { [domain, journal] attempt in
       journal.write("attempt \(attempt)")
       if attempt == 1 { throw TestError("again") }
@@ -153,12 +134,11 @@ struct ExclusiveGroupTests {
 
   @Test(arguments: [false, true])
   func aRetryGivesItsKeysBackWhileItBacksOff_andKeepsItsPlace(isMember: Bool) async throws {
-    let clock = ManualClock()
-    let retry = retry(clock).exclusive("a", in: domain)
+    let retry = retry().exclusive("a", in: domain)
     queue.addOperation(isMember ? GroupOperation([retry]) : retry)
     await clock.waitForSleepers(1)
     #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty && retry.isExecuting)
-    let next = await holder(of: "a")
+    let next = await queue.holder(of: "a", in: domain)
     let last = note("last", "a")
     queue.addOperation(last)
     clock.advance(by: .seconds(1))
@@ -170,34 +150,18 @@ struct ExclusiveGroupTests {
   }
 
   @Test func aRetryThatWaitsForItsKeysAgain_isCancelledAtOnce() async {
-    let clock = ManualClock()
-    let retry = retry(clock).exclusive("a", in: domain)
+    let retry = retry().exclusive("a", in: domain)
     queue.addOperation(retry)
     await clock.waitForSleepers(1)
-    let next = await holder(of: "a")
+    let next = await queue.holder(of: "a", in: domain)
     clock.advance(by: .seconds(1))
     retry.cancel()
     #expect(retry.isFinished && domain.waiting(for: "a").isEmpty)
     next.gate.open()
   }
 
-  @Test func aGroupAroundARetry_keepsItsKeyAcrossTheAttempts() async throws {
-    let clock = ManualClock()
-    let retry = retry(clock)
-    let group = GroupOperation("group") { retry }
-    queue.addOperation(group.exclusive("a", in: domain))
-    await clock.waitForSleepers(1)
-    let next = note("next", "a")
-    queue.addOperation(next)
-    #expect(domain.holders(of: "a") == ["group"] && domain.waiting(for: "a") == ["next"])
-    clock.advance(by: .seconds(1))
-    await next.finished()
-    #expect(journal.entries == ["attempt 1", "attempt 2", "next"])
-  }
-
   @Test func eachAttemptIsOneStartOfAThrottle() async throws {
-    let clock = ManualClock()
-    let retry = retry(clock, .immediate).throttled("api", to: 1, per: .seconds(1), in: domain)
+    let retry = retry(.immediate).throttled("api", to: 1, per: .seconds(1), in: domain)
     queue.addOperation(retry)
     // The window of the first attempt is measured from before its execution.
     await clock.waitForSleepers(1)
@@ -212,20 +176,17 @@ struct ExclusiveGroupTests {
       journal.write("\(error)")
       return OperationError.Code.replaced ~= error
     }
-    let retry = RetryOperation<String>(attempts: 2, retryIf: isReplaced) { [domain, journal] attempt in
-      let attempt = ResultOperation { "\(attempt)" }.named("attempt \(attempt)").exclusive("a", in: domain)
-      attempt.addObserver(OperationObserver(didStart: { journal.write($0.displayName) }))
-      return attempt
+    let retry = RetryOperation<String>(attempts: 2, retryIf: isReplaced) { [domain] attempt in
+      ResultOperation { "\(attempt)" }.named("attempt \(attempt)").exclusive("a", in: domain)
     }
-    let first = await holder(of: "a")
+    let first = await queue.holder(of: "a", in: domain)
     queue.addOperation(retry)
     await poll { domain.waiting(for: "a") == ["attempt 1"] }
-    let newer = note("newer", "a", policy: .replace)
-    queue.addOperation(newer)
+    queue.addOperation(note("newer", "a", policy: .replace))
     first.gate.open()
     #expect(try await retry.value == "2")
     let message = "“attempt 1” was cancelled because “newer” replaces it under the same key."
-    #expect(Set(journal.entries) == [message, "newer", "attempt 2"])
+    #expect(Set(journal.entries) == [message, "newer"])
   }
 
   @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {
@@ -256,30 +217,26 @@ struct ExclusiveGroupTests {
     let error = try #require(last.errors.first as? OperationError)
     #expect(error.code == .waitCycle && last.isCancelled)
     #expect(error.message.contains("“last”") && error.message.contains("“a”, which “group 0” holds"))
-    for (_, member) in groups { member.gate.open() }
-    for (group, _) in groups { await group.finished() }
+    await queue.drained(opening: groups.map { $0.member.gate })
     #expect(Set(journal.entries) == Set((0..<(count - 1)).map(String.init)))
   }
 
   /// The search for deadlocks reads the table while other operations change it.
   @Test func manyDeadlocksBesideOtherOperationsAreEnded() async {
     var crossing: [[NoteOperation]] = []
-    var held: [(group: GroupOperation, member: HeldOperation)] = []
-    let traffic = (0..<400).map { note("", ExclusivityKey("traffic \($0 % 7)")) }
+    var gates: [Gate] = []
     for pair in 0..<20 {
       let (a, b) = (ExclusivityKey("a \(pair)"), ExclusivityKey("b \(pair)"))
       let (first, second) = (await group("first", a), await group("second", b))
       crossing.append([note("first", b), note("second", a)])
       first.group.addOperation(crossing[pair][0])
       second.group.addOperation(crossing[pair][1])
-      queue.addOperations(Array(traffic[(pair * 20)..<(pair * 20 + 20)]))
-      held += [first, second]
+      queue.addOperations((0..<20).map { note("", ExclusivityKey("traffic \($0 % 7)")) })
+      gates += [first.member.gate, second.member.gate]
     }
     for members in crossing { await poll { members.contains { $0.isFinished } } }
-    for (_, member) in held { member.gate.open() }
-    for (group, _) in held { await group.finished() }
+    await queue.drained(opening: gates)
     for members in crossing { #expect(members.count { $0.isCancelled } == 1) }
-    await queue.finished()
     #expect(journal.count == 400 + 20)
   }
 
@@ -289,8 +246,7 @@ struct ExclusiveGroupTests {
     a.group.addOperation(note("first", "b"))
     await poll { !domain.waiting(for: "b").isEmpty }
     b.group.addOperation(note("second", "a", policy: .replace))
-    for member in [a.member, b.member] { member.gate.open() }
-    for group in [a.group, b.group] { await group.finished() }
+    await queue.drained(opening: [a.member.gate, b.member.gate])
     #expect(a.group.isCancelled && !b.group.isCancelled && journal.entries == ["second"])
   }
 
@@ -333,8 +289,7 @@ struct ExclusiveGroupTests {
     let (group, begun) = await group(in: single)
     single.addOperations((0..<50).map { note("behind \($0)", "a") })
     for index in 0..<50 { group.addOperation(note("\(index)", "a")) }
-    begun.gate.open()
-    await single.finished()
+    await single.drained(opening: [begun.gate])
     #expect(journal.count == 100 && journal.entries.prefix(50).allSatisfy { !$0.hasPrefix("behind") })
   }
 
@@ -375,61 +330,100 @@ struct ExclusiveGroupTests {
       await last.finished()
       #expect(!evaluated.isOpen && domain.waiting(for: "a").isEmpty)
     }
-    for operation in [member, begun, next] { operation.gate.open() }
-    await double.finished()
+    await double.drained(opening: [member, begun, next].map(\.gate))
     if isCancelled { #expect(!next.begun.isOpen) } else { await next.begun.opened() }
     await poll { domain.isUnused }
   }
 
-  // MARK: Ends
+  // MARK: Claims of several strengths
 
-  @Test func theKeysOfAGroupThatTimedOutAreFreeWhileAMemberDrains() async {
-    let (clock, member, next) = (ManualClock(), HeldOperation(), note("next", "a"))
-    let group = GroupOperation([member]).exclusive("a", in: domain)
-    (group.clock, group.timeout) = (clock, .seconds(1))
-    queue.addOperations([group, next])
+  /// Returns the operation with a claim that admits others.
+  private func weakly<O: AsyncOperation>(_ operation: O, isLimited: Bool) -> O {
+    isLimited ? operation.limited("db", to: 3, in: domain) : operation.shared("db", in: domain)
+  }
+
+  /// Returns the operation with a claim that admits no others.
+  private func strongly<O: AsyncOperation>(_ operation: O, isLimited: Bool) -> O {
+    isLimited ? operation.limited("db", to: 3, weight: 3, in: domain) : operation.exclusive("db", in: domain)
+  }
+
+  /// The waiter outside does not wait for the group, so the members of the group do not go before it.
+  @Test(arguments: [false, true]) func membersOfAHolder_doNotPassAWaiterOutside(isLimited: Bool) async {
+    let (group, held) = await group("group", "a")
+    let reader = weakly(HeldOperation(), isLimited: isLimited)
+    group.addOperation(reader)
+    await reader.begun.opened()
+    let outside = strongly(note("outside"), isLimited: isLimited)
+    let next = weakly(note("next"), isLimited: isLimited)
+    queue.addOperation(outside)
+    group.addOperation(next)
+    let free = note("free")
+    group.addOperation(free)
+    await free.finished()
+    reader.gate.open()
+    for operation in [outside, next] { await operation.finished() }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["free", "outside", "next"])
+  }
+
+  @Test(arguments: [false, true])
+  func aStrongerMember_waitsForTheOtherHoldersAndIsAlone(isLimited: Bool) async {
+    let (own, other) = (HeldOperation(), weakly(HeldOperation(), isLimited: isLimited))
+    let group = weakly(GroupOperation("group") { own }, isLimited: isLimited)
+    queue.addOperations([group, other])
+    for operation in [own, other] { await operation.begun.opened() }
+    let member = strongly(HeldOperation().named("member"), isLimited: isLimited)
+    member.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("member") }))
+    let (newcomer, free) = (weakly(note("newcomer"), isLimited: isLimited), note("free"))
+    group.addOperations([member, free])
+    await free.finished()
+    queue.addOperation(newcomer)
+    #expect(!member.begun.isOpen && domain.waiting(for: "db") == ["member", "newcomer"])
+    other.gate.open()
     await member.begun.opened()
-    clock.advance(by: .seconds(1))
-    await next.finished()
-    #expect(journal.entries == ["next"] && !member.isFinished)
+    await queue.run(settling: [note("free")])
     member.gate.open()
+    await newcomer.finished()
+    await group.finished(opening: own.gate)
+    #expect(journal.entries == ["free", "free", "member", "newcomer"])
   }
 
-  @Test(arguments: [true, false])
-  func aCancelledGroup_endsItsMembersThatWaitForAKey(hasBegun: Bool) async {
-    let holder = await holder(of: "a")
-    let member = note("member", "a")
-    let group = GroupOperation([member])
-    if !hasBegun { group.cancel() }
-    queue.addOperation(group)
-    if hasBegun { await poll { domain.waiting(for: "a") == ["member"] } }
-    group.cancel()
-    await group.finished()
-    #expect(member.isFinished && journal.entries.isEmpty)
-    holder.gate.open()
+  @Test(arguments: [false, true])
+  func ofTwoStrongerMembersThatWaitForEachOther_oneIsToldSo(isLimited: Bool) async throws {
+    let names = ["first", "second"]
+    let own = names.map { _ in HeldOperation() }
+    let groups = zip(names, own).map { name, own in weakly(GroupOperation(name) { own }, isLimited: isLimited) }
+    queue.addOperations(groups)
+    for operation in own { await operation.begun.opened() }
+    let members = names.map { strongly(note("member of \($0)"), isLimited: isLimited) }
+    for (group, member) in zip(groups, members) { group.addOperation(member) }
+    await poll { members.contains { $0.isFinished } }
+    await queue.drained(opening: own.map(\.gate))
+    let refused = members.indices.filter { !members[$0].errors.isEmpty }
+    try #require(refused.count == 1 && journal.count == 1)
+    let error = try #require(members[refused[0]].errors.first as? OperationError)
+    #expect(error.code == .waitCycle && error.message.contains("“member of \(names[refused[0]])”"))
+    #expect(error.message.contains("“\(names[1 - refused[0]])”"))
   }
 
-  @Test func membersOfAGroupThatNeverBeganKeepTheirKeysAndRunElsewhere() async {
-    let holder = await holder(of: "a")
-    let operation = note("operation", "a")
-    do { _ = GroupOperation([operation]) }
-    #expect(domain.waiting(for: "a").isEmpty)
-    queue.addOperation(operation)
-    #expect(domain.waiting(for: "a") == ["operation"])
-    await operation.finished(opening: holder.gate)
-    #expect(journal.entries == ["operation"])
-  }
+  // MARK: Groups that never begin
 
-  @Test(arguments: [true, false])
-  func aMemberOfAGroupThatNeverBegan_startsByHandOrInAnyQueue(isByHand: Bool) async {
+  @Test(arguments: ["queue", "Foundation", "hand"])
+  func aMemberOfAGroupThatNeverBegan_keepsItsKeysAndRunsElsewhere(place: String) async {
+    let holder = await queue.holder(of: "a", in: domain)
     let operation = note("operation", "a")
     do {
       let group = GroupOperation([operation])
       #expect(!operation.isReady && !group.isFinished)
     }
-    #expect(operation.isReady)
-    if isByHand { await start(operation) } else { queue.addByFoundation(operation) }
-    await operation.finished()
+    #expect(operation.isReady && domain.waiting(for: "a").isEmpty)
+    switch place {
+    case "queue": queue.addOperation(operation)
+    case "Foundation": queue.addByFoundation(operation)
+    default: await start(operation)
+    }
+    await poll { domain.waiting(for: "a") == ["operation"] }
+    await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
   }
 }

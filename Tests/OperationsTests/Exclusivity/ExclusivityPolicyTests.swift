@@ -56,20 +56,13 @@ struct ExclusivityPolicyTests {
     #expect(old.errors as? [OperationError] == (policy == .replace ? [OperationError(.replaced, "")] : []))
   }
 
-  @Test func aDuplicateOfAnOperationThatBacksOff_isDropped() async {
-    let old = await pausing("old", policy: .drop)
+  @Test(arguments: [false, true])
+  func whileAnOperationBacksOff_duplicatesAreDropped_andItIsNotDroppedWhenItReturns(isRepeated: Bool) async {
+    let operation = await pausing("old", policy: .drop, isRepeated: isRepeated)
     let duplicate = note("duplicate", policy: .drop)
     await queue.run(settling: [duplicate])
     #expect(duplicate.errors.map { "\($0)" } == ["“duplicate” did not run because “old” has the key “a”."])
-    clock.advance(by: .seconds(1))
-    await old.finished()
-    #expect(old.isSuccessful && journal.entries == ["old 1", "old 2"])
-  }
-
-  @Test(arguments: [false, true]) func anOperationThatReturnsFromItsPause_isNotDropped(isRepeated: Bool) async {
-    let operation = await pausing("old", policy: .drop, isRepeated: isRepeated)
-    let holder = held("holder", "a")
-    await holder.begun.opened()
+    let holder = await queue.holder(of: "a", in: domain)
     clock.advance(by: .seconds(1))
     #expect(operation.isExecuting && operation.errors.isEmpty)
     holder.gate.open()
@@ -82,8 +75,7 @@ struct ExclusivityPolicyTests {
     let (first, late, place) = (note("first", policy: policy), AsyncOperation(), OperationQueue.suspended())
     place.addOperation(first)
     late ==> first
-    let holder = held("holder", "a")
-    await holder.begun.opened()
+    let holder = await queue.holder(of: "a", in: domain)
     let next = note("next")
     queue.addOperation(next)
     place.isSuspended = false
@@ -101,18 +93,17 @@ struct ExclusivityPolicyTests {
 
   @Test func aDroppedOperationFinishesUnexecutedAlthoughItsQueueIsFull() async throws {
     queue.maxConcurrentOperationCount = 1
-    let first = held("first", "a")
-    await first.begun.opened()
+    let holder = await queue.holder(of: "a", in: domain)
     let (second, next, other) = (NoteOperation("second", journal), NoteOperation("next", journal), OperationQueue())
     other.addOperation(second ==> next)
     queue.addOperation(second.exclusive("b", "a", policy: .drop, in: domain))
     #expect(second.isFinished && second.isCancelled && second.errors.count == 1)
     let error = try #require(second.errors.first as? OperationError)
     #expect(error.code == .excluded)
-    #expect(error.message == "“second” did not run because “first” has the key “a”.")
+    #expect(error.message == "“second” did not run because “holder” has the key “a”.")
     await next.finished()
     #expect(journal.entries == ["next"] && domain.holders(of: "b").isEmpty)
-    first.gate.open()
+    holder.gate.open()
   }
 
   @Test func aKeyThatIsWaitedForIsTaken() async {
@@ -146,19 +137,6 @@ struct ExclusivityPolicyTests {
     }
   }
 
-  @Test func eachCallsPolicyBelongsToItsKeys() async {
-    let (first, second) = (held("first", "a"), held("second", "b"))
-    await first.begun.opened()
-    await second.begun.opened()
-    let both = HeldOperation().exclusive("a", in: domain).exclusive("b", policy: .replace, in: domain)
-    queue.addOperation(both)
-    #expect(!first.isCancelled && second.isCancelled)
-    let dropped = note("dropped", policy: .drop).exclusive("c", in: domain)
-    queue.addOperation(dropped)
-    #expect(dropped.isCancelled)
-    for operation in [first, second, both] { operation.gate.open() }
-  }
-
   @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
     let holder = HeldOperation().exclusive("a", in: domain)
     let group = GroupOperation("group") { holder }
@@ -175,8 +153,7 @@ struct ExclusivityPolicyTests {
   // MARK: Replace
 
   @Test func aCancelledOperationReplacesNothing() async {
-    let holder = held("holder", "a")
-    await holder.begun.opened()
+    let holder = await queue.holder(of: "a", in: domain)
     let (group, operation) = (GroupOperation([note("", policy: .replace)]), note("", policy: .replace))
     group.cancel()
     operation.cancel()
@@ -186,8 +163,7 @@ struct ExclusivityPolicyTests {
   }
 
   @Test func itCancelsThoseBeforeAndWaitsForTheHolder() async {
-    let (first, other) = (held("first", "a"), held("other", "b"))
-    await first.begun.opened()
+    let (first, other) = (await queue.holder(of: "a", in: domain), held("other", "b"))
     let second = held("second", "a", "b")
     let foreign = GroupOperation([plain("foreign", journal)]).exclusive("a", in: domain)
     let member = note("member")
@@ -223,8 +199,7 @@ struct ExclusivityPolicyTests {
   // MARK: Latest
 
   @Test func latest_tenSavesRunTwice() async {
-    let holder = held("save", "a", policy: .latest)
-    await holder.begun.opened()
+    let holder = await queue.holder(of: "a", in: domain)
     let saves = (1...9).map { note("\($0)", policy: .latest) }
     for save in saves {
       queue.addOperation(save)
@@ -264,13 +239,11 @@ struct ExclusivityPolicyTests {
     queue.addOperation(latest)
     await outside.finished()
     #expect(outside.isCancelled && !member.isCancelled)
-    for operation in [latest, member] { operation.gate.open() }
-    await queue.finished()
+    await queue.drained(opening: [latest.gate, member.gate])
   }
 
   @Test func latest_cancelsWaitersOfAnyOfItsKeysAndNoHolder() async {
-    let holders = [held("first", "a"), held("second", "b")]
-    for holder in holders { await holder.begun.opened() }
+    let holders = [await queue.holder(of: "a", in: domain), await queue.holder(of: "b", in: domain)]
     let others = [held("both", "b", "c"), held("unrelated", "d"), held("third", "c")]
     let last = HeldOperation().exclusive("a", policy: .replace, in: domain).exclusive("b", policy: .latest, in: domain)
     queue.addOperation(last)

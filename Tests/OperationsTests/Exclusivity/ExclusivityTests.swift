@@ -4,19 +4,21 @@ import Testing
 
 @testable import Operations
 
+extension OperationQueue {
+  /// Returns an operation that executes in the queue and holds the key.
+  func holder(of key: ExclusivityKey, in domain: ExclusivityDomain) async -> HeldOperation {
+    let holder = HeldOperation().named("holder").exclusive(key, in: domain)
+    await add(holder, until: holder.begun)
+    return holder
+  }
+}
+
 /// Operations of queues that exclude each other.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusivityTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
-
-  /// Returns an operation that executes and holds the keys.
-  private func holder(of keys: ExclusivityKey...) async -> HeldOperation {
-    let holder = HeldOperation().named("holder")
-    await queue.add(holder.exclusive(keys, in: domain), until: holder.begun)
-    return holder
-  }
 
   private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
 
@@ -73,20 +75,18 @@ struct ExclusivityTests {
     let first = HeldOperation()
     do { first.exclusive(ExclusivityKey(Letter(in: domain, released: released)), in: domain) }
     await queue.add(first, until: first.begun)
-    let second = HeldOperation().exclusive(ExclusivityKey(Letter(in: domain)), in: domain)
+    let second = AsyncOperation().exclusive(ExclusivityKey(Letter(in: domain)), in: domain)
     queue.addOperation(second)
     await first.finished(opening: first.gate)
-    await second.begun.opened()
-    await second.finished(opening: second.gate)
+    await second.finished()
     await released.opened()
     #expect(domain.isUnused)
   }
 
   @Test func severalKeysAreGrantedTogetherAndThoseOfDomainsAreDifferent() async {
     let other = ExclusivityDomain()
-    let holder = await holder(of: "a")
-    let elsewhere = note("elsewhere").exclusive("a", in: other)
-    await queue.run(settling: [elsewhere])
+    let holder = await queue.holder(of: "a", in: domain)
+    await queue.run(settling: [note("elsewhere").exclusive("a", in: other)])
     let all = HeldOperation().named("all").exclusive("b", "a", "b", in: domain).exclusive("a", in: other)
     queue.addOperation(all)
     #expect(domain.waiting(for: "a") == ["all"] && domain.holders(of: "b").isEmpty && other.holders(of: "a").isEmpty)
@@ -109,17 +109,6 @@ struct ExclusivityTests {
     #expect(try queue.stallReport().entry("third").cause == .exclusivity)
     await third.finished(opening: second.gate)
     first.gate.open()
-  }
-
-  @Test func keysAreGivenInTheBuilderAndInGraphs() async throws {
-    let holder = await holder(of: "a")
-    queue.addOperation(GroupOperation { note("first").exclusive("a", in: domain) ==> note("second") })
-    queue.addGraph(endingIn: note("before").exclusive("a", in: domain) ==> note("last"))
-    await poll { domain.waiting(for: "a").count >= 2 }
-    #expect(journal.entries.isEmpty)
-    holder.gate.open()
-    await queue.finished()
-    #expect(journal.count == 4)
   }
 
   @Test func readersRunBesideReadersAndWritersAlone() async {
@@ -152,7 +141,7 @@ struct ExclusivityTests {
   }
 
   @Test func anOperationThatWaitsForAKey_takesNoSlotOfItsQueue() async {
-    let holder = await holder(of: "a")
+    let holder = await queue.holder(of: "a", in: domain)
     let single = OperationQueue.limited(to: 1)
     let group = GroupOperation([plain("plain", journal)]).exclusive("a", in: domain)
     let next = note("next")
@@ -164,7 +153,7 @@ struct ExclusivityTests {
   }
 
   @Test func anOperationAddedAsAFoundationOperation_acquiresItsKeysWhenItIsStarted() async {
-    let holder = await holder(of: "a")
+    let holder = await queue.holder(of: "a", in: domain)
     let single = OperationQueue.limited(to: 1)
     let next = note("next")
     single.addOperation(note("operation").exclusive("a", in: domain) as Operation)
@@ -176,23 +165,48 @@ struct ExclusivityTests {
   }
 
   @Test func anOperationStartedByHand_acquiresItsKeysWithoutBlocking() async {
-    let holder = await holder(of: "a")
+    let holder = await queue.holder(of: "a", in: domain)
     let operation = note("operation").exclusive("a", in: domain)
     await start(operation)
     #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
-    await operation.finished(opening: holder.gate)
-    #expect(journal.entries == ["operation"])
-  }
-
-  /// A queue can start an operation while another thread adds a dependency to it.
-  @Test func aRequestThatIsWithdrawnAfterTheStart_isKept() async {
-    let holder = await holder(of: "a")
-    let operation = note("operation").exclusive("a", in: domain)
-    await start(operation)
+    // Another thread that added a dependency before the start may withdraw the request after it.
     operation.core.withLock { $0.turn }?.leave(.newDependency(request: 0))
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
+  }
+
+  // MARK: Places that do not start their operations
+
+  /// Each of them may delay others by its patience, here two seconds, and all of them together by no more. One after
+  /// the other would take longer than the time limit.
+  @Test(arguments: [false, true])
+  func manySuspendedPlaces_delayOthersOnce(areGroups: Bool) async {
+    let domain = ExclusivityDomain(patience: 2_000)
+    let waiters = (0..<200).map { note("\($0)").exclusive("a", in: domain) }
+    let groups = areGroups ? waiters.map { GroupOperation([$0]) } : []
+    let queues = areGroups ? [] : waiters.map { _ in OperationQueue.suspended() }
+    for group in groups { group.isSuspended = true }
+    queue.addOperations(groups)
+    for (queue, waiter) in zip(queues, waiters) { queue.addOperation(waiter) }
+    await poll { domain.waiting(for: "a").count == 200 }
+    await queue.run(settling: [note("behind").exclusive("a", in: domain)])
+    #expect(journal.entries == ["behind"])
+    for group in groups { group.isSuspended = false }
+    for queue in queues { queue.isSuspended = false }
+    for waiter in waiters { await waiter.finished() }
+    #expect(journal.count == 201)
+  }
+
+  @Test func noMoreOperationsOfAQueueAreReady_thanTheirKeyAdmits() async {
+    let suspended = OperationQueue.suspended()
+    let operations = (0..<10).map { note("\($0)").limited("a", to: 2, in: domain) }
+    suspended.addOperations(operations)
+    // It starts when the 20 ms of the queue have passed.
+    await queue.run(settling: [note("other").limited("a", to: 2, in: domain)])
+    #expect(operations.count { $0.isReady } == 2)
+    await suspended.drained()
+    #expect(journal.count == 11)
   }
 
   // MARK: Dependencies
@@ -204,25 +218,18 @@ struct ExclusivityTests {
     #expect(journal.entries == ["operation", "operation"])
   }
 
-  @Test func aWaiterThatGainsADependency_givesItsPlaceUp() async {
-    let holder = await holder(of: "a")
+  @Test func aWaiterThatGainsADependency_givesItsPlaceUpUntilItIsRemoved() async {
+    let holder = await queue.holder(of: "a", in: domain)
     let (early, late) = (note("early").exclusive("a", in: domain), note("late").exclusive("a", in: domain))
     queue.addOperation(early)
     late ==> early
     #expect(domain.waiting(for: "a").isEmpty)
+    early.removeDependency(late)
+    #expect(domain.waiting(for: "a") == ["early"])
+    late ==> early
     queue.addOperation(late)
     await early.finished(opening: holder.gate)
     #expect(journal.entries == ["late", "early"])
-  }
-
-  @Test func anOperationWhoseDependencyIsRemoved_requestsItsKeys() async {
-    let (other, operation) = (note("other"), note("operation"))
-    other ==> operation
-    queue.addOperation(operation.exclusive("a", in: domain))
-    #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty)
-    operation.removeDependency(other)
-    await operation.finished()
-    #expect(journal.entries == ["operation"])
   }
 
   /// The thread that adds a dependency may enter the request of an operation that another thread starts.
@@ -246,8 +253,7 @@ struct ExclusivityTests {
     await queue.add(next.exclusive("a", in: domain), until: next.begun)
     #expect(domain.holders(of: "a").count == 1)
     await next.finished(opening: next.gate)
-    suspended.isSuspended = false
-    await suspended.finished()
+    await suspended.drained()
   }
 
   /// An operation that has been called and gains a dependency leaves its line.
@@ -264,7 +270,7 @@ struct ExclusivityTests {
   }
 
   @Test func aMemberThatIsMadeToWaitForTheNextOne_runsAfterIt() async {
-    let holder = await holder(of: "a")
+    let holder = await queue.holder(of: "a", in: domain)
     let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
     let group = GroupOperation([first, second])
     queue.addOperation(group)
@@ -277,7 +283,7 @@ struct ExclusivityTests {
   // MARK: Ends
 
   @Test func aCancelledWaiterGivesItsPlaceUpAtOnce() async {
-    let holder = await holder(of: "a")
+    let holder = await queue.holder(of: "a", in: domain)
     let stopped = OperationQueue.suspended()
     let (first, second) = (note("first"), note("second"))
     stopped.addOperation(first.exclusive("a", "b", in: domain))

@@ -5,12 +5,13 @@ import Testing
 
 @testable import Operations
 
-/// Limits that change, and pauses, while keys are in use.
+/// Limits that change, pauses and throttles, while keys are in use.
 @Suite(.timeLimit(.minutes(5)))
 struct KeyLimitTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let clock = ManualClock()
+  private let journal = Journal<String>()
 
   private func held(_ name: String, to limit: Int = 10, weight: Int = 1) -> HeldOperation {
     HeldOperation().named(name).limited("api", to: limit, weight: weight, in: domain)
@@ -54,6 +55,7 @@ struct KeyLimitTests {
     try await withKeys(.shared("api"), in: domain) {
       try await withKeys(.shared("other"), in: domain, waitLimit: .zero) {}
       try await withKeys(.shared("api"), in: ExclusivityDomain(), waitLimit: .zero) {}
+      // A detached task does not inherit the keys.
       let other = Task.detached { [domain] in try await withKeys(.shared("api"), in: domain, waitLimit: .zero) {} }
       #expect(await other.result.code == .expired)
     }
@@ -80,22 +82,6 @@ struct KeyLimitTests {
     await operation.finished(opening: operation.gate)
   }
 
-  @Test func crossedWaitsUnderALimit_endWithAnError() async throws {
-    let (domain, begun) = (domain, [Gate(), Gate()])
-    domain.setLimit(1, for: "a")
-    domain.setLimit(1, for: "b")
-    let tasks = [("a", "b"), ("b", "a")].enumerated().map { index, keys in
-      Task {
-        try await withKeys(.shared(ExclusivityKey(keys.0)), in: domain) {
-          begun[index].open()
-          await begun[1 - index].opened()
-          try await withKeys(.shared(ExclusivityKey(keys.1)), in: domain) {}
-        }
-      }
-    }
-    #expect([await tasks[0].result.code, await tasks[1].result.code].compactMap(\.self) == [.waitCycle])
-  }
-
   // MARK: Pauses
 
   /// A task holds the key as soon as its turn has come.
@@ -103,67 +89,25 @@ struct KeyLimitTests {
     immediately { try await withKeys(.limited("api", to: 10), in: domain, name: name) { await gate.opened() } }
   }
 
-  @Test func aPause_letsNoneBeginAndHoldersGoOn() async throws {
+  @Test func untilTheLastOfSeveralPausesEnds_noneBeginsAndHoldersGoOn() async throws {
     let gates = [Gate(), Gate()]
     let holder = task("holder", until: gates[0])
-    domain.pause("api", for: .seconds(30), clock: clock)
+    for seconds in [5, 1, -1, 0, 3] { domain.pause("api", for: .seconds(seconds), clock: clock) }
     let waiting = task("waiting", until: gates[1])
     #expect(domain.holders(of: "api") == ["holder"] && domain.waiting(for: "api") == ["waiting"])
     gates[0].open()
     try await holder.value
-    clock.advance(by: .seconds(30) - .nanoseconds(1))
-    #expect(domain.holders(of: "api").isEmpty && domain.waiting(for: "api") == ["waiting"])
-    clock.advance(by: .nanoseconds(1))
+    clock.advance(by: .seconds(4))
+    domain.pause("api", for: .seconds(2), clock: clock)
+    let steps: [Duration] = [.seconds(1), .seconds(1) - .nanoseconds(1), .nanoseconds(1)]
+    for step in steps {
+      #expect(domain.holders(of: "api").isEmpty && domain.waiting(for: "api") == ["waiting"])
+      clock.advance(by: step)
+    }
     #expect(domain.holders(of: "api") == ["waiting"])
     gates[1].open()
     try await waiting.value
     #expect(domain.isUnused)
-  }
-
-  @Test func theLongerOfTwoPausesCounts() async throws {
-    for seconds in [5, 1, -1, 0, 3] { domain.pause("api", for: .seconds(seconds), clock: clock) }
-    let gate = Gate()
-    let waiting = task("waiting", until: gate)
-    clock.advance(by: .seconds(4))
-    domain.pause("api", for: .seconds(2), clock: clock)
-    for _ in 0..<2 {
-      #expect(domain.waiting(for: "api") == ["waiting"])
-      clock.advance(by: .seconds(1))
-    }
-    #expect(domain.holders(of: "api") == ["waiting"])
-    gate.open()
-    try await waiting.value
-    #expect(domain.isUnused)
-  }
-
-  @Test func membersOfAGroup_waitWithoutASlot() async throws {
-    domain.pause("api", for: .seconds(1), clock: clock)
-    let (member, other) = (held("member"), AsyncOperation())
-    let group = GroupOperation([member, other], maxConcurrentOperationCount: 1)
-    queue.addOperation(group)
-    try await other.completed()
-    #expect(member.state == .pending)
-    clock.advance(by: .seconds(1))
-    await member.finished(opening: member.gate)
-    await group.finished()
-  }
-
-  @Test func aRetry_waitsWithItsNextAttempt() async throws {
-    let attempts = Journal<Int>()
-    let retry = RetryOperation(attempts: 2) { [domain, clock] attempt in
-      attempts.write(attempt)
-      if attempt > 1 { return }
-      domain.pause("api", for: .seconds(7), clock: clock)
-      throw TestError("429")
-    }
-    queue.addOperation(retry.named("retry").limited("api", to: 2, in: domain))
-    await attempts.reaches(1)
-    await poll { attempts.count == 2 || domain.waiting(for: "api") == ["retry"] }
-    clock.advance(by: .seconds(6))
-    #expect(attempts.entries == [1] && domain.holders(of: "api").isEmpty)
-    clock.advance(by: .seconds(1))
-    try await retry.completed()
-    #expect(attempts.entries == [1, 2])
   }
 
   @Test func aPausedKeyIsNotInUse_forAPolicy() async throws {
@@ -198,6 +142,156 @@ struct KeyLimitTests {
       for operation in operations { await operation.finished() }
     }
     await poll { domain.isUnused }
+  }
+
+  // MARK: Throttles
+
+  private func throttled(_ name: String, to count: Int = 1) -> NoteOperation {
+    let note = NoteOperation(name, journal).throttled("api", to: count, per: .seconds(1), in: domain)
+    note.clock = clock
+    return note
+  }
+
+  @Test func noMoreThanTheCountBeginWithinAnyHalfOpenInterval() async {
+    await queue.run(settling: (0..<2).map { throttled("a\($0)", to: 3) })
+    clock.advance(by: .milliseconds(600))
+    let second = (0..<4).map { throttled("b\($0)", to: 3) }
+    queue.addOperations(second)
+    await second[0].finished()
+    await clock.advance(by: .milliseconds(400) - .nanoseconds(1), sleepers: 1)
+    #expect(Set(journal.entries) == ["a0", "a1", "b0"] && domain.waiting(for: "api") == ["b1", "b2", "b3"])
+    clock.advance(by: .nanoseconds(1))
+    for operation in second[1...2] { await operation.finished() }
+    #expect(Set(journal.entries) == ["a0", "a1", "b0", "b1", "b2"], "two have left the window, one is in it")
+    await clock.advance(by: .milliseconds(600), sleepers: 1)
+    await second[3].finished()
+  }
+
+  @Test func membersBeginByTheClockOfTheGroupAndWaitWithoutASlot() async {
+    let members = ["1", "2"].map { name in
+      NoteOperation(name, journal).throttled("api", to: 1, per: .seconds(1), in: domain)
+    }
+    let next = NoteOperation("next", journal)
+    let group = GroupOperation(members + [next], maxConcurrentOperationCount: 1)
+    group.clock = clock
+    queue.addOperation(group)
+    await next.finished()
+    await clock.waitForSleepers(1)
+    #expect(journal.entries == ["1", "next"])
+    clock.advance(by: .seconds(1))
+    await group.finished()
+  }
+
+  @Test func oneThatIsCancelledWhileItWaitsDoesNotCount() async {
+    let operations = ["1", "2", "3"].map { throttled($0) }
+    queue.addOperations(operations)
+    await operations[0].finished()
+    await clock.waitForSleepers(1)
+    operations[1].cancel()
+    await operations[1].finished()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await operations[2].finished()
+    #expect(journal.entries == ["1", "3"])
+  }
+
+  @Test func limitAndThrottleOfOneKeyBothCount() async {
+    let operations = (0..<3).map { index in
+      let held = HeldOperation().named("\(index)").limited("api", to: 2, in: domain)
+      held.clock = clock
+      return held.throttled("api", to: 1, per: .seconds(1), in: domain)
+    }
+    queue.addOperations(operations)
+    await operations[0].begun.opened()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await operations[1].begun.opened()
+    clock.advance(by: .seconds(10))
+    #expect(!operations[2].begun.isOpen && domain.holders(of: "api") == ["0", "1"])
+    for operation in operations { operation.gate.open() }
+    await operations[2].finished()
+  }
+
+  @Test func theWeightsOfStartsAddUp_andAHeavyOneIsNotOvertaken() async throws {
+    @Sendable func start(_ weight: Int, within limit: Duration? = .zero) async throws {
+      let claim = ExclusivityClaim.throttled("tokens", to: 100, per: .seconds(60), weight: weight)
+      try await withKeys(claim, in: domain, waitLimit: limit, clock: clock) { journal.write("\(weight)") }
+    }
+    try await start(70)
+    clock.advance(by: .seconds(30))
+    try await start(20)
+    await #expect(throws: OperationError(.expired, "")) { try await start(11) }
+    let heavy = immediately { try await start(40, within: nil) }
+    await #expect(throws: OperationError(.expired, "")) { try await start(10) }
+    clock.advance(by: .seconds(30))
+    try await heavy.value
+    await #expect(throws: OperationError(.expired, "")) { try await start(41) }
+    try await start(40)
+    #expect(journal.entries == ["70", "20", "40", "40"])
+  }
+
+  @Test func anIntervalThatIsNamedTwice_countsOnceWithTheLargerWeightAndTheSmallerCount() async {
+    let note = throttled("first", to: 3).throttled("api", to: 4, per: .seconds(1), weight: 2, in: domain)
+    await queue.run(settling: [note])
+    let (second, third) = (throttled("second", to: 3), throttled("third", to: 3))
+    queue.addOperations([second, third])
+    await second.finished()
+    #expect(domain.waiting(for: "api") == ["third"])
+    clock.advance(by: .seconds(1))
+    await third.finished()
+  }
+
+  @Test func startsOfKeysThatAreNotUsedAreForgotten() async {
+    for index in 0..<1000 {
+      await queue.run(settling: [AsyncOperation().throttled("\(index)", to: 1, per: .nanoseconds(1), in: domain)])
+    }
+    await poll { domain.isUnused }
+  }
+
+  /// The window of the first has not passed when the second, which waits for it, gains a dependency and loses it again.
+  @Test(arguments: [false, true]) func aWaiterThatGainsADependency_waitsForTheSameWindowAgain(isManual: Bool) async {
+    let operations = ["first", "second"].map { name in
+      let note = NoteOperation(name, journal)
+      if isManual { note.clock = clock }
+      return note.throttled("api", to: 1, per: .milliseconds(50), in: domain)
+    }
+    await queue.run(settling: [operations[0]])
+    // If the window passes early, the second is permitted, but does not start.
+    queue.isSuspended = true
+    queue.addOperation(operations[1])
+    if isManual { await clock.waitForSleepers(1) }
+    let late = AsyncOperation()
+    late ==> operations[1]
+    queue.isSuspended = false
+    await queue.run(settling: [late])
+    if isManual { await clock.advance(by: .milliseconds(50), sleepers: 1) }
+    await operations[1].finished()
+    #expect(journal.entries == ["first", "second"])
+  }
+
+  /// The operation outside is permitted, but its group has the slot, and the member waits for that start.
+  @Test func aPermitThatIsNotUsed_isNoStart() async {
+    let single = OperationQueue.limited(to: 1)
+    let held = HeldOperation()
+    let group = GroupOperation("group") { held }.shared("api", in: domain)
+    await single.add(group, until: held.begun)
+    let (outside, member) = (throttled("outside"), throttled("member"))
+    single.addOperation(outside)
+    #expect(domain.waiting(for: "api") == ["outside"])
+    group.addOperation(member)
+    await group.finished(opening: held.gate)
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await outside.finished()
+    #expect(journal.entries == ["member", "outside"])
+  }
+
+  /// The timer of a window can fire before the thread that starts it has stored it.
+  @Test func intervalsThatAreShorterThanAHandOver_pass() async {
+    for round in 0..<(isThorough ? 400 : 30) {
+      let groups = (0..<4).map { group in
+        let intervals = (0..<20).map { (index: Int) in Duration.microseconds((round + group + index) % 60 + 1) }
+        return GroupOperation(intervals.map { AsyncOperation().throttled("api", to: 1, per: $0, in: domain) })
+      }
+      await queue.run(settling: groups)
+    }
   }
 
   // MARK: Reports

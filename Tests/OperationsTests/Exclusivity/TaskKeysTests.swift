@@ -11,24 +11,37 @@ struct TaskKeysTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
   private let journal = Journal<String>()
+  private let gate = Gate()
 
-  /// Holds keys until the gate is opened.
+  /// Holds a key, with a slot or without, until the gate is opened.
   private func hold(
-    _ claim: ExclusivityClaim,
+    _ claim: ExclusivityClaim = .exclusive("key"),
     _ name: String = "holder",
-    until gate: Gate,
+    hasSlot: Bool = false,
     then next: @escaping @Sendable () async throws -> Void = {}
   ) async -> Task<Void, any Error> {
     let begun = Gate()
-    let task = immediately {
-      try await withKeys(claim, in: domain, name: name) {
-        begun.open()
-        await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
-        try await next()
-      }
+    let body: @Sendable () async throws -> Void = {
+      begun.open()
+      await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+      try await next()
     }
+    let task = immediately { try await perform(body, holding: claim, name, hasSlot: hasSlot) }
     await begun.opened()
     return task
+  }
+
+  private func perform(
+    _ body: @escaping @Sendable () async throws -> Void,
+    holding claim: ExclusivityClaim = .exclusive("key"),
+    _ name: String = "holder",
+    hasSlot: Bool
+  ) async throws {
+    if hasSlot {
+      try await queue.withSlot(name, holding: claim, in: domain, body)
+    } else {
+      try await withKeys(claim, in: domain, name: name, body)
+    }
   }
 
   /// Not `Sendable`, so that a body that uses it must run in the isolation of its caller.
@@ -42,25 +55,25 @@ struct TaskKeysTests {
       counter.count += 1
       return counter
     }
-    #expect(same === counter && counter.count == 1)
-    #expect(domain.isUnused)
+    #expect(same === counter && counter.count == 1 && domain.isUnused)
   }
 
-  @Test func tasksAndOperationsWaitForEachOtherInOrder() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), until: gate)
-    let operation = NoteOperation("operation", journal).exclusive("key", in: domain).named("operation")
+  @Test func tasksAndOperationsWaitForEachOtherInOrder_andReportsNameThem() async throws {
+    let holder = await hold(.exclusive("key"), "save")
+    let operation = NoteOperation("operation", journal).exclusive("key", in: domain)
     queue.addOperation(operation)
+    let entry = queue.stallReport().entries.first
+    #expect(entry?.waitsFor == ["save"] && entry?.cause == .exclusivity)
+    #expect(entry?.description == "“operation” waits for the key “key”, held by “save”, which is running.")
     let waiter = immediately {
       try await withKeys(.exclusive("key"), in: domain, name: "waiter") { journal.write("waiter") }
     }
-    #expect(domain.holders(of: "key") == ["holder"] && domain.waiting(for: "key") == ["operation", "waiter"])
+    #expect(domain.holders(of: "key") == ["save"] && domain.waiting(for: "key") == ["operation", "waiter"])
     gate.open()
     try await holder.value
     try await waiter.value
     await operation.finished()
-    #expect(journal.entries == ["operation", "waiter"])
-    #expect(domain.isUnused)
+    #expect(journal.entries == ["operation", "waiter"] && domain.isUnused)
   }
 
   @Test func withoutAName_theFunctionAndTheLineNameIt() async throws {
@@ -72,8 +85,7 @@ struct TaskKeysTests {
   // MARK: Cancellation
 
   @Test func cancelledWhileItWaits_leavesAtOnce() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), until: gate)
+    let holder = await hold()
     let waiter = immediately { try await withKeys(.exclusive("key"), in: domain) { journal.write("never") } }
     #expect(domain.waiting(for: "key").count == 1)
     waiter.cancel()
@@ -88,8 +100,7 @@ struct TaskKeysTests {
   }
 
   @Test func cancelledWhileItRuns_keepsTheKeysUntilTheBodyReturns() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), until: gate) { journal.write("\(Task.isCancelled)") }
+    let holder = await hold { journal.write("\(Task.isCancelled)") }
     holder.cancel()
     #expect(domain.holders(of: "key") == ["holder"])
     gate.open()
@@ -111,29 +122,21 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
-  @Test func aReplacedWaiter_receivesTheReason() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), until: gate)
-    let waiter = immediately { try await withKeys(.exclusive("key"), in: domain, name: "old") {} }
-    let newest = NoteOperation("newest", journal).exclusive("key", policy: .replace, in: domain)
+  @Test(arguments: [ExclusivityPolicy.replace, .latest])
+  func aNewerOperation_endsTheWaitWithTheReason_andNoBody(policy: ExclusivityPolicy) async throws {
+    let holder = await hold()
+    let waiter = immediately {
+      try await withKeys(.exclusive("key"), in: domain, name: "old") { journal.write("never") }
+    }
+    let newest = NoteOperation("newest", journal).exclusive("key", policy: policy, in: domain)
     queue.addOperation(newest)
-    let error = await #expect(throws: OperationError.self) { try await waiter.value }
-    #expect(error?.code == .replaced && error?.message.hasPrefix("“old” was cancelled") == true)
-    #expect(domain.holders(of: "key") == ["holder"], "a body keeps its keys")
-    gate.open()
-    try await holder.value
-    await newest.finished()
-    #expect(domain.isUnused)
-  }
-
-  @Test func aWaiterThatIsNotTheLatest_receivesACancellationErrorWithoutBeingCancelled() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), until: gate)
-    let waiter = immediately { try await withKeys(.exclusive("key"), in: domain) { journal.write("never") } }
-    let newest = NoteOperation("newest", journal).exclusive("key", policy: .latest, in: domain)
-    queue.addOperation(newest)
-    await #expect(throws: CancellationError.self) { try await waiter.value }
-    #expect(!waiter.isCancelled && domain.holders(of: "key") == ["holder"])
+    let result = await waiter.result
+    if policy == .replace {
+      #expect(result.code == .replaced && result.message.hasPrefix("“old” was cancelled"))
+    } else {
+      #expect(throws: CancellationError.self) { try result.get() }
+    }
+    #expect(!waiter.isCancelled && domain.holders(of: "key") == ["holder"], "a body keeps its keys")
     gate.open()
     try await holder.value
     await newest.finished()
@@ -164,15 +167,11 @@ struct TaskKeysTests {
   @Test(arguments: [false, true]) func whatStillRunsWhenTheBodyReturns_keepsTheKeys(hasSlot: Bool) async throws {
     let lent = HeldOperation().named("lent").exclusive("key", in: domain)
     lent.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("lent") }))
-    let body = { @Sendable [queue] () async throws -> Void in
+    let body: @Sendable () async throws -> Void = {
       Task { try await queue.run(lent) }
       await lent.begun.opened()
     }
-    if hasSlot {
-      try await OperationQueue.limited(to: 1).withSlot(holding: .exclusive("key"), in: domain, body)
-    } else {
-      try await withKeys(.exclusive("key"), in: domain, body)
-    }
+    try await perform(body, hasSlot: hasSlot)
     let next = NoteOperation("next", journal).exclusive("key", in: domain)
     queue.addOperation(next)
     #expect(lent.isExecuting && domain.waiting(for: "key") == ["next"])
@@ -182,107 +181,59 @@ struct TaskKeysTests {
     #expect(journal.entries == ["lent", "next"] && domain.isUnused)
   }
 
-  @Test func aDetachedTask_waits() async throws {
-    let detached = try await withKeys(.exclusive("key"), in: domain) {
-      let detached = Task.detached { try await withKeys(.exclusive("key"), in: domain, name: "detached") {} }
-      await poll { domain.waiting(for: "key") == ["detached"] }
-      return detached
-    }
-    try await detached.value
-    #expect(domain.isUnused)
-  }
-
   /// The two wait for each other's keys, or for each other to give up the key that they share.
-  @Test(arguments: [false, true]) func crossedWaits_endWithBothNames(isShared: Bool) async throws {
-    let gate = Gate()
+  private enum Crossing: CaseIterable { case exclusive, limited, shared }
+
+  @Test(arguments: Crossing.allCases) private func crossedWaits_endWithBothNames(_ crossing: Crossing) async {
+    let (a, b): (ExclusivityKey, ExclusivityKey) = crossing == .shared ? ("db", "db") : ("a", "b")
+    if crossing == .limited { for key in [a, b] { domain.setLimit(1, for: key) } }
+    let outer = { (key: ExclusivityKey) in crossing == .exclusive ? ExclusivityClaim.exclusive(key) : .shared(key) }
     let nested = { @Sendable (name: String, key: ExclusivityKey) in
-      { @Sendable () async throws -> Void in try await withKeys(.exclusive(key), in: domain, name: name) {} }
+      { @Sendable () async throws -> Void in
+        let claim = crossing == .limited ? ExclusivityClaim.shared(key) : .exclusive(key)
+        try await withKeys(claim, in: domain, name: name) {}
+      }
     }
-    let (a, b) = isShared ? ("db", "db") : (ExclusivityKey("a"), ExclusivityKey("b"))
-    let claims: [ExclusivityClaim] = isShared ? [.shared(a), .shared(b)] : [.exclusive(a), .exclusive(b)]
-    let first = await hold(claims[0], "first", until: gate, then: nested("first's b", b))
-    let second = await hold(claims[1], "second", until: gate, then: nested("second's a", a))
+    let first = await hold(outer(a), "first", then: nested("first's b", b))
+    let second = await hold(outer(b), "second", then: nested("second's a", a))
     gate.open()
-    let errors = [await first.result, await second.result].compactMap { result -> OperationError? in
-      if case .failure(let error as OperationError) = result { error } else { nil }
-    }
-    #expect(errors.map(\.code) == [.waitCycle])
-    let isSecond = errors.first?.message.hasPrefix("“second's a”") == true
-    #expect(errors.first?.message.contains(isSecond ? "“first” holds" : "“second” holds") == true)
+    let results = [await first.result, await second.result]
+    #expect(results.compactMap(\.code) == [.waitCycle])
+    let (refused, holder) = results[0].code == nil ? ("second's a", "first") : ("first's b", "second")
+    let message = results.map(\.message).joined()
+    #expect(message.hasPrefix("“\(refused)”") && message.contains("“\(holder)” holds"))
     #expect(domain.isUnused)
   }
 
   /// A replaced task keeps its keys, so that what it waits for may wait for it.
   @Test(arguments: [false, true])
-  func crossedWaitsOfAReplacedTask_endWithAnError(hasSlot: Bool) async throws {
-    let gate = Gate()
-    let body = { @Sendable (begun: Gate, key: ExclusivityKey) in
-      { @Sendable () async throws -> Void in
-        begun.open()
-        await gate.opened()
-        try await withKeys(.exclusive(key), in: domain) {}
-      }
-    }
-    let begun = [Gate(), Gate()]
-    let tasks = [
-      Task {
-        let body = body(begun[0], "b")
-        if hasSlot {
-          try await queue.withSlot(holding: .exclusive("a"), in: domain, body)
-        } else {
-          try await withKeys(.exclusive("a"), in: domain, body)
-        }
-      },
-      Task { try await withKeys(.exclusive("b"), in: domain, body(begun[1], "a")) },
-    ]
-    for gate in begun { await gate.opened() }
+  func crossedWaitsOfAReplacedTask_endWithAnError(hasSlot: Bool) async {
+    let first = await hold(.exclusive("a"), hasSlot: hasSlot) { try await withKeys(.exclusive("b"), in: domain) {} }
+    let second = await hold(.exclusive("b")) { try await withKeys(.exclusive("a"), in: domain) {} }
     let newest = NoteOperation("newest", journal).exclusive("a", policy: .replace, in: domain)
     queue.addOperation(newest)
     gate.open()
-    let errors = [await tasks[0].result, await tasks[1].result].compactMap { $0.code }
-    #expect(errors == [.waitCycle])
+    #expect([await first.result, await second.result].compactMap(\.code) == [.waitCycle])
     await newest.finished()
     #expect(journal.entries == ["newest"] && domain.isUnused)
   }
 
   @Test func aChainOfTasks_retainsNoneBeforeIt() async {
     /// Only the holder of the key accesses it.
-    final class Chain: @unchecked Sendable {
-      weak var first: AnyObject?
-      let end = Gate()
-      let domain: ExclusivityDomain
-
-      init(_ domain: ExclusivityDomain) { self.domain = domain }
-
-      func link(_ number: Int) {
-        Task {
-          try await withKeys(.exclusive("key"), in: domain) {
-            if number == 0 { first = currentWork }
-            if number < 1_000 { return link(number + 1) }
-            #expect(currentWork?.enclosing.count ?? 0 < 10 && first == nil)
-            end.open()
-          }
+    final class Chain: @unchecked Sendable { weak var first: AnyObject? }
+    let chain = Chain()
+    @Sendable func link(_ number: Int) {
+      Task {
+        try await withKeys(.exclusive("key"), in: domain) {
+          if number == 0 { chain.first = currentWork }
+          if number < 1_000 { return link(number + 1) }
+          #expect(currentWork?.enclosing.count ?? 0 < 10 && chain.first == nil)
+          gate.open()
         }
       }
     }
-    let chain = Chain(domain)
-    chain.link(0)
-    await chain.end.opened()
+    link(0)
+    await gate.opened()
     await poll { domain.isUnused }
-  }
-
-  // MARK: Reports
-
-  @Test func aStallReport_namesTheTaskThatHoldsTheKey() async throws {
-    let gate = Gate()
-    let holder = await hold(.exclusive("key"), "save", until: gate)
-    let operation = NoteOperation("waiting", journal).exclusive("key", in: domain).named("waiting")
-    queue.addOperation(operation)
-    let entry = queue.stallReport().entries.first
-    #expect(entry?.waitsFor == ["save"] && entry?.cause == .exclusivity)
-    #expect(entry?.description == "“waiting” waits for the key “key”, held by “save”, which is running.")
-    gate.open()
-    try await holder.value
-    await operation.finished()
   }
 }

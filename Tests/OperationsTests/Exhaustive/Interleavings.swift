@@ -18,14 +18,8 @@ extension InterleavedStep {
 
 /// What actors share: the value under test, and what must be remembered to check its promises.
 protocol InterleavedWorld {
-  associatedtype Phase: Hashable
-  associatedtype Deeds: Hashable
-
-  // All that decides what can happen from here on, and whether it may: the value under test, and what has been done.
-  var phase: Phase { get }
-  var counts: [Int] { get }
-  var flags: [Bool] { get }
-  var deeds: Deeds { get }
+  /// All that decides what can happen from here on, and whether it may: the value under test, and what has been done.
+  var state: [AnyHashable] { get }
 
   /// The first promise that has been broken.
   var breach: String? { get set }
@@ -75,22 +69,8 @@ struct InterleavedActor<Step: Hashable & Sendable>: Hashable {
 struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
 
-  private struct State: Hashable {
-    let phase: Step.World.Phase
-    let counts: [Int]
-    let flags: [Bool]
-    let deeds: Step.World.Deeds
-    /// The actors that have something left to do.
-    let actors: [Actor]
-
-    init(_ world: Step.World, _ actors: [Actor]) {
-      (phase, counts, flags, deeds) = (world.phase, world.counts, world.flags, world.deeds)
-      self.actors = actors.filter { $0.next != nil }
-    }
-  }
-
-  /// The number of schedules from each state.
-  private var known: [State: Int64] = [:]
+  /// The number of schedules from each state of the world and of the actors.
+  private var known: [[AnyHashable]: Int64] = [:]
   private var schedule: [(actor: Int, step: Step)] = []
   private var states = 0
   /// The number of orders, limited to the range of this type.
@@ -108,7 +88,8 @@ struct Interleavings<Step: InterleavedStep> {
   /// - Returns: The number of schedules from here on.
   private mutating func ways(from world: Step.World, _ actors: [Actor]) -> Int64 {
     if failure != nil { return 0 }
-    let state = State(world, actors)
+    let unfinished = actors.filter { $0.next != nil }
+    let state = world.state + [AnyHashable(unfinished)]
     if let ways = known[state] { return ways }
     var ways: Int64 = 0
     var isMoving = false
@@ -128,7 +109,7 @@ struct Interleavings<Step: InterleavedStep> {
     }
     if !isMoving {
       ways = 1
-      if let breach = state.actors.isEmpty ? world.breachAtEnd : "an actor waits for ever" { fail(breach) }
+      if let breach = unfinished.isEmpty ? world.breachAtEnd : "an actor waits for ever" { fail(breach) }
     }
     known[state] = ways
     return ways

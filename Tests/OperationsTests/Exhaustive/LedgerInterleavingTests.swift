@@ -178,12 +178,6 @@ struct LedgerWorld: InterleavedWorld {
     var waitsStarted = false
   }
 
-  struct Phase: Hashable {
-    let phase: OperationLifecycle.Phase
-    let record: FoundationBridge.Record
-    let books: Books
-  }
-
   /// Only to be named.
   static let dependencies = (0..<3).map { _ in AsyncOperation() }
 
@@ -228,14 +222,14 @@ struct LedgerWorld: InterleavedWorld {
     return world
   }
 
-  var phase: Phase { Phase(phase: core.lifecycle.phase, record: core.bridge.record, books: books) }
-  var counts: [Int] {
+  var state: [AnyHashable] { [core.lifecycle.phase, core.bridge.record, books, counts, flags, deeds] }
+  private var counts: [Int] {
     [
       core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0,
       gates.firstIndex { $0 === core.bridge.gate } ?? -1,
     ]
   }
-  var flags: [Bool] { [core.ledger.isClosed, isCancelled, core.membership?.slot == .withKeys] }
+  private var flags: [Bool] { [core.ledger.isClosed, isCancelled, core.membership?.slot == .withKeys] }
 
   /// The state of the turn of an operation whose keys are free.
   var freeTurn: Turn { takesSlot ? .holding : .called }

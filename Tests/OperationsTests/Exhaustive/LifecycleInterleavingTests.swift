@@ -104,9 +104,9 @@ struct LifecycleWorld: InterleavedWorld {
 
   init(_ kind: Kind) { self.kind = kind }
 
-  var phase: OperationLifecycle.Phase { lifecycle.phase }
-  var counts: [Int] { [lifecycle.failures.count] }
-  var flags: [Bool] { [lifecycle.isCancelled, lifecycle.isFinishKept] }
+  var state: [AnyHashable] {
+    [lifecycle.phase, lifecycle.failures.count, lifecycle.isCancelled, lifecycle.isFinishKept, deeds]
+  }
 
   mutating func decide(_ decision: OperationLifecycle.Decision) {
     if deeds.decision == .none { deeds.decision = decision }

@@ -139,7 +139,6 @@ struct ScheduleInterleavingTests {
     }
     walk.expectSuccess(states: 20, schedules: 6)
   }
-
 }
 
 /// A group's schedule, and what its engine has done about it.
@@ -202,28 +201,19 @@ struct ScheduleWorld: InterleavedWorld {
     deeds.coming += 1
   }
 
-  struct Phase: Hashable {
-    let isGathering: Bool
-    let isRunning: Bool
-    let openness: GroupSchedule.Openness
-    let endRequest: GroupSchedule.EndRequest
-  }
-
-  var phase: Phase {
-    Phase(
-      isGathering: schedule.life.isGathering,
-      isRunning: schedule.life.isRunning,
-      openness: schedule.openness,
-      endRequest: schedule.endRequest
-    )
-  }
-  var counts: [Int] {
+  var state: [AnyHashable] { [schedule.openness, schedule.endRequest, counts, flags, deeds] }
+  private var counts: [Int] {
     [
       schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.ready.slotsTaken,
       schedule.waitingResults?.count ?? -1, schedule.ready.count,
     ]
   }
-  var flags: [Bool] { [schedule.isRunnerRequested, schedule.isRunnerWatched, schedule.isSuspended] }
+  private var flags: [Bool] {
+    [
+      schedule.life.isGathering, schedule.life.isRunning, schedule.isRunnerRequested, schedule.isRunnerWatched,
+      schedule.isSuspended,
+    ]
+  }
 
   mutating func check() {
     promise(deeds.ends <= 1, "the group ends twice")

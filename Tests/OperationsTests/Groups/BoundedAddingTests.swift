@@ -17,11 +17,13 @@ struct BoundedAddingTests {
     operations.map { operation in immediately { await group.addOperation(operation, whenBelow: count) } }
   }
 
-  private func begun(_ held: HeldOperation, staysOpen: Bool = false) async -> GroupOperation {
-    let group = GroupOperation([held]).named("g")
+  /// Returns a group that executes, and its member.
+  private func begun(staysOpen: Bool = false) async -> (group: GroupOperation, member: HeldOperation) {
+    let member = HeldOperation()
+    let group = GroupOperation([member])
     group.staysOpen = staysOpen
-    await queue.add(group, until: held.begun)
-    return group
+    await queue.add(group, until: member.begun)
+    return (group, member)
   }
 
   @Test(arguments: [[1], [5], Array(1...50)])
@@ -50,8 +52,7 @@ struct BoundedAddingTests {
   }
 
   @Test func oneForWhichThereIsNoRoom_remainsFree() async throws {
-    let held = HeldOperation()
-    let group = await begun(held, staysOpen: true)
+    let (group, held) = await begun(staysOpen: true)
     let (member, other) = (note("member"), note("other"))
     #expect(!group.addOperation(other, ifBelow: 1) && !group.addOperation(other, ifBelow: 0))
     #expect(group.addOperation(member, ifBelow: 2))
@@ -77,37 +78,25 @@ struct BoundedAddingTests {
     #expect(group.operations.count == 100 && added.withLock { $0 } == 100)
   }
 
-  @Test func tasksProceedInTheOrderOfTheirCalls() async throws {
-    let held = HeldOperation()
-    let group = await begun(held, staysOpen: true)
+  @Test func tasksWithTheSameBoundProceedInTheOrderOfTheirCalls() async throws {
+    let (group, held) = await begun(staysOpen: true)
+    let high = note("high")
     let adding = add((0..<20).map { note("\($0)") }, to: group, whenBelow: 1)
     #expect(group.operations == [held])
-    held.gate.open()
-    for task in adding { try await task.value }
-    group.staysOpen = false
-    await group.finished()
-    #expect(journal.entries == (0..<20).map(String.init))
-  }
-
-  @Test func eachTaskHasItsOwnBound() async throws {
-    let held = HeldOperation()
-    let group = await begun(held, staysOpen: true)
-    let (low, high) = (add([note("low")], to: group, whenBelow: 1), note("high"))
     await group.addOperation(high, whenBelow: 2)
     await high.finished()
     #expect(journal.entries == ["high"])
     held.gate.open()
-    for task in low { try await task.value }
+    for task in adding { try await task.value }
     group.staysOpen = false
     await group.finished()
-    #expect(journal.entries == ["high", "low"])
+    #expect(journal.entries == ["high"] + (0..<20).map { "\($0)" })
   }
 
   @Test(arguments: [true, false])
   func aCancelledTask_addsACancelledOperationAtOnce(hasRoom: Bool) async throws {
-    let (held, member, next) = (HeldOperation(), note("member"), note("next"))
-    let group = await begun(held)
-    let begin = Gate()
+    let (group, held) = await begun()
+    let (member, next, begin) = (note("member"), note("next"), Gate())
     let adding = immediately {
       if hasRoom { await withCheckedContinuation { continuation in begin.whenOpen { continuation.resume() } } }
       await group.addOperation(member, whenBelow: hasRoom ? 10 : 1)
@@ -132,22 +121,23 @@ struct BoundedAddingTests {
     (group.clock, group.timeout) = (clock, .seconds(1))
     await queue.add(group, until: held.begun)
     let members = (0..<5).map { note("\($0)") }
+    let waiting = immediately { await group.waitForRoom(below: 1) }
     let adding = add(members, to: group, whenBelow: 1)
     await clock.advance(by: .seconds(1), sleepers: 1)
-    for task in adding { try await task.value }
+    for task in adding + [waiting] { try await task.value }
     for member in members { await member.finished() }
     #expect(members.allSatisfy { $0.isCancelled && $0.errors.isEmpty } && journal.entries.isEmpty && held.isExecuting)
     // There is no room, but the group has finished.
     let late = note("late")
     await group.addOperation(late, whenBelow: 1)
+    await group.waitForRoom(below: 1)
     #expect(late.isFinished && held.isExecuting)
     held.gate.open()
   }
 
   @Test func aGroupThatFinishesMeanwhile_losesNoOperation() async throws {
     for _ in 0..<500 {
-      let held = HeldOperation()
-      let group = await begun(held)
+      let (group, held) = await begun()
       let members = (0..<5).map { _ in AsyncOperation() }
       let adding = add(members, to: group, whenBelow: 1)
       held.gate.open()

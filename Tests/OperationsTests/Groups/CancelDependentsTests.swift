@@ -15,60 +15,31 @@ struct CancelDependentsTests {
   }
 
   private func group(_ members: [Operation]) -> GroupOperation {
-    let group = GroupOperation(members)
-    group.errorPolicy = .cancelDependents
-    return group
+    GroupOperation(members, errorPolicy: .cancelDependents)
   }
 
-  @Test(arguments: [true, false])
-  func dependentsOfAMember_areCancelledAtOnce(byFailure: Bool) async {
+  enum End: CaseIterable, Sendable { case failure, cancellation, cancellationBeforeItsStart }
+
+  @Test(arguments: End.allCases)
+  func dependentsOfAMember_areCancelledAtOnce(_ end: End) async {
     let (first, held, other) = (HeldOperation(), HeldOperation(), note("other"))
     let (direct, indirect, outside) = (note("direct"), note("indirect"), note("outside"))
     first ==> direct ==> indirect ==> outside
     held ==> [direct, other]
     let group = group([indirect, direct, first, held, other])
+    if end == .cancellationBeforeItsStart { held ==> first }
     queue.addOperations([group, outside])
-    await first.begun.opened()
     await held.begun.opened()
-    if byFailure {
-      first.finish(with: TestError("failed"))
-    } else {
-      first.cancel()
-      first.finish()
-    }
+    if end != .cancellationBeforeItsStart { await first.begun.opened() }
+    if end != .failure { first.cancel() }
+    first.finish(withErrors: end == .failure ? [TestError("failed")] : [])
     for operation in [direct, indirect, outside] { await operation.finished() }
     #expect(held.isExecuting && journal.entries == ["outside"])
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["outside", "other"] && [direct, indirect].allSatisfy { $0.isCancelled })
     #expect([direct, indirect, outside, other].allSatisfy { $0.errors.isEmpty })
     #expect(!other.isCancelled && !outside.isCancelled && !held.isCancelled && !group.isCancelled)
-    #expect(group.errors as? [TestError] == (byFailure ? [TestError("failed")] : []))
-  }
-
-  @Test func aMemberThatIsCancelledWhileItWaits_cancelsItsDependents() async {
-    let (held, waiting, direct, indirect) = (HeldOperation(), note("waiting"), note("direct"), note("indirect"))
-    held ==> waiting ==> direct ==> indirect
-    let group = group([held, waiting, direct, indirect, note("other")])
-    await queue.add(group, until: held.begun)
-    waiting.cancel()
-    for operation in [waiting, direct, indirect] { await operation.finished() }
-    #expect(held.isExecuting && direct.isCancelled && indirect.isCancelled)
-    await group.finished(opening: held.gate)
-    #expect(journal.entries == ["other"] && group.errors.isEmpty)
-  }
-
-  @Test func allOthersRun() async {
-    var (members, expected): ([Operation], Set<String>) = ([], [])
-    for index in 0..<300 {
-      let (first, next) = (index % 3 == 0 ? failing("\(index)") : note("\(index)"), note("next \(index)"))
-      members += [next, first]
-      first ==> next
-      expected.insert("\(index)")
-      if index % 3 != 0 { expected.insert("next \(index)") }
-    }
-    let group = group(members)
-    await queue.run(settling: [group])
-    #expect(Set(journal.entries) == expected && journal.count == expected.count && group.errors.count == 100)
+    #expect(group.errors as? [TestError] == (end == .failure ? [TestError("failed")] : []))
   }
 
   @Test func aChainOfTenThousandIsCancelled() async throws {
@@ -147,20 +118,22 @@ struct CancelDependentsTests {
     #expect(other.isCancelled && journal.entries == ["first"])
   }
 
-  /// As under the other policies, only what the group keeps counts.
-  @Test(arguments: [false, true]) func dependentsOfAMemberWhoseErrorTheGroupDrops_run(isCancelled: Bool) async {
+  /// Under every policy, only the errors that the group keeps count.
+  @Test(arguments: [GroupOperation.ErrorPolicy.cancelDependents, .stopOnFailure, .cancelOnFailure], [false, true])
+  func dependentsOfAMemberWhoseErrorTheGroupDrops_run(_ policy: GroupOperation.ErrorPolicy, isCancelled: Bool) async {
     final class Dropping: GroupOperation, @unchecked Sendable {
       override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { [] }
     }
     let (first, next) = (HeldOperation(), note("next"))
     first ==> next
     let group = Dropping([first, next])
-    group.errorPolicy = .cancelDependents
+    group.errorPolicy = policy
     await queue.add(group, until: first.begun)
     if isCancelled { first.cancel() }
     first.finish(with: TestError("dropped"))
     await group.finished()
-    #expect(next.isCancelled == isCancelled && journal.entries == (isCancelled ? [] : ["next"]) && group.isSuccessful)
+    #expect(next.isCancelled == (isCancelled && policy == .cancelDependents) && group.isSuccessful)
+    #expect(journal.entries == (next.isCancelled ? [] : ["next"]))
   }
 
   @Test func nestedGroups_failAndAreCancelledAsWholes() async {

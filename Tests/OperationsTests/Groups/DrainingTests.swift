@@ -3,6 +3,27 @@ import Operations
 import OperationsTestSupport
 import Testing
 
+/// Returns work that begins, and that no cancellation ends before a gate is opened.
+func stubbornWork(
+  asTask: Bool,
+  _ begun: Gate,
+  until gate: Gate,
+  _ body: @escaping @Sendable () -> Void
+) -> ResultOperation<Void> {
+  if asTask {
+    return TaskOperation {
+      begun.open()
+      await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
+      body()
+    }
+  }
+  return ResultOperation {
+    begun.open()
+    gate.pass()
+    body()
+  }
+}
+
 /// Waiting until no member executes, and cancelling the members that have not started.
 @Suite(.timeLimit(.minutes(5)))
 struct DrainingTests {
@@ -33,13 +54,11 @@ struct DrainingTests {
   @Test(arguments: [true, false])
   func aGroupThatFinishedEarly_isDrainedAfterItsLastMember(byTimeout: Bool) async throws {
     let held = [HeldOperation(), HeldOperation()]
-    let group = GroupOperation(held + [note("never")])
-    group.maxConcurrentOperationCount = 2
+    let group = GroupOperation(held + [note("never")], maxConcurrentOperationCount: 2)
     let before = drain(group, held[1])
     await finishEarly(group, held[0], byTimeout: byTimeout)
     let after = drain(group, held[1])
-    held[0].gate.open()
-    await held[0].finished()
+    await held[0].finished(opening: held[0].gate)
     held[1].gate.open()
     let finished = try await (before.value, after.value)
     #expect(finished == (true, true) && journal.entries.isEmpty)
@@ -86,16 +105,6 @@ struct DrainingTests {
     await held.finished(opening: held.gate)
   }
 
-  @Test func aGroupThatEndsNormally_isDrained() async throws {
-    let held = HeldOperation()
-    let group = GroupOperation([held])
-    let wait = drain(group, held)
-    await queue.add(group, until: held.begun)
-    held.gate.open()
-    #expect(try await wait.value && group.isFinished)
-    await group.drained()
-  }
-
   @Test(arguments: [true, false])
   func cancelledBeforeItsStart_isDrained(isEmpty: Bool) async throws {
     let member = note("member")
@@ -106,28 +115,15 @@ struct DrainingTests {
     #expect(try await wait.value && journal.entries.isEmpty && (isEmpty || member.isFinished))
   }
 
-  @Test func aCancelledTask_doesNotWait() async throws {
-    let (held, idle) = (HeldOperation(), GroupOperation())
-    let group = GroupOperation([held])
-    await finishEarly(group, held, byTimeout: true)
-    for waiting in [group, idle] {
-      let wait = drain(waiting, held)
-      wait.cancel()
-      #expect(try await !wait.value)
-    }
-    held.gate.open()
-  }
-
   @Test(arguments: [true, false])
   func theWaitHoldsAGroupThatHasNoOtherReference(byTimeout: Bool) async throws {
     let (held, only) = (HeldOperation(), Locked<GroupOperation?>(nil))
-    let wait: Task<Bool, any Error>
     do {
       let group = GroupOperation([held])
       await finishEarly(group, held, byTimeout: byTimeout)
       only.withLock { $0 = group }
     }
-    wait = immediately {
+    let wait = immediately {
       await only.withLock { $0.take() }?.drained()
       return held.isFinished
     }
@@ -137,21 +133,8 @@ struct DrainingTests {
 
   @Test(arguments: ["task", "closure", "nested", "attempt"])
   func theWaitIncludesTheWorkOfAMemberThatTimedOut(_ kind: String) async throws {
-    let (begun, gate, clock) = (Gate(), Gate(), ManualClock())
-    let isOver = Locked(false)
-    let work: ResultOperation<Void> =
-      kind == "closure"
-      ? ResultOperation {
-        begun.open()
-        gate.pass()
-        isOver.withLock { $0 = true }
-      }
-      : TaskOperation {
-        begun.open()
-        // A cancellation does not end this wait.
-        await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
-        isOver.withLock { $0 = true }
-      }
+    let (begun, gate, isOver, clock) = (Gate(), Gate(), Gate(), ManualClock())
+    let work = stubbornWork(asTask: kind != "closure", begun, until: gate) { isOver.open() }
     work.finishesWhenCancelled = true
     let member: AsyncOperation =
       switch kind {
@@ -167,9 +150,9 @@ struct DrainingTests {
     await group.finished()
     let drained = immediately {
       await group.drained()
-      return isOver.withLock { $0 }
+      return isOver.isOpen
     }
-    #expect(!isOver.withLock { $0 })
+    #expect(!isOver.isOpen)
     gate.open()
     #expect(try await drained.value)
   }
@@ -191,24 +174,10 @@ struct DrainingTests {
     held.gate.open()
     await group.waitForRoom(below: 1)
     #expect(group.isExecuting && plains[0].isFinished)
-    let next = note("next")
-    group.addOperation(next)
-    await next.finished()
+    group.addOperation(note("next"))
     group.staysOpen = false
     await group.finished()
     #expect(journal.entries == ["next"] && held.isSuccessful && group.isSuccessful)
-  }
-
-  @Test func closedGroup_finishesAfterWhatExecutes() async {
-    let held = HeldOperation()
-    let group = GroupOperation([held, note("a"), plain("b", journal)])
-    (group.maxConcurrentOperationCount, group.staysOpen) = (1, true)
-    await queue.add(group, until: held.begun)
-    group.staysOpen = false
-    #expect(group.cancelWaitingOperations() == 2)
-    #expect(!group.isFinished)
-    await group.finished(opening: held.gate)
-    #expect(journal.entries.isEmpty && held.isSuccessful)
   }
 
   @Test func whatWaitsInsideExecutingMembersIsCancelled_andBackOffsEnd() async {
@@ -260,9 +229,9 @@ struct DrainingTests {
     second.addObserver(
       OperationObserver(didCancel: { _ in while !third.isCancelled, !third.begun.isOpen { sched_yield() } })
     )
-    let (operations, group) = ([held, first, second, third], GroupOperation())
-    if inAGroup { operations.forEach(group.addOperation) } else { queue.addOperations(operations) }
-    if inAGroup { queue.addOperation(group) }
+    let operations: [AsyncOperation] = [held, first, second, third]
+    let group = GroupOperation(inAGroup ? operations : [])
+    queue.addOperations(inAGroup ? [group] : operations)
     await held.begun.opened()
     _ = await onThread {
       switch form {
@@ -278,11 +247,9 @@ struct DrainingTests {
 
   /// A member of the second nested group waits for one of the first.
   @Test func cancellingAGroup_isOneStepAtAnyDepth() async {
-    let (executing, next) = (HeldOperation(), HeldOperation())
-    executing.finishesWhenCancelled = true
+    let (executing, other, next) = (HeldOperation(), HeldOperation(), HeldOperation())
+    for operation in [executing, other] { operation.finishesWhenCancelled = true }
     executing ==> next
-    let other = HeldOperation()
-    other.finishesWhenCancelled = true
     other.addObserver(
       OperationObserver(didCancel: { _ in while !next.isCancelled, !next.begun.isOpen { sched_yield() } })
     )

@@ -43,8 +43,7 @@ struct FlowTests {
 
   @Test func aChangedPriorityAndACancellation_countInAFlow() async throws {
     let (notes, held) = (notes(of: "aabb"), HeldOperation())
-    let group = GroupOperation([held] + notes)
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation([held] + notes, maxConcurrentOperationCount: 1)
     held.queuePriority = .veryHigh
     await queue.add(group, until: held.begun)
     notes[3].queuePriority = .high

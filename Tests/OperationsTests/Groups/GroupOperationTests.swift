@@ -14,18 +14,6 @@ struct GroupOperationTests {
 
   // MARK: What is in it
 
-  @Test func theBuilderCountsARepeatedOneOnce() {
-    let (a, b, c) = (note("a"), note("b"), note("c"))
-    let group = GroupOperation {
-      a ==> b
-      a ==> c
-      [a, b]
-      for operation in [b, c] { operation }
-      if b.dependencies.isEmpty { note("never") } else { c }
-    }
-    #expect(group.operations == [a, b, c])
-  }
-
   @Test func theBuilderTakesInTheWholeChain() async {
     let (a, b, c) = (note("a"), plain("b", journal), note("c"))
     let group = GroupOperation("named") { a ==> b ==> c }
@@ -36,20 +24,22 @@ struct GroupOperationTests {
     #expect(journal.entries == ["a", "b", "c"] && group.operations.isEmpty)
   }
 
-  @Test func theBuilderTakesInBothSidesOfEveryOperatorInside() {
+  @Test func theBuilderTakesInBothSidesOfEveryOperatorInside_eachOnce() {
     let (a, b, c, d) = (note("a"), plain("b", journal), plain("c", journal), note("d"))
     let group = GroupOperation {
       let last = [a, b] ==> c
       let nested = GroupOperation("nested") { note("e") ==> note("f") }
       d.waits(for: last)
       nested
+      [a, b]
+      for operation in [b, c] { operation }
+      if d.dependencies.isEmpty { note("never") } else { d }
     }
     #expect(group.operations.map(\.displayName) == ["a", "b", "c", "d", "nested"])
   }
 
   @Test func membersOfAnInnerGroupThatAreJoinedInBraces_stayWhereTheyAre() async throws {
-    let (a, b, c) = (NoteOperation("a", journal), NoteOperation("b", journal), NoteOperation("c", journal))
-    let plain = plain("plain", journal)
+    let (a, b, c, plain) = (note("a"), note("b"), note("c"), plain("plain", journal))
     let inner = GroupOperation { [b, plain] }
     let group = GroupOperation {
       inner
@@ -62,11 +52,11 @@ struct GroupOperationTests {
     #expect(journal.entries.first == "a" && journal.entries.last == "c" && journal.count == 4)
   }
 
-  @Test func theBuilderLeavesPlainDependenciesThatWereAttachedOutside() async {
-    let suspended = OperationQueue.suspended()
-    let (queued, free, inside) = (plain("queued", journal), plain("free", journal), note("inside"))
-    [queued, free] ==> inside
-    suspended.addOperation(queued)
+  @Test func theBuilderLeavesWhatIsElsewhere_andPlainDependenciesThatWereAttachedOutside() async {
+    let (suspended, outside, inside) = (OperationQueue.suspended(), note("outside"), note("inside"))
+    let (queued, free) = (plain("queued", journal), plain("free", journal))
+    [outside, queued, free] ==> inside
+    suspended.addOperations([outside, queued])
     let (group, graph) = (GroupOperation { inside }, GroupOperation())
     #expect(group.operations == [inside])
     graph.addGraph(endingIn: free ==> note("last"))
@@ -75,57 +65,21 @@ struct GroupOperationTests {
     suspended.isSuspended = false
     await group.finished()
     await graph.finished()
-    #expect(Set(journal.entries) == ["queued", "free", "inside", "last"])
+    #expect(Set(journal.entries) == ["outside", "queued", "free", "inside", "last"])
   }
 
   @Test func namedArrays_haveExactlyTheirMembers() async {
     let (a, b) = (note("a"), note("b"))
-    a ==> b
-    let (empty, group) = (GroupOperation().named("empty"), GroupOperation([b]).named("exactly"))
-    #expect(empty.name == "empty" && empty.operations.isEmpty)
+    let group = GroupOperation([a ==> b]).named("exactly")
     #expect(group.name == "exactly" && group.operations == [b])
-    empty.addOperation(a)
-    queue.addOperations([group, empty])
-    await queue.finished()
+    queue.addOperations([group, a])
+    await group.finished()
     #expect(journal.entries == ["a", "b"])
   }
 
-  @Test func theBuilderLeavesWhatIsElsewhere() async {
-    let suspended = OperationQueue.suspended()
-    let (outside, inside) = (note("outside"), note("inside"))
-    outside ==> inside
-    suspended.addOperation(outside)
-    let group = GroupOperation { inside }
-    #expect(group.operations == [inside])
-    queue.addOperation(group)
-    suspended.isSuspended = false
-    await group.finished()
-    #expect(journal.entries == ["outside", "inside"])
-  }
-
-  @Test func aGraphLeavesAMemberOfAnotherGroupAlone() async {
-    let (held, shared) = (HeldOperation(), note("shared"))
-    let (first, second) = (GroupOperation((0..<5).map { _ in AsyncOperation() }), GroupOperation([held, shared]))
-    // A claim would give the operation an index of the first group.
-    first.addGraph(endingIn: shared)
-    queue.addOperation(second)
-    await shared.finished()
-    await poll { second.operations.count != 2 }
-    #expect(second.operations == [held])
-    second.cancel()
-    #expect(held.isCancelled)
-    await second.finished(opening: held.gate)
-    first.cancel()
-  }
-
-  @Test func aGraphAddedToACancelledGroupLeavesAloneWhatRunsElsewhere() async {
-    let (held, last, group) = (HeldOperation(), note("last"), GroupOperation())
+  @Test func aGraphAddedToAFinishedGroupLeavesAloneWhatRunsElsewhere() async {
+    let (held, last, group) = (await queue.holding(), note("last"), await finishedGroup())
     held ==> last
-    await queue.add(held, until: held.begun)
-    group.cancel()
-    group.addGraph(endingIn: held)
-    #expect(!held.isCancelled)
-    await queue.run(settling: [group])
     group.addGraph(endingIn: held)
     group.addGraph(endingIn: last)
     #expect(!held.isCancelled && last.isCancelled && last.isFinished)
@@ -135,7 +89,8 @@ struct GroupOperationTests {
   @Test(arguments: [false, true])
   func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
     let (held, probe, last) = (HeldOperation(), PriorityProbe(), note("last"))
-    let (group, other) = (GroupOperation(), GroupOperation([held]))
+    // A claim would give `taken` an index of the first group.
+    let (group, other) = (GroupOperation((0..<5).map { _ in AsyncOperation() }), GroupOperation([held]))
     let taken = isPlain ? BlockOperation {} : note("taken")
     await queue.add(other, until: held.begun)
     probe ==> taken ==> last
@@ -171,30 +126,25 @@ struct GroupOperationTests {
   }
 
   @Test func observersHearBeforeTheFirstAndAfterTheLastMember() async throws {
-    for _ in 0..<100 {
-      let journal = Journal<String>()
-      let group = GroupOperation { NoteOperation("a", journal) ==> NoteOperation("b", journal) }
-      group.addObserver(
-        OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
-      )
-      try await queue.run(group)
-      #expect(journal.entries == ["start", "a", "b", "finish"])
-    }
+    let group = GroupOperation { note("a") ==> note("b") }
+    group.addObserver(
+      OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
+    )
+    try await queue.run(group)
+    #expect(journal.entries == ["start", "a", "b", "finish"])
   }
 
   // MARK: Adding
 
   @Test func aMemberMayAddMembersAndSoMayItsDescendants() async throws {
-    let outer = GroupOperation()
-    let depths = Journal<Int>()
+    let (outer, depths) = (GroupOperation(), Journal<Int>())
     @Sendable func add(_ depth: Int, to group: GroupOperation) {
       group.addOperation(
         ResultOperation {
           depths.write(depth)
           guard depth > 0 else { return }
-          for _ in 0..<3 { add(depth - 1, to: depth.isMultiple(of: 2) ? group : outer) }
           let inner = GroupOperation()
-          add(depth - 1, to: inner)
+          for place in [group, group, outer, inner] { add(depth - 1, to: place) }
           outer.addOperation(inner)
         }
       )
@@ -212,11 +162,70 @@ struct GroupOperationTests {
     #expect(journal.entries == ["last", "one more"])
   }
 
+  @Test func addedWhileAGroupRequestsItsKeys_everyMemberStarts() async {
+    for _ in 0..<(isThorough ? 400 : 30) {
+      let group = GroupOperation((0..<300).map { _ in AsyncOperation() })
+      group.addOperation(AsyncOperation().exclusive("key", in: ExclusivityDomain()))
+      group.staysOpen = true
+      await onThreads(2) { thread in
+        if thread == 0 { return queue.addOperation(group) }
+        for _ in 0..<300 { group.addOperation(AsyncOperation()) }
+      }
+      group.staysOpen = false
+      await group.finished()
+    }
+  }
+
+  // MARK: Adding to a group that has finished
+
+  private func finishedGroup() async -> GroupOperation {
+    let group = GroupOperation([AsyncOperation()]).named("g")
+    await queue.run(settling: [group])
+    return group
+  }
+
+  private func expectShutDown(_ operations: [AsyncOperation]) {
+    for operation in operations {
+      #expect(operation.isFinished && operation.isCancelled)
+      #expect(operation.errors as? [OperationError] == [OperationError(.shutDown, "")])
+    }
+    #expect(journal.entries.isEmpty)
+  }
+
+  @Test func addedToAFinishedGroup_anOperationFinishesWithAnErrorThatNamesBoth() async {
+    let (group, late) = (await finishedGroup(), note("late"))
+    group.addOperation(late)
+    expectShutDown([late])
+    let message = "“late” did not run because “g” had finished. Add it to a new group."
+    #expect((late.errors.first as? OperationError)?.message == message)
+    #expect(group.isSuccessful && group.operations.isEmpty)
+  }
+
+  @Test func addedToAFinishedGroup_anArrayAndAGraphFinish() async {
+    let (group, inner) = (await finishedGroup(), note("inner"))
+    let (list, graph) = (["a", "b", "c"].map { note($0) }, ["d", "e"].map { note($0) })
+    list[2] ==> list[0]
+    group.addOperations(list + [GroupOperation([inner])])
+    group.addGraph(endingIn: chain(graph)[1])
+    for operation in list + graph + [inner] { await operation.finished() }
+    expectShutDown(list + graph)
+    #expect(inner.isCancelled && inner.errors.isEmpty)
+  }
+
+  @Test func addedToAFinishedGroup_plainOperationsFinish() async {
+    let (group, held) = (await finishedGroup(), await queue.holding())
+    let operations = [plain("ready", journal), plain("waiting", journal)]
+    held ==> operations[1]
+    group.addOperations(operations)
+    for operation in operations { await operation.finished() }
+    #expect(operations.allSatisfy { $0.isCancelled } && journal.entries.isEmpty && held.isExecuting)
+    held.gate.open()
+  }
+
   // MARK: How they run
 
   @Test func aLimitOfZeroStartsNothingUntilItIsRaised() async {
-    let group = GroupOperation([note("a"), note("b")])
-    group.maxConcurrentOperationCount = 0
+    let group = GroupOperation([note("a"), note("b")], maxConcurrentOperationCount: 0)
     queue.addOperation(group)
     await queue.run(settling: [note("other")])
     #expect(journal.entries == ["other"])
@@ -262,22 +271,14 @@ struct GroupOperationTests {
       operation.finish()
       release.pass()
     }
-    let group = GroupOperation { first ==> ResultOperation { release.open() } }
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation(maxConcurrentOperationCount: 1) { first ==> ResultOperation { release.open() } }
     await queue.run(settling: [group])
   }
 
   @Test func aPriorityThatAsksTheGroupIsNoDeadlock() async throws {
-    final class Asking: Operation, @unchecked Sendable {
-      weak var group: GroupOperation?
-      override var queuePriority: Operation.QueuePriority {
-        get { (group?.operations.count ?? 0) > 1 ? .high : .low }
-        set { super.queuePriority = newValue }
-      }
-    }
-    let (member, group) = (Asking(), GroupOperation())
-    member.group = group
-    group.addOperation(member)
+    let (probe, group) = (PriorityProbe(), GroupOperation())
+    probe.isRead.withLock { $0 = { [weak group] in _ = group?.operations } }
+    group.addOperation(probe)
     try await queue.run(group)
   }
 
@@ -296,11 +297,9 @@ struct GroupOperationTests {
   func dependenciesOutsideWhicheverSideIsEnqueuedFirst(groupFirst: Bool) async {
     let (outside, member, after) = (note("outside"), note("member"), note("after"))
     outside ==> member ==> after
-    let (group, other) = (GroupOperation([member]), OperationQueue())
-    if groupFirst { queue.addOperation(group) }
-    other.addOperation(outside)
-    if !groupFirst { queue.addOperation(group) }
-    other.addOperation(after)
+    let group = GroupOperation([member])
+    let operations: [AsyncOperation] = groupFirst ? [group, outside, after] : [outside, group, after]
+    for operation in operations { queue.addOperation(operation) }
     await after.finished()
     #expect(journal.entries == ["outside", "member", "after"])
   }

@@ -52,16 +52,14 @@ struct GroupQualityTests {
   }
 
   @Test func memberRunsAtItsOwnQuality_orAtThatOfItsGroup() async throws {
-    let (inherited, own, later) = (
-      ResultOperation { Self.isExecuting(at: .utility) }, ResultOperation { Self.isExecuting(at: .background) },
-      ResultOperation { Self.isExecuting(at: .background) }
-    )
-    for operation in [own, later] { operation.qualityOfService = .background }
-    later.addCondition(OperationCondition(name: "met") { _ in await Task.yield() })
-    let group = GroupOperation([inherited, own, later])
+    let inherited = ResultOperation { Self.isExecuting(at: .utility) }
+    let own = (0..<2).map { _ in ResultOperation { Self.isExecuting(at: .background) } }
+    for operation in own { operation.qualityOfService = .background }
+    own[1].addCondition(OperationCondition(name: "met") { _ in await Task.yield() })
+    let group = GroupOperation([inherited] + own)
     group.qualityOfService = .utility
     try await OperationQueue().run(group)
-    for operation in [inherited, own, later] { #expect(try operation.result?.get() == true) }
+    for operation in [inherited] + own { #expect(try operation.result?.get() == true) }
   }
 
   @Test func taskAfterABackgroundTask_hasThePriorityOfItsGroup() async throws {

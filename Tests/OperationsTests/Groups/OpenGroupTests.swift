@@ -60,11 +60,12 @@ struct OpenGroupTests {
     #expect(group.errors.count == (closing == .byFinishWithError ? 1 : 0))
   }
 
-  @Test(arguments: Closing.allCases)
-  func closedWhileSuspendedWithoutMembers_finishes(_ closing: Closing) async {
-    let group = await openGroup(suspended: true)
+  @Test(arguments: Closing.allCases, [false, true])
+  func closedWithoutMembers_finishes(_ closing: Closing, isSuspended: Bool) async {
+    let group = await openGroup(suspended: isSuspended)
     closing.close(group)
-    await group.finished()
+    await group.drained()
+    #expect(group.isFinished)
   }
 
   @Test(arguments: Closing.allCases)
@@ -108,9 +109,6 @@ struct OpenGroupTests {
     group.addOperation(NoteOperation("third", journal, failing: TestError("closing")))
     await group.finished()
     #expect(journal.entries == ["first", "second", "third"] && !group.isCancelled && group.errors.count == 2)
-    let late = note("late")
-    group.addOperation(late)
-    #expect(late.isFinished && late.errors as? [OperationError] == [OperationError(.shutDown, "")])
   }
 
   @Test func itsTimeBeginsAtTheStartAndClosesIt() async {
@@ -153,35 +151,13 @@ struct OpenGroupTests {
     await group.waitForRoom(below: 1)
   }
 
-  @Test func aCancelledTaskDoesNotWait() async {
-    let held = HeldOperation()
-    let group = GroupOperation([held])
-    // Before it waits, while it does, and at the same moment.
-    let tasks = (0..<2000).map { index in
-      let task = Task { await group.waitForRoom(below: 1 + index % 2 * Int.random(in: 0...1)) }
-      if index.isMultiple(of: 2) { task.cancel() }
-      return task
-    }
+  @Test func aTaskThatIsCancelledBeforeOrDuringTheWait_doesNotWait() async throws {
+    let group = GroupOperation([AsyncOperation()])
+    try await cancelledTask { await group.waitForRoom(below: 1) }.value
     let waiting = immediately { await group.waitForRoom(below: 1) }
-    for task in tasks { task.cancel() }
     waiting.cancel()
-    for task in tasks { await task.value }
-    try? await waiting.value
+    try await waiting.value
     #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty })
-  }
-
-  @Test func aGroupThatFinishesBeforeItsMembersHasRoom() async {
-    let (stuck, clock) = (HeldOperation(), ManualClock())
-    let group = GroupOperation([stuck])
-    (group.clock, group.timeout) = (clock, .seconds(1))
-    let waiting = immediately { await group.waitForRoom(below: 1) }
-    // The time of the group begins just before its first member.
-    await queue.add(group, until: stuck.begun)
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    try? await waiting.value
-    #expect(group.isFinished && !stuck.isFinished)
-    await group.waitForRoom(below: 1)
-    stuck.finish()
   }
 
   @Test func aMemberThatWasNotAddedAfterAllMakesRoom() async {
@@ -201,29 +177,6 @@ struct OpenGroupTests {
     _ = await adding
     held.finish()
     await close(group)
-  }
-
-  @Test func manyTasksWaitAgainstManyMembers() async {
-    let group = await openGroup()
-    await withTaskGroup { tasks in
-      for number in 0..<16 {
-        tasks.addTask {
-          for index in 0..<500 {
-            await group.waitForRoom(below: 1 + (number + index) % 7)
-            group.addOperation(index.isMultiple(of: 3) ? AsyncBlockOperation { $0.finish() } : BlockOperation {})
-          }
-        }
-        tasks.addTask { [number] in
-          for index in 0..<100 {
-            let wait = Task { await group.waitForRoom(below: 1 + index % 5) }
-            if (number + index).isMultiple(of: 2) { wait.cancel() }
-            await wait.value
-          }
-        }
-      }
-    }
-    await close(group)
-    #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty } && group.isSuccessful)
   }
 
   // MARK: A long life
@@ -259,8 +212,7 @@ struct OpenGroupTests {
     let (live, held) = (LiveCount(), HeldOperation())
     do {
       let group = CountedGroup(live, []).started()
-      group.addOperation(note("first"))
-      await group.waitForRoom(below: 1)
+      await run(note("first"), in: group)
       group.addOperations([held, note("last").waits(for: held)])
       await held.begun.opened()
     }
@@ -282,13 +234,6 @@ struct OpenGroupTests {
     #expect(domain.isUnused)
   }
 
-  @Test(arguments: Closing.allCases) func aStartedGroupWithoutMembers_canBeClosed(closing: Closing) async {
-    let group = GroupOperation("saves", maxConcurrentOperationCount: 1).started()
-    closing.close(group)
-    await group.drained()
-    #expect(group.isFinished && group.maxConcurrentOperationCount == 1)
-  }
-
   @Test func releasingAndAddingAtOnce_losesNoMember() async {
     let live = LiveCount()
     for _ in 0..<(isThorough ? 20_000 : 300) {
@@ -308,8 +253,8 @@ struct OpenGroupTests {
     group.addOperation(held)
     await held.begun.opened()
     #expect(held.clock is ManualClock)
-    group.staysOpen = false
-    await group.finished(opening: held.gate)
+    held.gate.open()
+    await close(group)
   }
 
   @Test func cancellingAllMembers_leavesTheGroupOpen() async {
@@ -320,8 +265,7 @@ struct OpenGroupTests {
     held.gate.open()
     await group.waitForRoom(below: 1)
     #expect(held.isCancelled && !group.isCancelled && journal.entries.isEmpty)
-    group.addOperation(note("next"))
-    await group.waitForRoom(below: 1)
+    await run(note("next"), in: group)
     #expect(journal.entries == ["next"])
   }
 
@@ -334,18 +278,6 @@ struct OpenGroupTests {
     #expect(made.map(\.maxConcurrentOperationCount) == [2, 2, 2] && made.map(\.name) == ["a", "a", "a"])
     #expect(made.allSatisfy { $0.errorPolicy == .cancelDependents } && made.map(\.operations.count) == [1, 1, 0])
     #expect(GroupOperation("b").name == "b" && GroupOperation().maxConcurrentOperationCount == -1)
-  }
-
-  @Test func itIsReleasedWhenItHasBeenClosed() async {
-    let live = LiveCount()
-    do {
-      let (group, neverStarted) = (CountedGroup(live, [note("member")]), CountedGroup(live, [note("never")]))
-      for group in [group, neverStarted] { group.staysOpen = true }
-      queue.addOperation(group)
-      await group.waitForRoom(below: 1)
-      await close(group)
-    }
-    await live.none()
   }
 
   @Test func aStallReportSaysThatItStaysOpen() async {

@@ -8,24 +8,15 @@ import Testing
 /// A plain Foundation operation behaves as a member as it does in a stock queue.
 @Suite(.timeLimit(.minutes(5)))
 struct PlainMemberTests {
-  /// A plain operation that says itself when it is ready.
-  final class Willing: Operation, @unchecked Sendable {
-    private let isWilling = Locked(false)
-    private let journal: Journal<String>
+  /// A plain operation that is not ready until it agrees.
+  final class Willing: BlockOperation, @unchecked Sendable {
+    private let isWilling = Gate()
 
-    init(_ name: String, _ journal: Journal<String>) {
-      self.journal = journal
-      super.init()
-      self.name = name
-    }
-
-    override var isReady: Bool { isWilling.withLock { $0 } && super.isReady }
-
-    override func main() { journal.write(name ?? "") }
+    override var isReady: Bool { isWilling.isOpen && super.isReady }
 
     func agree() {
       willChangeValue(for: \.isReady)
-      isWilling.withLock { $0 = true }
+      isWilling.open()
       didChangeValue(for: \.isReady)
     }
   }
@@ -33,10 +24,10 @@ struct PlainMemberTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
-  private func begun(_ members: [Operation], limit: Int = -1) async -> GroupOperation {
-    let group = GroupOperation(members).named("G")
-    group.maxConcurrentOperationCount = limit
+  private func begun(_ members: [Operation], limit: Int = -1, until gate: Gate? = nil) async -> GroupOperation {
+    let group = GroupOperation(members, maxConcurrentOperationCount: limit).named("G")
     await queue.begin(group)
+    await gate?.opened()
     return group
   }
 
@@ -45,34 +36,14 @@ struct PlainMemberTests {
     let members = chain((0..<300).map { plain("\($0)", journal) })
     [inside, outside, outsidePlain] ==> members[0]
     let group = GroupOperation(members.shuffled() + [inside])
-    await queue.add(group, until: inside.begun)
-    OperationQueue().addOperations([outside, outsidePlain])
-    await outside.begun.opened()
-    await outsidePlain.begun.opened()
+    queue.addOperations([group, outside, outsidePlain])
+    for gate in [inside.begun, outside.begun, outsidePlain.begun] { await gate.opened() }
     for gate in [outside.gate, inside.gate, outsidePlain.gate] {
       #expect(!members[0].isReady && journal.entries.isEmpty)
       gate.open()
     }
     await group.finished()
     #expect(journal.entries == (0..<300).map(String.init) && group.operations.isEmpty)
-  }
-
-  @Test func aCancelledGroupFinishesPlainMembersToo() async {
-    for _ in 0..<100 {
-      let outside = ClassicOperation()
-      do {
-        let waiting = plain("waiting", journal)
-        outside ==> waiting
-        let group = GroupOperation([waiting, plain("ready", journal)])
-        group.cancel()
-        await queue.run(settling: [group])
-        #expect(waiting.isFinished)
-      }
-      // Foundation uses its pointer to the member at this moment. There is no other reference left.
-      OperationQueue().addOperation(outside)
-      await outside.finished(opening: outside.gate)
-    }
-    #expect(journal.entries.isEmpty)
   }
 
   // MARK: Cancelled while it waits
@@ -108,8 +79,7 @@ struct PlainMemberTests {
 
   @Test func cancelledThroughItsGroupWhileItIsReady_needsNoSlot() async {
     let (held, member) = (HeldOperation(), plain("member", journal))
-    let group = await begun([held, member], limit: 1)
-    await held.begun.opened()
+    let group = await begun([held, member], limit: 1, until: held.begun)
     group.cancelOperations(named: "member")
     await member.finished()
     #expect(held.isExecuting && journal.entries.isEmpty)
@@ -117,28 +87,24 @@ struct PlainMemberTests {
   }
 
   @Test func cancelledByItself_isNoticedWhenItWouldStart() async {
-    let (held, dependency, member) = (HeldOperation(), HeldOperation(), plain("member", journal))
+    let (dependency, member) = (HeldOperation(), plain("member", journal))
     let dependent = NoteOperation("dependent", journal)
     dependency ==> member ==> dependent
-    let group = await begun([held, dependency, member, dependent])
+    let group = await begun([dependency, member, dependent])
     member.cancel()
-    await dependency.finished(opening: dependency.gate)
-    await dependent.finished()
+    await group.finished(opening: dependency.gate)
     #expect(member.isFinished && journal.entries == ["dependent"])
-    await group.finished(opening: held.gate)
-  }
-
-  /// Calls a closure when it is cancelled.
-  private final class CancelProbe: Operation, @unchecked Sendable {
-    let probe = Locked<(@Sendable () -> Void)?>(nil)
-
-    override func cancel() {
-      probe.withLock { $0.take() }?()
-      super.cancel()
-    }
   }
 
   @Test func cancellingWaitingMembersTwiceAtOnce_countsEachOnce() async {
+    final class CancelProbe: Operation, @unchecked Sendable {
+      let probe = Locked<(@Sendable () -> Void)?>(nil)
+
+      override func cancel() {
+        probe.withLock { $0.take() }?()
+        super.cancel()
+      }
+    }
     let (member, count) = (CancelProbe(), Locked(0))
     let group = GroupOperation([member])
     member.probe.withLock { $0 = { [unowned group] in count.withLock { $0 += group.cancelWaitingOperations() } } }
@@ -154,8 +120,7 @@ struct PlainMemberTests {
       let (queue, journal) = (OperationQueue(), Journal<String>())
       for _ in 0..<(isThorough ? 3_000 : 100) {
         let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
-        let group = GroupOperation([failing, failing ==> plain("dependent", journal)])
-        group.errorPolicy = policy
+        let group = GroupOperation([failing, failing ==> plain("dependent", journal)], errorPolicy: policy)
         queue.addOperations([group], waitUntilFinished: true)
       }
       #expect(journal.entries.isEmpty, "thread \(thread)")
@@ -170,8 +135,7 @@ struct PlainMemberTests {
     let (held, added, late) = (HeldOperation(), HeldOperation(), NoteOperation("late", journal))
     let member = isPlain ? plain("member", journal) : NoteOperation("member", journal)
     if waitsForAnother { held ==> member }
-    let group = await begun([held, member], limit: 1)
-    await held.begun.opened()
+    let group = await begun([held, member], limit: 1, until: held.begun)
     group.addOperation(added)
     added ==> member
     held.gate.open()
@@ -186,7 +150,7 @@ struct PlainMemberTests {
 
   @Test(arguments: [false, true])
   func overriddenReadiness_isLeftToFoundationOnceTheDependenciesHaveFinished(isCancelled: Bool) async {
-    let (held, member) = (HeldOperation(), Willing("member", journal))
+    let (held, member) = (HeldOperation(), Willing { journal.write("member") }.named("member"))
     held ==> member
     let group = await begun([member, held], limit: 2)
     await held.finished(opening: held.gate)
@@ -197,35 +161,18 @@ struct PlainMemberTests {
     #expect(member.isFinished && journal.entries == (isCancelled ? [] : ["member"]))
   }
 
-  @Test func theLimitHoldsForThoseThatWaited() async {
-    let outside = AsyncOperation()
-    let members = (0..<40).map { _ in
-      BlockOperation { for text in ["begin", "end"] { journal.write(text) } }
-    }
-    [outside] ==> members
-    let group = await begun(members, limit: 1)
-    queue.addOperation(outside)
-    await group.finished()
-    #expect(journal.entries == (0..<40).flatMap { _ in ["begin", "end"] })
-  }
-
   // MARK: Not while the group is suspended
 
-  private func giveFoundationEveryOpportunity() async {
-    let other = OperationQueue()
-    for _ in 0..<20 { try? await other.run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
-  }
-
-  @Test func itDoesNotStartWhileTheGroupIsSuspended() async {
-    let (held, willing, waited) = (HeldOperation(), Willing("willing", journal), plain("waited", journal))
+  @Test func itDoesNotStartWhileTheGroupIsSuspended() async throws {
+    let (held, willing, waited) = (HeldOperation(), Willing { journal.write("willing") }, plain("waited", journal))
     held ==> waited
-    let group = await begun([held], limit: 1)
-    await held.begun.opened()
+    let group = await begun([held], limit: 1, until: held.begun)
     group.isSuspended = true
     group.addOperations([waited, plain("was ready", journal), willing])
     await held.finished(opening: held.gate)
     willing.agree()
-    await giveFoundationEveryOpportunity()
+    // Gives Foundation every opportunity.
+    for _ in 0..<20 { try await OperationQueue().run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
     #expect(journal.entries.isEmpty)
     group.isSuspended = false
     await group.finished()
@@ -251,17 +198,12 @@ struct PlainMemberTests {
 
   @Test func pairsOnCyclesAreCancelledWhileTheirGroupStarts() async {
     for _ in 0..<20 {
-      var members: [Operation] = []
-      for _ in 0..<200 {
-        let (a, b) = (BlockOperation {}, BlockOperation {})
-        a ==> b
-        a.addDependency(b)
-        members += [a, BlockOperation {}, b]
-      }
-      let (group, pairs) = (GroupOperation(members), members)
+      let pairs = (0..<200).map { _ in [BlockOperation {}, BlockOperation {}] }
+      for pair in pairs { pair[0] ==> pair[1] ==> pair[0] }
+      let group = GroupOperation(pairs.flatMap { [$0[0], BlockOperation {}, $0[1]] })
       await onThreads(2) { [queue] thread in
         if thread == 0 { return queue.addOperation(group) }
-        for index in pairs.indices where index % 3 != 1 { pairs[index].cancel() }
+        for operation in pairs.joined() { operation.cancel() }
       }
       await group.finished()
     }
@@ -270,9 +212,8 @@ struct PlainMemberTests {
   // MARK: What shows
 
   @Test func theReportNamesWhatItWaitsFor() async {
-    let (never, member) = (AsyncOperation().named("never"), plain("member", journal))
-    never ==> member
-    let willing = Willing("willing", journal)
+    let (member, willing) = (plain("member", journal), Willing {}.named("willing"))
+    AsyncOperation() ==> member
     let group = await begun([member, willing], limit: 1)
     await poll { willing.asMember?.isExecuting == true }
     let report = group.stallReport()

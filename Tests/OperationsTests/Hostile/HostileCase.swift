@@ -8,21 +8,16 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
   private let expected: String
   private let body: @Sendable () async throws -> String
 
-  /// - Parameters:
-  ///   - name: What is done.
-  ///   - expected: What must come of it.
-  ///   - body: Does it, and returns what came of it; what it throws is put into words.
+  /// - Parameter body: Does it, and returns what came of it; what it throws is put into words.
   init(_ name: String, gets expected: String, _ body: @escaping @Sendable () async throws -> String) {
-    self.name = name
-    self.expected = expected
-    self.body = body
+    (self.name, self.expected, self.body) = (name, expected, body)
   }
 
   var testDescription: String { name }
 
-  func check(sourceLocation: SourceLocation = #_sourceLocation) async {
+  func check() async {
     let outcome = await words(body)
-    #expect(outcome == expected, "\(name)", sourceLocation: sourceLocation)
+    #expect(outcome == expected, "\(name)")
   }
 }
 

@@ -13,18 +13,6 @@ private struct SilentLocalizedError: LocalizedError {
   var errorDescription: String? { "" }
 }
 
-/// A group that replaces the errors of its members.
-private final class ReplacingGroup: GroupOperation, @unchecked Sendable {
-  private let replace: @Sendable ([any Error]) -> [any Error]
-
-  init(_ members: [Operation], _ replace: @escaping @Sendable ([any Error]) -> [any Error]) {
-    self.replace = replace
-    super.init(members)
-  }
-
-  override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { replace(errors) }
-}
-
 private func failure(_ error: any Error, _ path: String...) -> OperationFailure {
   OperationFailure(path: path, error: error)
 }
@@ -84,46 +72,20 @@ struct HostileErrorTests {
     },
   ]
 
-  static let own: [HostileCase] = {
-    let codes: [OperationError.Code] = [
-      .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .outputMissing, .excluded, .waitCycle,
-      .overflow, .shutDown,
-    ]
-    return codes.flatMap { code in
-      [
-        HostileCase("a \(code) of the user's own", gets: "group › thrower: mine") {
-          await primary(OperationError(code, "mine"))
-        },
-        HostileCase("a \(code) of the user's own, handed on", gets: "inputUnavailable, because of \(code)") {
-          let last = throwing(OperationError(code, "mine")).map { $0 }
-          do { return "\(try await OperationQueue().run(last))" } catch let error as OperationError {
-            return "\(error.code), because of \(error.underlyingErrors.map { words($0) }.joined())"
-          }
-        },
-        HostileCase("a \(code) of the user's own, in a retried attempt", gets: "\(code)") {
-          "\(try await OperationQueue().run(RetryOperation(attempts: 3) { _ in throwing(OperationError(code, "mine")) }))"
-        },
-      ]
-    }
-  }()
+  @Test(arguments: kinds) func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
 
-  static let ends = [
-    HostileCase("a group that replaces most of many errors", gets: "5999: g › m: boom 0, g › m: new 1, g › m: boom 2") {
-      let member = AsyncBlockOperation { $0.finish(withErrors: (0..<6000).map { TestError("boom \($0)") }) }.named("m")
-      let group = ReplacingGroup([member]) { errors in
-        errors.dropLast().enumerated().map { $0.offset.isMultiple(of: 2) ? $0.element : TestError("new \($0.offset)") }
-      }
-      _ = await ending(group.named("g"))
-      return "\(group.failures.count): \(group.failures.prefix(3).map { "\($0)" }.joined(separator: ", "))"
-    },
-    HostileCase("the one failure behind thousands of echoes", gets: "root") {
-      let echoes = (0..<3000).map { index in
-        let root = OperationError(.timedOut, "the root")
-        return failure(OperationError(.conditionFailed, "echo \(index)", underlyingErrors: [root]), "echo \(index)")
-      }
-      return AggregateError(echoes + [failure(OperationError(.timedOut, "the root"), "root")]).primary.path.joined()
-    },
+  static let codes: [OperationError.Code] = [
+    .timedOut, .dependencyCycle, .conditionFailed, .inputUnavailable, .outputMissing, .excluded, .waitCycle,
+    .overflow, .shutDown,
   ]
 
-  @Test(arguments: kinds + own + ends) func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: codes) func aCodeOfTheUsersOwn_isKept(_ code: OperationError.Code) async {
+    let mine = OperationError(code, "mine")
+    #expect(await primary(mine) == "group › thrower: mine")
+    let consumer = throwing(mine).map { $0 }
+    let handedOn = await #expect(throws: OperationError.self) { try await OperationQueue().run(consumer) }
+    #expect(handedOn?.code == .inputUnavailable)
+    #expect(handedOn?.underlyingErrors.map { words($0) } == ["\(code)"])
+    #expect(await ending(RetryOperation(attempts: 3) { _ in throwing(mine) }) == "\(code)")
+  }
 }

@@ -70,47 +70,23 @@ struct HostileNumberTests {
       delay.clock = BrokenClock()
       return await ending(delay)
     },
-    HostileCase("the longest delay, cancelled when it executes", gets: "cancelled") {
-      let delay = DelayOperation(.longest)
-      delay.addObserver(OperationObserver(didStart: { $0.cancel() }))
-      return await ending(delay)
-    },
-    HostileCase("the longest delay, at the end of time", gets: "executing, executing") {
+    HostileCase("the longest delay, at the end of time and beyond", gets: "executing, executing, true") {
       let clock = ManualClock()
       clock.advance(by: .seconds(5))
       let delays = [DelayOperation(.longest), DelayOperation(.seconds(1))]
-      for delay in delays { delay.clock = clock }
-      OperationQueue().addOperation(delays[0])
-      await clock.advance(by: .longest, sleepers: 1)
-      OperationQueue().addOperation(delays[1])
-      await clock.advance(by: .longest, sleepers: 2)
-      let states = "\(delays[0].state), \(delays[1].state)"
-      for delay in delays { delay.cancel() }
-      return states
-    },
-    HostileCase("a clock that is moved to the end, twice, and beyond", gets: "true, true") {
-      let clock = ManualClock()
-      clock.advance(by: .longest)
-      clock.advance(by: .longest)
-      let end = clock.now
+      for (index, delay) in delays.enumerated() {
+        delay.clock = clock
+        OperationQueue().addOperation(delay)
+        await clock.advance(by: .longest, sleepers: index + 1)
+      }
       clock.advance(to: .init(offset: .longest))
-      return "\(end.offset == .longest / 2), \(clock.now == end)"
-    },
-    HostileCase("a delay of as many seconds as there are, which are over", gets: "finished") {
-      let (clock, delay) = (ManualClock(), DelayOperation(.seconds(Int64.max)))
-      delay.clock = clock
-      OperationQueue().addOperation(delay)
-      await clock.advance(by: .seconds(Int64.max), sleepers: 1)
-      return "\(delay.state)"
+      let states = delays.map { "\($0.state)" }.joined(separator: ", ")
+      for delay in delays { delay.cancel() }
+      return "\(states), \(clock.now.offset == .longest / 2)"
     },
     HostileCase("moments that are further apart than a Duration holds", gets: "true, true") {
       let (first, last) = (ManualClock.Instant(offset: .shortest), ManualClock.Instant(offset: .longest))
       return "\(first.duration(to: last) == .longest), \(last.duration(to: first) == .shortest)"
-    },
-    HostileCase("waiting for fewer than no sleepers, and entries", gets: "returned") {
-      await ManualClock().waitForSleepers(.min)
-      await Journal<Int>().reaches(.min)
-      return "returned"
     },
   ]
 
@@ -122,44 +98,25 @@ struct HostileNumberTests {
       let retry = RetryOperation(attempts: 2, retryWhen: { _, _ in .retry(after: .shortest) }, succeeding(at: 2))
       return "\(try await OperationQueue().run(retry))"
     },
-    HostileCase("a retry after the longest time, cancelled", gets: "cancelled") {
-      let clock = ManualClock()
-      let retry = RetryOperation(attempts: 2, backoff: .constant(.longest), succeeding(at: 2))
-      retry.clock = clock
-      OperationQueue().addOperation(retry)
-      await clock.waitForSleepers()
-      retry.cancel()
-      return await words { "\(try await retry.value)" }
-    },
-    HostileCase("the pause after the last attempt there is", gets: "true") {
-      let backoff = Backoff.exponential(initial: .seconds(1), multiplier: 1e300, cap: .longest)
-      return "\(backoff.delay(after: .max) == .longest)"
-    },
-    HostileCase("a pause that shrinks to nothing", gets: "0.0 seconds") {
-      "\(Backoff.exponential(initial: .seconds(1), multiplier: 0.5, cap: .seconds(1)).delay(after: .max))"
-    },
-    HostileCase("the longest pause, all of it left to chance", gets: "true") {
-      let backoff = Backoff.exponential(initial: .longest, multiplier: 1, cap: .longest, jitter: 1)
-      return "\((1...100).allSatisfy { backoff.delay(after: $0) >= .zero })"
+    HostileCase("the longest pauses, one that shrinks to nothing, and one left to chance", gets: "true, true, true") {
+      let long = Backoff.exponential(initial: .seconds(1), multiplier: 1e300, cap: .longest)
+      let short = Backoff.exponential(initial: .seconds(1), multiplier: 0.5, cap: .seconds(1))
+      let random = Backoff.exponential(initial: .longest, multiplier: 1, cap: .longest, jitter: 1)
+      let isInRange = (1...100).allSatisfy { random.delay(after: $0) >= .zero }
+      return "\(long.delay(after: .max) == .longest), \(short.delay(after: .max) == .zero), \(isInRange)"
     },
   ]
 
   static let limits = [
-    HostileCase("a group that may run as many as there are", gets: "success") {
-      let group = GroupOperation([AsyncOperation(), AsyncOperation()])
-      group.maxConcurrentOperationCount = .max
-      return await ending(group)
-    },
-    HostileCase("room for as many events as there are", gets: "400 run, 0 dropped") {
-      var (run, dropped) = (0, 0)
+    HostileCase("room for as many events as there are", gets: "400 run") {
+      var run = 0
       for policy in EventCapacity.Policy.allCases {
         let scheduler = SerialScheduler(name: "vast", capacity: EventCapacity(.max, whenFull: policy))
         for _ in 0..<100 { scheduler.schedule {} }
         await scheduler.drained()
         run += scheduler.statistics.eventsRun
-        dropped += scheduler.statistics.eventsDropped
       }
-      return "\(run) run, \(dropped) dropped"
+      return "\(run) run"
     },
     HostileCase("members that weigh as much as there is", gets: "1.0") {
       let members = [AsyncOperation(), AsyncOperation(), AsyncOperation()]
@@ -237,12 +194,6 @@ struct HostileNumberTests {
       scheduler.recordsTimings = true
       return try await onThread { "\(try scheduler.wait(timeout: .longest) { 7 })" }.get()
     },
-    HostileCase("a wait whose time is long over", gets: "timedOut") {
-      let scheduler = SerialScheduler(name: "s")
-      let end = await scheduler.held()
-      defer { end.open() }
-      return try await onThread { "\(try scheduler.wait(timeout: .shortest) { 7 })" }.get()
-    },
     HostileCase("schedule for later after the shutdown", gets: "2 dropped") {
       let scheduler = SerialScheduler(name: "s")
       scheduler.shutDown()
@@ -250,17 +201,6 @@ struct HostileNumberTests {
         scheduler.schedule(after: delay) { Issue.record("It was run.") }.cancel()
       }
       return "\(scheduler.statistics.eventsDropped) dropped"
-    },
-    HostileCase("its queue suspended and resumed, many times", gets: "10 run") {
-      let scheduler = SerialScheduler(name: "s")
-      for _ in 0..<10 {
-        scheduler.queue.isSuspended = true
-        scheduler.schedule { scheduler.queue.isSuspended = false }
-        scheduler.isSuspended = true
-        scheduler.isSuspended = false
-      }
-      await scheduler.drained()
-      return "\(scheduler.statistics.eventsRun) run"
     },
     HostileCase("an event that cancels itself, twice", gets: "1 run") {
       let clock = ManualClock()

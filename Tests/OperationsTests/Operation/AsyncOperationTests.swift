@@ -17,7 +17,7 @@ struct AsyncOperationTests {
       journal.write("execute")
       body(self)
     }
-    override func didCancel() { journal.write("didCancel") }
+    override func didCancel() { journal.write("didCancel \(isFinished)") }
     override func didFinish() { journal.write("didFinish \(isFinished)") }
   }
 
@@ -30,66 +30,46 @@ struct AsyncOperationTests {
     #expect(operation.state == .finished && !operation.isExecuting && operation.isFinished && operation.isSuccessful)
   }
 
-  @Test func startByHandWorksWithoutAQueue() async {
-    let operation = Probe()
-    await start(operation)
-    // Neither a second start nor a late cancellation changes anything.
-    await start(operation)
-    operation.cancel(with: TestError("late"))
-    #expect(operation.journal.entries == ["execute", "didFinish true"])
-    #expect(operation.isSuccessful && !operation.isCancelled && operation.errors.isEmpty)
-  }
-
-  @Test func cancelledBeforeStartNeverExecutes() async {
-    let operation = Probe()
+  @Test(arguments: [false, true]) func cancelledInAQueueNeverExecutes(finishesWhenCancelled: Bool) async {
+    let (queue, operation) = (OperationQueue.suspended(), Probe())
+    operation.finishesWhenCancelled = finishesWhenCancelled
+    queue.addOperation(operation)
     operation.cancel()
     #expect(operation.isCancelled && operation.state == .pending && operation.isReady)
-    await start(operation)
+    queue.isSuspended = false
+    await operation.finished()
     #expect(operation.journal.entries == ["didFinish true"])
     #expect(operation.isFinished && operation.isCancelled && !operation.isSuccessful)
   }
 
-  @Test func cancelledInAQueueNeverExecutes() async {
-    let (queue, operation) = (OperationQueue.suspended(), Probe())
-    queue.addOperation(operation)
-    operation.cancel()
-    queue.isSuspended = false
-    await operation.finished()
-    #expect(operation.journal.entries == ["didFinish true"])
-  }
-
-  @Test func cancelledWhileExecutingStaysExecutingUntilItFinishes() async {
+  @Test(arguments: [false, true])
+  func cancelledWhileExecuting_staysExecutingUntilItFinishes(finishesWhenCancelled: Bool) async {
     let operation = Probe { _ in }
+    operation.finishesWhenCancelled = finishesWhenCancelled
     OperationQueue().addOperation(operation)
     await operation.journal.reaches(1)
     operation.cancel()
     operation.cancel()
-    #expect(operation.isCancelled && operation.isExecuting && !operation.isFinished)
+    #expect(operation.isCancelled && operation.isFinished == finishesWhenCancelled)
+    #expect(operation.isExecuting != finishesWhenCancelled)
     operation.finish()
     await operation.finished()
-    #expect(operation.journal.entries == ["execute", "didCancel", "didFinish true"])
+    #expect(operation.journal.entries == ["execute", "didCancel false", "didFinish true"])
     #expect(!operation.isSuccessful && operation.errors.isEmpty)
+    #expect(operation.finishesWhenCancelled == finishesWhenCancelled)
   }
 
-  @Test func theFirstFinishCounts() async {
+  @Test func startedByHand_theFirstFinishCountsAndNoLateStartOrCancellation() async {
     let operation = Probe { probe in
       probe.finish(withErrors: [TestError("first"), TestError("second")])
       probe.finish(with: TestError("late"))
       probe.finish()
     }
     await start(operation)
-    #expect(operation.errors as? [TestError] == [TestError("first"), TestError("second")])
-    #expect(operation.journal.entries == ["execute", "didFinish true"])
-  }
-
-  @Test func finishBeforeTheStartIsHonouredThere() async {
-    let operation = Probe()
-    operation.finish(with: TestError("early"))
-    operation.finish(with: TestError("later"))
-    #expect(operation.state == .pending && !operation.isFinished)
     await start(operation)
-    #expect(operation.journal.entries == ["didFinish true"])
-    #expect(operation.errors as? [TestError] == [TestError("early")])
+    operation.cancel(with: TestError("late"))
+    #expect(operation.errors as? [TestError] == [TestError("first"), TestError("second")] && !operation.isCancelled)
+    #expect(operation.journal.entries == ["execute", "didFinish true"])
   }
 
   @Test func errorsAreCompleteBeforeFoundationSeesTheEnd() async {
@@ -173,10 +153,7 @@ struct AsyncOperationTests {
     let (events, operation) = (Journal<String>(), HeldOperation())
     operation.addObserver(
       .onMain(
-        didStart: { _ in
-          MainActor.preconditionIsolated()
-          events.write("start")
-        },
+        didStart: { _ in events.write("start") },
         didCancel: { _ in events.write("cancel") },
         didFinish: { events.write("finish \($0.isFinished)") }
       )
@@ -197,26 +174,20 @@ struct AsyncOperationTests {
     )
   }
 
-  @Test func observers_areNotifiedInTheOrderTheyWereAdded() async {
-    let journal = Journal<String>()
+  @Test func observers_areNotifiedInTheOrderTheyWereAdded_andBeforeADependentIsReady() async {
+    let (journal, dependent) = (Journal<String>(), AsyncOperation())
     let operation = NoteOperation("execute", journal)
+    operation ==> dependent
     operation.addObserver(observer(journal, "a "))
     operation.addObserver(observer(journal, "b "))
+    operation.addObserver(OperationObserver(didFinish: { _ in journal.write("ready \(dependent.isReady)") }))
     await start(operation)
-    #expect(journal.entries == ["a start true", "b start true", "execute", "a finish true", "b finish true"])
-  }
-
-  @Test func theyAreNotifiedOfTheFinishBeforeADependentIsReady() async {
-    let (operation, dependent) = (AsyncOperation(), AsyncOperation())
-    operation ==> dependent
-    let readiness = Journal<Bool>()
-    operation.addObserver(OperationObserver(didFinish: { _ in readiness.write(dependent.isReady) }))
-    await start(operation)
-    #expect(readiness.entries == [false] && dependent.isReady)
+    let entries = ["a start true", "b start true", "execute", "a finish true", "b finish true", "ready false"]
+    #expect(journal.entries == entries && dependent.isReady)
   }
 
   @Test(arguments: [false, true])
-  func theyHearOfACancellationOnce(whileExecuting: Bool) async {
+  func theyHearOfACancellationOnce_andALateOneOfTheFinishAtOnce(whileExecuting: Bool) async {
     let (journal, operation) = (Journal<String>(), HeldOperation())
     operation.addObserver(observer(journal))
     let queue = OperationQueue.suspended()
@@ -231,7 +202,9 @@ struct AsyncOperationTests {
     operation.gate.open()
     queue.isSuspended = false
     await operation.finished()
-    #expect(journal.entries == (whileExecuting ? ["start true"] : []) + ["cancel true", "finish true"])
+    operation.addObserver(observer(journal, "late "))
+    let started = whileExecuting ? ["start true"] : []
+    #expect(journal.entries == started + ["cancel true", "finish true", "late finish true"])
   }
 
   @Test func oneThatFinishesTheOperationKeepsItFromExecutingAndTheNextFromHearing() async {
@@ -240,14 +213,6 @@ struct AsyncOperationTests {
     operation.addObserver(OperationObserver(didStart: { $0.finish() }))
     operation.addObserver(observer(journal))
     await start(operation)
-    #expect(journal.entries == ["finish true"])
-  }
-
-  @Test func aLateOneHearsOfTheFinishAtOnce() async {
-    let (journal, operation) = (Journal<String>(), AsyncOperation())
-    operation.cancel()
-    await start(operation)
-    operation.addObserver(observer(journal))
     #expect(journal.entries == ["finish true"])
   }
 

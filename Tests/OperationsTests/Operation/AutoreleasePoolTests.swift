@@ -37,15 +37,7 @@ struct AutoreleasePoolTests {
   }
 
   @Test func member_releasesItsObjectsBeforeTheNextMember() async {
-    let first = AsyncBlockOperation {
-      object.make()
-      $0.finish()
-    }
-    let second = AsyncBlockOperation {
-      note()
-      $0.finish()
-    }
-    let group = GroupOperation { first ==> second }
+    let group = GroupOperation { ResultOperation { object.make() } ==> ResultOperation { note() } }
     await start(group)
     await group.finished()
     #expect(journal.entries == [true])

@@ -10,39 +10,23 @@ import Testing
 struct CancelledWaitTests {
   private let queue = OperationQueue()
 
-  /// Starts waits, cancels all but the first, and returns the first.
-  private func cancelAllButOne(
-    of count: Int,
-    _ waiters: @autoclosure () -> Int,
-    _ wait: @escaping @Sendable () async -> Void
-  ) async -> Task<Void, Never> {
-    let waits = (0..<count).map { _ in Task { await wait() } }
-    await poll { waiters() == count }
-    for wait in waits.dropFirst() { wait.cancel() }
-    for wait in waits.dropFirst() { await wait.value }
-    return waits[0]
-  }
-
-  @Test func cancelledWaitsForAnOperation_areForgotten() async {
-    let held = HeldOperation()
-    await queue.add(held, until: held.begun)
-    let rest = await cancelAllButOne(of: 100, held.core.withLock { $0.waiters.count }) { await held.finished() }
-    #expect(held.core.withLock { $0.waiters.count } == 1)
-    await held.finished(opening: held.gate)
-    await rest.value
-  }
-
-  @Test func cancelledWaitsForTheWorkOfAGroup_areForgotten() async {
+  @Test(arguments: [false, true])
+  func cancelledWaitsForAnOperationOrTheWorkOfAGroup_areForgotten(isForTheWork: Bool) async {
     let held = HeldOperation()
     let group = GroupOperation([held])
     group.finishesWhenCancelled = true
     await queue.add(group, until: held.begun)
-    group.cancel()
-    var waiters: Int { group.engine.state.withLock { $0.drainWaiters.count } }
-    let rest = await cancelAllButOne(of: 100, waiters) { await group.drained() }
+    if isForTheWork { group.cancel() }
+    var waiters: Int {
+      isForTheWork ? group.engine.state.withLock { $0.drainWaiters.count } : held.core.withLock { $0.waiters.count }
+    }
+    let waits = (0..<100).map { _ in Task { if isForTheWork { await group.drained() } else { await held.finished() } } }
+    await poll { waiters == 100 }
+    for wait in waits.dropFirst() { wait.cancel() }
+    for wait in waits.dropFirst() { await wait.value }
     #expect(waiters == 1)
     held.gate.open()
-    await rest.value
+    await waits[0].value
   }
 
   @Test func aCancelledWaitForAPlainOperation_isForgotten() async {

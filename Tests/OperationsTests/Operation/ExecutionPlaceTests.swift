@@ -40,10 +40,6 @@ struct ExecutionPlaceTests {
     home.items.append(1)
   }
 
-  @Test func operationWithAConditionExecutesOnItsScheduler() async throws {
-    for _ in 0..<100 { try await scheduler.queue.run(conditional { [home] in Self.expectCurrent(home) }) }
-  }
-
   @Test func itKeepsTheSchedulerUntilItHasFinished() async throws {
     let journal = Journal<String>()
     for index in 0..<50 {
@@ -115,8 +111,7 @@ struct ExecutionPlaceTests {
       do {
         let scheduler = SerialScheduler(name: "released")
         scheduler.queue.addOperation(operation)
-        let token = LiveCount.Token(live)
-        scheduler.queue.addOperation { withExtendedLifetime(token) {} }
+        scheduler.queue.addOperation(live.counted())
         await evaluated.opened()
       }
       await operation.finished(opening: gate)
@@ -190,47 +185,37 @@ struct ExecutionPlaceTests {
 
   // MARK: MainOperation
 
-  private final class Dialog: MainOperation, @unchecked Sendable {
+  @Test func mainOperation_executesOnTheMainActorUntilItIsFinished() async throws {
     let shown = Gate()
-
-    override func executeOnMain() {
+    let dialog = MainOperation { _ in
       // `Thread.isMainThread` is false here on Linux, where another thread may serve the main queue.
       dispatchPrecondition(condition: .onQueue(.main))
       shown.open()
     }
-  }
-
-  @Test func mainOperation_executesOnTheMainActorUntilItIsFinished() async throws {
-    let dialog = Dialog()
-    OperationQueue().addOperation(dialog)
-    await dialog.shown.opened()
+    await OperationQueue().add(dialog, until: shown)
     #expect(dialog.isExecuting)
     dialog.finish()
     try await dialog.completed()
-    // Without an override it finishes.
+    // Without a closure or an override it finishes.
     try await OperationQueue().run(MainOperation())
   }
 
   @Test(arguments: [false, true])
-  @MainActor func mainOperationEndedWhileTheMainActorIsBusy_neverExecutes(byCancelling: Bool) async {
-    let dialog = Dialog()
-    // The main actor is busy here until the next suspension.
-    dialog.start()
-    if byCancelling { dialog.cancel() } else { dialog.finish() }
-    #expect(dialog.isExecuting == byCancelling)
-    await dialog.finished()
-    await Task { @MainActor in }.value
-    #expect(!dialog.shown.isOpen && dialog.isCancelled == byCancelling)
-  }
-
-  @Test(arguments: [false, true])
-  @MainActor func mainOperationEndedWhileTheMainActorIsBusy_releasesItsClosure(byCancelling: Bool) async {
+  @MainActor func mainOperationEndedWhileTheMainActorIsBusy_onlyReleasesItsClosure(byCancelling: Bool) async {
     let live = LiveCount()
-    let operation = { MainOperation { [token = LiveCount.Token(live)] _ in withExtendedLifetime(token) {} } }()
+    let operation = {
+      MainOperation { [token = LiveCount.Token(live)] _ in
+        Issue.record("executed")
+        withExtendedLifetime(token) {}
+      }
+    }()
+    // The main actor is busy here until the next suspension.
     operation.start()
     if byCancelling { operation.cancel() } else { operation.finish() }
+    #expect(operation.isExecuting == byCancelling)
     await operation.finished()
+    await Task { @MainActor in }.value
     await live.none()
-    withExtendedLifetime(operation) {}
+    #expect(operation.isCancelled == byCancelling)
   }
 }

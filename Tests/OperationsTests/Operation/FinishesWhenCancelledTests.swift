@@ -35,15 +35,6 @@ struct FinishesWhenCancelledTests {
     }
   }
 
-  /// Writes its hooks, and what Foundation reported meanwhile.
-  private final class Written: AsyncOperation, @unchecked Sendable {
-    let (begun, journal) = (Gate(), Journal<String>())
-
-    override func execute() { begun.open() }
-    override func didCancel() { journal.write(isFinished ? "finished too early" : "didCancel") }
-    override func didFinish() { journal.write(isFinished ? "didFinish" : "not finished") }
-  }
-
   private let journal = Journal<String>()
 
   @Test(arguments: Kind.allCases, [nil, TestError("reason")])
@@ -68,17 +59,6 @@ struct FinishesWhenCancelledTests {
     #expect(operation.errors as? [TestError] == (reason.map { [$0] } ?? []))
   }
 
-  @Test func itFinishesAfterDidCancelAndOnce() async {
-    let operation = Written()
-    operation.finishesWhenCancelled = true
-    await OperationQueue().add(operation, until: operation.begun)
-    operation.cancel()
-    operation.cancel()
-    operation.finish()
-    await operation.finished()
-    #expect(operation.journal.entries == ["didCancel", "didFinish"] && operation.finishesWhenCancelled)
-  }
-
   @Test func asAMember_itFreesItsSlotAndItsLateErrorIsIgnored() async {
     let (held, next) = (HeldOperation(), NoteOperation("next", journal))
     held.finishesWhenCancelled = true
@@ -89,15 +69,6 @@ struct FinishesWhenCancelledTests {
     await group.finished()
     held.finish(with: TestError("late"))
     #expect(journal.entries == ["next"] && group.errors.isEmpty)
-  }
-
-  @Test func cancelledBeforeItsStart_itFinishesWhenItIsStarted() async {
-    let operation = NoteOperation("operation", journal)
-    operation.finishesWhenCancelled = true
-    operation.cancel()
-    #expect(!operation.isFinished)
-    await OperationQueue().run(settling: [operation])
-    #expect(journal.entries.isEmpty)
   }
 
   /// The token of the work is released after its late call of `finish`.

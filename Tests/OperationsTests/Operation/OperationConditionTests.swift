@@ -18,22 +18,16 @@ struct OperationConditionTests {
 
   private func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
-  @Test func theyAreEvaluatedAfterTheDependenciesAndBeforeExecutionInOrder() async throws {
-    let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
+  @Test func theyAreEvaluatedAfterTheDependenciesAndBeforeExecutionInOrder() async {
+    let (first, second) = (NoteOperation("first", journal), HeldOperation())
     second.addCondition(condition("one"))
     second.addCondition(condition("two"))
     first ==> second
-    try await queue.run(second)
-    #expect(journal.entries == ["first", "one", "two", "second"])
-  }
-
-  @Test func theTaskThatEvaluatesThemIsReleasedBeforeExecution() async {
-    let operation = HeldOperation()
-    operation.addCondition(condition("one"))
-    await queue.add(operation, until: operation.begun)
-    #expect(operation.core.withLock { $0.extras?.task == nil })
-    operation.gate.open()
-    await operation.finished()
+    queue.addOperation(first)
+    await queue.add(second, until: second.begun)
+    #expect(journal.entries == ["first", "one", "two"])
+    #expect(second.core.withLock { $0.extras?.task == nil }, "the task that evaluates them has been released")
+    await second.finished(opening: second.gate)
   }
 
   @Test func anUnmetOneFinishesTheOperationUnexecuted() async {

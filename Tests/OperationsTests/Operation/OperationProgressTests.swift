@@ -27,22 +27,26 @@ struct OperationProgressTests {
     operation.progress.completedUnitCount = completed
   }
 
-  @Test func aMembersUnitsFillItsPart() async {
-    let (first, second) = (HeldOperation(), HeldOperation())
-    let group = GroupOperation([first, second])
+  @Test(arguments: [false, true])
+  func aMembersUnitsFillItsPart_accordingToItsWeight(isNested: Bool) async {
+    let (heavy, light) = (HeldOperation(), HeldOperation())
+    let member: AsyncOperation = isNested ? GroupOperation([heavy]) : heavy
+    member.progressWeight = 3
+    let group = GroupOperation([member, light])
     let progress = group.progress
+    #expect(progress.totalUnitCount == 4)
     // A member's own progress can be added to any parent.
     let parent = Progress.discreteProgress(totalUnitCount: 1)
-    parent.addChild(first.progress, withPendingUnitCount: 1)
-    await begin(group, [first, second])
-    report(2, of: 4, first)
-    #expect(progress.totalUnitCount == 2 && progress.fractionCompleted == 0.25 && parent.fractionCompleted == 0.5)
-    report(5, of: 10, second)
+    parent.addChild(heavy.progress, withPendingUnitCount: 1)
+    await begin(group, [heavy, light])
+    report(1, of: 2, heavy)
+    #expect(progress.fractionCompleted == 0.375 && parent.fractionCompleted == 0.5)
+    report(5, of: 10, light)
     #expect(progress.fractionCompleted == 0.5)
-    await first.finished(opening: first.gate)
-    #expect(first.progress.isFinished && progress.fractionCompleted == 0.75)
-    await group.finished(opening: second.gate)
-    #expect(progress.isFinished && progress.completedUnitCount == 2)
+    await member.finished(opening: heavy.gate)
+    #expect(heavy.progress.isFinished && progress.fractionCompleted == 0.875)
+    await group.finished(opening: light.gate)
+    #expect(progress.completedUnitCount == 4 && progress.isFinished)
   }
 
   @Test func askedForLateTheGroupKnowsWhatHasBeenReported() async {
@@ -56,43 +60,33 @@ struct OperationProgressTests {
     #expect(group.progress.fractionCompleted == 1)
   }
 
-  @Test(arguments: [false, true])
-  func weightsCount(isNested: Bool) async {
-    let (heavy, light) = (HeldOperation(), HeldOperation())
-    let member: AsyncOperation = isNested ? GroupOperation([heavy]) : heavy
-    member.progressWeight = 3
-    let group = GroupOperation([member, light])
-    #expect(group.progress.totalUnitCount == 4)
-    await begin(group, [heavy, light])
-    report(1, of: 2, heavy)
-    #expect(group.progress.fractionCompleted == 0.375)
-    await member.finished(opening: heavy.gate)
-    #expect(group.progress.fractionCompleted == 0.75)
-    await group.finished(opening: light.gate)
-    #expect(group.progress.completedUnitCount == 4 && group.progress.isFinished)
-  }
-
-  @Test func memberOfWeightZero_doesNotCount() async {
-    let (free, held) = (AsyncOperation(), HeldOperation())
+  @Test func aUnitAMember_andNoneForOneOfWeightZero() async {
+    let (free, held, group) = (AsyncOperation(), HeldOperation(), GroupOperation(maxConcurrentOperationCount: 1))
     free.progressWeight = 0
-    let group = GroupOperation()
-    group.maxConcurrentOperationCount = 1
     let progress = group.progress
     group.addOperation(free)
-    #expect(progress.fractionCompleted == 0)
-    group.addOperation(held)
-    #expect(progress.totalUnitCount == 1)
+    #expect(progress === group.progress && progress.fractionCompleted == 0)
+    group.addOperations([AsyncOperation(), BlockOperation {}, held])
+    #expect(progress.totalUnitCount == 3 && progress.completedUnitCount == 0)
     await begin(group, [held])
-    #expect(progress.fractionCompleted == 0)
+    // The next member may start before the end of the last one is counted.
+    await poll { OperationProgress.exclusively { progress.completedUnitCount } == 2 }
+    group.addOperation(AsyncOperation())
+    #expect(progress.totalUnitCount == 4)
     await group.finished(opening: held.gate)
-    #expect(progress.isFinished && progress.completedUnitCount == 1)
+    #expect(progress.isFinished && progress.completedUnitCount == 4)
   }
 
-  @Test func reportingMoreAndMoreWorkNeverGoesBeyondOne() async {
+  @Test func aTotalThatIsNotKnownAnyMoreOrGrows_isNotCompleteBeforeTheEnd() async {
     let held = HeldOperation()
     let group = GroupOperation([held])
     let progress = group.progress
     await begin(group, [held])
+    report(5, of: 10, held)
+    held.progress.totalUnitCount = 0
+    #expect(held.progress.isIndeterminate && progress.fractionCompleted == 0)
+    held.progress.totalUnitCount = 20
+    #expect(progress.fractionCompleted == 0.25)
     for total in 1...10 {
       report(Int64(total), of: Int64(total), held)
       #expect(progress.fractionCompleted < 1)
@@ -113,40 +107,14 @@ struct OperationProgressTests {
     #expect(parent.isFinished)
   }
 
-  @Test func aTotalThatIsNotKnownAnyMore() async throws {
-    let operation = AsyncOperation()
-    let group = GroupOperation([operation])
-    let progress = group.progress
-    report(5, of: 10, operation)
-    operation.progress.totalUnitCount = 0
-    #expect(operation.progress.isIndeterminate && progress.fractionCompleted == 0)
-    operation.progress.totalUnitCount = 20
-    #expect(progress.fractionCompleted == 0.25)
-    try await queue.run(group)
-    #expect(progress.isFinished)
-  }
-
-  @Test func finishedOrCancelled_isDone() async {
-    let (operation, cancelled) = (AsyncOperation(), AsyncOperation())
+  @Test func finishedOrCancelledOrEmpty_isDone() async {
+    let (operation, cancelled, empty) = (AsyncOperation(), AsyncOperation(), GroupOperation())
+    let progress = empty.progress
     cancelled.progress.totalUnitCount = 100
     cancelled.cancel()
-    await queue.run(settling: [operation, cancelled])
-    #expect(operation.progress.isFinished && cancelled.progress.isFinished)
-    #expect(cancelled.progress.completedUnitCount == 100)
-  }
-
-  @Test func manyMembersReportAtOnce() async throws {
-    func counting() -> AsyncOperation {
-      AsyncBlockOperation { operation in
-        operation.progress.totalUnitCount = 10
-        for _ in 0..<10 { operation.progress.completedUnitCount += 1 }
-        operation.finish()
-      }
-    }
-    let outer = GroupOperation((0..<10).map { _ in GroupOperation((0..<20).map { _ in counting() }) })
-    let progress = outer.progress
-    try await queue.run(outer)
-    #expect(progress.isFinished && progress.completedUnitCount == 10)
+    await queue.run(settling: [operation, cancelled, empty])
+    #expect(operation.progress.isFinished && progress.isFinished && progress.fractionCompleted == 1)
+    #expect(cancelled.progress.isFinished && cancelled.progress.completedUnitCount == 100)
   }
 
   @Test func aGroupThatTimesOutIsDoneWhateverItsMembersReportAfterwards() async {
@@ -193,9 +161,16 @@ struct OperationProgressTests {
     #expect(group.progress.isFinished)
   }
 
-  @Test func followedWhileItsMembersEndItCountsEachOnce() async {
+  @Test func followedWhileItsMembersReportAndEnd_itCountsEachOnce() async {
     for _ in 0..<(isThorough ? 4_000 : 200) {
-      let inner = GroupOperation((0..<20).map { _ in AsyncOperation() })
+      let members = (0..<20).map { _ in
+        AsyncBlockOperation { operation in
+          operation.progress.totalUnitCount = 10
+          for _ in 0..<10 { operation.progress.completedUnitCount += 1 }
+          operation.finish()
+        }
+      }
+      let inner = GroupOperation(members)
       let outer = GroupOperation([inner])
       queue.addOperation(outer)
       await onThreads(2) { thread in _ = thread == 0 ? inner.progress : outer.progress }
@@ -231,7 +206,8 @@ struct OperationProgressTests {
 
   @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {
     let members = (0..<4).map { _ in HeldOperation() }
-    let group = nested(GroupOperation(members), levels: 1)
+    let inner = GroupOperation(members)
+    let group = nested(inner, levels: 1)
     await begin(group, members)
     var updates = group.progressUpdates.makeAsyncIterator()
     #expect(await updates.next() == 0)
@@ -240,6 +216,7 @@ struct OperationProgressTests {
       // The group is notified a moment after the member's own observers.
       while let next = await updates.next(), next < Double(index + 1) / 4 {}
     }
+    #expect(inner.progress.fractionCompleted == 0.75)
     report(1, of: 2, members[3])
     #expect(await updates.next() == 0.875)
     members[3].gate.open()
@@ -274,47 +251,5 @@ struct OperationProgressTests {
     #expect(group.core.withLock { $0.waiters.count } == 1, "one for all of them")
     #expect(group.engine.state.withLock { $0.progress.audience.isEmpty })
     await group.finished(opening: held.gate)
-  }
-
-  // MARK: Groups
-
-  @Test func aUnitAMember() async throws {
-    let held = HeldOperation()
-    let group = GroupOperation([AsyncOperation(), BlockOperation {}, held])
-    let progress = group.progress
-    #expect(progress === group.progress)
-    #expect(progress.totalUnitCount == 3 && progress.completedUnitCount == 0)
-    group.maxConcurrentOperationCount = 1
-    await queue.add(group, until: held.begun)
-    // The next member may start before the end of the last one is counted.
-    await poll { OperationProgress.exclusively { progress.completedUnitCount } == 2 }
-    group.addOperation(AsyncOperation())
-    #expect(progress.totalUnitCount == 4)
-    await group.finished(opening: held.gate)
-    #expect(progress.completedUnitCount == 4 && progress.isFinished)
-  }
-
-  @Test func anEmptyGroupHasDoneAllItHadToDo() async throws {
-    let group = GroupOperation()
-    let progress = group.progress
-    try await queue.run(group)
-    #expect(progress.isFinished && progress.fractionCompleted == 1)
-  }
-
-  @Test func nestedGroupsFillTheirUnit() async {
-    let held = HeldOperation()
-    let inner = GroupOperation([AsyncOperation(), held])
-    inner.maxConcurrentOperationCount = 1
-    let outer = GroupOperation([inner, GroupOperation()])
-    let parent = Progress.discreteProgress(totalUnitCount: 2)
-    parent.addChild(outer.progress, withPendingUnitCount: 2)
-    // The inner group's progress can have another parent.
-    let other = Progress.discreteProgress(totalUnitCount: 1)
-    other.addChild(inner.progress, withPendingUnitCount: 1)
-    await queue.add(outer, until: held.begun)
-    await poll { inner.progress.fractionCompleted == 0.5 && other.fractionCompleted == 0.5 }
-    await outer.finished(opening: held.gate)
-    #expect(outer.progress.isFinished && parent.isFinished && other.isFinished)
-    #expect(parent.completedUnitCount == 2)
   }
 }

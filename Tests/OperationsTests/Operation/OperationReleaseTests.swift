@@ -70,11 +70,4 @@ struct OperationReleaseTests {
     }
     #expect(live.alive == 0)
   }
-
-  @Test func aGroupThatWasNeverStartedIsReleasedAndItsMembersAreFreeAgain() async throws {
-    let (live, member) = (LiveCount(), AsyncOperation())
-    do { _ = GroupOperation([member, CountedOperation(live)]) }
-    #expect(live.alive == 0)
-    try await OperationQueue().run(member)
-  }
 }

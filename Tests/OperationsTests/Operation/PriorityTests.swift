@@ -9,6 +9,11 @@ import Testing
 struct PriorityTests {
   private let queue = OperationQueue()
   private let journal = Journal<TaskPriority>()
+  private let domain = ExclusivityDomain()
+  private let holder = HeldOperation()
+
+  /// Lets the holder take the key for which the others wait.
+  private func hold() async { await queue.add(holder.exclusive("key", in: domain), until: holder.begun) }
 
   /// Writes its priority when the gate has been opened.
   private func task(_ begun: Gate? = nil, until gate: Gate? = nil) -> TaskOperation<Void> {
@@ -19,24 +24,26 @@ struct PriorityTests {
     }
   }
 
-  /// Waits until the operation can pass a priority to its task, which may begin before.
-  private func adoption(of operation: TaskOperation<Void>) async {
-    await poll { operation.core.withLock { $0.extras?.task != nil } }
-  }
-
   @Test func aTaskLendsItsPriority_beforeTheStart() async throws {
     try await Task(priority: .high) { try await queue.run(task()) }.value
     #expect(journal.entries == [.high])
   }
 
-  @Test(arguments: ["completed", "value"])
-  func aTaskLendsItsPriority_whileTheBodyRuns(by method: String) async throws {
+  @Test(arguments: ["completed", "value", "a rise during the wait"])
+  func aTaskLendsItsPriority_whileTheBodyRuns(by means: String) async throws {
     let (begun, gate) = (Gate(), Gate())
     let operation = task(begun, until: gate)
     await queue.add(operation, until: begun)
-    await adoption(of: operation)
-    let waiter = Task(priority: .high) {
-      if method == "value" { try await operation.value } else { try await operation.completed() }
+    // It can pass a priority to its task now, which may have begun before.
+    await poll { operation.core.withLock { $0.extras?.task != nil } }
+    let rises = means == "a rise during the wait"
+    let waiter = Task(priority: rises ? .utility : .high) {
+      if means == "value" { try await operation.value } else { try await operation.completed() }
+    }
+    await poll { operation.core.withLock { $0.waiters.count } == 1 }
+    if rises {
+      guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return gate.open() }
+      waiter.escalatePriority(to: .high)
     }
     await poll { operation.queuePriority == .high }
     gate.open()
@@ -44,24 +51,8 @@ struct PriorityTests {
     #expect(journal.entries == [.high])
   }
 
-  @Test func aPriorityThatRisesDuringTheWait_isLentAsWell() async throws {
-    guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
-    let (begun, gate) = (Gate(), Gate())
-    let operation = task(begun, until: gate)
-    let waiter = Task(priority: .utility) { try await queue.run(operation) }
-    await begun.opened()
-    await adoption(of: operation)
-    waiter.escalatePriority(to: .high)
-    await poll { operation.queuePriority == .high }
-    gate.open()
-    try await waiter.value
-    #expect(journal.entries == [.high])
-  }
-
   @Test func itReachesWhatTheOperationWaitsFor() async throws {
-    let domain = ExclusivityDomain()
-    let holder = HeldOperation().exclusive("key", in: domain)
-    await queue.add(holder, until: holder.begun)
+    await hold()
     let first = task()
     let retry = RetryOperation(attempts: 2) { _ in task() }
     let inner = GroupOperation([retry, task().exclusive("key", in: domain)])
@@ -77,29 +68,9 @@ struct PriorityTests {
 
   private enum Wait: CaseIterable { case keys, slot, run }
 
-  @Test(arguments: Wait.allCases) private func itReachesTheHolderOfAKey(_ wait: Wait) async throws {
-    let domain = ExclusivityDomain()
-    let (begun, gate) = (Gate(), Gate())
-    let holder = task(begun, until: gate).exclusive("key", in: domain)
-    await queue.add(holder, until: begun)
-    await adoption(of: holder)
-    let waiter = Task(priority: .high) {
-      switch wait {
-      case .keys: try await withKeys(.exclusive("key"), in: domain) {}
-      case .slot: try await queue.withSlot(holding: .exclusive("key"), in: domain) {}
-      case .run: try await queue.run(AsyncOperation().exclusive("key", in: domain))
-      }
-    }
-    await poll { holder.queuePriority == .high }
-    gate.open()
-    try await waiter.value
-    #expect(journal.entries == [.high])
-  }
-
   /// The next holder goes before the waiter that lends its priority, because its `queuePriority` is higher.
-  @Test(arguments: Wait.allCases) private func itReachesTheNextHolderOfAKey(_ wait: Wait) async throws {
-    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
-    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+  @Test(arguments: Wait.allCases) private func itReachesTheHolderOfAKeyAndTheNext(_ wait: Wait) async throws {
+    await hold()
     let next = TaskOperation(priority: .utility) {
       while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
     }
@@ -126,14 +97,11 @@ struct PriorityTests {
 
   private enum Place: CaseIterable { case queue, group, groups }
 
-  /// Adds waiters for a key, each of which writes its number.
-  private func wait(
-    _ priorities: [Operation.QueuePriority],
-    for key: ExclusivityKey,
-    in domain: ExclusivityDomain,
-    _ place: Place
-  ) async -> [NoteOperation] {
-    let waiters = priorities.indices.map { NoteOperation("\($0)", names).exclusive(key, in: domain) }
+  @Test(arguments: Place.allCases, [false, true])
+  private func waitersOfAKey_executeInOrderOfPriorityThenOfArrival(in place: Place, isRaised: Bool) async {
+    await hold()
+    let priorities: [Operation.QueuePriority] = [.low, .normal, .high, .veryLow, .normal, .veryHigh]
+    let waiters = priorities.indices.map { NoteOperation("\($0)", names).exclusive("key", in: domain) }
     for (waiter, priority) in zip(waiters, priorities) { waiter.queuePriority = priority }
     switch place {
     case .queue: queue.addOperations(waiters)
@@ -141,18 +109,10 @@ struct PriorityTests {
     case .groups:
       for (index, waiter) in waiters.enumerated() {
         queue.addOperation(GroupOperation([waiter]))
-        await poll { domain.waiting(for: key).count == index + 1 }
+        await poll { domain.waiting(for: "key").count == index + 1 }
       }
     }
-    await poll { domain.waiting(for: key).count == waiters.count }
-    return waiters
-  }
-
-  @Test(arguments: Place.allCases, [false, true])
-  private func waitersOfAKey_executeInOrderOfPriorityThenOfArrival(in place: Place, isRaised: Bool) async {
-    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
-    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
-    let waiters = await wait([.low, .normal, .high, .veryLow, .normal, .veryHigh], for: "key", in: domain, place)
+    await poll { domain.waiting(for: "key").count == waiters.count }
     if isRaised {
       waiters[3].queuePriority = .veryHigh
       waiters[0].escalatePriority(to: .high)
@@ -163,13 +123,8 @@ struct PriorityTests {
   }
 
   /// Adds a task that waits for a key as the last of `count`, and then writes its name.
-  private func waiter(
-    _ name: String,
-    _ priority: TaskPriority,
-    as count: Int,
-    in domain: ExclusivityDomain
-  ) async -> Task<Void, any Error> {
-    let task = Task(priority: priority) { [names] in
+  private func waiter(_ name: String, _ priority: TaskPriority, as count: Int) async -> Task<Void, any Error> {
+    let task = Task(priority: priority) { [domain, names] in
       try await withKeys(.exclusive("key"), in: domain, name: name) { names.write(name) }
     }
     await poll { domain.waiting(for: "key").count == count }
@@ -177,12 +132,11 @@ struct PriorityTests {
   }
 
   @Test func tasksThatWaitForAKey_runInOrderOfPriorityThenOfArrival() async {
-    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
-    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+    await hold()
     queue.addOperation(NoteOperation("operation", names).exclusive("key", in: domain))
     let priorities: [TaskPriority] = [.low, .medium, .high, .low, .medium, .high]
     for (index, priority) in priorities.enumerated() {
-      _ = await waiter("\(index)", priority, as: index + 2, in: domain)
+      _ = await waiter("\(index)", priority, as: index + 2)
     }
     holder.gate.open()
     await names.reaches(7)
@@ -191,10 +145,9 @@ struct PriorityTests {
 
   @Test func aTaskWhosePriorityRises_movesUp() async {
     guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
-    let (domain, holder) = (ExclusivityDomain(), HeldOperation())
-    await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
-    _ = await waiter("first", .low, as: 1, in: domain)
-    let second = await waiter("second", .low, as: 2, in: domain)
+    await hold()
+    _ = await waiter("first", .low, as: 1)
+    let second = await waiter("second", .low, as: 2)
     second.escalatePriority(to: .high)
     await poll { holder.queuePriority == .high }
     holder.gate.open()
@@ -231,12 +184,11 @@ struct PriorityTests {
   }
 
   @Test func aLaterCallerOfASharedRun_lendsItsPriority() async throws {
-    let (domain, held) = (ExclusivityDomain(), HeldOperation())
-    let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { held } }
-    await held.begun.opened()
-    let second = Task(priority: .high) { try await queue.run(sharing: "key", in: domain) { held } }
-    await poll { held.lentPriority == .high }
-    held.gate.open()
+    let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { holder } }
+    await holder.begun.opened()
+    let second = Task(priority: .high) { try await queue.run(sharing: "key", in: domain) { holder } }
+    await poll { holder.lentPriority == .high }
+    holder.gate.open()
     for caller in [first, second] { try await caller.value }
   }
 

@@ -55,10 +55,15 @@ struct TimeoutTests {
     #expect(operation.isSuccessful)
   }
 
-  @Test func theTimeBeginsWithTheExecution() async {
-    let first = HeldOperation()
-    let operation = held(.seconds(1))
+  @Test func theTimeBeginsWithTheExecutionAndMayBeSetByAnObserverOfTheStart() async {
+    let (first, operation, sleepers) = (HeldOperation(), held(.seconds(1)), Journal<Int>())
     operation.addCondition(OperationCondition(name: "later") { [clock] _ in try await clock.sleep(for: .seconds(50)) })
+    operation.addObserver(
+      OperationObserver(didStart: { [clock] operation in
+        sleepers.write(clock.sleepers)
+        operation.timeout = .seconds(9)
+      })
+    )
     first ==> operation
     queue.addOperations([first, operation])
     await first.begun.opened()
@@ -66,21 +71,20 @@ struct TimeoutTests {
     first.gate.open()
     await clock.advance(by: .seconds(50), sleepers: 1)
     await operation.begun.opened()
-    #expect(operation.isExecuting)
+    clock.advance(by: .seconds(8))
+    #expect(sleepers.entries == [0] && clock.sleepers == 1 && operation.isExecuting)
     clock.advance(by: .seconds(1))
     #expect(operation.isFinished)
   }
 
   @Test(arguments: [(TestError("stopped"), ["stopped"]), (POSIXError(.ECANCELED), [])] as [(any Error, [String])])
   func whatTheWorkReportsWhileItIsBeingStoppedIsACauseOfTheTimeout(_ error: any Error, causes: [String]) async {
-    for _ in 0..<200 {
-      let operation = timed(StoppedOperation(reporting: error), .seconds(1))
-      await begin(operation, operation.begun)
-      clock.advance(by: .seconds(1))
-      let thrown = await #expect(throws: OperationError.self) { try await operation.completed() }
-      #expect(thrown?.code == .timedOut && thrown?.underlyingErrors.map { "\($0)" } == causes)
-      #expect(operation.errors.count == 1)
-    }
+    let operation = timed(StoppedOperation(reporting: error), .seconds(1))
+    await begin(operation, operation.begun)
+    clock.advance(by: .seconds(1))
+    let thrown = await #expect(throws: OperationError.self) { try await operation.completed() }
+    #expect(thrown?.code == .timedOut && thrown?.underlyingErrors.map { "\($0)" } == causes)
+    #expect(operation.errors.count == 1)
   }
 
   @Test(arguments: [nil, TestError("stopped"), CancellationError()] as [(any Error)?])
@@ -101,27 +105,13 @@ struct TimeoutTests {
     }
   }
 
-  @Test func aTaskThatThrowsAnErrorOfItsOwnWhenItIsStoppedHasTimedOut() async {
-    for _ in 0..<(isThorough ? 2000 : 400) {
-      let operation = TaskOperation { [clock] in
-        do { try await clock.sleep(for: .seconds(100)) } catch { throw TestError("stopped") }
-      }
-      queue.addOperation(timed(operation, .seconds(1)))
-      await clock.advance(by: .seconds(1), sleepers: 2)
-      await #expect(throws: OperationError(.timedOut, "")) { try await operation.completed() }
-      // The task may not have been stored when the operation timed out. It is cancelled a moment later then.
-      await poll { clock.sleepers == 0 }
-    }
-  }
-
-  @Test func aTimeoutAfterACancellationEndsTheOperationAndAddsNothing() async {
-    for reason in [nil, TestError("no more")] {
-      let operation = held(.seconds(1))
-      await begin(operation, operation.begun)
-      if let reason { operation.cancel(with: reason) } else { operation.cancel() }
-      clock.advance(by: .seconds(1))
-      #expect(operation.isFinished && operation.errors as? [TestError] == reason.map { [$0] } ?? [])
-    }
+  @Test(arguments: [nil, TestError("no more")])
+  func aTimeoutAfterACancellationEndsTheOperationAndAddsNothing(reason: TestError?) async {
+    let operation = held(.seconds(1))
+    await begin(operation, operation.begun)
+    if let reason { operation.cancel(with: reason) } else { operation.cancel() }
+    clock.advance(by: .seconds(1))
+    #expect(operation.isFinished && operation.errors as? [TestError] == reason.map { [$0] } ?? [])
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1), .shortest])
@@ -135,22 +125,6 @@ struct TimeoutTests {
       try await queue.run(timed(GroupOperation([member]), timeout))
     }
     await member.finished()
-  }
-
-  @Test func theTimeBeginsWhenTheObserversHaveHeardOfTheStartAndMayBeSetByThem() async {
-    let operation = held(.seconds(1))
-    let sleepers = Journal<Int>()
-    operation.addObserver(
-      OperationObserver(didStart: { [clock] operation in
-        sleepers.write(clock.sleepers)
-        operation.timeout = .seconds(9)
-      })
-    )
-    await begin(operation, operation.begun)
-    clock.advance(by: .seconds(8))
-    #expect(sleepers.entries == [0] && clock.sleepers == 1 && operation.isExecuting)
-    clock.advance(by: .seconds(1))
-    #expect(operation.isFinished)
   }
 
   @Test func setDuringExecutionItCountsFromThen() async {
@@ -171,17 +145,18 @@ struct TimeoutTests {
 
   // MARK: Groups
 
-  @Test func theTimeoutOfAGroupNamesWhatStillExecutesAndKeepsTheFailures() async {
+  @Test func aGroupThatTimesOut_namesWhatExecutesKeepsTheFailuresAndWindsItsMembersDown() async {
     let held = (0..<8).map { HeldOperation().named("page \($0)") }
     let failing = AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page 8")
     let stubborn = StoppedOperation(reporting: TestError("stopped")).named("page 9")
-    let waiting = AsyncOperation().named("index")
+    let waiting = unexecuted()
     held ==> waiting
     let group = timed(GroupOperation(held + [failing, stubborn, waiting]).named("Import"), .seconds(5))
     await begin(group, stubborn.begun)
     for operation in held { await operation.begun.opened() }
     await poll { group.engine.state.withLock { $0.members.count == 10 && $0.schedule.waitingResults == nil } }
     clock.advance(by: .seconds(5))
+    #expect(group.isFinished && held.allSatisfy { $0.isCancelled && !$0.isFinished })
     let error = await #expect(throws: OperationError.self) { try await group.completed() }
     #expect(
       error?.message == "“Import” was cancelled because it took longer than 5 seconds. Still executing: “page 0”, "
@@ -189,25 +164,14 @@ struct TimeoutTests {
     )
     let causes = error?.underlyingErrors.map { "\($0)" }
     #expect(causes == ["Import › page 8: gone", "Import › page 9: stopped"])
-    #expect(group.failures.map(\.path) == [["Import"]])
-    for operation in held { operation.gate.open() }
-  }
-
-  @Test func aGroupThatTimesOutHasFinishedButWindsItsMembersDown() async {
-    let (stubborn, waiting) = (HeldOperation(), unexecuted())
-    stubborn ==> waiting
-    let group = timed(GroupOperation([stubborn, waiting]).named("Import"), .seconds(5))
-    await begin(group, stubborn.begun)
-    clock.advance(by: .seconds(5))
-    #expect(group.isFinished && stubborn.isCancelled && !stubborn.isFinished)
-    await group.finished()
     await waiting.finished()
-    for _ in 0..<2 {
+    // The last newcomer is added when all members have finished.
+    for operation in held + [held[0]] {
       let late = unexecuted()
       group.addOperation(late)
       await late.finished()
       #expect(late.isCancelled)
-      await stubborn.finished(opening: stubborn.gate)
+      await operation.finished(opening: operation.gate)
     }
     #expect(group.failures.map(\.path) == [["Import"]])
   }
@@ -237,16 +201,21 @@ struct TimeoutTests {
   @Test func nestedGroupThatTimedOut_isReleasedAndTheOuterOneGoesOn() async {
     let live = LiveCount()
     do {
-      let (stuck, token) = (HeldOperation(), LiveCount.Token(live))
-      // The gate belongs to the operation, and so does the token.
-      stuck.gate.whenOpen { withExtendedLifetime(token) {} }
-      let inner = CountedGroup(live, [stuck, AsyncOperation()]).named("inner")
-      inner.timeout = .seconds(1)
+      let stuck = HeldOperation()
+      // The gate belongs to the operation, and so does the closure.
+      stuck.gate.whenOpen(live.counted())
+      // It waits for the slot when the time is over.
+      let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { _ in
+        ResultOperation<Int> { throw TestError("again") }
+      }
+      let inner = CountedGroup(live, [retry, stuck]).named("inner")
+      (inner.maxConcurrentOperationCount, inner.timeout) = (1, .seconds(5))
       let waiting = AsyncOperation()
       inner ==> waiting
-      let outer = timed(CountedGroup(live, [inner, waiting]).named("outer"), .seconds(2))
-      await begin(outer, stuck.begun)
-      clock.advance(by: .seconds(1))
+      let outer = timed(CountedGroup(live, [inner, waiting]).named("outer"), .seconds(9))
+      await queue.add(outer, until: stuck.begun)
+      await clock.advance(by: .seconds(1), sleepers: 3)
+      clock.advance(by: .seconds(4))
       let error = await #expect(throws: AggregateError.self) { try await outer.completed() }
       #expect(error?.failures.map(\.path) == [["outer", "inner"]] && waiting.isSuccessful)
     }
@@ -270,39 +239,18 @@ struct TimeoutTests {
     }
   }
 
-  @Test func aRetryThatWaitedForASlotDoesNotKeepItEither() async {
-    let (live, stuck) = (LiveCount(), HeldOperation())
-    do {
-      let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { _ in
-        ResultOperation<Int> { throw TestError("again") }
-      }
-      let group = timed(CountedGroup(live, [retry, stuck]), .seconds(5))
-      group.maxConcurrentOperationCount = 1
-      await begin(group, stuck.begun)
-      clock.advance(by: .seconds(1))
-      clock.advance(by: .seconds(4))
-      await group.finished()
-    }
-    await live.none()
-    stuck.gate.open()
-  }
-
   // MARK: Clocks
 
-  @Test func membersTakeTheirGroupsClock() {
+  @Test func membersTakeTheirGroupsClockAndKeepItAfterTheEnd() async throws {
     let own = ManualClock()
-    let (plain, special) = (AsyncOperation(), AsyncOperation())
+    let (plain, special, attempt) = (AsyncOperation(), AsyncOperation(), ResultOperation { 1 })
     special.clock = own
-    let outer = GroupOperation([GroupOperation([plain, special])])
+    let retry = RetryOperation(attempts: 2) { _ in attempt }
+    let outer = GroupOperation([GroupOperation([plain, special]), retry])
     #expect(plain.clock is ContinuousClock)
     outer.clock = clock
     #expect(plain.clock as? ManualClock === clock && special.clock as? ManualClock === own)
-  }
-
-  @Test func membersKeepTheClockWhenTheyHaveLeftTheGroup() async throws {
-    let (member, attempt) = (AsyncOperation(), ResultOperation { 1 })
-    let retry = RetryOperation(attempts: 2) { _ in attempt }
-    try await queue.run(timed(GroupOperation([GroupOperation([member]), retry]), nil))
-    #expect(member.clock as? ManualClock === clock && attempt.clock as? ManualClock === clock)
+    try await queue.run(outer)
+    #expect(plain.clock as? ManualClock === clock && attempt.clock as? ManualClock === clock)
   }
 }

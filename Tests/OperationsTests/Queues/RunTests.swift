@@ -13,33 +13,11 @@ struct RunTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
-  @Test func oneError_isThrownAsItself() async {
-    await #expect(throws: TestError("no")) { try await queue.run(ResultOperation<Int> { throw TestError("no") }) }
-    await #expect(throws: TestError("no")) {
-      try await queue.run(AsyncBlockOperation { $0.finish(with: TestError("no")) })
-    }
-  }
-
   @Test func severalErrors_areThrownTogether() async throws {
     let operation = AsyncBlockOperation { $0.finish(withErrors: [TestError("a"), TestError("b")]) }.named("two")
     let error = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
     #expect(error?.failures.map(\.path) == [["two"], ["two"]])
     #expect(error?.errors(of: TestError.self) == [TestError("a"), TestError("b")])
-  }
-
-  @Test func theErrorOfAGroup_isAlwaysAnAggregate() async {
-    let group = GroupOperation("G") { AsyncBlockOperation { $0.finish(with: TestError("a")) }.named("m") }
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
-    #expect(error?.failures.map(\.path) == [["G", "m"]])
-  }
-
-  @Test func aCancelledOperation_throwsCancellationErrorUnlessItHasAnError() async {
-    let cancelled = AsyncOperation()
-    cancelled.cancel()
-    await #expect(throws: CancellationError.self) { try await queue.run(cancelled) }
-    let explained = AsyncOperation()
-    explained.cancel(with: TestError("because"))
-    await #expect(throws: TestError("because")) { try await queue.run(explained) }
   }
 
   @Test(arguments: [false, true])
@@ -66,49 +44,23 @@ struct RunTests {
     NoteOperation("a", journal) ==> [NoteOperation("b", journal), NoteOperation("c", journal)] ==> last
     #expect(try await queue.run(last) == 3)
     #expect(journal.entries.first == "a")
-    try await queue.run(AsyncOperation() ==> NoteOperation("d", journal))
-    #expect(journal.entries.last == "d")
   }
 
-  @Test func aGraph_leavesOperationsOfQueuesAndGroupsWhereTheyAre() async throws {
+  /// Otherwise n operations behind one chain of n would cost n².
+  @Test func aGraph_endsAtOperationsOfQueuesAndGroups_andLeavesThemWhereTheyAre() async throws {
     let (elsewhere, notes) = (OperationQueue.suspended(), ["a", "b", "c", "d"].map { NoteOperation($0, journal) })
     chain(notes)
-    let group = GroupOperation([notes[0]])
+    let (first, group) = (NoteOperation("first", journal), GroupOperation([notes[0]]))
+    first ==> notes[0] ==> notes[3]
     elsewhere.addOperation(notes[1])
     queue.addByFoundation(notes[2])
     queue.addGraph(endingIn: notes[3])
     #expect(Set(queue.operations) == [notes[2], notes[3]] && elsewhere.operations == [notes[1]])
+    #expect(first.stallReport().entries.first?.cause == .notEnqueued)
     elsewhere.isSuspended = false
     try await queue.run(group)
     await notes[3].finished()
-    #expect(journal.entries == ["a", "b", "c", "d"])
-  }
-
-  /// Otherwise n operations behind one chain of n would cost n².
-  @Test func aGraph_endsAtOperationsOfQueuesAndGroups() async throws {
-    let (first, owned, group) = (NoteOperation("first", journal), NoteOperation("owned", journal), GroupOperation())
-    let last = first ==> owned ==> NoteOperation("last", journal)
-    group.addOperation(owned)
-    queue.addGraph(endingIn: last)
-    #expect(queue.operations == [last] && first.stallReport().entries.first?.cause == .notEnqueued)
-    try await queue.run(group)
-    try await last.completed()
-    #expect(journal.entries == ["first", "owned", "last"])
-  }
-
-  @Test(arguments: ["member", "nested", "plain"])
-  func aGraph_includesDependenciesThatMembersGainLater(kind: String) async throws {
-    let (outside, member) = (NoteOperation("outside", journal), NoteOperation("member", journal))
-    let plain = BlockOperation { [journal] in journal.write("member") }
-    let group =
-      switch kind {
-      case "member": GroupOperation([member])
-      case "nested": GroupOperation([GroupOperation([member])])
-      default: GroupOperation([plain])
-      }
-    outside ==> (kind == "plain" ? plain : member)
-    try await queue.run(group)
-    #expect(journal.entries == ["outside", "member"])
+    #expect(journal.entries == ["first", "a", "b", "c", "d"])
   }
 
   @Test func run_addsWhatTheOperationWaitsForAndLeavesPlainOperationsAlone() async throws {
@@ -123,10 +75,14 @@ struct RunTests {
     #expect(journal.entries == ["first", "last"])
   }
 
-  @Test(arguments: [1, 2, 3]) func run_addsWhatMembersOfGroupsWaitFor(depth: Int) async throws {
-    let (free, member) = (NoteOperation("free", journal), NoteOperation("member", journal))
-    free ==> member
+  @Test(arguments: [1, 2, 3], ["early", "late", "late and plain"])
+  func run_addsWhatMembersOfGroupsWaitFor(depth: Int, dependency: String) async throws {
+    let free = NoteOperation("free", journal)
+    let isPlain = dependency == "late and plain"
+    let member: Operation = isPlain ? plain("member", journal) : NoteOperation("member", journal)
+    if dependency == "early" { free ==> member }
     let group = (1..<depth).reduce(GroupOperation([member])) { inner, _ in GroupOperation([inner]) }
+    if dependency != "early" { free ==> member }
     try await queue.run(group)
     #expect(journal.entries == ["free", "member"])
   }
@@ -172,33 +128,22 @@ struct RunTests {
     await waiting.finished(opening: held.gate)
   }
 
-  @Test func finished_returnsWhenItsTaskIsCancelled() async {
-    let (plain, own) = (ClassicOperation(), HeldOperation())
-    queue.addOperations([plain, own])
+  @Test func finished_waitsForAnyOperation_untilItsTaskIsCancelled() async {
+    let (plain, classic, own) = (BlockOperation {}, ClassicOperation(), HeldOperation())
+    queue.addOperations([plain, classic, own])
+    await plain.finished()
     await own.begun.opened()
     let waits: [@Sendable () async -> Void] = [
-      { await plain.finished() }, { await own.finished() }, { [queue] in await queue.finished() },
+      { await classic.finished() }, { await own.finished() }, { [queue] in await queue.finished() },
     ]
     for call in waits {
       let waiting = Task { await call() }
       waiting.cancel()
       await waiting.value
     }
-    #expect(!own.isFinished)
-    for gate in [plain.gate, own.gate] { gate.open() }
-    await queue.finished()
-  }
-
-  @Test func finished_waitsForAnyOperation() async {
-    let (plain, classic, own) = (BlockOperation {}, ClassicOperation(), HeldOperation())
-    queue.addOperations([plain, classic, own])
-    await plain.finished()
-    await classic.begun.opened()
-    await own.begun.opened()
+    #expect(!classic.isFinished && !own.isFinished)
     for gate in [classic.gate, own.gate] { gate.open() }
-    await classic.finished()
-    await own.finished()
-    await queue.finished()
+    for call in waits { await call() }
     #expect(queue.operationCount == 0 && classic.isFinished && own.isFinished)
   }
 
@@ -318,46 +263,32 @@ struct RunTests {
     #expect(operation.errors as? [TestError] == [TestError("b")] && operation.name == "upload")
   }
 
-  @Test func aSynchronousClosure_seesThatItsTaskIsCancelled() async {
+  @Test(arguments: ["task", "result", "transform", "map"])
+  func aSynchronousClosure_seesThatItsTaskOrItsOperationIsCancelled(kind: String) async {
     let (gate, seen) = (Gate(), Journal<Bool>())
-    let task = Task {
-      try await queue.run {
-        seen.write(Task.isCancelled)
-        gate.pass()
-        seen.write(Task.isCancelled)
-        try Task.checkCancellation()
-      }
-    }
-    await seen.reaches(1)
-    task.cancel()
-    gate.open()
-    await #expect(throws: CancellationError.self) { try await task.value }
-    // The call does not wait for the closure.
-    await seen.reaches(2)
-    #expect(seen.entries == [false, true])
-  }
-
-  @Test(arguments: ["result", "transform", "map"])
-  func aSynchronousClosure_seesThatItsOperationIsCancelled(kind: String) async {
-    let (gate, seen) = (Gate(), Journal<Bool>())
-    let closure = { @Sendable in
+    let closure: @Sendable () throws -> Void = {
       seen.write(Task.isCancelled)
       gate.pass()
       seen.write(Task.isCancelled)
+      try Task.checkCancellation()
     }
-    let transform = TransformOperation<Int, Void> { _ in closure() }
+    let transform = TransformOperation<Int, Void> { _ in try closure() }
     transform.input = 1
-    let operation =
+    let operation: ResultOperation<Void> =
       switch kind {
-      case "result": ResultOperation(closure)
       case "transform": transform
-      default: ResultOperation { 1 }.map { _ in closure() }
+      case "map": ResultOperation { 1 }.map { _ in try closure() }
+      default: ResultOperation(closure)
       }
-    let run = Task { try await queue.run(operation) }
+    let run: Task<Void, any Error> = Task {
+      if kind == "task" { try await queue.run(closure) } else { try await queue.run(operation) }
+    }
     await seen.reaches(1)
-    operation.cancel()
+    if kind == "task" { run.cancel() } else { operation.cancel() }
     gate.open()
-    _ = await run.result
+    await #expect(throws: CancellationError.self) { try await run.value }
+    // A call whose task is cancelled does not wait for the closure.
+    await seen.reaches(2)
     #expect(seen.entries == [false, true])
   }
 
@@ -365,18 +296,14 @@ struct RunTests {
     let values = Journal<String>()
     let write = { @Sendable in values.write(Request.id) }
     let transform = TransformOperation<Int, Void> { _ in write() }
-    let made = Journal<[AsyncOperation]>()
-    Thread.detachNewThread { [queue] in
+    queue.isSuspended = true
+    let operations = try await onThread { [queue] () -> [AsyncOperation] in
       transform.input = 1
-      let queued = queue
-      queued.isSuspended = true
       let conditional = AsyncOperation()
       conditional.addCondition(OperationCondition(name: "any") { _ in write() })
-      let closures = [ResultOperation(write), TaskOperation { write() }, transform, queued.addTask { write() }]
-      made.write([conditional] + closures)
-    }
-    await made.reaches(1)
-    let operations = made.entries[0]
+      let closures = [ResultOperation(write), TaskOperation { write() }, transform, queue.addTask { write() }]
+      return [conditional] + closures
+    }.get()
     await Request.$id.withValue("starter") {
       for operation in operations.dropLast() { operation.start() }
       queue.isSuspended = false
@@ -394,14 +321,5 @@ struct RunTests {
 
   @Test func aSynchronousClosureOfTheMainQueue_isOnTheMainActor() async throws {
     try await OperationQueue.main.run { MainActor.assumeIsolated {} }
-  }
-
-  @Test func aSynchronousClosureOfASchedulersQueue_isOnTheScheduler() async throws {
-    let scheduler = SerialScheduler(name: "closures")
-    let notes = Notes(on: scheduler)
-    let isCurrent = try await scheduler.queue.run {
-      notes.assumeIsolated { _ in SerialScheduler.current === scheduler && scheduler.isCurrent }
-    }
-    #expect(isCurrent)
   }
 }

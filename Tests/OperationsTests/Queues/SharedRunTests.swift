@@ -84,24 +84,16 @@ struct SharedRunTests {
     }
   }
 
-  @Test func oneCallersCancellationLeavesItToTheOthers() async throws {
-    let first = Task { try await login() }
-    await callers(1)
-    let second = Task { try await login() }
-    await callers(2)
-    first.cancel()
-    await #expect(throws: CancellationError.self) { try await first.value }
-    await startedLogin(1).finish(returning: 1)
-    #expect(try await second.value == 1)
-  }
-
-  @Test func theLastOnesCancelsIt() async {
+  @Test(arguments: [2, 3]) func onlyTheCancellationOfTheLastCallerCancelsIt(count: Int) async throws {
     let tasks = (0..<3).map { _ in Task { try await login() } }
     await callers(3)
     let first = await startedLogin(1)
-    for task in tasks { task.cancel() }
-    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
-    #expect(first.isCancelled && first.isFinished && logins.count == 1)
+    for task in tasks[..<count] { task.cancel() }
+    for task in tasks[..<count] { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(first.isCancelled == (count == 3) && first.isFinished == first.isCancelled && logins.count == 1)
+    if count == 3 { return }
+    first.finish(returning: 1)
+    #expect(try await tasks[2].value == 1)
   }
 
   @Test(arguments: [true, false])

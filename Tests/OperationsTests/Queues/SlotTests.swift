@@ -10,15 +10,17 @@ import Testing
 struct SlotTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue.limited(to: 1)
+  private let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
   private let journal = Journal<String>()
+  private let gate = Gate()
 
   private final class Counter { var count = 0 }
 
-  /// Occupies a slot of the queue until the gate is opened.
-  private func occupy(_ name: String = "held", until gate: Gate) async -> Task<Void, any Error> {
+  /// Occupies the slot of the queue until the gate is opened.
+  private func occupy() async -> Task<Void, any Error> {
     let begun = Gate()
     let task = immediately {
-      try await queue.withSlot(name) {
+      try await queue.withSlot("held") {
         begun.open()
         await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
       }
@@ -27,25 +29,36 @@ struct SlotTests {
     return task
   }
 
-  @MainActor @Test func theBodyRunsInTheIsolationOfItsCaller() async throws {
-    let counter = Counter()
-    let same = try await queue.withSlot {
-      MainActor.preconditionIsolated()
-      await Task.yield()
-      counter.count += 1
-      return counter
+  /// Waits for a slot of the queue or the group, and writes an entry in it.
+  private func write(_ entry: String, inAGroup: Bool) async throws {
+    if inAGroup {
+      try await group.withSlot("slot") { journal.write(entry) }
+    } else {
+      try await queue.withSlot("slot") { journal.write(entry) }
     }
-    #expect(same === counter && counter.count == 1)
   }
 
-  @Test func itOccupiesASlot_underItsName() async throws {
-    let gate = Gate()
-    let holder = await occupy(until: gate)
-    #expect(queue.operations.map(\.name) == ["held"])
-    let next = NoteOperation("next", journal)
-    queue.addOperation(next)
-    #expect(queue.stallReport().entries.contains { $0.operation == "note operation" || $0.waitsFor == ["held"] })
-    #expect(journal.entries.isEmpty)
+  /// The main actor may occupy the main queue, because it only uses the thread of it.
+  @MainActor @Test func theBodyRunsInTheIsolationOfItsCaller() async throws {
+    for queue in [queue, .main] {
+      let counter = Counter()
+      let same = try await queue.withSlot {
+        MainActor.preconditionIsolated()
+        await Task.yield()
+        counter.count += 1
+        return counter
+      }
+      #expect(same === counter && counter.count == 1)
+    }
+  }
+
+  @Test func itOccupiesASlotUnderItsName_evenIfItIsCancelledMeanwhile() async throws {
+    let holder = await occupy()
+    holder.cancel()
+    queue.cancelAllOperations()
+    queue.addOperation(NoteOperation("next", journal))
+    #expect(queue.operations.map(\.name) == ["held", "next"])
+    #expect(queue.stallReport().entries.contains { $0.waitsFor == ["held"] } && journal.entries.isEmpty)
     gate.open()
     try await holder.value
     await queue.finished()
@@ -53,7 +66,6 @@ struct SlotTests {
   }
 
   @Test func errorsOfTheBody_areThrownAndFreeTheSlot() async throws {
-    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
     await #expect(throws: TestError("full")) { try await group.withSlot { throw TestError("full") } }
     try await group.withSlot("again") { journal.write("again") }
     group.finish()
@@ -62,8 +74,7 @@ struct SlotTests {
   }
 
   @Test func itHoldsKeys_andWaitsForThemWithoutASlot() async throws {
-    let holder = HeldOperation().exclusive("key", in: domain)
-    await OperationQueue().add(holder, until: holder.begun)
+    let holder = await OperationQueue().holder(of: "key", in: domain)
     let waiter = immediately {
       try await queue.withSlot("waiter", holding: .exclusive("key"), in: domain) {
         journal.write(domain.holders(of: "key").joined())
@@ -81,8 +92,7 @@ struct SlotTests {
   // MARK: Cancellation
 
   @Test func cancelledWhileItWaits_returnsAtOnce() async throws {
-    let gate = Gate()
-    let holder = await occupy(until: gate)
+    let holder = await occupy()
     let waiters = (0..<2).map { index in
       immediately { try await queue.withSlot("waiter \(index)") { journal.write("never") } }
     }
@@ -100,16 +110,10 @@ struct SlotTests {
 
   @Test(arguments: [false, true], [false, true])
   func anOperationThatAnotherCallerFinishes_endsTheWait(byObserver: Bool, inAGroup: Bool) async throws {
-    let (group, held) = (GroupOperation("group", maxConcurrentOperationCount: 1).started(), HeldOperation())
+    let held = HeldOperation()
     if inAGroup { group.addOperation(held) } else { queue.addOperation(held) }
     await held.begun.opened()
-    let waiter = immediately {
-      if inAGroup {
-        try await group.withSlot("slot") { journal.write("never") }
-      } else {
-        try await queue.withSlot("slot") { journal.write("never") }
-      }
-    }
+    let waiter = immediately { try await write("never", inAGroup: inAGroup) }
     let found = inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot")
     let operation = try #require(found.first as? AsyncOperation)
     if byObserver {
@@ -121,19 +125,7 @@ struct SlotTests {
     await #expect(throws: CancellationError.self) { try await waiter.value }
     await queue.finished()
     await group.waitForRoom(below: 1)
-    group.finish()
     #expect(journal.entries.isEmpty)
-  }
-
-  @Test func cancelledWhileItRuns_keepsTheSlotUntilTheBodyReturns() async throws {
-    let gate = Gate()
-    let holder = await occupy(until: gate)
-    holder.cancel()
-    queue.cancelAllOperations()
-    #expect(queue.operations.count == 1)
-    gate.open()
-    try await holder.value
-    await queue.finished()
   }
 
   @Test(arguments: [true, false])
@@ -148,11 +140,8 @@ struct SlotTests {
 
   @Test(arguments: [true, false])
   func racesOfACancellationAndASlot_leaveNothingBehind(inAGroup: Bool) async {
-    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
     for _ in 0..<(isThorough ? 100_000 : 700) {
-      let tasks = (0..<2).map { _ in
-        Task { if inAGroup { try await group.withSlot {} } else { try await queue.withSlot {} } }
-      }
+      let tasks = (0..<2).map { _ in Task { try await write("", inAGroup: inAGroup) } }
       tasks[1].cancel()
       for task in tasks { _ = await task.result }
     }
@@ -172,8 +161,8 @@ struct SlotTests {
   private enum Holder: CaseIterable { case keys, slot, slotOfAGroup }
 
   @Test(arguments: Holder.allCases) private func nothingIsRetained_afterAnyEnd(holder: Holder) async throws {
-    let (live, group) = (LiveCount(), GroupOperation("group").started())
-    let hold = { @Sendable [domain, queue] (_ body: () async throws -> Void) async throws in
+    let live = LiveCount()
+    let hold = { @Sendable (_ body: () async throws -> Void) async throws in
       let claim = ExclusivityClaim.exclusive(ExclusivityKey(Token(token: LiveCount.Token(live))))
       switch holder {
       case .keys: try await withKeys(claim, in: domain, body)
@@ -211,12 +200,6 @@ struct SlotTests {
     #expect(error?.code == .waitCycle && error?.message.contains("its actor runs in it") == true)
     try await library.add(in: queue)
     try await scheduler.queue.withSlot {}
-  }
-
-  @MainActor @Test func theMainActor_mayOccupyTheMainQueue() async throws {
-    let counter = Counter()
-    try await OperationQueue.main.withSlot { counter.count += 1 }
-    #expect(counter.count == 1)
   }
 
   @Test func aTaskThatAlreadyHasAllSlots_receivesAnError() async throws {

@@ -6,7 +6,8 @@ import Testing
 @testable import Operations
 
 /// Random tasks that hold keys and slots, nested to any depth and in any order of the keys, with child tasks, operations,
-/// groups and retries inside, some of them cancelled, beside operations under the same keys with any policy.
+/// groups and retries inside, some of them cancelled, beside operations and groups under the same keys with any policy,
+/// in queues of all kinds.
 ///
 /// Only the order of slots is given: a limited one is taken in the order of the places, and before all keys, because
 /// the package does not search for a deadlock of slots.
@@ -148,6 +149,7 @@ struct RandomTaskTests {
     let watch = Watch()
     let live = LiveCount()
     private let queues = [OperationQueue.limited(to: 1), OperationQueue()]
+    let suspended = OperationQueue.suspended()
     private let groups = [2, -1].map { GroupOperation("group", maxConcurrentOperationCount: $0).started() }
     private let detached = Locked<[Task<Void, Never>]>([])
 
@@ -229,14 +231,12 @@ struct RandomTaskTests {
       // Places 0 and 2 are queues.
       let isQueue = place.isMultiple(of: 2)
       let index = place / 2
-      switch (isQueue, claims.count) {
-      case (true, 0): try await queues[index].withSlot("slot", body)
-      case (true, 1): try await queues[index].withSlot("slot", holding: claims[0], in: domain, body)
-      case (true, _): try await queues[index].withSlot("slot", holding: claims[0], claims[1], in: domain, body)
-      case (false, 0): try await groups[index].withSlot("slot", body)
-      case (false, 1): try await groups[index].withSlot("slot", holding: claims[0], in: domain, body)
-      case (false, _): try await groups[index].withSlot("slot", holding: claims[0], claims[1], in: domain, body)
+      guard let first = claims.first, let last = claims.last else {
+        if isQueue { return try await queues[index].withSlot("slot", body) }
+        return try await groups[index].withSlot("slot", body)
       }
+      if isQueue { return try await queues[index].withSlot("slot", holding: first, last, in: domain, body) }
+      try await groups[index].withSlot("slot", holding: first, last, in: domain, body)
     }
 
     private func operation(_ wants: [Want], _ steps: [Step], inside around: Around) -> TaskOperation<Void> {
@@ -268,11 +268,27 @@ struct RandomTaskTests {
       }
     }
 
-    /// Adds an operation to the limited queue or group.
-    func add(_ wants: [Want], _ policy: ExclusivityPolicy, toGroup: Bool) -> AsyncOperation {
-      let operation = operation([], [.yield], inside: [])
+    /// Adds an operation, or a group whose members request keys, to a queue or to the limited group.
+    func add(_ plan: inout Plan) -> AsyncOperation {
+      let wants = plan.wants()
+      let operation: AsyncOperation
+      if plan.one(of: 4) {
+        let group = GroupOperation("group", maxConcurrentOperationCount: plan.one(of: 3) ? 1 : -1)
+        let inside: Around = [(-watchNumber(), Set(wants.map(\.key)))]
+        for _ in 0..<plan.number(0...5) { group.addOperation(self.operation(plan.wants(), [.yield], inside: inside)) }
+        operation = group
+      } else {
+        operation = TaskOperation { try await self.watch.hold(wants, inside: []) { _ in await Task.yield() } }
+      }
+      let policy = [ExclusivityPolicy.wait, .replace, .latest, .drop].randomElement(using: &plan.generator) ?? .wait
       give(wants, to: operation, policy)
-      if toGroup { groups[0].addOperation(operation) } else { queues[0].addOperation(operation) }
+      if plan.one(of: 8) { operation.waitLimit = .microseconds(plan.number(0...3_000)) }
+      switch plan.number(0...3) {
+      case 0: groups[0].addOperation(operation)
+      case 1: queues[0].addOperation(operation)
+      case 2: queues[1].addByFoundation(operation)
+      default: suspended.addOperation(operation)
+      }
       return operation
     }
 
@@ -316,16 +332,18 @@ struct RandomTaskTests {
     for _ in 0..<plan.number(4...16) {
       let steps = plan.steps(depth: plan.number(1...4))
       tasks.append(Task { await world.runToTheEnd(steps) })
-      if plan.one(of: 2) {
-        let policy = [ExclusivityPolicy.wait, .replace, .latest, .drop].randomElement(using: &plan.generator) ?? .wait
-        operations.append(world.add(plan.wants(), policy, toGroup: plan.one(of: 2)))
-      }
+      for _ in 0..<plan.number(0...2) { operations.append(world.add(&plan)) }
       if plan.one(of: 4) { tasks.randomElement(using: &plan.generator)?.cancel() }
       if plan.one(of: 8) { operations.randomElement(using: &plan.generator)?.cancel() }
       if plan.one(of: 4) { await Task.yield() }
     }
+    world.suspended.isSuspended = false
     for task in tasks { await task.value }
     for operation in operations { await operation.finished() }
+    for operation in operations where !(operation is GroupOperation) {
+      let isRefused = operation.errors.contains { OperationError.Code.waitCycle ~= $0 }
+      #expect(!isRefused, "an operation outside all holders waits for none of them in a cycle")
+    }
     await world.end()
   }
 }

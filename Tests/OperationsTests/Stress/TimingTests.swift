@@ -4,7 +4,7 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Two things at the same moment, over and over: each of these has crashed, hung or deadlocked once.
+/// Two things at the same moment, over and over: most of these have crashed, hung or deadlocked once.
 @Suite(.timeLimit(.minutes(5)))
 struct TimingTests {
   private let rounds = isThorough ? 1_500 : 400
@@ -54,21 +54,6 @@ struct TimingTests {
     }
   }
 
-  @Test func dependencyEndsWhileItsDependentIsEnqueuedAndRead_dependentRuns() async {
-    for _ in 0..<rounds {
-      let (dependency, operation, queue) = (AsyncOperation(), AsyncOperation(), OperationQueue())
-      dependency ==> operation
-      await onThreads(3) { thread in
-        switch thread {
-        case 0: dependency.start()
-        case 1: queue.addOperation(operation)
-        default: _ = operation.isReady
-        }
-      }
-      await operation.finished()
-    }
-  }
-
   @Test func dependencyRemovedWhileItFinishes_dependentRuns() async {
     for _ in 0..<rounds {
       let (dependency, operation) = (AsyncOperation(), AsyncOperation())
@@ -79,25 +64,34 @@ struct TimingTests {
     }
   }
 
-  @Test(arguments: OpenGroupTests.Closing.allCases)
-  func openGroupClosedWhileItsLastMemberFinishes_finishes(_ closing: OpenGroupTests.Closing) async {
-    for _ in 0..<rounds / 5 {
-      let (group, member) = (GroupOperation(), HeldOperation())
-      group.staysOpen = true
-      group.addOperation(member)
-      OperationQueue().addOperation(group)
-      await member.begun.opened()
-      await atOnce({ member.gate.open() }, { closing.close(group) })
+  @Test(arguments: [false, true])
+  func dependentAddedWhileItsDependencyFails_isCancelled(byCancellation: Bool) async {
+    for _ in 0..<rounds {
+      let (first, dependent, last) = (HeldOperation(), AsyncOperation(), AsyncOperation())
+      first ==> dependent ==> last
+      let group = GroupOperation([first])
+      (group.errorPolicy, group.staysOpen) = (.cancelDependents, true)
+      await OperationQueue().add(group, until: first.begun)
+      if byCancellation { first.cancel() }
+      await atOnce({ first.finish(with: TestError("failed")) }, { group.addOperations([last, dependent]) })
+      for operation in [dependent, last] { await operation.finished() }
+      #expect(dependent.isCancelled && last.isCancelled)
+      group.staysOpen = false
       await group.finished()
     }
   }
 
-  @Test func graphsThatShareADependencyAreAddedAtOnce_allFinish() async {
+  @Test(arguments: [false, true]) func graphsThatShareOperationsAreAddedAtOnce_allFinish(toGroups: Bool) async {
     for _ in 0..<rounds / 5 {
-      let (login, queue) = (AsyncOperation(), OperationQueue())
-      let last = (0..<4).map { _ in login ==> AsyncOperation() }
-      await onThreads(4) { thread in queue.addGraph(endingIn: last[thread]) }
+      let (queue, journal) = (OperationQueue(), Journal<String>())
+      let shared = AsyncOperation() ==> NoteOperation("shared", journal)
+      let last = (0..<4).map { _ in shared ==> AsyncOperation() }
+      await onThreads(4) { thread in
+        if toGroups { return GroupOperation().started().addGraph(endingIn: last[thread]) }
+        queue.addGraph(endingIn: last[thread])
+      }
       for operation in last { await operation.finished() }
+      #expect(journal.entries == ["shared"])
     }
   }
 

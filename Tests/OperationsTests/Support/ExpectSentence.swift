@@ -1,16 +1,6 @@
 #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
 import Testing
 
-/// What a program that ended itself has printed contains these parts of a sentence.
-func expectSentence(
-  _ parts: String...,
-  in result: ExitTest.Result?,
-  sourceLocation: SourceLocation = #_sourceLocation
-) {
-  let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-  for part in parts { #expect(printed.contains(part), "\(printed)", sourceLocation: sourceLocation) }
-}
-
 /// A programmer's mistake, and what the sentence of the trap must contain.
 struct Mistake: Sendable {
   let name: String
@@ -31,8 +21,12 @@ struct Mistake: Sendable {
     (self.name, self.sentence, self.body) = (name, sentence, { try await body(make()) })
   }
 
+  /// Expects that a program that trapped has printed the sentence.
   func expectTrap(in result: ExitTest.Result?, sourceLocation: SourceLocation = #_sourceLocation) {
-    for part in sentence + ["Fatal error: "] { expectSentence(part, in: result, sourceLocation: sourceLocation) }
+    let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    for part in sentence + ["Fatal error: "] {
+      #expect(printed.contains(part), "\(printed)", sourceLocation: sourceLocation)
+    }
   }
 }
 #endif

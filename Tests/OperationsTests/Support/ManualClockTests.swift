@@ -24,10 +24,12 @@ struct ManualClockTests {
   }
 
   @Test func waitsOfTests_returnWhenTheirTaskIsCancelled() async {
+    let (delay, grace) = (note("delay", after: .seconds(1)), Duration.seconds(3600))
+    await start(delay)
     let waits: [@Sendable () async -> Void] = [
       { await Gate().opened() }, { [journal] in await journal.reaches(1) },
-      { [clock] in await clock.waitForSleepers() }, { [clock] in await clock.run(until: AsyncOperation()) },
-      { [clock] in await clock.run(until: { false }) },
+      { [clock] in await clock.waitForSleepers(2) }, { [clock] in await clock.run(until: delay, grace: grace) },
+      { [clock] in await clock.run(until: { false }, grace: grace) },
     ]
     for call in waits {
       _ = await cancelledTask(call).result
@@ -35,10 +37,11 @@ struct ManualClockTests {
       late.cancel()
       await late.value
     }
+    #expect(delay.isExecuting && clock.now.offset == .zero)
     journal.write("later")
     await start(note("sleeper", after: .seconds(1)))
     clock.advance(by: .seconds(1))
-    #expect(journal.entries == ["later", "sleeper"])
+    #expect(journal.entries == ["later", "delay", "sleeper"])
   }
 
   @Test func advances_addUpAlsoFromSeveralThreads() async {
@@ -111,19 +114,21 @@ struct ManualClockTests {
 
   @Test func run_reachesNoTimeoutWhileARetryBacksOff() async {
     await withTaskGroup(of: Void.self) { lanes in
-      for _ in 0..<10 { lanes.addTask { for _ in 0..<20 { await runRetryWithTimeout() } } }
+      for _ in 0..<10 {
+        lanes.addTask {
+          for _ in 0..<20 {
+            let clock = ManualClock()
+            let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { attempt in
+              ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
+            }
+            (retry.clock, retry.timeout) = (clock, .seconds(10))
+            OperationQueue().addOperation(retry)
+            await clock.run(until: retry)
+            #expect(retry.isSuccessful && retry.failedAttempts == 2 && clock.now.offset == .seconds(2))
+          }
+        }
+      }
     }
-  }
-
-  private func runRetryWithTimeout() async {
-    let clock = ManualClock()
-    let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { attempt in
-      ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
-    }
-    (retry.clock, retry.timeout) = (clock, .seconds(10))
-    OperationQueue().addOperation(retry)
-    await clock.run(until: retry)
-    #expect(retry.isSuccessful && retry.failedAttempts == 2 && clock.now.offset == .seconds(2))
   }
 
   @Test func run_reachesATimeoutIfNothingEndsEarlier() async {
@@ -134,24 +139,6 @@ struct ManualClockTests {
     #expect(held.errors as? [OperationError] == [OperationError(.timedOut, "")] && clock.now.offset == .seconds(10))
   }
 
-  @Test func run_letsTheShorterSleepOfARaceWin() async throws {
-    let race = TaskOperation { [clock] in
-      try await withThrowingTaskGroup(of: Duration.self) { sleeps in
-        for duration in [Duration.seconds(2), .seconds(1), .seconds(3)] {
-          sleeps.addTask {
-            try await clock.sleep(for: duration)
-            return duration
-          }
-        }
-        defer { sleeps.cancelAll() }
-        return try await sleeps.next()
-      }
-    }
-    OperationQueue().addOperation(race)
-    await clock.run(until: race)
-    #expect(try await race.value == .seconds(1) && clock.now.offset == .seconds(1) && clock.sleepers == 0)
-  }
-
   @Test func run_returnsWhenTheOperationFinishes_beforeTheGraceIsOver() async {
     let delay = note("delay", after: .seconds(5))
     OperationQueue().addOperation(delay)
@@ -160,24 +147,6 @@ struct ManualClockTests {
     delay.cancel()
     await run
     #expect(delay.isFinished && clock.now.offset == .zero)
-  }
-
-  @Test(arguments: [false, true])
-  func run_returnsWhenItsTaskIsCancelled_andLeavesTheClock(withCondition: Bool) async {
-    let delay = note("delay", after: .seconds(5))
-    await start(delay)
-    let run = Task { [clock] in
-      let grace = Duration.seconds(3600)
-      if withCondition {
-        await clock.run(until: { false }, grace: grace)
-      } else {
-        await clock.run(until: delay, grace: grace)
-      }
-    }
-    run.cancel()
-    await run.value
-    #expect(delay.isExecuting && clock.now.offset == .zero)
-    delay.cancel()
   }
 
   @Test func run_waitsForASleeper() async {

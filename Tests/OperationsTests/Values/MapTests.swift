@@ -41,6 +41,7 @@ struct MapTests {
     let unpaired = zip(left, right)
     unpaired.removeDependency(right)
     await #expect(throws: OperationError(.inputUnavailable, "")) { try await queue.run(unpaired) }
+    #expect(!unpaired.isCancelled, "nothing was passed")
   }
 
   @Test func collectTakesOperationsOfDifferentTypes() async throws {
@@ -52,19 +53,6 @@ struct MapTests {
     #expect(try await queue.run(literal) == [1, 2])
   }
 
-  @Test func collectKeepsTheOrderGiven() async throws {
-    let gates = (0..<20).map { _ in Gate() }
-    let operations = gates.indices.map { index in
-      TaskOperation {
-        await gates[index].opened()
-        return index
-      }
-    }
-    async let all = queue.run(collect(operations))
-    for gate in gates.reversed() { gate.open() }
-    #expect(try await all == Array(0..<20))
-  }
-
   @Test func collectOfOptionalInputs_leavesOutMissingOnes() async throws {
     let operations = (0..<6).map { index in
       ResultOperation<Int> { if index.isMultiple(of: 2) { index } else { throw TestError("odd") } }
@@ -72,20 +60,7 @@ struct MapTests {
     #expect(try await queue.run(collect(operations, input: .optional)) == [0, 2, 4])
   }
 
-  @Test func collectOfVeryMany() async throws {
-    let all = collect((0..<5_000).map { index in ResultOperation { index } })
-    try await queue.run(GroupOperation { all })
-    #expect(try all.result?.get().count == 5_000)
-  }
-
   // MARK: flatMap
-
-  @Test func flatMapOnAQueueOfOneDoesNotBlock() async throws {
-    let lane = OperationQueue.limited(to: 1)
-    var last: ResultOperation<Int> = ResultOperation { 0 }
-    for _ in 0..<50 { last = last.flatMap { value in ResultOperation { value + 1 }.map { $0 } } }
-    #expect(try await lane.run(last) == 50)
-  }
 
   @Test func flatMapRunsOperationsOfAnyKind() async throws {
     let (member, plain) = (Journal<String>(), ResultOperation { 1 })
@@ -96,11 +71,11 @@ struct MapTests {
     await #expect(throws: TestError("no")) { try await queue.run(failing) }
   }
 
-  @Test func flatMapNestedDeeply() async throws {
+  @Test func flatMapNestedDeeplyInAQueueOfOne_doesNotBlock() async throws {
     @Sendable func countdown(_ number: Int) -> ResultOperation<Int> {
       number == 0 ? ResultOperation { 0 } : ResultOperation { number }.flatMap { countdown($0 - 1) }.map { $0 + 1 }
     }
-    #expect(try await queue.run(countdown(200)) == 200)
+    #expect(try await OperationQueue.limited(to: 1).run(countdown(200)) == 200)
   }
 
   @Test func theErrorInsideFlatMapIsTheRealOne() async {
@@ -145,20 +120,18 @@ struct MapTests {
   }
 
   @Test func whatRunsElsewhereIsOnlyWaitedFor() async throws {
-    let shared = HeldOperation()
-    let login = ResultOperation { "token" }
-    shared ==> login
-    queue.addGraph(endingIn: login)
+    let login = HeldResult()
+    queue.addOperation(login)
     let first = ResultOperation { 1 }.flatMap { _ in login }
     let second = ResultOperation { 2 }.flatMap { _ in login }
     for operation in [first, second] { queue.addGraph(endingIn: operation) }
-    await shared.begun.opened()
+    await poll { login.followerCount > 1 }
     second.cancel()
     await second.finished()
     #expect(!login.isCancelled)
-    shared.gate.open()
-    #expect(try await first.value == "token")
-    #expect(try await queue.run(ResultOperation { 3 }.flatMap { _ in login }) == "token")
+    login.finish(returning: 7)
+    #expect(try await first.value == 7)
+    #expect(try await queue.run(ResultOperation { 3 }.flatMap { _ in login }) == 7)
   }
 
   enum Sharing: CaseIterable, Sendable { case operation, dependencyOfFlatMaps, dependencyOfRetries }
@@ -223,24 +196,21 @@ struct MapTests {
   // MARK: onFinish
 
   @Test func onFinishHearsOfEveryEnd() async throws {
-    let outcomes = Journal<String>()
+    let outcomes = Journal<Result<Int, any Error>>()
     let (fine, failing) = (ResultOperation { 1 }, ResultOperation<Int> { throw TestError("x") })
     let cancelled = ResultOperation { 1 }
     cancelled.cancel()
     for operation in [fine, fine, failing, cancelled] {
       // The second time it has finished before.
-      operation.onFinish { result in
-        switch result {
-        case .success(let value): outcomes.write("\(value)")
-        case .failure(let error): outcomes.write("\(type(of: error))")
-        }
-      }
+      operation.onFinish { outcomes.write($0) }
       if !operation.isFinished { await queue.run(settling: [operation]) }
     }
-    #expect(outcomes.entries == ["1", "1", "TestError", "CancellationError"])
+    #expect(outcomes.entries.map { try? $0.get() } == [1, 1, nil, nil])
+    #expect(throws: TestError("x")) { try outcomes.entries[2].get() }
+    #expect(throws: CancellationError.self) { try outcomes.entries[3].get() }
   }
 
-  @Test func onFinishOnMainIsCalledOnTheMainActorInOrder() async throws {
+  @Test @MainActor func onFinishOnMainIsCalledInOrder_andNeverInside() async throws {
     let outcomes = Journal<Int>()
     let operations = (0..<50).map { index in ResultOperation { index } }
     // A queue may start an operation before the observers of the previous one have been called; a dependency does not.
@@ -253,15 +223,8 @@ struct MapTests {
     }
     try await OperationQueue.limited(to: 1).run(collect(operations))
     await outcomes.reaches(50)
+    operations[0].onFinishOnMain { _ in outcomes.write(50) }
     #expect(outcomes.entries == Array(0..<50))
-  }
-
-  @Test @MainActor func onFinishOnMainIsNeverCalledInside() async {
-    let operation = ResultOperation { 1 }
-    await OperationQueue().run(settling: [operation])
-    let called = Gate()
-    operation.onFinishOnMain { _ in called.open() }
-    #expect(!called.isOpen)
-    await called.opened()
+    await outcomes.reaches(51)
   }
 }

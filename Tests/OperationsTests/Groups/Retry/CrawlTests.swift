@@ -9,16 +9,10 @@ import Testing
 /// starts a second per host, and a delay after each “busy”. Then the same without rates and delays, in every form.
 @Suite(.timeLimit(.minutes(5)))
 struct CrawlTests {
-  private struct Busy: Error {}
+  /// A page is available after the “busy” answers.
+  private typealias Page = (host: Int, busyAnswers: Int)
 
-  private struct Page {
-    let host: Int
-    /// The number of answers before the page is available.
-    let busyAnswers: Int
-
-    var duration: Duration { host == 0 ? .seconds(1) : .milliseconds(100) }
-    var work: Duration { duration * (busyAnswers + 1) }
-  }
+  private static func duration(of host: Int) -> Duration { host == 0 ? .seconds(1) : .milliseconds(100) }
 
   /// What executes, and when it has started.
   private struct Watch {
@@ -51,9 +45,9 @@ struct CrawlTests {
     RetryOperation(attempts: page.busyAnswers + 1, backoff: .constant(.milliseconds(300))) { [clock, watch] attempt in
       TaskOperation<Void> {
         watch.withLock { $0.start(page.host, at: clock.now.offset) }
-        try await clock.sleep(for: page.duration)
+        try await clock.sleep(for: Self.duration(of: page.host))
         watch.withLock { $0.end(page.host, at: clock.now.offset) }
-        if attempt <= page.busyAnswers { throw Busy() }
+        if attempt <= page.busyAnswers { throw TestError("busy") }
       }
     }
     .limited("host \(page.host)", to: 2, in: domain)
@@ -64,19 +58,21 @@ struct CrawlTests {
     var generator = SeededGenerator(seed: 7)
     let pages = (0..<(isThorough ? 300 : 60)).map { index in
       // 15 % of the answers are “busy”.
-      Page(host: index % 4, busyAnswers: (0..<4).prefix { _ in Int.random(in: 0..<100, using: &generator) < 15 }.count)
+      (host: index % 4, busyAnswers: (0..<4).prefix { _ in Int.random(in: 0..<100, using: &generator) < 15 }.count)
     }
-    let crawl = GroupOperation(pages.map { download($0) })
-    crawl.maxConcurrentOperationCount = 6
+    let crawl = GroupOperation(pages.map { download($0) }, maxConcurrentOperationCount: 6)
     crawl.clock = clock
     OperationQueue().addOperation(crawl)
     await clock.run(until: crawl)
     let result = watch.withLock { $0 }
     #expect(result.violations.isEmpty && crawl.errors.isEmpty)
     // No schedule is faster: the slow host uses its two slots all the time, and the others share four.
-    let work = (0..<4).map { host in pages.filter { $0.host == host }.map(\.work).reduce(.zero, +) }
+    let work = (0..<4).map { host in
+      let answers = pages.filter { $0.host == host }.map { $0.busyAnswers + 1 }.reduce(0, +)
+      return Self.duration(of: host) * answers
+    }
     let (bestOfFast, bestOfSlow) = ((work[1] + work[2] + work[3]) / 4, work[0] / 2)
-    let delays = Duration.milliseconds(300) * (pages.map(\.busyAnswers).max() ?? 0)
+    let delays = Duration.milliseconds(300) * (pages.map { $0.busyAnswers }.max() ?? 0)
     #expect(result.ends[1...].max() ?? .zero <= bestOfFast * 1.25 + delays)
     #expect(result.ends[0] <= bestOfSlow * 1.25 + delays + .seconds(1))
   }

@@ -28,17 +28,9 @@ struct RetryOperationTests {
     #expect(retry.attemptErrors as? [TestError] == (1..<success).suffix(16).map { TestError("\($0)") })
   }
 
-  @Test func attemptsCountsAllTriesAndTheLastErrorIsTheError() async {
-    let retry = RetryOperation(attempts: 3) { attempt($0, succeedingAt: 9) }
-    await #expect(throws: TestError("3")) { try await queue.run(retry) }
-    #expect(journal.count == 3 && retry.errors.count == 1 && !retry.isCancelled)
-    #expect(retry.attemptErrors as? [TestError] == ["1", "2", "3"].map(TestError.init))
-  }
-
   @Test func anAttemptCanBeAFunction() async throws {
     let retry = RetryOperation(attempts: 3) { number in
       await Task.yield()
-      journal.write("attempt \(number)")
       if number < 2 { throw TestError("\(number)") }
       return number
     }
@@ -55,7 +47,6 @@ struct RetryOperationTests {
       try await queue.run(plain)
       #expect(plain.failedAttempts == 2)
     }
-    #expect(journal.entries == ["attempt 1", "attempt 2"])
   }
 
   /// The task of an attempt may end before the thread that created it goes on. A few, so that it begins at once.
@@ -67,17 +58,6 @@ struct RetryOperationTests {
     }
   }
 
-  @Test func aFunctionIsCancelledWithTheRetry() async {
-    let begun = Gate()
-    let retry = RetryOperation(attempts: 3) { _ in
-      begun.open()
-      try await Task.sleep(for: .seconds(3600))
-    }
-    await queue.add(retry, until: begun)
-    retry.cancel()
-    await #expect(throws: CancellationError.self) { try await retry.completed() }
-  }
-
   @Test func retryWhenDecidesWhatNoOtherClosureDecides() async throws {
     let retry = RetryOperation(
       attempts: 9,
@@ -86,10 +66,10 @@ struct RetryOperationTests {
         journal.write("\(result) \(attempt)")
         return attempt < 3 ? .retry(after: .zero) : .stop
       },
-      { ResultOperation.attempt($0, failingAt: 1) }
+      { attempt($0, succeedingAt: 2) }
     )
     #expect(try await queue.run(retry) == 3)
-    #expect(journal.entries == ["success(2) 2", "success(3) 3"])
+    #expect(journal.entries == ["attempt 1", "attempt 2", "success(2) 2", "attempt 3", "success(3) 3"])
     let decide = { @Sendable (_: Result<Void, any Error>, attempt: Int) in attempt < 2 ? RetryDecision.retry : .stop }
     let function = RetryOperation(attempts: 9, retryWhen: decide) { _ in
       await Task.yield()
@@ -115,16 +95,15 @@ struct RetryOperationTests {
   }
 
   @Test func retryIfSeesTheErrorAndTheAttempt() async {
-    let retry = RetryOperation(
-      attempts: 9,
-      retryIf: { error, attempt in
-        journal.write("\(error) \(attempt)")
-        return attempt < 2
-      },
-      { attempt($0, succeedingAt: 9) }
-    )
+    let decide = { @Sendable [journal] (error: any Error, attempt: Int) -> Bool in
+      journal.write("\(error) \(attempt)")
+      return attempt < 2
+    }
+    let retry = RetryOperation(attempts: 9, retryIf: decide) { attempt($0, succeedingAt: 9) }
     await #expect(throws: TestError("2")) { try await queue.run(retry) }
     #expect(journal.entries == ["attempt 1", "1 1", "attempt 2", "2 2"])
+    #expect(retry.errors.count == 1 && !retry.isCancelled)
+    #expect(retry.attemptErrors as? [TestError] == ["1", "2"].map(TestError.init))
   }
 
   @Test func retryWhenMayAskForADelayOfItsOwn() async throws {
@@ -144,15 +123,11 @@ struct RetryOperationTests {
 
   @Test func cancelledJustBeforeAPauseThereIsNone() async {
     let box = Journal<RetryOperation<Int>>()
-    let retry = RetryOperation<Int>(
-      attempts: 2,
-      backoff: .constant(.seconds(1)),
-      retryIf: { _, _ in
-        box.entries[0].cancel()
-        return true
-      },
-      { _ in throw TestError("x") }
-    )
+    let backoff = Backoff { _ in
+      box.entries[0].cancel()
+      return .seconds(1)
+    }
+    let retry = RetryOperation<Int>(attempts: 2, backoff: backoff) { _ in throw TestError("x") }
     box.write(retry)
     retry.clock = clock
     await queue.run(settling: [retry])
@@ -164,19 +139,7 @@ struct RetryOperationTests {
     let (begun, stopped, gate) = (Gate(), Gate(), Gate())
     let retry = RetryOperation(attempts: 2, backoff: .constant(delay)) { [journal] number in
       if number == 2 { return ResultOperation { journal.write("next attempt") } }
-      let work: ResultOperation<Void> =
-        isTask
-        ? TaskOperation {
-          begun.open()
-          // A cancellation does not end this wait.
-          await withCheckedContinuation { continuation in gate.whenOpen { continuation.resume() } }
-          journal.write("work returns")
-        }
-        : ResultOperation {
-          begun.open()
-          gate.pass()
-          journal.write("work returns")
-        }
+      let work = stubbornWork(asTask: isTask, begun, until: gate) { journal.write("work returns") }
       work.addObserver(OperationObserver(didCancel: { _ in stopped.open() }))
       work.timeout = .seconds(1)
       return work
@@ -203,8 +166,7 @@ struct RetryOperationTests {
     retry.finish(returning: ())
     try await retry.value
     #expect(attempt.isCancelled)
-    attempt.finish()
-    await attempt.finished()
+    await attempt.finished(opening: attempt.gate)
     #expect(retry.attemptErrors.isEmpty)
   }
 
@@ -241,10 +203,10 @@ struct RetryOperationTests {
 
   // MARK: What an attempt is
 
-  @Test func makingTheAttemptMayFail() async {
+  @Test func makingTheAttemptMayFail_andTheLastErrorIsTheError() async {
     let retry = RetryOperation<Int>(attempts: 10_000) { throw TestError("\($0)") }
     await #expect(throws: TestError("10000")) { try await queue.run(retry) }
-    #expect(retry.failedAttempts == 10_000 && retry.attemptErrors.count == 16)
+    #expect(retry.failedAttempts == 10_000 && retry.attemptErrors.count == 16 && retry.errors.count == 1)
   }
 
   @Test func anAttemptWhoseInputWasNeverSet_failsWithThat() async {
@@ -293,13 +255,6 @@ struct RetryOperationTests {
 
   // MARK: Repetitions
 
-  @Test func repetition_runsOneAfterAnotherUntilThereIsNoNextOne() async throws {
-    let polling = RepeatOperation { $0 <= 3 ? NoteOperation("\($0)", journal) : nil }
-    try await queue.run(polling)
-    #expect(journal.entries == ["1", "2", "3"] && polling.isSuccessful)
-    try await queue.run(RepeatOperation { _ in nil })
-  }
-
   @Test(arguments: [false, true])
   func failedRepetition_makesNoOther(inAGroup: Bool) async {
     let polling = RepeatOperation { number in
@@ -327,12 +282,5 @@ struct RetryOperationTests {
       try await queue.run(polling)
     }
     await live.none()
-  }
-}
-
-extension ResultOperation<Int> {
-  /// Fails in one attempt, and otherwise returns the number of the attempt.
-  fileprivate static func attempt(_ number: Int, failingAt failure: Int) -> ResultOperation<Int> {
-    ResultOperation { if number == failure { throw TestError("\(number)") } else { number } }
   }
 }

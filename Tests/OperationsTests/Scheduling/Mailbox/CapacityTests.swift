@@ -32,18 +32,23 @@ struct CapacityTests {
     #expect(journal.entries.last == "later")
   }
 
-  @Test func runAndSendOnAFullScheduler_throwOverflow() async {
-    let scheduler = scheduler(1, .fail)
+  @Test(arguments: [nil, .drain, .discard] as [SerialScheduler.ShutdownMode?])
+  func runAndSendOnAFullScheduler_throwIfTheyAreRefusedOrItIsShutDown(mode: SerialScheduler.ShutdownMode?) async {
+    let scheduler = scheduler(1, mode == nil ? .fail : .suspend)
     let end = await scheduler.held()
     #expect(note("event", on: scheduler))
-    for result in [
-      await immediately { try await scheduler.run { journal.write("run") } }.result,
-      await immediately { try await scheduler.send { journal.write("send") } }.result,
-    ] {
-      #expect(result.code == .overflow && result.message.contains("small"))
+    let tasks = [
+      immediately { try await scheduler.run { journal.write("run") } },
+      immediately { try await scheduler.send { journal.write("send") } },
+    ]
+    if let mode { scheduler.shutDown(mode) }
+    let code: OperationError.Code = mode == nil ? .overflow : .shutDown
+    for task in tasks {
+      let result = await task.result
+      #expect(result.code == code && result.message.contains("small"))
     }
     await scheduler.drained(afterOpening: end)
-    #expect(journal.entries == ["event"])
+    #expect(journal.entries == (mode == .discard ? [] : ["event"]))
   }
 
   /// The release of the event that makes room schedules another one, which drops the event of the `send`.
@@ -82,12 +87,9 @@ struct CapacityTests {
     #expect(note("first", on: scheduler))
     let sent = Journal<Int>()
     let tasks = (0..<10).map { index in
-      immediately {
-        if index.isMultiple(of: 2) {
-          try await scheduler.send { journal.write("\(index)") }
-        } else {
-          try await scheduler.run { journal.write("\(index)") }
-        }
+      let event: @Sendable () -> Void = { journal.write("\(index)") }
+      return immediately {
+        if index.isMultiple(of: 2) { try await scheduler.send(event) } else { try await scheduler.run(event) }
         sent.write(index)
       }
     }
@@ -98,19 +100,6 @@ struct CapacityTests {
     await scheduler.drained()
     #expect(journal.entries == ["first"] + (0..<10).map(String.init))
     #expect(scheduler.statistics.eventsDropped == 1)
-  }
-
-  @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
-  func shutdown_endsSuspendedSendersAndRuns(_ mode: SerialScheduler.ShutdownMode) async {
-    let scheduler = scheduler(1, .suspend)
-    let end = await scheduler.held()
-    #expect(note("accepted", on: scheduler))
-    let sender = immediately { try await scheduler.send { journal.write("sent") } }
-    let runner = immediately { try await scheduler.run { journal.write("run") } }
-    scheduler.shutDown(mode)
-    for task in [sender, runner] { #expect(await task.result.code == .shutDown) }
-    await scheduler.drained(afterOpening: end)
-    #expect(journal.entries == (mode == .drain ? ["accepted"] : []))
   }
 
   @Test func roomThatACancelledRunLeaves_isGivenToASenderThatIsNotCancelled() async throws {

@@ -56,12 +56,11 @@ final class ViolationHandlerTests {
   }
 
   @Test func theHandlerMayDoTheSame() async throws {
-    let shelf = Shelf(on: scheduler)
     SerialScheduler.violationHandler = { [violations, other] violation in
       violations.write(violation)
       if violations.count < 3 { other.preconditionIsCurrent("within the handler") }
     }
-    shelf.items.append(1)
+    Shelf(on: scheduler).items.append(1)
     #expect(violations.entries.map(\.scheduler) == ["home", "abroad", "abroad"])
   }
 

@@ -29,25 +29,7 @@ struct CurrentTests {
     #expect(journal.entries == ["outer", "inner", "after nothing", "coalesced"])
   }
 
-  @Test func idleScheduler_doesNotUseTheThreadThatSchedules() async {
-    _ = await onThread {
-      let (thread, done) = (ObjectIdentifier(Thread.current), Gate())
-      scheduler.schedule {
-        seen.write(ObjectIdentifier(Thread.current) == thread)
-        done.open()
-      }
-      // This keeps the thread alive, so that its identity is not used again.
-      done.pass()
-    }
-    #expect(seen.entries == [false])
-  }
-
   // MARK: On a scheduler
-
-  @Test func eventsAreOnTheirScheduler() async throws {
-    #expect(try await scheduler.run { Self.isOn(scheduler, not: other) })
-    #expect(try await other.run { Self.isOn(other, not: scheduler) })
-  }
 
   @Test func jobsAreOnTheirScheduler() async {
     let others = Notes(on: other)
@@ -62,13 +44,17 @@ struct CurrentTests {
     }.value
   }
 
-  @Test func operationsAreOnTheScheduler() async throws {
-    let note: @Sendable () -> Void = { seen.write(Self.isOn(scheduler, not: other)) }
+  @Test func eventsAndOperationsAreOnTheScheduler() async throws {
+    let notes = Notes(on: scheduler)
+    let note: @Sendable () -> Void = {
+      seen.write(notes.assumeIsolated { _ in Self.isOn(scheduler, not: other) })
+    }
+    scheduler.schedule(note)
     scheduler.queue.addOperation(note)
     scheduler.queue.addOperation(BlockOperation(block: note))
     scheduler.queue.addBarrierBlock(note)
     try await scheduler.queue.run(ResultOperation<Void>(note))
-    #expect(seen.entries == [true, true, true, true])
+    #expect(seen.entries == [true, true, true, true, true])
   }
 
   @Test(arguments: [true, false]) func aNestedWaitIsOnTheOtherAndThenBack(fromMain: Bool) async throws {

@@ -12,60 +12,36 @@ struct OrderTests {
 
   private func note(_ text: String) { scheduler.schedule { journal.write(text) } }
 
-  /// What Foundation lets only synchronous code do.
-  private func add(_ operations: [Operation]) { scheduler.queue.addOperations(operations, waitUntilFinished: false) }
-
-  @Test func operationsOfEveryKindKeepTheirPlaceAmongEvents() async throws {
+  @Test func operationsOfEveryKindKeepTheirPlaceAmongEvents() async {
     let end = await scheduler.held()
-    let queue = scheduler.queue
-    note("1")
-    queue.addOperation(plain("operation", journal) as Operation)
-    note("2")
-    queue.addOperation(NoteOperation("asynchronous", journal))
-    note("3")
-    queue.addOperation { journal.write("block") }
-    note("4")
-    add([plain("first of two", journal), NoteOperation("second of two", journal)])
-    note("5")
-    queue.addOperations([NoteOperation("first of three", journal), plain("second", journal), plain("third", journal)])
-    note("6")
-    queue.addBarrierBlock { journal.write("barrier") }
-    note("7")
+    let (queue, notes) = (scheduler.queue, Notes(on: scheduler, journal))
     let group = GroupOperation([NoteOperation("member", journal), plain("other member", journal)])
     group.maxConcurrentOperationCount = 1
-    queue.addOperation(group)
-    note("8")
-    queue.addOperation(NoteOperation("exclusive", journal).exclusive("key", in: ExclusivityDomain()))
-    note("9")
-    queue.addGraph(endingIn: NoteOperation("graph", journal))
-    note("10")
-    let awaited = immediately { try await queue.run(NoteOperation("awaited", journal)) }
-    note("11")
-    let run = immediately { try await scheduler.run { journal.write("run") } }
-    note("12")
-    end.open()
-    for task in [awaited, run] { try await task.value }
-    await journal.reaches(27)
-    #expect(
-      journal.entries == [
-        "1", "operation", "2", "asynchronous", "3", "block", "4", "first of two", "second of two", "5",
-        "first of three", "second", "third", "6", "barrier", "7", "member", "other member", "8",
-        "exclusive", "9", "graph", "10", "awaited", "11", "run", "12",
-      ]
-    )
-  }
-
-  @Test func jobsOfActorsKeepTheirPlaceAmongEventsAndOperations() async {
-    let end = await scheduler.held()
-    let notes = Notes(on: scheduler, journal)
-    for index in 0..<50 {
-      note("event \(index)")
-      immediately { await notes.note("method \(index)") }
-      scheduler.queue.addOperation { journal.write("operation \(index)") }
+    let exclusive = NoteOperation("exclusive", journal).exclusive("key", in: ExclusivityDomain())
+    let two: [Operation] = [plain("one", journal), NoteOperation("two", journal)]
+    let three: [Operation] = [NoteOperation("first", journal), plain("second", journal), plain("third", journal)]
+    let additions: [([String], () -> Void)] = [
+      (["operation"], { queue.addOperation(plain("operation", journal) as Operation) }),
+      (["asynchronous"], { queue.addOperation(NoteOperation("asynchronous", journal)) }),
+      (["block"], { queue.addOperation { journal.write("block") } }),
+      (["one", "two"], { queue.addOperations(two, waitUntilFinished: false) }),
+      (["first", "second", "third"], { queue.addOperations(three) }),
+      (["barrier"], { queue.addBarrierBlock { journal.write("barrier") } }),
+      (["member", "other member"], { queue.addOperation(group) }),
+      (["exclusive"], { queue.addOperation(exclusive) }),
+      (["graph"], { queue.addGraph(endingIn: NoteOperation("graph", journal)) }),
+      (["awaited"], { immediately { try await queue.run(NoteOperation("awaited", journal)) } }),
+      (["job"], { immediately { await notes.note("job") } }),
+      (["run"], { immediately { try await scheduler.run { journal.write("run") } } }),
+    ]
+    for (names, add) in additions {
+      note("before \(names[0])")
+      add()
     }
+    note("last")
     end.open()
-    await journal.reaches(150)
-    let expected = (0..<50).flatMap { index in ["event", "method", "operation"].map { "\($0) \(index)" } }
+    let expected: [String] = additions.flatMap { names, _ in ["before \(names[0])"] + names } + ["last"]
+    await journal.reaches(expected.count)
     #expect(journal.entries == expected)
   }
 
@@ -84,57 +60,6 @@ struct OrderTests {
     for index in 0..<50 {
       #expect(entries.firstIndex(of: "event \(index)")! < entries.firstIndex(of: "task \(index)")!)
     }
-  }
-
-  @Test func anAsynchronousOperationKeepsItsPlaceUntilItHasFinished() async {
-    let operation = HeldOperation()
-    let plain = ClassicOperation()
-    scheduler.queue.addOperation(operation)
-    note("between")
-    scheduler.queue.addOperation(plain)
-    note("last")
-    await operation.begun.opened()
-    #expect(journal.entries.isEmpty)
-    operation.gate.open()
-    await plain.begun.opened()
-    #expect(journal.entries == ["between"])
-    plain.gate.open()
-    await journal.reaches(2)
-    #expect(journal.entries == ["between", "last"])
-  }
-
-  @Test func aLongBurstDoesNotFallBehindTheOperationsThatFollowIt() async {
-    let end = await scheduler.held()
-    for round in 0..<4 {
-      for index in 0..<150 {
-        // A round takes 15 milliseconds, which is longer than a drain keeps its thread.
-        scheduler.schedule {
-          work(for: .microseconds(100))
-          journal.write("event \(round).\(index)")
-        }
-      }
-      scheduler.queue.addOperation { journal.write("operation \(round)") }
-    }
-    end.open()
-    await journal.reaches(604)
-    let expected = (0..<4).map { round in (0..<150).map { "event \(round).\($0)" } + ["operation \(round)"] }
-    #expect(journal.entries == Array(expected.joined()))
-  }
-
-  @Test func whatIsAddedWhileABurstIsRunComesAfterIt() async {
-    let end = await scheduler.held()
-    for index in 0..<300 {
-      scheduler.schedule {
-        work(for: .microseconds(100))
-        journal.write("\(index)")
-        if index > 0 { return }
-        scheduler.queue.addOperation { journal.write("operation") }
-        note("after")
-      }
-    }
-    end.open()
-    await journal.reaches(302)
-    #expect(journal.entries == (0..<300).map(String.init) + ["operation", "after"])
   }
 
   @Test func dependentOperation_runsWhenReadyAndDelaysNoEvent() async {
@@ -160,47 +85,43 @@ struct OrderTests {
     #expect(seen == (0..<10).map(String.init) + ["a", "b"])
   }
 
+  /// An actor that does not conform to `ScheduledActor`.
+  private actor Tenant {
+    private nonisolated let scheduler = SerialScheduler(name: "tenant")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
+    var isOnScheduler: Bool { scheduler.isCurrent }
+  }
+
   @Test func actorThatNamesTheExecutorItself_isOnTheScheduler() async {
-    #expect(await Tenant(on: scheduler).isOnScheduler)
+    #expect(await Tenant().isOnScheduler)
   }
 
-  // MARK: Four threads
-
-  /// What came from each thread. It needs no lock, because only the scheduler uses it.
-  private final class Tally: @unchecked Sendable {
-    private(set) var (count, disorder, overlaps) = (0, 0, 0)
-    private var last: [Int: Int] = [:]
-    private var isBusy = false
-
-    func note(_ index: Int, from thread: Int) {
-      if isBusy { overlaps += 1 }
-      isBusy = true
-      if last[thread, default: -1] >= index { disorder += 1 }
-      last[thread] = index
-      count += 1
-      isBusy = false
-    }
-  }
-
-  @Test func eventsRunInTheOrderInWhichTheyWereScheduled() async throws {
-    let tally = Tally()
+  @Test func eventsOfEachThreadRunInTheOrderInWhichTheyWereScheduled() async throws {
+    let (shelf, count) = (Shelf(on: scheduler), 25_000)
     await onThreads(4) { thread in
-      for index in 0..<25_000 { scheduler.schedule { tally.note(index, from: thread) } }
+      for index in 0..<count { shelf.schedule { $0.items.append(thread * count + index) } }
     }
-    let result = try await scheduler.run { (tally.count, tally.disorder, tally.overlaps) }
-    #expect(result == (100_000, 0, 0))
+    // Events that overlap would trap.
+    let items = try await shelf.run { $0.items }
+    for thread in 0..<4 {
+      let own = items.filter { $0 / count == thread }
+      #expect(own == Array(thread * count..<(thread + 1) * count))
+    }
   }
 
   // MARK: Coalescing
 
-  @discardableResult
-  private func coalesce(_ text: String, _ key: String = "reload") -> Bool {
-    scheduler.schedule(coalescing: key) { journal.write(text) }
-  }
+  private func coalesce(_ text: String) { scheduler.schedule(coalescing: "key") { journal.write(text) } }
 
-  @Test func onlyTheLatestOfEachKeyRuns() async {
-    let end = await scheduler.held()
-    for index in 0..<1000 { for key in ["a", "b"] { #expect(coalesce("\(key)\(index)", key)) } }
+  @Test func onlyTheLatestOfEachKeyRuns_andTheOthersAreReleased() async {
+    let (live, end) = (LiveCount(), await scheduler.held())
+    for index in 0..<1000 {
+      for key in ["a", "b"] {
+        let isAccepted = scheduler.schedule(coalescing: key, live.counted { journal.write("\(key)\(index)") })
+        #expect(isAccepted)
+      }
+    }
+    #expect(live.alive == 2)
     #expect(scheduler.statistics.eventsQueued == 2 && scheduler.statistics.eventsCoalesced == 1998)
     await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["a999", "b999"])
@@ -213,7 +134,7 @@ struct OrderTests {
     for round in 0..<2 {
       for object in objects { object.schedule(coalescing: "key") { journal.write("\($0).\(round)") } }
       shelf.schedule(coalescing: "key") { _ in journal.write("shelf.\(round)") }
-      coalesce("own.\(round)", "key")
+      coalesce("own.\(round)")
     }
     await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["object 0.1", "object 1.1", "object 2.1", "shelf.1", "own.1"])
@@ -222,16 +143,16 @@ struct OrderTests {
   @Test func itComesAfterEverythingThatWasScheduledBefore() async {
     let end = await scheduler.held()
     coalesce("old")
-    scheduler.schedule { journal.write("event") }
+    note("event")
     scheduler.queue.addOperation { journal.write("operation") }
     coalesce("new")
-    scheduler.schedule { journal.write("last") }
+    note("last")
     await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["event", "operation", "new", "last"])
   }
 
   @Test func eventThatHasBegun_isNotReplaced() async {
-    scheduler.schedule(coalescing: "reload") {
+    scheduler.schedule(coalescing: "key") {
       coalesce("second")
       coalesce("third")
       journal.write("first")
@@ -240,22 +161,4 @@ struct OrderTests {
     await scheduler.drained()
     #expect(journal.entries == ["first", "third"])
   }
-
-  @Test func whatIsSupersededIsReleased() async {
-    let live = LiveCount()
-    let end = await scheduler.held()
-    for _ in 0..<10 { scheduler.schedule(coalescing: "key", live.counted()) }
-    #expect(live.alive == 1)
-    end.open()
-    await live.none()
-  }
-}
-
-/// An actor that does not conform to `ScheduledActor`.
-private actor Tenant {
-  private nonisolated let scheduler: SerialScheduler
-  nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
-  var isOnScheduler: Bool { scheduler.isCurrent }
-
-  init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
 }

@@ -31,12 +31,10 @@ struct SchedulerQueueTests {
     #expect(operations.allSatisfy { $0.isCancelled })
   }
 
-  @Test func oneAtATimeMayBeSaidAgain() {
+  @Test func nameQualityOfServiceAndLimit_areThoseOfTheQueue() {
+    // The limit can be set again.
     scheduler.queue.maxConcurrentOperationCount = 1
     for scheduler in [scheduler, .main] { #expect(scheduler.queue.maxConcurrentOperationCount == 1) }
-  }
-
-  @Test func nameAndQualityOfService_areThoseOfTheQueue() {
     #expect(scheduler.name == "line" && scheduler.queue.name == "line")
     #expect(scheduler.qualityOfService == .utility && scheduler.queue.qualityOfService == .utility)
     #expect(SerialScheduler(name: "plain").qualityOfService == .default)
@@ -54,38 +52,41 @@ struct SchedulerQueueTests {
 
   // MARK: Draining
 
-  /// Calls a closure when Foundation first reads whether the operation is ready.
-  private final class CuriousOperation: Operation, @unchecked Sendable {
-    private let hook: Locked<(@Sendable () -> Void)?>
+  /// Becomes ready, without a notification, when Foundation reads `isReady` for the first time after `becomeReady`.
+  private final class ReluctantOperation: Operation, @unchecked Sendable {
+    private let isAllowed = Locked<@Sendable () -> Bool>({ false })
     private let body: @Sendable () -> Void
 
-    init(whenAsked hook: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () -> Void) {
-      self.hook = Locked(hook)
-      self.body = body
-    }
+    init(_ body: @escaping @Sendable () -> Void = {}) { self.body = body }
 
-    override var isReady: Bool {
-      hook.withLock { $0.take() }?()
-      return super.isReady
-    }
+    override var isReady: Bool { isAllowed.withLock { $0 }() && super.isReady }
 
     override func main() { body() }
+
+    /// - Parameter hook: Called when Foundation reads `isReady`.
+    func becomeReady(_ hook: @escaping @Sendable () -> Void) {
+      isAllowed.withLock { isAllowed in
+        isAllowed = { [weak self] in
+          self?.isAllowed.withLock { $0 = { true } }
+          hook()
+          return true
+        }
+      }
+    }
   }
 
   @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
-    let suspended = Gate()
     scheduler.isSuspended = true
     scheduler.schedule {
       scheduler.isSuspended = true
       journal.write("suspending")
-      suspended.open()
     }
     for number in 0..<100 { #expect(scheduler.schedule { journal.write("\(number)") }) }
     scheduler.queue.addOperation { journal.write("operation") }
     #expect(scheduler.isSuspended && scheduler.queue.isSuspended)
     #expect(scheduler.statistics.eventsQueued == 101 && journal.entries.isEmpty)
     scheduler.isSuspended = false
-    await suspended.opened()
+    await journal.reaches(1)
     // The rest has been put back into the queue when the operation that ran it has finished.
     for operation in scheduler.queue.operations where operation.isExecuting { await operation.finished() }
     #expect(journal.entries == ["suspending"])
@@ -98,37 +99,26 @@ struct SchedulerQueueTests {
   @Test func eventScheduledWhileAnOperationIsAdded_precedesTheOperation() async {
     scheduler.isSuspended = true
     scheduler.schedule { journal.write("before") }
-    scheduler.queue.addOperation(
-      CuriousOperation(whenAsked: { scheduler.schedule { journal.write("meanwhile") } }) { journal.write("operation") }
-    )
+    let operation = ReluctantOperation { journal.write("operation") }
+    operation.becomeReady { scheduler.schedule { journal.write("meanwhile") } }
+    scheduler.queue.addOperation(operation)
     scheduler.schedule { journal.write("after") }
     scheduler.isSuspended = false
     await scheduler.drained()
     #expect(journal.entries == ["before", "meanwhile", "operation", "after"])
   }
 
-  /// Is ready if a closure says so, of which Foundation is not notified.
-  private final class ReluctantOperation: Operation, @unchecked Sendable {
-    let isAllowed = Locked<@Sendable () -> Bool>({ false })
-
-    override var isReady: Bool { isAllowed.withLock { $0 }() && super.isReady }
-  }
-
   @Test func whileItIsResumed_anotherThreadCanSchedule() async throws {
     let (operation, outcomes) = (ReluctantOperation(), Journal<Bool>())
     scheduler.isSuspended = true
     scheduler.queue.addOperation(operation)
-    operation.isAllowed.withLock {
-      $0 = { [weak operation] in
-        operation?.isAllowed.withLock { $0 = { true } }
-        let scheduled = DispatchSemaphore(value: 0)
-        DispatchQueue(label: "another thread").async {
-          scheduler.schedule { journal.write("event") }
-          scheduled.signal()
-        }
-        outcomes.write(scheduled.wait(timeout: .now() + 10) == .success)
-        return true
+    operation.becomeReady {
+      let scheduled = DispatchSemaphore(value: 0)
+      DispatchQueue(label: "another thread").async {
+        scheduler.schedule { journal.write("event") }
+        scheduled.signal()
       }
+      outcomes.write(scheduled.wait(timeout: .now() + 10) == .success)
     }
     // Foundation on Linux reads `isReady` here, because the operation has no dependencies.
     try await onThread { scheduler.isSuspended = false }.get()
@@ -140,17 +130,16 @@ struct SchedulerQueueTests {
 
   @Test func suspendedAndResumedByTwoThreads_itAgreesWithItsQueue() async throws {
     let (arrivals, isAgreed) = (Locked(0), Journal<Bool>())
-    // Both threads pass here at the same moment.
-    @Sendable func meet(_ number: Int) {
-      arrivals.withLock { $0 += 1 }
-      while arrivals.withLock({ $0 }) < number * 2 { sched_yield() }
-    }
     @Sendable func set(_ isSuspended: Bool) {
-      for round in 0..<5000 {
-        meet(round * 2 + 1)
-        scheduler.isSuspended = isSuspended
-        meet(round * 2 + 2)
-        if isSuspended { isAgreed.write(scheduler.core.mode.contains(.suspended) == scheduler.queue.isSuspended) }
+      for round in 1...10_000 {
+        // Both threads begin a round at the same moment.
+        arrivals.withLock { $0 += 1 }
+        while arrivals.withLock({ $0 }) < round * 2 { sched_yield() }
+        if round.isMultiple(of: 2) {
+          isAgreed.write(scheduler.core.mode.contains(.suspended) == scheduler.queue.isSuspended)
+        } else {
+          scheduler.isSuspended = isSuspended
+        }
       }
     }
     async let suspending: Void = onThread { set(true) }.get()

