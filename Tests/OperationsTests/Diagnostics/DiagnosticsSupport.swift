@@ -16,9 +16,7 @@ extension OperationTracer {
 
   /// The events of the trace that have one of the phases, or all of them if none is given.
   func events(_ phases: String...) throws -> [TraceEvent] {
-    let decoder = JSONDecoder()
-    decoder.keyDecodingStrategy = .convertFromSnakeCase
-    let trace = try decoder.decode(Trace.self, from: chromeTrace())
+    let trace = try JSONDecoder().decode(Trace.self, from: chromeTrace())
     #expect(trace.displayTimeUnit == "ms")
     return trace.traceEvents.filter { phases.isEmpty || phases.contains($0.ph) }
   }
@@ -61,6 +59,13 @@ struct TraceEvent: Decodable {
   struct Arguments: Decodable {
     let name, state, group, waitedForKeys: String?
     let sortIndex: Int?
+
+    /// The exact keys, because viewers ignore others.
+    private enum CodingKeys: String, CodingKey {
+      case name, state, group
+      case waitedForKeys = "waited_for_keys"
+      case sortIndex = "sort_index"
+    }
   }
 
   let name, ph: String

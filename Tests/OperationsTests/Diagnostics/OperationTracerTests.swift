@@ -115,6 +115,7 @@ struct OperationTracerTests {
     second.cancel(with: TestError("reason"))
     #expect(first.isFinished && second.isFinished && tracer.records.map(\.state) == [.finished, .failed])
     #expect(tracer.records[0].duration ?? .seconds(-1) >= .zero && tracer.records[1].cancelled != nil)
+    #expect(tracer.records.map { $0.executeReturned == nil } == [true, false])
   }
 
   /// A retry is not a bar but a bracket around its attempts.
@@ -144,6 +145,24 @@ struct OperationTracerTests {
     #expect(try tracer.events("X").contains { $0.args?.waitedForKeys == "10 ms" })
     let picture = tracer.svg()
     #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group""#))
+  }
+
+  /// The operation was ready when it was traced, because it had not requested its keys.
+  @Test(arguments: [false, true]) func aWaitForKeysBeforeTheStart_endsNowOrWithACancellation(isCancelled: Bool) async {
+    let (domain, waiting) = (ExclusivityDomain(), operation("waiting"))
+    tracer.trace(waiting)
+    let holder = await queue.holder(of: "key", in: domain)
+    clock.advance(by: .milliseconds(10))
+    queue.addOperation(waiting.exclusive("key", in: domain))
+    await poll { tracer.records[0].requestedKeys != nil }
+    clock.advance(by: .milliseconds(20))
+    if isCancelled {
+      waiting.cancel()
+      await waiting.finished()
+      clock.advance(by: .milliseconds(40))
+    }
+    #expect(tracer.html().contains(#"["waited for keys","20 ms"]"#))
+    await queue.drained(opening: [holder.gate])
   }
 
   // MARK: Groups

@@ -135,9 +135,10 @@ struct ExclusiveGroupTests {
   @Test(arguments: [false, true])
   func aRetryGivesItsKeysBackWhileItBacksOff_andKeepsItsPlace(isMember: Bool) async throws {
     let retry = retry().exclusive("a", in: domain)
-    queue.addOperation(isMember ? GroupOperation([retry]) : retry)
+    queue.addOperation(isMember ? GroupOperation([retry]).exclusive("group", in: domain) : retry)
     await clock.waitForSleepers(1)
     #expect(domain.holders(of: "a").isEmpty && domain.waiting(for: "a").isEmpty && retry.isExecuting)
+    #expect(domain.holders(of: "group").isEmpty != isMember, "a group keeps its key across the attempts")
     let next = await queue.holder(of: "a", in: domain)
     let last = note("last", "a")
     queue.addOperation(last)
@@ -187,6 +188,19 @@ struct ExclusiveGroupTests {
     #expect(try await retry.value == "2")
     let message = "“attempt 1” was cancelled because “newer” replaces it under the same key."
     #expect(Set(journal.entries) == [message, "newer"])
+  }
+
+  /// The member uses the key of the group, and does not keep it.
+  @Test func theKeyOfAGroupThatTimedOut_isFreeWhileAMemberDrains() async {
+    let (member, next) = (held("member", "a"), note("next", "a"))
+    let group = GroupOperation([member]).exclusive("a", in: domain)
+    (group.clock, group.timeout) = (clock, .seconds(1))
+    queue.addOperations([group, next])
+    await member.begun.opened()
+    await clock.advance(by: .seconds(1), sleepers: 1)
+    await next.finished()
+    #expect(journal.entries == ["next"] && !member.isFinished)
+    member.gate.open()
   }
 
   @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {

@@ -111,7 +111,12 @@ struct ExclusivityPolicyTests {
     let second = held("second", "a", "b")
     let third = held("third", "b", policy: .drop)
     #expect(third.errors.map { "\($0)" } == ["“third” did not run because “second” has the key “b”."])
+    let fourth = note("fourth").exclusive("free", policy: .drop, in: domain)
+    queue.addOperation(fourth)
+    #expect(!fourth.isCancelled, "the policy is not that of the key that is in use")
     for operation in [first, second] { operation.gate.open() }
+    await fourth.finished()
+    #expect(journal.entries == ["fourth"])
   }
 
   @Test func anOperationWithADependency_isDroppedWhenThatHasFinished() async {

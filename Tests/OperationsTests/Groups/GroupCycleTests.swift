@@ -91,6 +91,18 @@ struct GroupCycleTests {
     #expect(!cycleMessages(of: group).isEmpty)
   }
 
+  /// It is too long for the search at once, and no end of a member starts another one.
+  @Test func aLongCycleThatIsClosedWhileNoMemberRuns() async {
+    let operations = chain((0..<200).map { _ in AsyncOperation() })
+    AsyncOperation() ==> operations[0]
+    let group = GroupOperation(operations)
+    await queue.begin(group)
+    await poll { group.engine.state.withLock { $0.schedule.additions == 0 } }
+    operations[199] ==> operations[0]
+    await group.finished()
+    #expect(operations.allSatisfy(\.isCancelled) && !cycleMessages(of: group).isEmpty)
+  }
+
   @Test func aCycleThatHasBeenBrokenByCancellingIsNone() async throws {
     let (a, b) = (AsyncOperation(), AsyncOperation())
     a ==> b ==> a

@@ -90,9 +90,11 @@ struct MisuseTests {
     Mistake("a backoff that begins below 0", says: "A backoff waits from zero up") { _ = backoff(from: .shortest) },
     Mistake("a backoff that ends below 0", says: "A backoff waits from zero up") { _ = backoff(to: .seconds(-1)) },
     Mistake("a multiplier of 0", says: "multiplier is more than zero, not 0.0") { _ = backoff(times: 0) },
+    Mistake("a multiplier that is no number", says: "more than zero, not nan") { _ = backoff(times: .nan) },
     Mistake("an infinite multiplier", says: "multiplier is more than zero", "inf") { _ = backoff(times: .infinity) },
     Mistake("a jitter above 1", says: "jitter is a part", "from 0 to 1, not 1.5") { _ = backoff(jitter: 1.5) },
     Mistake("a jitter below 0", says: "from 0 to 1, not -0.5") { _ = backoff(jitter: -0.5) },
+    Mistake("a jitter that is no number", says: "from 0 to 1, not nan") { _ = backoff(jitter: .nan) },
     Mistake("a watchdog with no limit", says: "cannot have a limit of 0 seconds", "greater than zero") {
       _ = SchedulerWatchdog(limit: .zero) { _ in }
     },

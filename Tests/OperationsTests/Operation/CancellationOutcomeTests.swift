@@ -83,6 +83,9 @@ struct CancellationOutcomeTests {
     #expect(operation.state == .pending && !operation.isFinished)
     #expect(try await queue.run(operation) == 7)
     #expect(operation.errors.isEmpty && operation.isCancelled)
+    let failed = unexecuted()
+    failed.finish(with: TestError("early"))
+    await #expect(throws: TestError("early")) { try await queue.run(failed) }
   }
 
   @Test func aValueThatIsMissingBecauseOfACancellationIsNoFailure() async {

@@ -60,21 +60,22 @@ struct OperationProgressTests {
     #expect(group.progress.fractionCompleted == 1)
   }
 
-  @Test func aUnitAMember_andNoneForOneOfWeightZero() async {
-    let (free, held, group) = (AsyncOperation(), HeldOperation(), GroupOperation(maxConcurrentOperationCount: 1))
-    free.progressWeight = 0
+  @Test func aUnitAMember_orItsWeightThoughItReportsNothing() async {
+    let (free, heavy, held) = (AsyncOperation(), AsyncOperation(), HeldOperation())
+    let group = GroupOperation(maxConcurrentOperationCount: 1)
+    (free.progressWeight, heavy.progressWeight) = (0, 5)
     let progress = group.progress
     group.addOperation(free)
     #expect(progress === group.progress && progress.fractionCompleted == 0)
-    group.addOperations([AsyncOperation(), BlockOperation {}, held])
-    #expect(progress.totalUnitCount == 3 && progress.completedUnitCount == 0)
+    group.addOperations([heavy, BlockOperation {}, held])
+    #expect(progress.totalUnitCount == 7 && progress.completedUnitCount == 0)
     await begin(group, [held])
     // The next member may start before the end of the last one is counted.
-    await poll { OperationProgress.exclusively { progress.completedUnitCount } == 2 }
+    await poll { OperationProgress.exclusively { progress.completedUnitCount } == 6 }
     group.addOperation(AsyncOperation())
-    #expect(progress.totalUnitCount == 4)
+    #expect(progress.totalUnitCount == 8)
     await group.finished(opening: held.gate)
-    #expect(progress.isFinished && progress.completedUnitCount == 4)
+    #expect(progress.isFinished && progress.completedUnitCount == 8)
   }
 
   @Test func aTotalThatIsNotKnownAnyMoreOrGrows_isNotCompleteBeforeTheEnd() async {

@@ -28,7 +28,7 @@ struct RetryOperationTests {
     #expect(retry.attemptErrors as? [TestError] == (1..<success).suffix(16).map { TestError("\($0)") })
   }
 
-  @Test func anAttemptCanBeAFunction() async throws {
+  @Test func anAttemptCanBeAFunction_whichIsCancelledWithTheRetry() async throws {
     let retry = RetryOperation(attempts: 3) { number in
       await Task.yield()
       if number < 2 { throw TestError("\(number)") }
@@ -47,6 +47,12 @@ struct RetryOperationTests {
       try await queue.run(plain)
       #expect(plain.failedAttempts == 2)
     }
+    // The task of a function runs inside the retry, and in no private group.
+    let endless = RetryOperation(attempts: 3) { _ in try await clock.sleep(for: .seconds(1)) }
+    queue.addOperation(endless)
+    await clock.waitForSleepers(1)
+    endless.cancel()
+    await #expect(throws: CancellationError.self) { try await endless.completed() }
   }
 
   /// The task of an attempt may end before the thread that created it goes on. A few, so that it begins at once.

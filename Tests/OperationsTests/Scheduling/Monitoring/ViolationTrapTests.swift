@@ -24,6 +24,14 @@ struct ViolationTrapTests {
     Mistake("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
       _ = shelf().items
     },
+    Mistake("an inherited property", says: "“items” of “", "“drawers”", "no scheduler") {
+      class Drawer: Schedulable, @unchecked Sendable {
+        let scheduler = SerialScheduler(name: "drawers")
+        @Confined var items = [1]
+      }
+      final class Lowest: Drawer, @unchecked Sendable {}
+      _ = Lowest().items
+    },
     Mistake("an object on main, changed elsewhere", says: "“title”", "“Window”", "“main”", "“kitchen”") {
       let window = Window()
       try await onKitchen { window.title = "changed" }

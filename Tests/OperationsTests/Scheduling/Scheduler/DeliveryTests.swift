@@ -101,13 +101,15 @@ struct DeliveryTests {
   @Test @MainActor func whatIsScheduledOnMainForLaterMayTouchTheMainActorsState() async {
     let (shown, never) = (Gate(), Gate())
     var count = 0
+    // The second replaces the first.
+    for number in [1, 2] { SerialScheduler.scheduleOnMain(coalescing: "count") { count += number } }
     SerialScheduler.scheduleOnMain(after: .milliseconds(1)) {
       count += 1
       shown.open()
     }
     SerialScheduler.scheduleOnMain(after: .seconds(1000)) { never.open() }.cancel()
     await shown.opened()
-    #expect(count == 1 && !never.isOpen)
+    #expect(count == 3 && !never.isOpen)
   }
 
   @Test @MainActor func eventsOfTheMainSchedulerKeepTheirOrderAndMayTouchTheMainActorsState() async {
@@ -137,6 +139,11 @@ struct DeliveryTests {
     #expect(try await object.run { $0.count } == 3)
     let counts = try await onThread { (try shelf.wait { $0.labels.count }, try object.wait { $0.count }) }.get()
     #expect(counts == (1, 3))
+    try await shelf.send { journal.write("\($0.labels.count)") }
+    try await object.send { journal.write("\($0.count)") }
+    object.schedule { journal.write("\($0.count + 1)") }
+    await worker.drained()
+    #expect(journal.entries == ["1", "3", "4"])
   }
 
   // MARK: Cancelling run

@@ -78,7 +78,7 @@ struct SchedulerQueueTests {
   @Test func whileSuspendedEverythingIsAcceptedAndNothingRuns() async throws {
     scheduler.isSuspended = true
     scheduler.schedule {
-      scheduler.isSuspended = true
+      scheduler.queue.isSuspended = true
       journal.write("suspending")
     }
     for number in 0..<100 { #expect(scheduler.schedule { journal.write("\(number)") }) }
