@@ -218,12 +218,10 @@ public final class ManualClock: Clock, TimerClock, Sendable {
     refuseToGoBack(by: duration)
     let schedulers = [first] + others
     let goal = min(now.advanced(by: duration), .last)
-    await Self.settle(schedulers)
-    while let next = nextDeadline, next < goal {
-      advance(by: max(now.duration(to: next), .zero))
+    repeat {
       await Self.settle(schedulers)
-    }
-    advance(by: max(now.duration(to: goal), .zero))
+      move(to: min(nextDeadline ?? goal, goal))
+    } while now < goal
     await Self.settle(schedulers)
   }
 

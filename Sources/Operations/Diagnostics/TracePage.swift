@@ -13,13 +13,48 @@ extension OperationTracer {
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
     let unfinished = log.withLock { $0.operations }.compactMap(\.operation).filter { !$0.isFinished }
     let report = StallReport(of: unfinished, in: "the trace", lookingInto: [])
-    return TracePage(records: records, now: now).text(summary: summary.description, report: report.description)
+    return TracePage(records, now).text(summary: summary.description, report: report.description)
   }
 }
 
 private struct TracePage {
-  let records: [OperationTracer.Record]
-  let now: Duration
+  private static let (width, height, gap) = (150, 26, 34)
+
+  private let records: [OperationTracer.Record]
+  private let now: Duration
+  /// In the graph, time goes to the right: an operation is in the column after its last dependency. A chain is on one row,
+  /// and a group is a box around its members, whose last column and row are its own.
+  private var places: [(column: Int, row: Int, lastColumn: Int, lastRow: Int)] = []
+  private var rows = 0
+
+  init(_ records: [OperationTracer.Record], _ now: Duration) {
+    (self.records, self.now) = (records, now)
+    let graph = OperationGraph(records)
+    var columns = [Int](repeating: 0, count: graph.points.count)
+    for point in graph.order.order { columns[point] = graph.waits[point].map { columns[$0] + 1 }.max() ?? 0 }
+    places = records.map { record in
+      let column = columns[graph.starts[record.id]]
+      return (column, 0, column, 0)
+    }
+    var ends: Set<Int> = []
+    let outline = GraphDrawing.outline(of: records.map(\.group))
+    for (id, _) in outline {
+      let before = records[id].dependencies.first { ends.contains($0) && records[$0].group == records[id].group }
+      if !records[id].isGroup, let before, ends.remove(before) != nil {
+        places[id].row = places[before].row
+      } else {
+        places[id].row = rows
+        rows += 1
+      }
+      places[id].lastRow = places[id].row
+      if !records[id].isGroup { ends.insert(id) }
+    }
+    for (id, _) in outline.reversed() {
+      guard let group = records[id].group else { continue }
+      places[group].lastColumn = max(places[group].lastColumn, places[id].lastColumn)
+      places[group].lastRow = max(places[group].lastRow, places[id].lastRow)
+    }
+  }
 
   func text(summary: String, report: String) -> String {
     """
@@ -36,7 +71,7 @@ private struct TracePage {
     <h2>Timeline</h2>
     <div>\(TracePicture(records, now, width: 1000).text)</div>
     <h2>Graph</h2>
-    <div>\(TraceLayout(records).text)</div>
+    <div>\(graph)</div>
     <h2>Failures</h2>
     <ul id="failures">\(failures.isEmpty ? "None." : failures.joined(separator: "\n"))</ul>
     <h2>Stall report</h2>
@@ -47,6 +82,44 @@ private struct TracePage {
     </html>
 
     """
+  }
+
+  // MARK: The graph
+
+  private func x(_ column: Int) -> Int { 12 + column * (Self.width + Self.gap) }
+  private func y(_ row: Int) -> Int { 12 + row * (Self.height + 12) }
+
+  private var graph: String {
+    let size = (x((places.map(\.lastColumn).max() ?? 0) + 1), y(rows))
+    let arrows = records.flatMap { record in record.dependencies.map { arrow(from: $0, to: record.id) } }
+    return """
+      <svg width="\(size.0)" height="\(size.1)">
+      \((arrows + records.map(node)).joined(separator: "\n"))
+      </svg>
+      """
+  }
+
+  private func arrow(from: Int, to: Int) -> String {
+    let (left, top) = (x(places[from].lastColumn) + Self.width, y(places[from].row) + Self.height / 2)
+    let (right, bottom) = (x(places[to].column), y(places[to].row) + Self.height / 2)
+    let middle = (left + right) / 2
+    return """
+      <path class="arrow" d="M\(left) \(top)C\(middle) \(top) \(middle) \(bottom) \(right) \(bottom)l-6 -4m6 4l-6 4"/>
+      """
+  }
+
+  private func node(_ record: OperationTracer.Record) -> String {
+    let place = places[record.id]
+    let (left, top) = (x(place.column), y(place.row))
+    let width = x(place.lastColumn) + Self.width - left
+    let height = y(place.lastRow) + Self.height - top
+    let kind = record.isGroup ? "box" : record.state.rawValue
+    let name = record.name.inOneLine
+    return """
+      <g class="node" data-id="\(record.id)"><title>\(name.inMarkup)</title>\
+      <rect class="\(kind)" x="\(left)" y="\(top)" width="\(width)" height="\(height + (kind == "box" ? 6 : 0))" rx="4"/>\
+      <text x="\(left + 8)" y="\(top + 17)">\(name.shortened(to: 20).inMarkup)</text></g>
+      """
   }
 
   // MARK: Failures and details
@@ -70,7 +143,8 @@ private struct TracePage {
   /// The name of each operation and the lines to show on a click, as JSON.
   private var details: String {
     let details = records.map { record -> [[String]] in
-      let keys = record.requestedKeys.map { ((record.ready ?? record.started ?? now) - $0).reading }
+      let granted = record.ready ?? record.started ?? record.finished ?? now
+      let keys = record.requestedKeys.map { (granted - $0).reading }
       let lines: [(String, String?)] = [
         ("operation", path(record).joined(separator: " › ")), ("state", record.state.rawValue),
         ("error", record.error), ("started", record.started?.reading), ("took", record.duration?.reading),
@@ -128,84 +202,4 @@ private struct TracePage {
     find()
 
     """
-}
-
-/// The graph as a picture. Time goes to the right: an operation is in the column after its last dependency. A chain is
-/// on one row, and a group is a box around its members.
-private struct TraceLayout {
-  private static let (width, height, gap) = (150, 26, 34)
-
-  private let records: [OperationTracer.Record]
-  /// The end of a group is the last column and row of its members.
-  private var places: [(column: Int, row: Int, lastColumn: Int, lastRow: Int)] = []
-  private var rows = 0
-
-  init(_ records: [OperationTracer.Record]) {
-    self.records = records
-    let points = OperationGraph(records).points
-    var columns = [Int](repeating: 0, count: points.waits.count)
-    for point in points.order.order { columns[point] = points.waits[point].map { columns[$0] + 1 }.max() ?? 0 }
-    places = records.map { record in
-      let column = columns[points.starts[record.id]]
-      return (column, 0, column, 0)
-    }
-    place()
-  }
-
-  private mutating func place() {
-    var ends: [Int: Int] = [:]
-    let outline = GraphDrawing.outline(of: records.map(\.group))
-    for (id, _) in outline {
-      let before = records[id].dependencies.first { ends[$0] != nil && records[$0].group == records[id].group }
-      if !records[id].isGroup, let before, ends.removeValue(forKey: before) != nil {
-        places[id].row = places[before].row
-      } else {
-        places[id].row = rows
-        rows += 1
-      }
-      places[id].lastRow = places[id].row
-      if !records[id].isGroup { ends[id] = id }
-    }
-    for (id, _) in outline.reversed() {
-      guard let group = records[id].group else { continue }
-      places[group].lastColumn = max(places[group].lastColumn, places[id].lastColumn)
-      places[group].lastRow = max(places[group].lastRow, places[id].lastRow)
-    }
-  }
-
-  private func x(_ column: Int) -> Int { 12 + column * (Self.width + Self.gap) }
-  private func y(_ row: Int) -> Int { 12 + row * (Self.height + 12) }
-
-  var text: String {
-    let size = (x((places.map(\.lastColumn).max() ?? 0) + 1), y(rows))
-    let arrows = records.flatMap { record in record.dependencies.map { arrow(from: $0, to: record.id) } }
-    return """
-      <svg width="\(size.0)" height="\(size.1)">
-      \((arrows + records.map(node)).joined(separator: "\n"))
-      </svg>
-      """
-  }
-
-  private func arrow(from: Int, to: Int) -> String {
-    let (left, top) = (x(places[from].lastColumn) + Self.width, y(places[from].row) + Self.height / 2)
-    let (right, bottom) = (x(places[to].column), y(places[to].row) + Self.height / 2)
-    let middle = (left + right) / 2
-    return """
-      <path class="arrow" d="M\(left) \(top)C\(middle) \(top) \(middle) \(bottom) \(right) \(bottom)l-6 -4m6 4l-6 4"/>
-      """
-  }
-
-  private func node(_ record: OperationTracer.Record) -> String {
-    let place = places[record.id]
-    let (left, top) = (x(place.column), y(place.row))
-    let width = x(place.lastColumn) + Self.width - left
-    let height = y(place.lastRow) + Self.height - top
-    let kind = record.isGroup ? "box" : record.state.rawValue
-    let name = record.name.inOneLine
-    return """
-      <g class="node" data-id="\(record.id)"><title>\(name.inMarkup)</title>\
-      <rect class="\(kind)" x="\(left)" y="\(top)" width="\(width)" height="\(height + (kind == "box" ? 6 : 0))" rx="4"/>\
-      <text x="\(left + 8)" y="\(top + 17)">\(name.shortened(to: 20).inMarkup)</text></g>
-      """
-  }
 }

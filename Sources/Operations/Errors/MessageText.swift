@@ -5,29 +5,27 @@ extension Operation {
   var displayName: String {
     let operation = represented
     if let name = operation.name, !name.isEmpty { return name }
-    return TypeName.of(operation).text
+    return operation.typeName.text
   }
 
   /// Names an operation that has neither a name nor a type that says what it does.
   func nameIfAnonymous(_ name: @autoclosure () -> String) {
-    if self.name?.isEmpty != false, TypeName.of(self).isOfThisPackage { self.name = name() }
+    if self.name?.isEmpty != false, typeName.isOfThisPackage { self.name = name() }
   }
 
   var quotedName: String { "“\(displayName)”" }
-}
 
-/// The names of types, which are computed once.
-private enum TypeName {
-  private static let known = Locked<[ObjectIdentifier: (text: String, isOfThisPackage: Bool)]>([:])
+  private static let typeNames = Locked<[ObjectIdentifier: (text: String, isOfThisPackage: Bool)]>([:])
 
-  static func of(_ operation: Operation) -> (text: String, isOfThisPackage: Bool) {
-    let type = type(of: operation)
-    if let name = known.withLock({ $0[ObjectIdentifier(type)] }) { return name }
+  /// Computed once for each type.
+  private var typeName: (text: String, isOfThisPackage: Bool) {
+    let type = type(of: self)
+    if let name = Self.typeNames.withLock({ $0[ObjectIdentifier(type)] }) { return name }
     let name = String(describing: type).prefix { $0 != "<" }
     let isOwn = String(reflecting: type).hasPrefix("Operations.")
     let words = name.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? " " : "") + $1.lowercased() }
     let result = (isOwn ? words : String(name), isOwn)
-    known.withLock { $0[ObjectIdentifier(type)] = result }
+    Self.typeNames.withLock { $0[ObjectIdentifier(type)] = result }
     return result
   }
 }

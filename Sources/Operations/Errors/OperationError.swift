@@ -84,20 +84,7 @@ func describe(_ error: any Error) -> String {
   return text.isEmpty ? String(describing: type(of: error)) : text
 }
 
-struct MissingInput {
-  let producer: Operation
-  let cause: any Error
-
-  var description: String {
-    let reason =
-      switch cause {
-      case is CancellationError: "which was cancelled"
-      case OperationError.Code.inputUnavailable: "which had none either"
-      default: "which failed"
-      }
-    return "\(producer.quotedName), \(reason)"
-  }
-}
+typealias MissingInput = (producer: Operation, cause: any Error)
 
 extension OperationError {
   private static let namedProducers = 3
@@ -107,7 +94,16 @@ extension OperationError {
 
   static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
     let causes = missing.map(\.cause)
-    let producers = missing.prefix(namedProducers).map(\.description).joined(separator: ", nor from ")
+    let producers = missing.prefix(namedProducers).map { producer, cause -> String in
+      let reason =
+        switch cause {
+        case is CancellationError: "which was cancelled"
+        case Code.inputUnavailable: "which had none either"
+        default: "which failed"
+        }
+      return "\(producer.quotedName), \(reason)"
+    }
+    .joined(separator: ", nor from ")
     let others = missing.count > namedProducers ? ", nor from \((missing.count - namedProducers).others)" : ""
     let roots = RootCauses(of: causes)
     let details = roots.description()

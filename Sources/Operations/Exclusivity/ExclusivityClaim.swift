@@ -30,7 +30,7 @@ public struct ExclusivityClaim: Sendable {
   ///
   /// - Precondition: The weight is 1 or greater and at most the count, and the interval is positive.
   public static func throttled(_ key: ExclusivityKey, to count: Int, per interval: Duration, weight: Int = 1) -> Self {
-    Self([KeyClaim(key: key, throttles: [(count, interval, weight)])])
+    Self([KeyClaim(key: key), KeyClaim(key: key, limit: count, weight: weight, interval: interval)])
   }
 }
 
@@ -133,7 +133,8 @@ extension AsyncOperation {
     weight: Int = 1,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request([KeyClaim(domain: domain, key: key, throttles: [(count, interval, weight)])])
+    let throttle = KeyClaim(domain: domain, key: key, limit: count, weight: weight, interval: interval)
+    return request([KeyClaim(domain: domain, key: key), throttle])
   }
 
   @discardableResult
@@ -179,7 +180,6 @@ extension [KeyClaim] {
       }
       self[position].limit = Swift.min(self[position].limit, claim.limit)
       self[position].weight = Swift.max(self[position].weight, claim.weight)
-      for (count, interval, weight) in claim.throttles { self[position].throttle(to: count, per: interval, weight) }
       let policies = [claim.policy, self[position].policy]
       self[position].policy = [.drop, .replace, .latest].first(where: policies.contains) ?? .wait
     }
@@ -190,32 +190,16 @@ extension [KeyClaim] {
 }
 
 extension KeyClaim {
-  fileprivate mutating func throttle(to count: Int, per interval: Duration, _ weight: Int) {
-    guard let index = throttles.firstIndex(where: { $0.interval == interval }) else {
-      return throttles.append((count, interval, weight))
-    }
-    throttles[index].count = min(throttles[index].count, count)
-    throttles[index].weight = max(throttles[index].weight, weight)
-  }
-
   fileprivate var obstacle: String? {
-    if limit < 1 { return "cannot be limited to \(limit) operations under \(quotedKey). Set a limit of 1 or more." }
-    if let obstacle = obstacle(toWeight: weight, within: limit) { return obstacle }
-    for throttle in throttles {
-      if throttle.count < 1 {
-        return "cannot be throttled to \(throttle.count) starts under \(quotedKey). Set a count of 1 or more."
-      }
-      if throttle.interval <= .zero {
-        return
-          "cannot be throttled under \(quotedKey) per \(throttle.interval.text). Set an interval that is longer than "
-          + "zero."
-      }
-      if let obstacle = obstacle(toWeight: throttle.weight, within: throttle.count) { return obstacle }
+    if limit < 1 {
+      return interval == nil
+        ? "cannot be limited to \(limit) operations under \(quotedKey). Set a limit of 1 or more."
+        : "cannot be throttled to \(limit) starts under \(quotedKey). Set a count of 1 or more."
     }
-    return nil
-  }
-
-  private func obstacle(toWeight weight: Int, within limit: Int) -> String? {
+    if let interval, interval <= .zero {
+      return
+        "cannot be throttled under \(quotedKey) per \(interval.text). Set an interval that is longer than zero."
+    }
     if weight < 1 { return "cannot weigh \(weight) under \(quotedKey). Set a weight of 1 or more." }
     if weight <= limit { return nil }
     return
@@ -224,7 +208,8 @@ extension KeyClaim {
 
   private var quotedKey: String { "the key \(key.quoted)" }
 
-  fileprivate var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key) }
+  /// The use in the whole program.
+  var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key, interval: interval) }
 
   fileprivate func `in`(_ domain: ExclusivityDomain) -> Self {
     var claim = self

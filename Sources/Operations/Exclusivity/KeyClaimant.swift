@@ -55,30 +55,6 @@ class KeyClaimant: @unchecked Sendable {
 
   func cancel(because refusal: KeyTable.Refusal?) {}
 
-  /// Enters the table, unless a policy drops the claimant.
-  final func enter(
-    _ table: inout KeyTable,
-    inside enclosing: [KeyClaimant],
-    at place: KeyPlace = .none,
-    priority: Operation.QueuePriority,
-    lent: UInt8,
-    request: Int = 0,
-    _ effects: inout [KeyTable.Effect]
-  ) {
-    let (tickets, priority) = (enclosing.compactMap(\.ticket), priority.rawValue)
-    let ticket = table.enter(
-      self,
-      claims,
-      inside: tickets,
-      at: place,
-      priority: priority,
-      lent: lent,
-      request: request,
-      &effects
-    )
-    phase = ticket.map { .entered($0) } ?? .over
-  }
-
   final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {
     KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }

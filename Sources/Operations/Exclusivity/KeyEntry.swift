@@ -6,8 +6,8 @@ struct KeyClaim {
   let key: ExclusivityKey
   var limit = Int.max
   var weight = 1
-  /// The claimants that may start under the key within an interval, by the sum of their weights. One for each interval.
-  var throttles: [(count: Int, interval: Duration, weight: Int)] = []
+  /// The interval of a throttle, within which claimants whose weights add up to the limit may start.
+  var interval: Duration?
   var policy = ExclusivityPolicy.wait
 }
 
@@ -30,6 +30,7 @@ enum KeyState: Hashable {
   /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if its queue or group is
   /// known to be full or suspended, so that others pass it.
   case called(until: Int?)
+  /// Holds its keys and, as a member, a slot.
   case holding
   /// Holds its keys, and is about to be cancelled because a newer claimant replaces it. Its members leave by this time,
   /// unless it goes on, as a task does.

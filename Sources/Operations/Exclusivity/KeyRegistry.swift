@@ -109,7 +109,7 @@ enum KeyRegistry {
 
   /// Ends a start when it has left the window of its throttle, or a pause. Clocks may fire too early.
   private static func count(_ start: KeyTable.Start, since time: ElapsedTime) {
-    let rest = start.interval - time.now
+    let rest = (start.share.interval ?? .zero) - time.now
     // In a trampoline, because the next claimant may start, and leave its window at once, and so on.
     if rest <= .zero { return Trampoline.run { change { $0.end(start, &$1) } } }
     ClockTimer().start(after: rest, on: time.clock) { count(start, since: time) }

@@ -3,26 +3,6 @@ import Foundation
 /// An operation's request for its keys. The table retains the request, but not the operation, so an operation that is
 /// released withdraws its request. The claims are guarded by the operation's lock until the operation has been added.
 final class KeyRequest: KeyClaimant, @unchecked Sendable {
-  enum Answer {
-    case waiting
-    /// The operation may be started, and takes its keys then.
-    case called
-    /// The operation holds its keys and, as a member, a slot.
-    case holding
-  }
-
-  /// The reason why an operation leaves its keys or the wait queues. A member gives back its slot with its keys.
-  enum Departure {
-    /// It has a new dependency, and keeps its place. Has no effect if its turn has been requested again.
-    case newDependency(request: Int)
-    /// It pauses, and keeps its place.
-    case pause
-    /// It was cancelled. It keeps the keys that it holds.
-    case cancellation
-    /// It has finished, or has been released without finishing.
-    case end
-  }
-
   private weak var owner: AsyncOperation?
   private let id: ObjectIdentifier
   /// Whether those that use the keys inside the operation keep them after its end.
@@ -37,13 +17,16 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     super.init()
   }
 
-  var goal: String { (claims.count == 1 ? "the key " : "the keys ") + claims.map(\.key).quoted }
+  var goal: String {
+    let keys = claims.filter { $0.interval == nil }.map(\.key)
+    return (keys.count == 1 ? "the key " : "the keys ") + keys.quoted
+  }
 
   // MARK: The turn of the operation, without a lock held
 
   /// Enters the wait queues, or returns to them. A later turn is reported to
   /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
-  func request(_ request: Int) -> Answer {
+  func request(_ request: Int) -> KeyState {
     guard let owner else { return .waiting }
     let (queue, slots) = owner.core.withLock { core in
       (core.queue, core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) })
@@ -65,18 +48,18 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       }
     }
     // The operation ends a pause in a queue, or was started by hand or by Foundation's own method.
-    return isTaken ?? (arrive(at: .none) == .holding)
+    return isTaken ?? arrive(at: .none).isHolding
   }
 
   /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
   /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
-  func takeWithSlot(_ request: Int, at priority: Operation.QueuePriority) -> Answer? {
+  func takeWithSlot(_ request: Int, at priority: Operation.QueuePriority) -> KeyState? {
     KeyRegistry.change { table, effects in
       guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
       // The table must not let a member wait that comes first in its group.
       table.setPriority(priority.rawValue, lent: 0, of: ticket, &effects)
       table.callAgain(ticket, &effects)
-      return table.state(of: ticket)?.answer ?? .waiting
+      return table.state(of: ticket)
     }
   }
 
@@ -85,38 +68,42 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     at place: KeyPlace,
     _ request: Int = 0,
     _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
-  ) -> Answer {
+  ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let (priority, lent) = (owner?.queuePriority ?? .normal, owner?.lentPriority?.rawValue ?? 0)
+    let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.lentPriority?.rawValue ?? 0)
     return KeyRegistry.change { table, effects in
       switch phase {
       case .idle:
         slots = new
-        enter(&table, inside: enclosing, at: place, priority: priority, lent: lent, request: request, &effects)
+        let outer = enclosing.compactMap(\.ticket)
+        table.enter(self, claims, inside: outer, at: place, priority: priority, lent: lent, request: request, &effects)
       case .entered(let ticket): table.comeBack(ticket, at: place, request: request, &effects)
       case .over: break
       }
-      return ticket.flatMap { table.state(of: $0)?.answer } ?? .waiting
+      return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }
   }
 
-  func leave(_ departure: Departure) {
+  /// Leaves the keys or the wait queues, and keeps its place. A member gives back its slot with its keys. With the number of
+  /// a request, does nothing if the turn has been requested again, or the operation has been started.
+  func stepAside(request: Int? = nil) {
+    KeyRegistry.change { table, effects in
+      guard let ticket, let entry = table[ticket] else { return }
+      if let request, entry.request != request || entry.place == KeyPlace.none { return }
+      table.stepAside(ticket, &effects)
+    }
+  }
+
+  /// Leaves the wait queues for good. An operation that was cancelled keeps the keys that it holds. One that has finished,
+  /// or has been released without finishing, also leaves its keys and its group.
+  func leave(keepsKeys: Bool = false) {
     let former = KeyRegistry.change { table, effects in
-      switch (departure, phase) {
-      case (.newDependency, .idle), (.pause, .idle), (_, .over): break
-      case (.newDependency(let request), .entered(let ticket)) where table[ticket]?.request != request: break
-      // It has been started meanwhile.
-      case (.newDependency, .entered(let ticket)) where table[ticket]?.place == KeyPlace.none: break
-      case (.newDependency, .entered(let ticket)), (.pause, .entered(let ticket)): table.stepAside(ticket, &effects)
-      case (.cancellation, .entered(let ticket)) where table.state(of: ticket)?.isHolding == true: break
-      case (.cancellation, .entered(let ticket)), (.end, .entered(let ticket)):
-        table.leave(ticket, lends: lends, &effects)
-        if table.state(of: ticket) == nil { phase = .over }
-      case (.cancellation, .idle), (.end, .idle): phase = .over
+      if !keepsKeys || ticket.flatMap({ table.state(of: $0) })?.isHolding != true {
+        if let ticket { table.leave(ticket, lends: lends, &effects) }
+        if ticket.flatMap({ table.state(of: $0) }) == nil { phase = .over }
       }
-      if case .end = departure { return slots.take() }
-      return nil
+      return keepsKeys ? nil : slots.take()
     }
     withExtendedLifetime(former) {}
   }
@@ -136,7 +123,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
           table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
         }
         guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { break }
-        owner.leave(.end)
+        owner.leave()
       }
     }
   }
@@ -189,16 +176,6 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       owner.cancel(with: OperationError(owner.quotedName, inside: "group", refusal))
     } else {
       owner.cancel()
-    }
-  }
-}
-
-extension KeyState {
-  fileprivate var answer: KeyRequest.Answer {
-    switch self {
-    case .away, .waiting: .waiting
-    case .called: .called
-    case .holding, .replaced, .lending: .holding
     }
   }
 }

@@ -77,10 +77,10 @@ extension KeyTable {
     if uses[use].isFull { return nil }
     let heads = uses[use].heads
     for head in heads.all {
-      if found.contains(head.rank) { return nil }
-      if hasTurn(head.rank.ticket) { return head.rank }
+      if found.contains(head) { return nil }
+      if hasTurn(head.ticket) { return head }
       // Only a member of a holder may pass a claimant that waits.
-      if uses[use].innerLineCount == 0, blocks(head.rank.ticket, use) { return nil }
+      if uses[use].innerLineCount == 0, blocks(head.ticket, use) { return nil }
     }
     return nil
   }
@@ -110,9 +110,9 @@ extension KeyTable {
     if uses[use].first == nil || entries[ticket.place].isPreferred { return true }
     let heads = uses[use].heads
     for head in heads.all {
-      if head.rank >= entries[ticket.place].rank { return true }
-      if head.line == entries[ticket.place].line { return false }
-      if !waits(head.rank.ticket, forHolderAround: ticket), blocks(head.rank.ticket, use) { return false }
+      if head >= entries[ticket.place].rank { return true }
+      if entries[head.ticket.place].line == entries[ticket.place].line { return false }
+      if !waits(head.ticket, forHolderAround: ticket), blocks(head.ticket, use) { return false }
     }
     return true
   }
@@ -250,17 +250,17 @@ extension KeyTable {
       if priority > 0 { effects.append(.lend(priority, claimant)) }
       let isOnly = uses[share.use].holders.count == 0
       uses[share.use].lent = isOnly ? priority : min(priority, uses[share.use].lent)
-      guard let interval = share.interval else {
+      if share.interval == nil {
         uses[share.use].holders.add(ticket, share)
-        continue
+      } else {
+        uses[share.use].claimCount += 1
+        effects.append(.count(begin(share), claimant))
       }
-      uses[share.use].claimCount += 1
-      effects.append(.count(begin(share, for: interval), claimant))
     }
   }
 
-  mutating func begin(_ share: Entry.Share, for interval: Duration) -> Start {
-    let start = Start(ticket: Ticket(number: nextNumber, place: -1), share: share, interval: interval)
+  mutating func begin(_ share: Entry.Share) -> Start {
+    let start: Start = (Ticket(number: nextNumber, place: -1), share)
     nextNumber += 1
     uses[share.use].holders.add(start.ticket, share)
     return start
@@ -269,7 +269,7 @@ extension KeyTable {
   /// Admits no claimant to a use until the caller ends the returned start.
   mutating func pause(_ id: KeyUse.ID, for interval: Duration, rest: @escaping @Sendable () -> Duration) -> Start {
     let use = join(id)
-    let start = begin(Entry.Share(use: use, limit: 0, weight: 0, interval: interval), for: interval)
+    let start = begin(Entry.Share(use: use, limit: 0, weight: 0, interval: interval))
     uses[use].pauses[start.ticket] = rest
     return start
   }

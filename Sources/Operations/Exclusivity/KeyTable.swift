@@ -33,11 +33,7 @@ struct KeyTable {
   }
 
   /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
-  struct Start {
-    let ticket: Ticket
-    let share: Entry.Share
-    let interval: Duration
-  }
+  typealias Start = (ticket: Ticket, share: Entry.Share)
 
   /// A call that has not been answered. Until this time, no claimant behind the called one is called.
   struct Call: Comparable {
@@ -75,6 +71,7 @@ struct KeyTable {
   // MARK: Entering
 
   /// Adds a claimant, which arrives at the wait queues of its keys. Returns nil if a policy drops it.
+  @discardableResult
   mutating func enter(
     _ claimant: KeyClaimant,
     _ claims: [KeyClaim],
@@ -87,9 +84,11 @@ struct KeyTable {
   ) -> Ticket? {
     if claims.contains(where: { $0.policy != .wait }), !applyPolicies(of: claimant, claims, inside: enclosing, &effects)
     {
+      claimant.phase = .over
       return nil
     }
     let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
+    claimant.phase = .entered(ticket)
     nextNumber += 1
     let holder = enclosing.first { state(of: $0)?.isHolding == true }?.number
     let rank = Entry.Rank(priority: priority, ticket: ticket)
@@ -116,6 +115,10 @@ struct KeyTable {
   /// A claim uses the key of the enclosing holder. If it is stronger than that of the holder, it also takes what it needs
   /// in addition of the use to which the holder belongs.
   mutating func addShares(of claim: KeyClaim, to entry: inout Entry) {
+    if let interval = claim.interval {
+      let (use, limit, weight) = (join(claim.id), claim.limit, claim.weight)
+      return entry.shares.append(Entry.Share(use: use, limit: limit, weight: weight, interval: interval))
+    }
     var lenders = lenders(of: claim, inside: entry.enclosing)[...]
     var weight = claim.weight
     while true {
@@ -127,12 +130,6 @@ struct KeyTable {
       let other = entries[lender.place].shares.first { uses[$0.use].id.key == claim.key && $0.interval == nil }
       guard let other, claim.limit < other.limit || claim.weight > other.weight else { break }
       weight = max(claim.weight - other.weight, 0)
-    }
-    for throttle in claim.throttles {
-      let use = join(KeyUse.ID(domain: claim.domain, key: claim.key, interval: throttle.interval))
-      entry.shares.append(
-        Entry.Share(use: use, limit: throttle.count, weight: throttle.weight, interval: throttle.interval)
-      )
     }
   }
 

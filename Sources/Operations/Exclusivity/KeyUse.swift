@@ -84,14 +84,6 @@ struct KeyUse {
     }
   }
 
-  /// The first claimant of a line.
-  struct Head: Comparable {
-    let rank: KeyEntry.Rank
-    let line: KeyEntry.Line
-
-    static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
-  }
-
   let id: ID
   /// The number of claimants in any state, and of starts.
   var claimCount = 0
@@ -114,8 +106,8 @@ struct KeyUse {
   /// For each waiting claim, the sum of the holders' weights beside which it may be admitted, in ascending order.
   private var tolerances = ArrayDeque<Int>()
   private var lines: [KeyEntry.Line: ArrayDeque<KeyEntry.Rank>] = [:]
-  /// In the order of their ranks.
-  private(set) var heads = ArrayDeque<Head>()
+  /// The first claimants of the lines.
+  private(set) var heads = ArrayDeque<KeyEntry.Rank>()
   /// The number of lines inside a holder.
   private(set) var innerLineCount = 0
 
@@ -144,7 +136,7 @@ struct KeyUse {
 
   // MARK: Wait queues
 
-  var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.rank.ticket }
+  var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.ticket }
 
   var waiting: [KeyTicket] { lines.values.flatMap { $0.all.map(\.ticket) } }
 
@@ -171,8 +163,8 @@ struct KeyUse {
       return (former, ranks.first)
     }(&lines[line, default: ArrayDeque()])
     if former == new { return }
-    if let former { heads.remove(Head(rank: former, line: line)) }
-    if let new { heads.insert(Head(rank: new, line: line)) } else { lines[line] = nil }
+    if let former { heads.remove(former) }
+    if let new { heads.insert(new) } else { lines[line] = nil }
     if line.holder != nil { innerLineCount += (new == nil ? 0 : 1) - (former == nil ? 0 : 1) }
   }
 }

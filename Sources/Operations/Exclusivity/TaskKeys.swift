@@ -106,8 +106,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// The key, if there is no other one, and no rate.
   private var onlyKey: KeyUse.ID? {
-    guard claims.count == 1, claims[0].throttles.isEmpty else { return nil }
-    return KeyUse.ID(domain: claims[0].domain, key: claims[0].key)
+    // A throttled key has two claims.
+    claims.count == 1 ? claims[0].id : nil
   }
 
   func takeFreeKey(inside enclosing: [KeyClaimant]) -> Bool {
@@ -117,14 +117,15 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   /// Enters the table under a key that no one else uses.
   func enterAsHolder(_ table: inout KeyTable) {
     var effects: [KeyTable.Effect] = []
-    enter(&table, inside: [], priority: .normal, lent: 0, &effects)
+    table.enter(self, claims, &effects)
   }
 
   /// Waits until the task holds its keys, or the limit has passed.
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
-      enter(&table, inside: enclosing, priority: priority.queuePriority, lent: priority.lent, &effects)
+      let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
+      table.enter(self, claims, inside: outer, priority: rank, lent: priority.lent, &effects)
       if case .granted = wait { return nil }
       return ticket.map { table.holders(before: $0, toLend: priority.lent) } ?? []
     }

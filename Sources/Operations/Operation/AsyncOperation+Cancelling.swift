@@ -106,7 +106,7 @@ extension AsyncOperation {
     func announce() {
       trace?.send(.cancelled)
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
-      turn?.leave(.cancellation)
+      turn?.leave(keepsKeys: true)
     }
   }
 

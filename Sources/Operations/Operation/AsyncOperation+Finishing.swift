@@ -72,7 +72,7 @@ extension AsyncOperation {
   /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
   final func settle() {
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { turn.leave(.end) } }
+    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { turn.leave() } }
     notifyOfEnd(core.withLock { $0.settle() })
   }
 
@@ -121,7 +121,7 @@ extension AsyncOperation {
     former.task?.cancel()
     var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
     // An inner operation is still running if this operation timed out or another caller finished it.
-    if let inner = former.exchange(\.inner, nil) {
+    if let inner = former.inner.take() {
       Trampoline.run {
         inner.cancel()
         inner.finishNow()

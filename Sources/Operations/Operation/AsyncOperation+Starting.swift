@@ -15,16 +15,16 @@ extension AsyncOperation {
   }
 
   /// Takes the keys of a member with a slot that its group has taken for it. Returns nil if it is not called any more.
-  func takeKeysAsMember(at priority: QueuePriority) -> KeyRequest.Answer? {
+  func takeKeysAsMember(at priority: QueuePriority) -> KeyState? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
-    let answer = turn.takeWithSlot(request, at: priority)
-    switch answer {
+    let keyState = turn.takeWithSlot(request, at: priority)
+    switch keyState {
     case nil: break
-    case .waiting: turnHasNotCome()
+    case .away, .waiting: turnHasNotCome()
     case .called: core.withLock { $0.endTurn() }
-    case .holding: turnHasCome(holdingKeys: true, request: request)
+    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true, request: request)
     }
-    return answer
+    return keyState
   }
 
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
@@ -106,7 +106,7 @@ extension AsyncOperation {
 
   private func evaluate(_ conditions: [OperationCondition]) {
     let place = keepPlace()
-    let context = core.withLock { $0.extras?.exchange(\.context, nil) }
+    let context = core.withLock { $0.extras?.context.take() }
     startTask(priority: startPriority, in: context, while: .suspended(.conditions)) { [self] in
       for condition in conditions {
         core.withLock { $0.makeExtras().condition = condition.name }
@@ -215,13 +215,13 @@ extension AsyncOperation {
   }
 
   /// Releases a task that has done its work.
-  func releaseTask() { _ = core.withLock { $0.extras?.exchange(\.task, nil) } }
+  func releaseTask() { _ = core.withLock { $0.extras?.task.take() } }
 
   /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.
   func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
     let (superfluous, priority) = core.withLock { core -> (Task<Void, Never>?, TaskPriority?) in
       guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return (task, nil) }
-      return (core.makeExtras().exchange(\.task, task), core.extras?.lentPriority)
+      return (exchange(&core.makeExtras().task, with: task), core.extras?.lentPriority)
     }
     superfluous?.cancel()
     if let priority { task.raisePriority(to: priority) }

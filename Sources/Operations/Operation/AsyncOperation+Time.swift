@@ -18,7 +18,7 @@ extension AsyncOperation {
         let extras = core.makeExtras()
         extras.timeout = newValue
         let isExecuting = core.lifecycle.phase.isExecuting
-        return (isExecuting, isExecuting ? extras.exchange(\.deadline, nil) : nil)
+        return (isExecuting, isExecuting ? extras.deadline.take() : nil)
       }
       deadline?.cancel()
       if isExecuting { startDeadline() }
@@ -61,7 +61,7 @@ extension AsyncOperation {
       }
     }
     set {
-      let old = core.withLock { $0.makeExtras().exchange(\.clock, newValue) }
+      let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
       withExtendedLifetime(old) {}
     }
   }
@@ -73,7 +73,7 @@ extension AsyncOperation {
     guard let limit = waitLimit else { return }
     let timer = ClockTimer()
     let former = core.withLock { core in
-      core.lifecycle.phase.isBeforeExecution ? core.makeExtras().exchange(\.deadline, timer) : timer
+      core.lifecycle.phase.isBeforeExecution ? exchange(&core.makeExtras().deadline, with: timer) : timer
     }
     // That of a group which released the operation before it started.
     former?.cancel()
@@ -132,7 +132,7 @@ extension AsyncOperation {
     let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
       guard core.lifecycle.phase.isExecuting else { return (false, nil, nil) }
       guard let extras = core.extras, let timeout = extras.timeout else { return (true, nil, nil) }
-      return (true, timeout, extras.exchange(\.deadline, timer))
+      return (true, timeout, exchange(&extras.deadline, with: timer))
     }
     previous?.cancel()
     if let timeout {
@@ -175,7 +175,7 @@ extension AsyncOperation {
       return (true, core.membership, core.turn)
     }
     if !isPaused { return work() }
-    turn?.leave(.pause)
+    turn?.stepAside()
     membership?.runner?.engine.releaseSlot(of: membership?.slot == .own ? self : nil)
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     timer.start(after: duration, on: clock) { if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() } }

@@ -124,9 +124,9 @@ extension AsyncOperation {
     let number = engine?.state.withLock { $0.schedule.ready.makeNumber() }
     if let number { core.withLock { $0.membership?.number = number } }
     switch turn.request(request) {
-    case .waiting: turnHasNotCome()
+    case .away, .waiting: turnHasNotCome()
     case .called: turnHasCome(holdingKeys: false)
-    case .holding: turnHasCome(holdingKeys: true, request: request)
+    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true, request: request)
     }
   }
 
@@ -143,7 +143,7 @@ extension AsyncOperation {
 
   /// Another thread may have requested the turn again meanwhile.
   func leaveWaitQueues(of turn: KeyRequest, request number: Int) {
-    turn.leave(.newDependency(request: number))
+    turn.stepAside(request: number)
     core.withLock { $0.engine }?.releaseSlot(of: nil)
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
   }

@@ -197,14 +197,14 @@ struct ScheduleWorld: InterleavedWorld {
 
   mutating func beginAdding(_ members: [Int]) {
     schedule.beginAddition(of: members.count)
-    if members.count > 1 { schedule.postponeStarts() }
+    if members.count > 1 { schedule.beginOffer() }
     deeds.coming += 1
   }
 
   var state: [AnyHashable] { [schedule.openness, schedule.endRequest, counts, flags, deeds] }
   private var counts: [Int] {
     [
-      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.ready.slotsTaken,
+      schedule.unfinishedMembers, schedule.additions, schedule.offers, schedule.ready.slotsTaken,
       schedule.waitingResults?.count ?? -1, schedule.ready.count,
     ]
   }
@@ -266,7 +266,7 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.ready += ready
       for member in ready { world.schedule.ready.append(ScheduleWorld.operations[member], .normal) }
       world.schedule.endAddition()
-      let runner = members.count > 1 ? world.schedule.resumeStarts() : world.schedule.requestRunner()
+      let runner = members.count > 1 ? world.schedule.endOffer() : world.schedule.requestRunner()
       carryOut(runner, &world, &actor)
       endIfDone(&world)
     case .cancel(let member):

@@ -31,7 +31,7 @@ struct GraphDrawing {
     func isInside(_ node: Int, _ box: Int) -> Bool {
       positions[box] < positions[node] && positions[node] < positions[box] + sizes[box]
     }
-    let waiting = graph.points.cycle ?? []
+    let waiting = graph.firstCycle ?? []
     let cycleWaits = Set(waiting.indices.map { [waiting[$0], waiting[($0 + 1) % waiting.count]] })
     for node in nodes {
       for dependency in node.dependencies {

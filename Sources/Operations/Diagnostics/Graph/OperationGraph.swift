@@ -24,7 +24,13 @@ public import Foundation
 public struct OperationGraph: Sendable {
   /// The operations: first the given ones, then the operations found from them. The `id` of a node is its index.
   public internal(set) var nodes: [Node]
-  let points: GraphPoints
+  /// The node of each point in time: the finish of every node, which has the index of the node, and then the start of every
+  /// node with members. Members wait for that start.
+  let points: [Int]
+  /// The point at which each node starts. A node without members starts and finishes at the same point.
+  let starts: [Int]
+  let waits: [[Int]]
+  let order: WaitOrder
 
   /// Creates the graph of `operations`, their direct and indirect dependencies, and the members of groups.
   ///
@@ -34,15 +40,35 @@ public struct OperationGraph: Sendable {
   }
 
   init(_ nodes: [Node]) {
-    self.nodes = nodes
-    points = GraphPoints(nodes)
+    var points = Array(nodes.indices)
+    var starts = points
+    for node in nodes {
+      guard let group = node.group, starts[group] == group else { continue }
+      starts[group] = points.count
+      points.append(group)
+    }
+    var waits = [[Int]](repeating: [], count: points.count)
+    for node in nodes {
+      let (start, finish) = (starts[node.id], node.id)
+      waits[start] += node.dependencies
+      // The start comes first, so that a cycle takes the shortest path and leaves out the members.
+      if start != finish { waits[finish].insert(start, at: 0) }
+      if let group = node.group {
+        waits[start].append(starts[group])
+        waits[group].append(finish)
+      }
+    }
+    (self.nodes, self.points, self.starts, self.waits) = (nodes, points, starts, waits)
+    order = WaitOrder(waits)
   }
 
   /// The names of operations that wait for each other in a cycle, or nil if there is none.
   ///
   /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the
   /// members wait for the group's start. If there are several cycles, this is the first one found.
-  public var cycle: [String]? { points.cycle?.map { nodes[$0].name } }
+  public var cycle: [String]? { firstCycle?.map { nodes[$0].name } }
+
+  var firstCycle: [Int]? { order.cycles.first?.map { points[$0] }.withoutRepeats { $0 } }
 
   /// An operation that is in the snapshot only as a start is without its members.
   private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
@@ -87,25 +113,25 @@ public struct OperationGraph: Sendable {
   ///
   /// - Complexity: O(n + e) for n operations with e dependencies.
   public var criticalPath: CriticalPath? {
-    guard points.cycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
-    var lengths = [Duration](repeating: .zero, count: points.waits.count)
+    guard firstCycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
+    var lengths = [Duration](repeating: .zero, count: points.count)
     func last(of points: some Sequence<Int>) -> Int? { points.max { lengths[$0] < lengths[$1] } }
-    for point in points.order.order {
-      let before = last(of: points.waits[point]).map { lengths[$0] } ?? .zero
+    for point in order.order {
+      let before = last(of: waits[point]).map { lengths[$0] } ?? .zero
       lengths[point] = before.adding(ownDuration(ofPoint: point))
     }
     var names: [String] = []
     var next = last(of: lengths.indices)
     while let point = next {
-      if ownDuration(ofPoint: point) > .zero { names.append(nodes[points.nodes[point]].name) }
-      next = last(of: points.waits[point])
+      if ownDuration(ofPoint: point) > .zero { names.append(nodes[points[point]].name) }
+      next = last(of: waits[point])
     }
     return CriticalPath(names: names.reversed(), duration: lengths.max() ?? .zero)
   }
 
   private func ownDuration(ofPoint point: Int) -> Duration {
-    let node = points.nodes[point]
-    return points.starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
+    let node = points[point]
+    return starts[node] == node ? max(nodes[node].duration ?? .zero, .zero) : .zero
   }
 
   /// An operation at the moment the graph was taken.
@@ -150,40 +176,6 @@ public struct OperationGraph: Sendable {
     /// The time that the operation takes, or nil if it is unknown. See ``OperationGraph/withDurations(_:)``.
     public internal(set) var duration: Duration?
   }
-}
-
-/// The points in time of a graph and their order: the finish of every node, which has the index of the node, and then
-/// the start of every node with members. Members wait for that start.
-struct GraphPoints {
-  private(set) var nodes: [Int]
-  /// The start of each node. A node without members starts and finishes at the same point.
-  private(set) var starts: [Int]
-  private(set) var waits: [[Int]]
-  let order: WaitOrder
-
-  init(_ graph: [OperationGraph.Node]) {
-    nodes = Array(graph.indices)
-    starts = nodes
-    for node in graph {
-      guard let group = node.group, starts[group] == group else { continue }
-      starts[group] = nodes.count
-      nodes.append(group)
-    }
-    waits = [[Int]](repeating: [], count: nodes.count)
-    for node in graph {
-      let (start, finish) = (starts[node.id], node.id)
-      waits[start] += node.dependencies
-      // The start comes first, so that a cycle takes the shortest path and leaves out the members.
-      if start != finish { waits[finish].insert(start, at: 0) }
-      if let group = node.group {
-        waits[start].append(starts[group])
-        waits[group].append(finish)
-      }
-    }
-    order = WaitOrder(waits)
-  }
-
-  var cycle: [Int]? { order.cycles.first?.map { nodes[$0] }.withoutRepeats { $0 } }
 }
 
 /// The longest chain of dependencies in a graph, measured by duration.

@@ -52,36 +52,18 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
     ///
     /// The time comes from the system's clock and is exact to a few milliseconds. It is nil for an operation that has
     /// not started, and for a plain Foundation operation outside of a group.
-    public var elapsed: Duration? { time?.duration }
-    let time: Seconds?
+    public var elapsed: Duration? {
+      // An `Int64` can count the nanoseconds of this many seconds.
+      seconds.flatMap { $0.magnitude <= 1e9 ? Duration.nanoseconds(Int64(($0 * 1e9).rounded())) : nil }
+    }
+    /// A time that was measured in whole nanoseconds, as it is encoded.
+    let seconds: Double?
     /// A sentence that explains why the operation has not finished.
     public let description: String
 
     private enum CodingKeys: String, CodingKey {
       case operation, place, cause, waitsFor, root, description
-      case time = "elapsed"
-    }
-  }
-
-  /// A time that was measured in whole nanoseconds and is encoded in seconds.
-  struct Seconds: Sendable, Hashable, Codable {
-    let duration: Duration
-
-    init(_ duration: Duration) { self.duration = duration }
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      let seconds = try container.decode(Double.self)
-      // An `Int64` can count the nanoseconds of this many seconds.
-      guard seconds.magnitude <= 1e9 else {
-        throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) s is too long.")
-      }
-      duration = .nanoseconds(Int64((seconds * 1e9).rounded()))
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      try container.encode(duration / .seconds(1))
+      case seconds = "elapsed"
     }
   }
 

@@ -24,7 +24,7 @@ extension StallFindings {
       cause: finding.cause,
       waitsFor: namesWaitedFor(by: representative),
       root: bottom === own ? nil : bottom?.displayName,
-      time: nodes[node].elapsed.map { StallReport.Seconds($0) },
+      seconds: nodes[node].elapsed.map { $0 / .seconds(1) },
       description: "\(name(representative)) \(predicate(representative))."
     )
   }

@@ -114,7 +114,7 @@ public final class OperationTracer: Sendable {
     }
     let follower = OperationFollower(self, index)
     let (phase, isReady, isCancelled) = operation.core.withLock { core in
-      follower.next = core.makeExtras().exchange(\.trace, follower)
+      follower.next = exchange(&core.makeExtras().trace, with: follower)
       return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
     }
     log.withLock { $0.records[index].recordState(now, phase, isReady: isReady, isCancelled: isCancelled) }

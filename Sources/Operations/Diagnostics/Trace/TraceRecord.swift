@@ -46,14 +46,19 @@ extension OperationTracer {
 
     /// Records the state at the moment tracing begins. An event that has been recorded already takes precedence.
     mutating func recordState(_ now: Duration, _ phase: OperationLifecycle.Phase, isReady: Bool, isCancelled: Bool) {
-      if isReady { ready = ready ?? now }
+      if isReady, requestedKeys == nil { ready = ready ?? now }
       if phase.isExecuting { started = started ?? now }
       if isCancelled { cancelled = cancelled ?? now }
       if state == .pending { state = isCancelled ? .cancelled : phase.isExecuting ? .executing : .pending }
     }
 
     mutating func beginKeyWait(_ now: Duration) {
-      if started != nil { openKeyWait = openKeyWait ?? now } else { requestedKeys = requestedKeys ?? now }
+      if started != nil {
+        openKeyWait = openKeyWait ?? now
+      } else {
+        requestedKeys = requestedKeys ?? now
+        ready = nil
+      }
     }
 
     mutating func endKeyWait(_ now: Duration) {

@@ -53,7 +53,7 @@ extension GroupEngine.State {
     progress.add(count)
     let postponesStarts =
       count > 1 || isCancelled || errorPolicy == .cancelDependents || !memberObservers.isEmpty
-    if postponesStarts { schedule.postponeStarts() }
+    if postponesStarts { schedule.beginOffer() }
     let forgotten = schedule.ready.flows.forgetIdleFlows()
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
@@ -73,7 +73,7 @@ extension GroupEngine.State {
     }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(skipped: skipped)
-    let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
+    let runner = addition.postponesStarts ? schedule.endOffer() : schedule.requestRunner()
     var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed

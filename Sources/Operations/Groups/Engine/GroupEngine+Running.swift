@@ -75,7 +75,7 @@ extension GroupEngine {
       // Read anew, without the lock, because a subclass can override it.
       let rank = ReadyList.Rank(priority: member.queuePriority, number: rank.number)
       switch member.takeKeysAsMember(at: rank.priority) {
-      case .holding, .waiting: break
+      case .away, .waiting, .holding, .replaced, .lending: break
       case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
       // It was cancelled, or another thread has let it wait again.
       case nil:

@@ -13,14 +13,14 @@ extension GroupSchedule {
     case abandoned(GroupOperation, GroupQueue)
     /// The engine has released the abandoned group, because only executing members remain. These may never finish.
     case orphaned(GroupQueue)
+    /// The group has finished, or has been released.
     case ended
-    case disbanded
 
     /// The group, from its start until it is released. A running group stays alive.
     var group: GroupOperation? {
       switch self {
       case .starting(let group, _), .running(let group, _), .abandoned(let group, _): group
-      case .gathering, .idle, .orphaned, .ended, .disbanded: nil
+      case .gathering, .idle, .orphaned, .ended: nil
       }
     }
 
@@ -28,7 +28,7 @@ extension GroupSchedule {
       switch self {
       case .starting(_, let queue), .running(_, let queue), .abandoned(_, let queue): queue
       case .idle(let queue), .orphaned(let queue): queue
-      case .gathering, .ended, .disbanded: nil
+      case .gathering, .ended: nil
       }
     }
 
@@ -37,14 +37,14 @@ extension GroupSchedule {
     var isRunning: Bool {
       switch self {
       case .starting, .running, .idle, .abandoned, .orphaned: true
-      case .gathering, .ended, .disbanded: false
+      case .gathering, .ended: false
       }
     }
 
     /// Whether the group takes no more members. An orphaned group cannot finish a new member.
     var isOver: Bool {
       switch self {
-      case .orphaned, .ended, .disbanded: true
+      case .orphaned, .ended: true
       case .gathering, .starting, .running, .idle, .abandoned: false
       }
     }

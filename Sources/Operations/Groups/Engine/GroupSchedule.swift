@@ -20,9 +20,8 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of calls that add members before any of them starts.
-  private(set) var startObstacles = 0
-  /// The number of calls that let members take their keys, in order and with slots, before any member starts.
+  /// The number of calls before whose end no member starts. They add members, or let members take their keys, in order and
+  /// with slots.
   private(set) var offers = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
@@ -55,7 +54,7 @@ struct GroupSchedule {
 
   private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
-  private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
+  private var maySlotsBeTaken: Bool { life.isRunning && !isSuspended }
 
   private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
@@ -73,7 +72,7 @@ struct GroupSchedule {
   mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
 
   var mayHandOut: Bool {
-    if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
+    if hasNoneReady || offers > 0 { return false }
     if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
     guard hasRoom, let first = ready.firstRank else { return false }
     return called.firstRank.map { first < $0 } ?? true
@@ -116,7 +115,7 @@ struct GroupSchedule {
     case .starting(let group, let queue), .running(let group, let queue): life = .abandoned(group, queue)
     // Another thread is about to end the life.
     case .idle(let queue): life = .orphaned(queue)
-    case .gathering, .abandoned, .orphaned, .ended, .disbanded: return nil
+    case .gathering, .abandoned, .orphaned, .ended: return nil
     }
     return orphanIfOnlyExecuting()
   }
@@ -130,7 +129,7 @@ struct GroupSchedule {
 
   mutating func disband() {
     self = GroupSchedule()
-    life = .disbanded
+    life = .ended
   }
 
   mutating func nextOutcome() -> Outcome {
@@ -315,13 +314,6 @@ struct GroupSchedule {
 
   mutating func endOffer() -> RunnerRequest {
     offers -= 1
-    return requestRunner()
-  }
-
-  mutating func postponeStarts() { startObstacles += 1 }
-
-  mutating func resumeStarts() -> RunnerRequest {
-    startObstacles -= 1
     return requestRunner()
   }
 

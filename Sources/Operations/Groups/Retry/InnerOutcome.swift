@@ -52,7 +52,7 @@ extension AsyncOperation {
   private func start(_ inner: AsyncOperation, then body: @escaping @Sendable () -> Void) {
     let (engine, isOver, previous) = core.withLock { core in
       let isOver = !core.lifecycle.canContinue
-      return (core.engine, isOver, isOver ? nil : core.makeExtras().exchange(\.inner, inner))
+      return (core.engine, isOver, isOver ? nil : exchange(&core.makeExtras().inner, with: inner))
     }
     withExtendedLifetime(previous) {}
     if let engine { inner.whenFinished { engine.workContinues(in: inner) } }

@@ -117,7 +117,7 @@ extension OperationCore {
   }
 
   mutating func resumeAfterPause(of wait: OperationLifecycle.Wait) -> WaitAction {
-    guard lifecycle.resume(after: wait), let pause = extras?.exchange(\.pause, nil) else { return .none }
+    guard lifecycle.resume(after: wait), let pause = extras?.pause.take() else { return .none }
     return .resume(pause)
   }
 

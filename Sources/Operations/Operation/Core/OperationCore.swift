@@ -211,12 +211,7 @@ enum MemberSlot {
   // MARK: Start and end
 
   mutating func start() -> StartAction {
-    let first: OperationLifecycle.Phase =
-      turn != nil ? .suspended(.turn) : extras?.hasInputs == true ? .preparing : .executing
-    if lifecycle.start(as: first) {
-      startTime = .now
-      return nextStep
-    }
+    if let step = begin(holdingKeys: turn == nil) { return step }
     switch earlyEnd {
     case .none: return lifecycle.phase == .finished ? .ignore : .refuse
     case .begun: earlyEnd = .none  // The end makes Foundation's transition, as after any start.
@@ -247,7 +242,7 @@ enum MemberSlot {
     membership?.runner = runner
     membership?.slot = slot
     if let number { membership?.number = number }
-    return isPending ? startWithKeys() : resumed(.slot)
+    return isPending ? begin(holdingKeys: true) ?? .ignore : resumed(.slot)
   }
 
   /// Begins to take the keys of a member that waits for a slot, with the number of its request.
@@ -274,8 +269,10 @@ enum MemberSlot {
     }
   }
 
-  private mutating func startWithKeys() -> StartAction {
-    guard lifecycle.start(as: extras?.hasInputs == true ? .preparing : .executing) else { return .ignore }
+  /// Nil if the operation has been started before.
+  private mutating func begin(holdingKeys: Bool) -> StartAction? {
+    let first: OperationLifecycle.Phase = extras?.hasInputs == true ? .preparing : .executing
+    guard lifecycle.start(as: holdingKeys ? first : .suspended(.turn)) else { return nil }
     startTime = .now
     return nextStep
   }

@@ -51,12 +51,6 @@ final class OperationExtras {
   /// A timeout that is not positive, with which the operation does not execute.
   var spentTimeout: Duration? { timeout.flatMap { $0 <= .zero ? $0 : nil } }
 
-  /// Changes a property, and returns the old value, which the caller releases after the lock.
-  func exchange<Value>(_ property: ReferenceWritableKeyPath<OperationExtras, Value>, _ new: Value) -> Value {
-    defer { self[keyPath: property] = new }
-    return self[keyPath: property]
-  }
-
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
     let isEmpty =
@@ -87,7 +81,7 @@ struct HandOver: Identifiable, Sendable {
 
   var id: ObjectIdentifier { ObjectIdentifier(producer) }
 
-  var missingInput: MissingInput? { obstacle(producer).map { MissingInput(producer: producer, cause: $0) } }
+  var missingInput: MissingInput? { obstacle(producer).map { (producer, $0) } }
 }
 
 /// A pause of an executing operation, such as a back-off, during which it uses no slot of a group and holds no keys.

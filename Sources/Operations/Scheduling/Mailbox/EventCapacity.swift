@@ -39,13 +39,6 @@ public struct EventCapacity: Sendable, Hashable {
 
 /// The waiting and suspended events of a mailbox. Tickets that are gone stay until they are skipped or compacted.
 struct EventRoom {
-  enum Decision {
-    case accept
-    case suspend
-    case refuse
-    case replace(EventTicket)
-  }
-
   private let capacity: EventCapacity
   private var waitingCount = 0
   private var suspendedCount = 0
@@ -55,19 +48,19 @@ struct EventRoom {
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
-  /// Decides what happens to a new event. Adds an event that suspends, and removes an event that is replaced.
-  mutating func decide(about ticket: EventTicket) -> Decision {
+  /// Decides what happens to a new event, and which event it replaces. Adds an event that suspends.
+  mutating func decide(about ticket: EventTicket) -> (acceptance: Mailbox.Acceptance, replaced: EventTicket?) {
     // A new event must not overtake a suspended one.
-    if waitingCount < capacity.count, suspendedCount == 0 { return .accept }
+    if waitingCount < capacity.count, suspendedCount == 0 { return (.accepted, nil) }
     switch capacity.policy {
-    case .fail: return .refuse
+    case .fail: return (.full, nil)
     case .suspend:
-      guard case .suspending = ticket.capacity else { return .refuse }
+      guard case .suspending = ticket.capacity else { return (.full, nil) }
       suspended.append(ticket)
       suspendedCount += 1
-      return .suspend
-    case .dropOldest: return waiting.popFirst { !$0.isGone }.map(Decision.replace) ?? .accept
-    case .replaceLatest: return waiting.popLast { !$0.isGone }.map(Decision.replace) ?? .accept
+      return (.suspended, nil)
+    case .dropOldest: return (.accepted, waiting.popFirst { !$0.isGone })
+    case .replaceLatest: return (.accepted, waiting.popLast { !$0.isGone })
     }
   }
 

@@ -14,7 +14,8 @@ struct Mailbox {
 
   typealias Alarm = (deadline: Duration, timer: ClockTimer)
 
-  private(set) var isShutDown = false
+  /// Nil after a shutdown. First, because each event reads it.
+  private var delayed: DeadlineQueue<Duration, EventTicket>? = DeadlineQueue()
   /// The open segment, by its identity. Retaining the segment would double the cost of an event.
   private var openSegment: ObjectIdentifier?
   private var entries: [Entry] = []
@@ -25,7 +26,6 @@ struct Mailbox {
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
   private var latest: [EventKey: EventTicket] = [:]
   private var room: EventRoom?
-  private var delayed = DeadlineQueue<Duration, EventTicket>()
   private var alarm: Alarm?
 
   /// The number of accepted events, excluding those that were withdrawn or dropped.
@@ -35,6 +35,8 @@ struct Mailbox {
   private(set) var eventsCoalesced = 0
 
   init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
+
+  var isShutDown: Bool { delayed == nil }
 
   // MARK: Segments
 
@@ -104,19 +106,15 @@ struct Mailbox {
       // The new event uses the room of the superseded one.
       eventsCoalesced += 1
       dropped = withdraw(superseded)
-    } else if ticket.isCounted, let decision = room?.decide(about: ticket) {
-      switch decision {
-      case .accept: break
-      case .suspend:
-        ticket.stage = .suspended(body)
-        return (.suspended, nil)
-      case .refuse:
-        ticket.stage = .gone
+    } else if ticket.isCounted, let (acceptance, replaced) = room?.decide(about: ticket) {
+      if acceptance != .accepted {
+        ticket.stage = acceptance == .suspended ? .suspended(body) : .gone
+        if acceptance == .full { eventsDropped += 1 }
+        return (acceptance, nil)
+      }
+      if let replaced {
         eventsDropped += 1
-        return (.full, nil)
-      case .replace(let other):
-        eventsDropped += 1
-        dropped = withdraw(other)
+        dropped = withdraw(replaced)
       }
     }
     add(ticket, body, handedOver: handedOver)
@@ -152,26 +150,27 @@ struct Mailbox {
   // MARK: Delayed events
 
   mutating func delay(_ ticket: EventTicket, _ body: @escaping EventTicket.Body, until deadline: Duration) {
-    if isShutDown {
+    guard let place = delayed?.add(ticket, at: deadline) else {
       ticket.stage = .gone
       eventsDropped += 1
       return
     }
-    ticket.stage = .delayed(delayed.add(ticket, at: deadline), body)
+    ticket.stage = .delayed(place, body)
   }
 
   /// Accepts the due events after the timer has fired. A timer that was cancelled too late has no effect.
   mutating func acceptDue(at time: Duration, by timer: ClockTimer) {
-    guard !isShutDown, alarm?.timer === timer else { return }
+    guard let due = alarm?.timer === timer ? delayed?.popAll(dueAt: time) : nil else { return }
     alarm = nil
-    for ticket in delayed.popAll(dueAt: time) { if let body = ticket.leave() { add(ticket, body) } }
+    for ticket in due { if let body = ticket.leave() { add(ticket, body) } }
   }
 
   /// Returns the timer to cancel and the timer to start, or nil if the current timer is right.
   mutating func alarmChange() -> (outdated: ClockTimer?, new: Alarm?)? {
-    if delayed.earliest == alarm?.deadline { return nil }
+    let earliest = delayed?.earliest
+    if earliest == alarm?.deadline { return nil }
     let outdated = alarm?.timer
-    alarm = delayed.earliest.map { ($0, ClockTimer()) }
+    alarm = earliest.map { ($0, ClockTimer()) }
     return (outdated, alarm)
   }
 
@@ -192,7 +191,7 @@ struct Mailbox {
         entries.removeAll { entry in if case .ticket(let ticket) = entry { !ticket.isWaiting } else { false } }
       }
       return remove(ticket)
-    case .delayed(let place, _): _ = delayed.remove(place)
+    case .delayed(let place, _): _ = delayed?.remove(place)
     case .suspended: room?.removeSuspended()
     case .new, .gone: break
     }
@@ -221,8 +220,8 @@ struct Mailbox {
   /// Refuses all further events, and drops the delayed and suspended events. Discarding also drops the waiting events.
   /// Returns the bodies to call with a refusal, and the entries to release.
   mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
-    isShutDown = true
-    let pending = delayed.removeAll() + (room?.removeAllSuspended() ?? [])
+    let pending = (delayed?.removeAll() ?? []) + (room?.removeAllSuspended() ?? [])
+    delayed = nil
     eventsDropped += pending.count
     var refused = pending.compactMap { $0.leave() }
     if !discarding { return (refused, []) }

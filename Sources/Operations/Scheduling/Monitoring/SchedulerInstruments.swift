@@ -85,11 +85,6 @@ extension SerialScheduler {
     core.instruments.withLock { $0.end(at: end) }
   }
 
-  func recordingWait(of event: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let body = recordingWait(of: EventTicket.body(of: event))
-    return { body(nil) }
-  }
-
   func recordingWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
     let start = core.time.now
     return { [core] refusal in

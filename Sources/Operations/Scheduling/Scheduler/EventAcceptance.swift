@@ -7,8 +7,9 @@ extension SerialScheduler {
   // Not inlined, because inlining would cost the fast path registers.
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    let event = core.mode.isPlain ? event : recordingWait(of: event)
-    return withOpenSegment { $0.post(event, origin) == true }
+    if core.mode.isPlain { return withOpenSegment { $0.post(event, origin) == true } }
+    let body = recordingWait(of: EventTicket.body(of: event))
+    return withOpenSegment { $0.post({ body(nil) }, origin) == true }
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
