@@ -13,10 +13,7 @@ final class FinishRelay: Operation, @unchecked Sendable {
     case over
 
     var action: (@Sendable () -> Void)? {
-      switch self {
-      case .new(let action), .waiting(let action): action
-      case .stopped, .over: nil
-      }
+      if case .new(let action) = self { action } else if case .waiting(let action) = self { action } else { nil }
     }
   }
 

@@ -1,16 +1,11 @@
 /// A topological order of items that wait for each other, and the cycles among them, in O(n + e) and without recursion.
 struct WaitOrder {
-  /// Items that wait for each other, or one item that waits for such items.
-  struct Stuck {
-    let items: [Int]
-    /// Every item waits for the next, and the last for the first. Empty for one item that is on no cycle.
-    let cycle: [Int]
-  }
-
   /// The items that can complete, each after the items that it needs.
   private(set) var order: [Int] = []
-  /// The other items. Each set comes after the sets that it waits for.
-  private(set) var stuck: [Stuck] = []
+  /// The other items, in sets that wait for each other, or of one item that waits for such items. Each set comes after
+  /// those that it waits for. On its cycle, every item waits for the next, and the last for the first. The cycle is
+  /// empty for one item that is on none.
+  private(set) var stuck: [(items: [Int], cycle: [Int])] = []
   let dependents: [[Int]]
 
   /// An item needs all of the items that it waits for, or the number in `needed`. All items that can complete after one
@@ -62,7 +57,7 @@ struct WaitOrder {
         path.append(item)
         next = waits[item].first { setOf[$0] == stuck.count }
       }
-      stuck.append(Stuck(items: set, cycle: next.flatMap { positions[$0] }.map { Array(path[$0...]) } ?? []))
+      stuck.append((set, next.flatMap { positions[$0] }.map { Array(path[$0...]) } ?? []))
     }
   }
 

@@ -12,25 +12,22 @@ struct WaitSnapshot {
     case free
   }
 
-  struct Wait {
-    enum Kind: Equatable {
-      case dependency
-      case member
-      /// The end of an operation that has members waits for its own start.
-      case ownStart
-      case groupStart
-      /// A task that works for the operation waits for the end of another one. Not part of cycles of dependencies.
-      case task
-      /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
-      case slot
-      /// A wait for a key that admits `limit` holders.
-      case key(limit: Int)
-      /// The slots or the key wait for an operation that uses them, or that comes first in the wait queue of the key.
-      case user(isHolder: Bool)
-    }
+  typealias Wait = (node: Int, kind: WaitKind)
 
-    let node: Int
-    let kind: Kind
+  enum WaitKind: Equatable {
+    case dependency
+    case member
+    /// The end of an operation that has members waits for its own start.
+    case ownStart
+    case groupStart
+    /// A task that works for the operation waits for the end of another one. Not part of cycles of dependencies.
+    case task
+    /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
+    case slot
+    /// A wait for a key that admits `limit` holders.
+    case key(limit: Int)
+    /// The slots or the key wait for an operation that uses them, or that comes first in the wait queue of the key.
+    case user(isHolder: Bool)
   }
 
   /// While it does not change, the operation waits for the same.
@@ -92,8 +89,8 @@ struct WaitSnapshot {
     return nodes.count - 1
   }
 
-  mutating func addWait(_ node: Int, for other: Int, _ kind: Wait.Kind) {
-    nodes[node].waits.append(Wait(node: other, kind: kind))
+  mutating func addWait(_ node: Int, for other: Int, _ kind: WaitKind) {
+    nodes[node].waits.append((other, kind))
   }
 
   /// Reads what a node waits for. Returns false without reading if there are more waits than the limit.
@@ -107,8 +104,8 @@ struct WaitSnapshot {
     }
     let inside = own.runsOthersInside && !isStart(node) ? own.inside : nil
     if limit < .max {
-      let dependencyCount = own.core.withLock { $0.ledger.dependencies.count }
-      if dependencyCount + (inside?.engineOfMembers?.memberCount ?? 0) > limit { return false }
+      let memberCount = inside?.engineOfMembers?.state.withLock { $0.members.count } ?? 0
+      if own.core.withLock({ $0.ledger.dependencies.count }) + memberCount > limit { return false }
     }
     let (stamp, dependencies, outer) = own.core.withLock { (Stamp($0), $0.ledger.dependencies.entries, $0.outer) }
     nodes[node].stamp = stamp

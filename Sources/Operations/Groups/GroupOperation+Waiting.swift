@@ -24,9 +24,6 @@ extension GroupOperation {
   ///
   /// - Precondition: `count` is at least 1.
   public final func waitForRoom(below count: Int) async {
-    if count < 1 {
-      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Wait for room below 1 or more.")
-    }
     _ = await engine.waitForRoom(below: count, in: self, isAdding: false)
   }
 
@@ -44,9 +41,6 @@ extension GroupOperation {
   ///
   /// - Precondition: `count` is at least 1, and the operation can be added.
   public final func addOperation(_ operation: Operation, whenBelow count: Int) async {
-    if count < 1 {
-      misuse("\(quotedName) cannot have fewer than \(count) unfinished members. Add an operation below 1 or more.")
-    }
     let hasRoom = await engine.waitForRoom(below: count, in: self, isAdding: true)
     if Task.isCancelled { operation.cancel() }
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)

@@ -80,7 +80,7 @@ extension AsyncOperation {
       if let limit = waitLimit, limit <= .zero { expire(after: limit) }
       return
     }
-    carryOut(core.withLock { $0.proceedInTurn() })
+    if core.withLock({ $0.lifecycle.resume(after: .turn) }) { prepareInputs() }
   }
 
   func prepareInputs() {
@@ -181,7 +181,7 @@ extension AsyncOperation {
   final func keepPlace() -> ExecutionPlace {
     if let place = core.withLock({ $0.extras?.place }) { return place }
     let place =
-      enclosingRunner.map { ExecutionPlace(in: $0, at: $0.queue.quality(of: self)) }
+      enclosingRunner.map { ExecutionPlace(quality: $0.queue.quality(of: self), queue: $0) }
       ?? ExecutionPlace.current(quality: qualityOfService)
     core.withLock { core in
       if !core.lifecycle.phase.isOver { core.makeExtras().place = place }

@@ -184,7 +184,7 @@ extension AsyncOperation {
 
 extension OperationPause {
   /// Blocking work may hold every thread of the shared pool, but not those of the timers.
-  func `continue`() { if place.isParticular { place.run(resume) } else { DueWork.shared.add([resume]) } }
+  func `continue`() { if place.queue != nil { place.run(resume) } else { DueWork.shared.add([resume]) } }
 }
 
 extension OperationQueue {

@@ -59,24 +59,17 @@ extension AsyncOperation {
       recheckReadiness()
     }
     carryOut(action)
-    let isWaitedFor = wait(for: dependency)
+    var isWaitedFor = true
+    switch dependency {
+    case .foreign(let operation, let relay): relay.wait(for: [operation])
+    case .own(let operation):
+      let (isAdded, seen) = operation.core.withLock { $0.ledger.add(dependent: self) }
+      withExtendedLifetime(seen) { isWaitedFor = isAdded }
+    }
     // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
     engine?.memberGainedDependency(self)
     if !isWaitedFor { dependencyDidFinish() }
     return true
-  }
-
-  /// Returns whether the dependency will notify this operation.
-  private func wait(for dependency: DependencyLedger.Dependency) -> Bool {
-    switch dependency {
-    case .own(let operation):
-      let (isWaitedFor, seen) = operation.core.withLock { $0.ledger.add(dependent: self) }
-      withExtendedLifetime(seen) {}
-      return isWaitedFor
-    case .foreign(let operation, let relay):
-      relay.wait(for: [operation])
-      return true
-    }
   }
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }

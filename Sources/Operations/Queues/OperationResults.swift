@@ -164,6 +164,8 @@ public struct ElementResults<Source, Output: Sendable, Failure: Error>: AsyncSeq
 private struct ResultReports {
   /// The finished operations that are next, or wait for an earlier one.
   var finished = ArrayDeque<Int>()
+  /// The index of the next result. Nil if the results are in the order in which the operations finish.
+  var next: Int?
   /// The number of operations that may be unfinished or unread. Nil when there are no more elements.
   var limit: Int?
   /// The number of reports.
@@ -197,13 +199,7 @@ extension Locked<ResultReports> {
 /// Used by the task that iterates, except that another task may read an asynchronous sequence.
 private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchecked Sendable {
   typealias Start = (Source) -> AnyOutputOperation<Output>
-
-  private final class Entry {
-    let element: Source
-    let work: AnyOutputOperation<Output>
-
-    init(_ element: Source, _ work: AnyOutputOperation<Output>) { (self.element, self.work) = (element, work) }
-  }
+  private typealias Entry = (element: Source, work: AnyOutputOperation<Output>)
 
   /// Reads an element, or lets the other task read one. Returns false if there is none. Nil when there is none left.
   private var read: ((ResultRun) -> Bool)?
@@ -212,8 +208,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   private var reader: Task<Void, Never>?
   /// Set by the other task before its last report.
   private var failure: Failure?
-  private let isOrdered: Bool
-  private var (readCount, takenCount) = (0, 0)
+  private var unreadCount = 0
   /// Nil when the run is over.
   private let started = Locked<[Int: Entry]?>([:])
   /// Used by one task, as ``started`` is by two.
@@ -224,8 +219,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   private init(atMost limit: Int, ordered isOrdered: Bool) {
     if limit < 1 { misuse("At most \(limit) operations at once would never run. Allow 1 or more.") }
-    self.isOrdered = isOrdered
-    reports = Locked(ResultReports(limit: limit))
+    reports = Locked(ResultReports(next: isOrdered ? 0 : nil, limit: limit))
   }
 
   convenience init<S: Sequence<Source>>(
@@ -293,11 +287,13 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   }
 
   private func takeResult() -> ElementResults<Source, Output, Failure>.Element? {
-    let index = reports.withLock { reports in
-      reports.finished.first == takenCount || !isOrdered ? reports.finished.popFirst() : nil
+    let index = reports.withLock { reports -> Int? in
+      if let next = reports.next, reports.finished.first != next { return nil }
+      reports.next? += 1
+      return reports.finished.popFirst()
     }
     guard let index, let entry = started.withLock({ $0?.removeValue(forKey: index) }) else { return nil }
-    takenCount += 1
+    unreadCount -= 1
     // A staggered run continues only if its caller does not accept this result.
     if timer == nil { fill() }
     return (entry.element, entry.work.result)
@@ -306,30 +302,28 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   private func fill() {
     while let read {
       let limit = reports.withLock { $0.limit }
-      if let limit, readCount - takenCount >= limit { return }
-      if limit != nil, read(self) { readCount += 1 } else { self.read = nil }
+      if let limit, unreadCount >= limit { return }
+      if limit != nil, read(self) { unreadCount += 1 } else { self.read = nil }
     }
   }
 
   private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
     let index = startCount
     startCount += 1
-    let entry = Entry(element, work)
     let isOver = started.withLock { started in
-      started?[index] = entry
+      started?[index] = (element, work)
       return started == nil
     }
     if isOver { return work.operation.cancel() }
-    work.operation.whenFinished { [reports, isOrdered] in
-      reports.report { if isOrdered { $0.finished.insert(index) } else { $0.finished.append(index) } }
+    work.operation.whenFinished { [reports] in
+      reports.report { if $0.next == nil { $0.finished.append(index) } else { $0.finished.insert(index) } }
     }
   }
 
   private func awaitTurn(after delay: Duration, on clock: any Clock<Duration>) {
     timer?.cancel()
-    let timer = ClockTimer()
-    self.timer = timer
-    timer.start(after: delay, on: clock) { [reports] in reports.report { $0.limit? += 1 } }
+    timer = ClockTimer()
+    timer?.start(after: delay, on: clock) { [reports] in reports.report { $0.limit? += 1 } }
   }
 
   func cancel() {

@@ -113,6 +113,8 @@ final class SharedRun<Output: Sendable>: Sendable {
     /// All callers have been cancelled. The last one waits for the end of the operation.
     case abandoned
     case ended(Result<Output, any Error>)
+
+    var operation: AsyncOperation? { if case .running(let operation) = self { operation } else { nil } }
   }
 
   struct State {
@@ -126,9 +128,7 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Adds a caller, and returns its number. Nil means that the run is about to end, so the caller must start another.
   func enter() -> Int? {
-    if case .running(let operation) = state.withLock({ $0.phase }), operation.isFinished || operation.isCancelled {
-      return nil
-    }
+    if let running = state.withLock({ $0.phase.operation }), running.isFinished || running.isCancelled { return nil }
     return state.withLock { state in
       switch state.phase {
       case .abandoned, .ended: return nil
@@ -142,8 +142,7 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Each caller must call this method once. One that would wait forever is refused alone.
   func wait(_ caller: Int, in queue: OperationQueue) async throws -> Output {
-    let wait: TaskWait? =
-      if case .running(let operation) = state.withLock({ $0.phase }) { TaskWait(for: operation) } else { nil }
+    let wait = state.withLock { $0.phase.operation }.map { TaskWait(for: $0) }
     wait?.begin()
     defer { wait?.end() }
     do { try wait?.refuseCycle(in: queue) } catch {
@@ -164,7 +163,7 @@ final class SharedRun<Output: Sendable>: Sendable {
   }
 
   @Sendable private func escalateOperation(to priority: TaskPriority) {
-    if case .running(let operation) = state.withLock({ $0.phase }) { operation.escalatePriority(to: priority) }
+    state.withLock { $0.phase.operation }?.escalatePriority(to: priority)
   }
 
   /// Removes a caller whose task was cancelled. If the caller is the last one, it stays and cancels the operation.
@@ -173,8 +172,7 @@ final class SharedRun<Output: Sendable>: Sendable {
       if state.callers[caller] == nil { return (nil, nil) }
       if state.callers.count > 1 { return (state.callers.removeValue(forKey: caller) ?? nil, nil) }
       defer { state.phase = .abandoned }
-      if case .running(let operation) = state.phase { return (nil, operation) }
-      return (nil, nil)
+      return (nil, state.phase.operation)
     }
     continuation?.resume(throwing: CancellationError())
     operation?.cancel()

@@ -6,7 +6,7 @@ import Testing
 struct DiagnosticValueTests {
   @Test(arguments: [[1, 2], [2, 1]]) func ofTwoExecutingDependencies_theOneThatExecutesLongerCounts(order: [Int]) {
     func node(waitingFor others: [Int], elapsed: Duration? = nil) -> StallNode {
-      let waits = others.map { StallNode.Wait(node: $0, kind: .dependency) }
+      let waits: [StallNode.Wait] = others.map { ($0, .dependency) }
       let operation = AsyncOperation()
       let reason = StallNode.Reason.executing(operation, for: elapsed, isCancelled: false)
       return StallNode(subject: .operation(operation), waits: waits, reason: reason, elapsed: elapsed)

@@ -159,11 +159,7 @@ enum LedgerStep: InterleavedStep {
       if world.deeds.turn == .holding || world.deeds.turn == .over { return }
       world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
       if world.deeds.turn == .holding { actor.go(on: .proceed) }
-    case .proceed:
-      switch world.core.proceedInTurn() {
-      case .execute, .skip: close(&world)
-      default: break
-      }
+    case .proceed: _ = world.core.lifecycle.resume(after: .turn)
 
     // Foundation's part, read off swift-corelibs-foundation's `Operation.swift`.
     case .ask, .nudge:

@@ -220,7 +220,7 @@ struct ScheduleWorld: InterleavedWorld {
     promise(deeds.runners <= 1, "two runners wait to begin")
     promise(schedule.ready.slotsTaken == deeds.slots.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
-    promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
+    promise(schedule.granted.count == deeds.cancelled.count, "a cancelled member was lost")
   }
 
   var breachAtEnd: String? {

@@ -60,8 +60,8 @@ struct StallWalk {
     }
   }
 
-  private mutating func wait(_ node: Int, for other: Int, _ kind: StallNode.Wait.Kind) {
-    nodes[node].waits.append(StallNode.Wait(node: other, kind: kind))
+  private mutating func wait(_ node: Int, for other: Int, _ kind: WaitSnapshot.WaitKind) {
+    nodes[node].waits.append((other, kind))
   }
 
   private mutating func add(_ resource: StallNode.Subject) -> Int {

@@ -67,7 +67,7 @@ extension GroupEngine.State {
     progress.add(-skipped)
     if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0 as? PlainMember } }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
-    for member in addition.cancelled { schedule.cancelled.append(member) }
+    for member in addition.cancelled { schedule.granted.append(GroupSchedule.HandOut(member: member, slot: .none)) }
     for (member, priority, flow) in addition.ready where !offers {
       schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
     }

@@ -197,14 +197,24 @@ extension GroupEngine {
 
   func finished(_ member: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
     workContinues(after: end, of: member)
+    let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
       // A member may finish after the group has been deallocated.
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
-      if end.holdsSlot { state.schedule.returnSlot(of: ObjectIdentifier(member)) }
+      if end.holdsSlot { state.schedule.returnSlot(of: id) }
       // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.removeEntry(of: ObjectIdentifier(member)) }
-      let runner = state.schedule.requestRunner(takenNext: takenNext)
-      return state.remove(member, at: end.membership?.index ?? 0, requesting: runner)
+      if end.extras?.pause != nil { state.schedule.removeEntry(of: id) }
+      let (runner, count) = (state.schedule.requestRunner(takenNext: takenNext), state.members.count)
+      // The caller has another reference, so nothing is released under the lock.
+      _ = state.members.remove(at: index)
+      state.schedule.resultWasProcessed()
+      state.progress.complete(member)
+      return Action(
+        runner: runner,
+        outcome: state.schedule.nextOutcome(),
+        roomWaiters: state.roomWaiters.take(downTo: state.members.count, from: count),
+        updatesProgress: state.progress.isFollowed
+      )
     }
     carryOut(action)
   }

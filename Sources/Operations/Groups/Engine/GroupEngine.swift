@@ -25,24 +25,6 @@ final class GroupEngine: @unchecked Sendable {
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
     var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty && schedule.cycleSearch == .none }
 
-    mutating func remove(
-      _ member: AsyncOperation,
-      at index: Int,
-      requesting runner: GroupSchedule.RunnerRequest
-    ) -> Action {
-      let count = members.count
-      // The caller has another reference, so nothing is released under the lock.
-      _ = members.remove(at: index)
-      schedule.resultWasProcessed()
-      progress.complete(member)
-      return Action(
-        runner: runner,
-        outcome: schedule.nextOutcome(),
-        roomWaiters: roomWaiters.take(downTo: members.count, from: count),
-        updatesProgress: progress.isFollowed
-      )
-    }
-
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
       schedule.request(request) ? members.operations : []
@@ -71,8 +53,6 @@ final class GroupEngine: @unchecked Sendable {
   init(processesAll: Bool) { self.processesAll = processesAll }
 
   var members: [AsyncOperation] { state.withLock { $0.members.operations } }
-
-  var memberCount: Int { state.withLock { $0.members.count } }
 
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 

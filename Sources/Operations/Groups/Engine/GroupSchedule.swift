@@ -14,10 +14,9 @@ struct GroupSchedule {
   var ready = ReadyList()
   /// The ready members that still have to take their keys.
   private(set) var called = ReadyList()
-  /// The members that have a slot, and wait for a runner to start them.
-  private var granted = ArrayDeque<HandOut>()
-  /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
-  var cancelled = ArrayDeque<AsyncOperation>()
+  /// The members that wait for a runner to start them: those that have a slot, and those that were cancelled. The latter
+  /// finish at once, so neither the limit nor a suspension applies.
+  var granted = ArrayDeque<HandOut>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
   /// The number of calls before whose end no member starts. They add members, or let members take their keys, in order and
@@ -52,7 +51,7 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
+  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty }
 
   private var maySlotsBeTaken: Bool { life.isRunning && !isSuspended }
 
@@ -73,7 +72,7 @@ struct GroupSchedule {
 
   var mayHandOut: Bool {
     if hasNoneReady || offers > 0 { return false }
-    if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
+    if !granted.isEmpty || isDraining { return true }
     guard hasRoom, let first = ready.firstRank else { return false }
     return called.firstRank.map { first < $0 } ?? true
   }
@@ -211,13 +210,12 @@ struct GroupSchedule {
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if hasEnded || (isDraining && !wasNotReady) { return }
     if !wasNotReady { removeEntry(of: ObjectIdentifier(member)) }
-    cancelled.append(member)
+    granted.append(HandOut(member: member, slot: .none))
   }
 
   /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AsyncOperation] {
-    let granted = exchange(&granted, with: ArrayDeque()).all.map(\.member)
-    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all
+    ready.takeAll() + called.takeAll() + exchange(&granted, with: ArrayDeque()).all.map(\.member)
   }
 
   mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
@@ -260,7 +258,7 @@ struct GroupSchedule {
   }
 
   private var next: AsyncOperation? {
-    granted.first?.member ?? cancelled.first ?? ready.first ?? called.first
+    granted.first?.member ?? ready.first ?? called.first
   }
 
   /// Takes a member if it is still the next one, and not about to be cancelled.
@@ -269,14 +267,8 @@ struct GroupSchedule {
   /// - Returns: Nil if the runner must stop.
   mutating func take() -> HandOut? {
     guard mayHandOut else { return nil }
-    var next: HandOut?
-    if let handOut = granted.popFirst() {
-      next = handOut
-    } else if let member = cancelled.popFirst() {
-      next = HandOut(member: member, slot: .none)
-    } else if let (member, rank, _) = takeReady() {
-      next = HandOut(member: member, rank: rank)
-    }
+    var next = granted.popFirst()
+    if next == nil, let (member, rank, _) = takeReady() { next = HandOut(member: member, rank: rank) }
     // The observers of a cancelled member are called before the last slot is used, and not beside its member.
     if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     next?.notice = takeNotice()

@@ -16,7 +16,7 @@ struct ReadyList {
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
 
   /// In the order of their ranks.
-  private var deque = ArrayDeque<(rank: Rank, operation: AsyncOperation)>()
+  private var deque = ArrayDeque<(operation: AsyncOperation, rank: Rank)>()
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
   private var lastNumber = 0
@@ -54,7 +54,7 @@ struct ReadyList {
     if flows.count > 0 { return limit }
     if heap.count > 0 { return heap.count(before: rank, limit: limit) }
     var count = 0
-    for (other, _) in deque.all.prefix(limit) where other < rank { count += 1 }
+    for (_, other) in deque.all.prefix(limit) where other < rank { count += 1 }
     return count
   }
 
@@ -69,7 +69,7 @@ struct ReadyList {
     if let flow {
       flows.insert(operation, rank, of: flow)
     } else if heap.count == 0, deque.last.map({ $0.rank < rank }) ?? true {
-      deque.append((rank, operation))
+      deque.append((operation, rank))
     } else {
       orderByRank()
       add(operation, rank)
@@ -123,19 +123,15 @@ struct ReadyList {
   }
 
   private mutating func popWithoutFlow() -> (operation: AsyncOperation, rank: Rank)? {
-    guard let (rank, operation) = deque.popFirst() ?? popFromHeap() else { return nil }
-    return (operation, rank)
-  }
-
-  private mutating func popFromHeap() -> (rank: Rank, operation: AsyncOperation)? {
+    if let next = deque.popFirst() { return next }
     guard let (rank, operation) = heap.popFirst() else { return nil }
     places[ObjectIdentifier(operation)] = nil
     places.giveBackRoom()
-    return (rank, operation)
+    return (operation, rank)
   }
 
   private mutating func orderByRank() {
-    while let (rank, operation) = deque.popFirst() { add(operation, rank) }
+    while let (operation, rank) = deque.popFirst() { add(operation, rank) }
   }
 
   private mutating func add(_ operation: AsyncOperation, _ rank: Rank) {

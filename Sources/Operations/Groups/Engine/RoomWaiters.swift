@@ -72,6 +72,10 @@ extension GroupEngine {
   /// Waits until there are fewer than `count` members, and returns whether that is so. If not, the group has finished or
   /// the task has been cancelled. An adding task must add a member then.
   func waitForRoom(below count: Int, in group: GroupOperation, isAdding: Bool) async -> Bool {
+    if count < 1 {
+      let remedy = isAdding ? "Add an operation below 1 or more." : "Wait for room below 1 or more."
+      misuse("\(group.quotedName) cannot have fewer than \(count) unfinished members. \(remedy)")
+    }
     let ticket = state.withLock { state in
       let hasRoom = state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding)
       return hasRoom ? nil : state.roomWaiters.makeTicket()

@@ -9,8 +9,7 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
 
   init(_ next: @escaping @Sendable (Input) throws -> AnyOutputOperation<Output>) {
     self.next = next
-    super.init()
-    context = TaskContext()
+    super.init(in: TaskContext())
   }
 
   override var runsOthersInside: Bool { true }

@@ -93,7 +93,7 @@ extension AsyncOperation {
     // Each attempt of an operation with keys takes them anew.
     if delay > .zero || core.withLock({ $0.turn != nil }) {
       pause(for: delay, before: next, then: work)
-    } else if keepPlace().isParticular {
+    } else if keepPlace().queue != nil {
       keepPlace().run(work)
     } else {
       // Avoids recursion, because the work may end inside this call.

@@ -22,13 +22,8 @@
 /// own timeout covers all operations and delays.
 public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   private let backoff: Backoff
-  /// Released when the operation finishes.
-  private let plan: Locked<Plan?>
-
-  private struct Plan {
-    let context: TaskContext
-    let make: @Sendable (_ iteration: Int) -> AsyncOperation?
-  }
+  /// Released when the operation finishes. Guarded by the lock of the core.
+  private var plan: (context: TaskContext, make: @Sendable (_ iteration: Int) -> AsyncOperation?)?
 
   /// Creates an operation that runs operations one after another.
   ///
@@ -39,7 +34,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
   public init(pausing backoff: Backoff = .immediate, _ make: @escaping @Sendable (_ iteration: Int) -> AsyncOperation?)
   {
     self.backoff = backoff
-    plan = Locked(Plan(context: TaskContext(reusable: ()), make: make))
+    plan = (TaskContext(reusable: ()), make)
     super.init()
   }
 
@@ -56,10 +51,10 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     if core.withLock({ $0.extras?.pause != nil }) { finish() }
   }
 
-  override func prepareToFinish() { _ = plan.withLock { $0.take() } }
+  override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
 
   private func begin(iteration: Int) {
-    guard !isCancelled, let plan = plan.withLock({ $0 }) else { return finish() }
+    guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return finish() }
     let operation = run(in: plan.context) { Trampoline.isolate { plan.make(iteration) } }
     guard let operation else { return finish() }
     refuseSelfDependency(operation)

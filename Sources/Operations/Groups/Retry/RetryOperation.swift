@@ -39,14 +39,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private let attempts: Int
   private let backoff: Backoff
   private let isOfFunctions: Bool
-  private let attemptState: Locked<AttemptState>
-
-  private struct AttemptState {
-    /// Released when the operation finishes.
-    var plan: Plan?
-    var failedAttempts = 0
-    var latestErrors: [any Error] = []
-  }
+  /// Released when the operation finishes. Guarded by the lock of the core, as the next two properties.
+  private var plan: Plan?
+  private var failedCount = 0
+  private var latestErrors: [any Error] = []
 
   private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
   /// Returns the closure of the program that judges a result. Nil if only the result itself counts.
@@ -172,7 +168,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.attempts = attempts
     self.backoff = backoff
     self.isOfFunctions = isOfFunctions
-    attemptState = Locked(AttemptState(plan: (TaskContext(reusable: ()), judge, make)))
+    plan = (TaskContext(reusable: ()), judge, make)
     super.init()
   }
 
@@ -198,10 +194,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   /// The errors of the last 16 failed attempts so far, in order.
-  public var attemptErrors: [any Error] { attemptState.withLock { $0.latestErrors } }
+  public var attemptErrors: [any Error] { core.withLock { _ in latestErrors } }
 
   /// The number of failed attempts so far.
-  public var failedAttempts: Int { attemptState.withLock { $0.failedAttempts } }
+  public var failedAttempts: Int { core.withLock { _ in failedCount } }
 
   override var runsOthersInside: Bool { true }
 
@@ -223,10 +219,10 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// Finishes without another attempt. The causes of a timeout are the errors of the attempts.
   private func stop() { finish(withErrors: isTimedOut ? attemptErrors : []) }
 
-  override func prepareToFinish() { _ = attemptState.withLock { $0.plan.take() } }
+  override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
 
   private func attempt(_ number: Int) {
-    guard !isCancelled, let plan = attemptState.withLock({ $0.plan }) else { return stop() }
+    guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return stop() }
     let make = { Result { try plan.make(number, plan.context) } }
     switch isOfFunctions ? make() : run(in: plan.context, { Trampoline.isolate(make) }) {
     case .success(let attempt):
@@ -246,13 +242,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
         return stop()
       }
       // The oldest error is released without the lock.
-      _ = attemptState.withLock { state in
-        state.failedAttempts += 1
-        state.latestErrors.append(error)
-        return state.latestErrors.count > 16 ? state.latestErrors.removeFirst() : nil
+      _ = core.withLock { _ in
+        failedCount += 1
+        latestErrors.append(error)
+        return latestErrors.count > 16 ? latestErrors.removeFirst() : nil
       }
     }
-    guard number < attempts, !isCancelled, let plan = attemptState.withLock({ $0.plan }) else {
+    guard number < attempts, !isCancelled, let plan = core.withLock({ _ in self.plan }) else {
       return isTimedOut ? stop() : finish(with: result)
     }
     let decide = plan.judge(result)

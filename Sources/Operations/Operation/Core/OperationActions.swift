@@ -3,7 +3,7 @@ extension OperationCore {
   enum StartAction {
     case execute([OperationObserver], hasTimeout: Bool, OperationFollower?)
     case prepare
-    /// The caller takes the keys, and then calls ``proceedInTurn()``.
+    /// The caller takes the keys, and then prepares the operation.
     case takeTurn(KeyRequest)
     case resume(OperationPause)
     case skip

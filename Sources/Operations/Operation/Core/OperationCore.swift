@@ -19,8 +19,6 @@ enum MemberSlot {
     case group(Membership)
     /// The operation is private, and runs inside this one until it ends.
     case inside(AsyncOperation)
-    /// The operation has ended, and the group cancels those that depend on it.
-    case failed(in: GroupEngine)
   }
 
   @safe struct Membership {
@@ -35,7 +33,6 @@ enum MemberSlot {
     /// How often the turn of the member has been requested. A turn that has come counts for its own request.
     var requests = 0
     var slot = MemberSlot.none
-    fileprivate var isFailed = false
   }
 
   struct End {
@@ -82,11 +79,7 @@ enum MemberSlot {
 
   /// Whether the operation uses a slot. A member that pauses has given it back.
   var holdsSlot: Bool {
-    switch lifecycle.phase {
-    case .pending: false
-    case .paused: engine == nil
-    default: true
-    }
+    if case .paused = lifecycle.phase { engine == nil } else { !lifecycle.phase.isPending }
   }
 
   /// Whether the start of a pending operation leads to `execute()`, and calls no code of the user before.
@@ -169,20 +162,17 @@ enum MemberSlot {
     switch place {
     case .none: return nil
     case .queue: return "is in a queue"
-    case .group, .inside, .failed: return "is in a group"
+    case .group, .inside: return "is in a group"
     }
   }
 
   /// Returns those that depend on the operation now. Those that come later ask whether it has failed.
   mutating func fail() -> [AsyncOperation] {
-    membership?.isFailed = true
+    makeExtras().failedGroup = engine
     return ledger.dependents?.entries.compactMap(\.operation) ?? []
   }
 
-  func hasFailed(in engine: GroupEngine) -> Bool {
-    if case .failed(let other) = place { return other === engine }
-    return self.engine === engine && membership?.isFailed == true
-  }
+  func hasFailed(in engine: GroupEngine) -> Bool { extras?.failedGroup === engine }
 
   /// The engine that processes the result before anything that waits for the operation starts.
   var engineToProcess: GroupEngine? {
@@ -242,7 +232,9 @@ enum MemberSlot {
     membership?.runner = runner
     membership?.slot = slot
     if let number { membership?.number = number }
-    return isPending ? begin(holdingKeys: true) ?? .ignore : resumed(.slot)
+    if isPending { return begin(holdingKeys: true) ?? .ignore }
+    if case .resume(let pause) = resumeAfterPause(of: .slot) { return .resume(pause) }
+    return .ignore
   }
 
   /// Begins to take the keys of a member that waits for a slot, with the number of its request.
@@ -260,25 +252,12 @@ enum MemberSlot {
     if lifecycle.phase == .pending(.turn) || lifecycle.phase == .paused(.turn) { lifecycle.wait(for: .slot) }
   }
 
-  /// Goes on with a started operation that has taken its keys.
-  mutating func proceedInTurn() -> StartAction {
-    switch lifecycle.phase {
-    case .suspended(.turn): lifecycle.resume(after: .turn) ? nextStep : .ignore
-    case .paused(.turn): resumed(.turn)
-    default: .ignore
-    }
-  }
-
   /// Nil if the operation has been started before.
   private mutating func begin(holdingKeys: Bool) -> StartAction? {
     let first: OperationLifecycle.Phase = extras?.hasInputs == true ? .preparing : .executing
     guard lifecycle.start(as: holdingKeys ? first : .suspended(.turn)) else { return nil }
     startTime = .now
     return nextStep
-  }
-
-  private mutating func resumed(_ wait: OperationLifecycle.Wait) -> StartAction {
-    if case .resume(let pause) = resumeAfterPause(of: wait) { .resume(pause) } else { .ignore }
   }
 
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
@@ -314,11 +293,10 @@ enum MemberSlot {
     defer {
       (waiters, turn) = (WaiterList(), nil)
       switch place {
-      case .none, .failed: break
+      case .none: break
       case .inside: place = .none
       case .queue: place = .queue(nil)
-      case .group(let membership):
-        place = engine.flatMap { membership.isFailed ? .failed(in: $0) : nil } ?? .group(Membership())
+      case .group: place = .group(Membership())
       }
     }
     return End(

@@ -13,6 +13,8 @@ final class OperationExtras {
 
   /// Kept after the end.
   var flow: ExclusivityKey?
+  /// The group that cancels what depends on the operation, because the operation has failed. Kept after the end.
+  var failedGroup: GroupEngine?
 
   // MARK: Time
 
@@ -53,11 +55,12 @@ final class OperationExtras {
 
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
-    let isEmpty =
-      timeout == nil && clock == nil && task == nil && trace == nil && progress == nil && condition == nil
-    if isEmpty, flow == nil, progressWeight == 1, !finishesWhenCancelled, waitLimit == nil { return nil }
+    let isUntimed = timeout == nil && waitLimit == nil && clock == nil && !finishesWhenCancelled
+    let isUnfollowed = trace == nil && progress == nil && progressWeight == 1
+    if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil, task == nil { return nil }
     let remainder = OperationExtras()
     remainder.flow = flow
+    remainder.failedGroup = failedGroup
     remainder.condition = condition
     remainder.timeout = timeout
     remainder.waitLimit = waitLimit
@@ -114,21 +117,14 @@ struct ExecutionPlace: Sendable {
   /// What runs inside the operation takes this quality, because a timer's thread has another one.
   let quality: QualityOfService
   /// Nil for any thread of the system, because the operation may occupy the only slot of its queue.
-  private let queue: (any ContinuingQueue)?
-
-  init(in queue: (any ContinuingQueue)?, at quality: QualityOfService) {
-    self.quality = quality
-    self.queue = queue
-  }
+  let queue: (any ContinuingQueue)?
 
   static func current(quality: QualityOfService) -> Self {
     let queue = OperationQueue.current
     // Without a queue of the package, the main queue, or the underlying queue of an OperationQueue.
     let place = unsafe queue as? any ContinuingQueue ?? queue?.underlyingQueue
-    return Self(in: place, at: quality.orCurrent)
+    return Self(quality: quality.orCurrent, queue: place)
   }
-
-  var isParticular: Bool { queue != nil }
 
   func run(_ body: @escaping @Sendable () -> Void) {
     if let queue { return queue.continueOperation(at: quality, body) }
