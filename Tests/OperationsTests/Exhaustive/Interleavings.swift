@@ -18,8 +18,10 @@ extension InterleavedStep {
 
 /// What actors share: the value under test, and what must be remembered to check its promises.
 protocol InterleavedWorld {
+  associatedtype State: Hashable
+
   /// All that decides what can happen from here on, and whether it may: the value under test, and what has been done.
-  var state: [AnyHashable] { get }
+  var state: State { get }
 
   /// The first promise that has been broken.
   var breach: String? { get set }
@@ -69,8 +71,13 @@ struct InterleavedActor<Step: Hashable & Sendable>: Hashable {
 struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
 
-  /// The number of schedules from each state of the world and of the actors.
-  private var known: [[AnyHashable]: Int64] = [:]
+  private struct State: Hashable {
+    let world: Step.World.State
+    let actors: [Actor]
+  }
+
+  /// The number of schedules from each state.
+  private var known: [State: Int64] = [:]
   private var schedule: [(actor: Int, step: Step)] = []
   private var states = 0
   /// The number of orders, limited to the range of this type.
@@ -89,7 +96,7 @@ struct Interleavings<Step: InterleavedStep> {
   private mutating func ways(from world: Step.World, _ actors: [Actor]) -> Int64 {
     if failure != nil { return 0 }
     let unfinished = actors.filter { $0.next != nil }
-    let state = world.state + [AnyHashable(unfinished)]
+    let state = State(world: world.state, actors: unfinished)
     if let ways = known[state] { return ways }
     var ways: Int64 = 0
     var isMoving = false

@@ -222,7 +222,19 @@ struct LedgerWorld: InterleavedWorld {
     return world
   }
 
-  var state: [AnyHashable] { [core.lifecycle.phase, core.bridge.record, books, counts, flags, deeds] }
+  struct State: Hashable {
+    let phase: OperationLifecycle.Phase
+    let record: FoundationBridge.Record
+    let books: Books
+    let counts: [Int]
+    let flags: [Bool]
+    let deeds: Deeds
+  }
+
+  var state: State {
+    let (phase, record) = (core.lifecycle.phase, core.bridge.record)
+    return State(phase: phase, record: record, books: books, counts: counts, flags: flags, deeds: deeds)
+  }
   private var counts: [Int] {
     [
       core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0,

@@ -104,8 +104,16 @@ struct LifecycleWorld: InterleavedWorld {
 
   init(_ kind: Kind) { self.kind = kind }
 
-  var state: [AnyHashable] {
-    [lifecycle.phase, lifecycle.failures.count, lifecycle.isCancelled, lifecycle.isFinishKept, deeds]
+  struct State: Hashable {
+    let phase: OperationLifecycle.Phase
+    let failures: Int
+    let flags: [Bool]
+    let deeds: Deeds
+  }
+
+  var state: State {
+    let flags = [lifecycle.isCancelled, lifecycle.isFinishKept]
+    return State(phase: lifecycle.phase, failures: lifecycle.failures.count, flags: flags, deeds: deeds)
   }
 
   mutating func decide(_ decision: OperationLifecycle.Decision) {

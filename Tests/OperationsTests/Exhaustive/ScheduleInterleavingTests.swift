@@ -201,7 +201,18 @@ struct ScheduleWorld: InterleavedWorld {
     deeds.coming += 1
   }
 
-  var state: [AnyHashable] { [schedule.openness, schedule.endRequest, counts, flags, deeds] }
+  struct State: Hashable {
+    let openness: GroupSchedule.Openness
+    let endRequest: GroupSchedule.EndRequest
+    let counts: [Int]
+    let flags: [Bool]
+    let deeds: Deeds
+  }
+
+  var state: State {
+    let (openness, request) = (schedule.openness, schedule.endRequest)
+    return State(openness: openness, endRequest: request, counts: counts, flags: flags, deeds: deeds)
+  }
   private var counts: [Int] {
     [
       schedule.unfinishedMembers, schedule.additions, schedule.offers, schedule.ready.slotsTaken,
