@@ -43,8 +43,6 @@ struct DependencyLedger {
 
   var isWaiting: Bool { remaining > 0 }
 
-  // MARK: Dependencies
-
   /// A dependency that is added twice counts and notifies twice.
   mutating func add(_ dependency: Dependency) {
     dependencies.append(dependency)
@@ -66,10 +64,7 @@ struct DependencyLedger {
     }
   }
 
-  // MARK: Dependents
-
-  // Reading a weak reference creates a strong one, which may become the last. The next two methods therefore return the
-  // references they have read, and the caller releases them after the lock.
+  // After the lock, the caller releases what the next two methods have read, which may be the last reference.
 
   /// Returns whether the dependent must wait, because this operation has not ended.
   mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {

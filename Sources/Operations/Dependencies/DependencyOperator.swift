@@ -49,8 +49,7 @@ public func chain(_ operations: [Operation]) -> [Operation] {
   return operations
 }
 
-/// A record of the operations that `==>` and `waits(for:)` join while a closure runs on this thread. A result builder
-/// adds them to its group, even if they are not results of the closure.
+/// The operations that `==>` and `waits(for:)` join while a closure runs on this thread, for its result builder.
 final class DependencyRecorder {
   private static let current = ThreadLocal<DependencyRecorder>()
   private var operations: [Operation] = []

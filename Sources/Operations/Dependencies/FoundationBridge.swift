@@ -1,9 +1,8 @@
 import Foundation
 
-/// What Foundation knows of an operation's readiness, as a value.
-///
-/// Foundation gets one dependency, the *gate*, which opens when no dependency is unfinished. A check of readiness makes
-/// it. On Linux, Foundation's own dependencies cost quadratic time, and point to released memory.
+/// What Foundation knows of an operation's readiness, as a value. Foundation gets one dependency, the *gate*, which
+/// opens when no dependency is unfinished. A check of readiness makes it. On Linux, Foundation's own dependencies cost
+/// quadratic time, and point to released memory.
 ///
 /// Foundation checks `isReady` and records the answer in two steps, on any thread. It may therefore record an outdated
 /// answer, and never run the operation. A *nudge* makes it check again.
@@ -84,9 +83,8 @@ struct FoundationBridge {
     return .leftToFoundation
   }
 
-  /// Returns whether the caller must nudge Foundation, after an event in which it checks readiness. If the gate opens
-  /// between the check and the record, Foundation corrects the record later, but does not run the operation. Otherwise
-  /// the opening of a gate notifies it.
+  /// Returns whether the caller must nudge Foundation after it has checked readiness. If the gate opens between the
+  /// check and the record, Foundation corrects the record later, but does not run the operation.
   mutating func recheck(isWaiting: Bool, isCancelled: Bool) -> Bool {
     if record == .unread || record == .ready { return false }
     if isCancelled { return true }

@@ -1,6 +1,5 @@
-/// Entries about operations, in the order they were added. A long list keeps an index after a few searches.
-///
-/// The storage never leaves its lock, because ThreadSanitizer does not detect that a copy of an array was released.
+/// Entries about operations, in the order they were added. A long list keeps an index after a few searches. The storage
+/// never leaves its lock, because ThreadSanitizer does not detect that a copy of an array was released.
 struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   private struct Index {
     var searches = 0
@@ -34,7 +33,6 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
     let isLong = slots.count > Self.shortLength
     var removed: [Entry] = []
     slots.removeAll { slot in
-      // The identity is compared first, because copying a weak reference costs more.
       guard slot?.id == identity, let slot else { return false }
       removed.append(slot)
       return true

@@ -21,9 +21,8 @@ struct TaskWait {
 
   func end() { around.first?.endAwaiting(awaited) }
 
-  /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
-  ///
-  /// - Parameter queue: The queue to which the operation will be added, or has been.
+  /// Throws if the operation, which has been or will be added to `queue`, can end only after the work of the task, as
+  /// far as a walk of limited length shows.
   func refuseCycle(in queue: OperationQueue? = nil) throws {
     guard let work else { return }
     let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)

@@ -62,7 +62,6 @@ struct WaitSnapshot {
     }
   }
 
-  /// Reads what an operation waits for. Fails if there are more waits than the limit.
   init?(of operation: Operation, limit: Int) {
     scope = .unfinished
     var (index, rest) = (index(of: operation), limit)
@@ -141,7 +140,6 @@ struct WaitSnapshot {
 }
 
 extension WaitSnapshot {
-  /// An operation that is on a cycle, or depends on one.
   typealias Blocked = (node: Node, cycle: [Operation])
 
   var order: WaitOrder { WaitOrder(nodes.map { $0.waits.filter { $0.kind != .task }.map(\.node) }) }

@@ -22,10 +22,8 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
     isConsequence = (error as? OperationError)?.isOfFailedProducer == true
   }
 
-  /// Returns `errors` with the paths of `failures`, from which a group has derived them, in O(n).
-  ///
-  /// If the counts are equal, each error gets the path of the failure at its index. Otherwise, each error gets the path
-  /// of the next equal failure, or no path if there is none.
+  /// Returns `errors` with the paths of `failures`, from which a group has derived them, in O(n). The path is that of
+  /// the failure at the same index if the counts are equal, or else that of the next equal failure, if there is one.
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
@@ -58,7 +56,6 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
 extension [OperationFailure] {
   /// Returns the failures, with those marked that report others of the list, in O(n).
   func markingConsequences() -> Self {
-    // Lazy, because describing an error is expensive.
     lazy var signatures = Set(map { ErrorSignature($0.error) })
     return map { failure in
       guard let error = failure.error as? OperationError, error.code == .conditionFailed else { return failure }
@@ -71,8 +68,7 @@ extension [OperationFailure] {
   }
 }
 
-/// The errors that an operation reports to its lifecycle. The report is created before the operation takes its lock,
-/// because inspecting an error can run the caller's code.
+/// The errors that a lifecycle receives. They are inspected without the lock, because that can run the caller's code.
 struct FailureReport: Sendable {
   /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.
   private(set) var failures: [OperationFailure] = []

@@ -159,7 +159,6 @@ extension AsyncOperation {
 }
 
 extension [KeyClaim] {
-  /// Creates the claims of one claimant, in a domain.
   init(_ claims: [ExclusivityClaim], in domain: ExclusivityDomain) {
     self = []
     for claim in claims { add(domain === ExclusivityDomain.shared ? claim.claims : claim.claims.map { $0.in(domain) }) }

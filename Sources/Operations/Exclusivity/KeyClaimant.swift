@@ -66,7 +66,6 @@ class KeyClaimant: @unchecked Sendable {
     }
   }
 
-  /// The operations that hold the keys for which the claimant waits, unless they have received this priority before.
   final func holders(toLend priority: TaskPriority) -> [AsyncOperation] {
     let holders = KeyRegistry.withTable { table in
       ticket.map { table.holders(before: $0, toLend: priority.rawValue) } ?? []

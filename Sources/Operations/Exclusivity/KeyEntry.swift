@@ -21,11 +21,9 @@ struct KeyTicket: Hashable, Comparable, Sendable {
   func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
-/// The progress of a claimant towards its keys.
 enum KeyState: Hashable {
   /// Has its number, but waits for no key: it backs off, or waits for a new dependency.
   case away
-  /// Waits in the wait queues of its keys.
   case waiting
   /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if its queue or group is
   /// known to be full or suspended, so that others pass it.
@@ -54,9 +52,7 @@ enum KeyState: Hashable {
 enum KeyPlace: Hashable {
   /// It has been started, or is a task, and takes its keys when its turn has come.
   case none
-  /// Foundation starts it, at a time that it decides.
   case queue(ObjectIdentifier)
-  /// The claimant takes a slot of the group in the same step as its keys.
   case group(ObjectIdentifier)
 }
 

@@ -40,7 +40,6 @@ extension KeyTable {
     }
   }
 
-  /// Returns the claimants that are an obstacle. One that holds no key has been called or is the first waiter.
   func users(of obstacle: Obstacle) -> [(claimant: KeyClaimant, isHolder: Bool)] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets =

@@ -1,6 +1,5 @@
 import Foundation
 
-/// Whose turn it is.
 extension KeyTable {
   // MARK: Waiting
 
@@ -25,7 +24,6 @@ extension KeyTable {
     }
   }
 
-  /// Changes the priority of a claimant, in any state.
   mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
     entries[ticket.place].lent = max(lent, entry.lent)
@@ -203,8 +201,7 @@ extension KeyTable {
     }
   }
 
-  /// Lets the first members that others pass, because their group was full, wait again, up to one whose turn it is, so that
-  /// it can take the slot of another member together with its keys.
+  /// Lets the first passed members wait again, up to one whose turn it is, so that it can take a slot with its keys.
   mutating func recallFirst(of place: KeyPlace) {
     while let ticket = passed[place]?.first?.ticket {
       withdrawCall(of: ticket)
@@ -216,8 +213,7 @@ extension KeyTable {
 
   // MARK: Starting
 
-  /// Takes the keys of a claimant that is started and occupies a slot, if they are free and it has been called. Otherwise
-  /// it waits again, and holds its keys when its turn has come.
+  /// Takes the keys of a started claimant if it has been called and they are free. Otherwise it waits for its turn.
   mutating func start(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), !state.isHolding else { return }
     leavePosition(ticket)
@@ -282,7 +278,6 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Ends a start that has left the window of its throttle, or a pause.
   mutating func end(_ start: Start, _ effects: inout [Effect]) {
     uses[start.share.use].holders.remove(start.ticket, start.share)
     uses[start.share.use].pauses[start.ticket] = nil

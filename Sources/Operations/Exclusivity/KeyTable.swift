@@ -1,10 +1,9 @@
 import Foundation
 
-/// The claimants that hold keys, and the claimants that wait for keys.
-///
-/// The first claimant that fits is next: its keys admit it, it comes first in the wait queues of all of them, and its group
-/// has a slot. Claimants whose queue or group is full or suspended are passed, and keep their places. A member of a holder
-/// passes those that wait for this holder, so that the order of waiting never causes a deadlock.
+/// The claimants that hold keys or wait for them. The first claimant that fits is next: its keys admit it, it comes
+/// first in the wait queues of all of them, and its group has a slot. Claimants whose queue or group is full or
+/// suspended are passed, and keep their places. A member of a holder passes those that wait for this holder, so that
+/// the order of waiting never causes a deadlock.
 ///
 /// A member of a group takes a slot and its keys in one step. Foundation decides when an operation of a queue starts, so
 /// it is *called*, and takes its keys when it is started.
@@ -24,7 +23,6 @@ struct KeyTable {
     case release(Any)
   }
 
-  /// The reason why a claimant is cancelled.
   enum Refusal {
     case excluded(from: ExclusivityKey, by: KeyClaimant)
     case replaced(by: KeyClaimant)
@@ -112,8 +110,7 @@ struct KeyTable {
     return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender?.number)
   }
 
-  /// A claim uses the key of the enclosing holder. If it is stronger than that of the holder, it also takes what it needs
-  /// in addition of the use to which the holder belongs.
+  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs.
   mutating func addShares(of claim: KeyClaim, to entry: inout Entry) {
     if let interval = claim.interval {
       let (use, limit, weight) = (join(claim.id), claim.limit, claim.weight)
@@ -145,7 +142,6 @@ struct KeyTable {
     return index
   }
 
-  /// Returns false if the claimant is dropped.
   mutating func applyPolicies(
     of claimant: KeyClaimant,
     _ claims: [KeyClaim],
@@ -247,7 +243,6 @@ struct KeyTable {
     if entries[ticket.place].state == .called(until: nil) { claimants[ticket.place]?.callWasWithdrawn() }
   }
 
-  /// Ends what a claimant occupies in its state.
   mutating func leavePosition(_ ticket: Ticket) {
     let (shares, state) = (entries[ticket.place].shares, entries[ticket.place].state)
     switch state {

@@ -30,7 +30,6 @@ struct KeyUse {
     /// The finite limits of the others, in ascending order.
     private var limits: [Int] = []
     private(set) var sum = 0
-    /// The limit that the domain sets.
     var limit = Int.max
 
     init(limit: Int = .max) { self.limit = limit }
@@ -94,7 +93,6 @@ struct KeyUse {
   var passed: [KeyPlace: Passed] = [:]
   /// The time until which claimants that are called are waited for, since the key has been free.
   var patienceEnd: Int?
-  /// The claimants that back off, or wait for a new dependency.
   var away: Set<KeyTicket> = []
   var replacedCount = 0
   /// The rest of each pause, which counts as a holder whose limit is 0.
@@ -133,8 +131,6 @@ struct KeyUse {
     guard let tolerance = tolerances.last, holders.sum <= tolerance else { return true }
     return weightlessCount == 0 && holders.sum >= holders.smallestLimit
   }
-
-  // MARK: Wait queues
 
   var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.ticket }
 

@@ -57,7 +57,6 @@ public func withKeys<R>(
   return try await $currentWork.withValue(keys) { try await body() }
 }
 
-/// The keys of a task.
 final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   /// Closures, because the program finds out the size of a continuation when it runs.
   private enum Wait {
@@ -120,7 +119,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     table.enter(self, claims, &effects)
   }
 
-  /// Waits until the task holds its keys, or the limit has passed.
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in

@@ -311,7 +311,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   final override func willNotExecute() { engine.begin(self, draining: true) }
 
   final override func prepareToFinish() {
-    // The group may finish before its members.
     let group = engine.state.withLock { $0.schedule.abandon() }
     withExtendedLifetime(group) { engine.endProgress() }
   }

@@ -16,7 +16,6 @@ struct GroupProgress {
   private var total = 0
   private var shownTotal = 0
   private var completed = 0
-  // What the `Progress` does not show yet.
   private var newlyCompleted = 0
   private var newChildren: [Child] = []
   /// Nil when the group has finished.
@@ -110,7 +109,6 @@ struct MemberPart {
   private(set) weak var operation: AsyncOperation?
   let index: Int
   let weight: Int
-  /// Whether the member reports its own units, as a group does.
   let isReporting: Bool
 
   /// Nil for a member of one unit.

@@ -38,12 +38,9 @@ public enum OperationBuilder {
   /// Supports `if #available`.
   public static func buildLimitedAvailability(_ part: [Operation]) -> [Operation] { part }
 
-  /// Returns the operations and their free direct and indirect dependencies, each once, dependencies first.
-  ///
-  /// An operation that has been started, or is in a queue or a group, is not free. The walk skips it and its
-  /// dependencies. The walk takes O(n + e) and does not recurse.
-  ///
-  /// - Parameter joined: Further operations, included if free. Other plain dependencies are only if the list is nil.
+  /// Returns the operations and their free direct and indirect dependencies, each once, dependencies first, in O(n + e)
+  /// and without recursion. The walk skips an operation that is not free, and its dependencies. Operations in `joined`
+  /// are included if free. Other plain dependencies are included only if `joined` is nil.
   static func withDependencies(_ operations: [Operation], joined: [Operation]?) -> [Operation] {
     let joinedIDs = joined.map { Set($0.map { ObjectIdentifier($0) }) }
     func isFree(_ operation: Operation) -> Bool {

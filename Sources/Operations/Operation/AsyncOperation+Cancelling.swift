@@ -12,8 +12,7 @@ extension AsyncOperation {
     set { core.withLock { $0.makeExtras().finishesWhenCancelled = newValue } }
   }
 
-  /// Cancels the operation and everything inside it, in the given phases and as a member of the group, if there is an
-  /// engine. Returns whether the call had an effect.
+  /// Cancels the operation, in these phases and as a member of the engine's group. Returns whether that had an effect.
   @discardableResult
   final func cancel(
     _ reason: FailureReport?,
@@ -34,8 +33,7 @@ extension AsyncOperation {
   }
 
   /// Cancels operations in one step: all, at any depth, are marked before one can finish and let another one execute.
-  ///
-  /// - Returns: The number of operations that were not cancelled before.
+  /// Returns the number of operations that were not cancelled before.
   @discardableResult
   static func cancelAll(
     _ operations: [AsyncOperation],

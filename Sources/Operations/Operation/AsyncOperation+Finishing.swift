@@ -1,8 +1,6 @@
 public import Foundation
 
 extension AsyncOperation {
-  // MARK: Finishing
-
   /// Finishes the operation, if in `phase`. Returns whether that counts. `store` stores the value, under the lock.
   @discardableResult
   final func finish(
@@ -90,9 +88,7 @@ extension AsyncOperation {
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
   }
 
-  /// Calls `waiter` after the observers, or at once if the operation has settled.
-  ///
-  /// - Returns: The number of the waiter, unless it has been called.
+  /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
   @discardableResult
   final func whenFinished(_ waiter: @escaping @Sendable () -> Void) -> Int? {
     let number = core.withLock { $0.isSettled ? nil : $0.waiters.add(waiter) }

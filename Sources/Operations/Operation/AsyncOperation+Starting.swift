@@ -1,8 +1,6 @@
 import Foundation
 
 extension AsyncOperation {
-  // MARK: Starting
-
   /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
   func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
@@ -116,7 +114,6 @@ extension AsyncOperation {
           finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
           return
         }
-        // Another thread has ended the operation meanwhile.
         if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
       }
       releaseTask()
@@ -214,7 +211,6 @@ extension AsyncOperation {
     return mayExecute
   }
 
-  /// Releases a task that has done its work.
   func releaseTask() { _ = core.withLock { $0.extras?.task.take() } }
 
   /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.

@@ -68,7 +68,6 @@ extension AsyncOperation {
 
   // MARK: The wait limit
 
-  /// Starts the time of an operation that has been added.
   func startWaitLimit() {
     guard let limit = waitLimit else { return }
     let timer = ClockTimer()

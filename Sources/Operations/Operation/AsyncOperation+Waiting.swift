@@ -44,7 +44,6 @@ extension AsyncOperation {
 
   // MARK: Waiting
 
-  /// Returns false if the operation has been started.
   func addDependencyIfPending(_ operation: Operation) -> Bool {
     let dependency =
       (operation as? AsyncOperation).map { DependencyLedger.Dependency.own($0) }
@@ -127,7 +126,6 @@ extension AsyncOperation {
     let (trace, turn, lent) = core.withLock { core in
       (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.extras?.lentPriority)
     }
-    // From now on, the operation waits for the holders of its keys.
     if let lent, let turn { for holder in turn.holders(toLend: lent) { holder.escalatePriority(to: lent) } }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.

@@ -239,10 +239,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether `execute()` only begins work elsewhere, and calls no code of the user.
   var beginsElsewhere: Bool { false }
 
-  /// Whether the operation can have members or an inner operation.
   var runsOthersInside: Bool { false }
 
-  /// The engine of a group.
   final var engineOfMembers: GroupEngine? { (self as? GroupOperation)?.engine }
 
   /// The members of a group, or the inner operation of another operation.

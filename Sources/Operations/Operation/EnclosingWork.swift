@@ -1,8 +1,6 @@
 /// Work that other operations run inside, which may use its keys.
 protocol EnclosingWork: AnyObject, Sendable {
-  /// - `caller`: The work of the task that runs this work.
-  /// - `outer`: The group or operation around this work.
-  /// - `keyClaimant`: The claimant of its keys.
+  /// The work of the task that runs this work, the group or operation around it, and the claimant of its keys.
   var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) { get }
 }
 
@@ -26,7 +24,6 @@ extension EnclosingWork {
     return found
   }
 
-  /// The operations around this work, innermost first.
   var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
 }
 

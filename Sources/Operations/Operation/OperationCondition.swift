@@ -127,6 +127,5 @@ private struct UnmetCondition: Error {
 }
 
 extension UnmetCondition {
-  /// Wraps an error that a condition threw, unless it is an `UnmetCondition` already.
   init(_ error: any Error) { self = error as? Self ?? Self(reason: describe(error), causes: [error]) }
 }

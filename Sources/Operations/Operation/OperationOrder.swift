@@ -41,7 +41,6 @@ extension AsyncOperation {
     }
   }
 
-  /// The priority that was lent to the operation.
   final var lentPriority: TaskPriority? { core.withLock { $0.extras?.lentPriority } }
 
   /// Returns what the operation waits for, if its priority has risen.

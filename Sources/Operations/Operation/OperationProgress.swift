@@ -4,10 +4,8 @@ import Foundation
 /// neither be observed nor be changed on two threads at once, so this class notifies its operation of each change.
 ///
 /// A progress can have only one parent. The enclosing group's progress therefore has a copy of this one as a child. The
-/// copy has no children, so groups can be nested to any depth.
-///
-/// Cancelling the progress cancels the operation before `cancel()` returns. On Linux, Foundation calls the cancellation
-/// handler later, on another thread.
+/// copy has no children, so groups can be nested to any depth. Cancelling the progress cancels the operation before
+/// `cancel()` returns. On Linux, Foundation calls the cancellation handler later, on another thread.
 final class OperationProgress: Progress, @unchecked Sendable {
   /// The operation. Never changed, so that it needs no lock.
   private weak var operation: AsyncOperation?

@@ -1,10 +1,8 @@
 import Foundation
 
-/// The member of a group that runs a plain Foundation operation.
-///
-/// It depends on what the plain operation depends on, and starts the plain operation, which is in no queue until then.
-/// On Linux, Foundation keeps unretained pointers from an operation to its dependents, so the member keeps the plain
-/// operation alive, and removes its dependencies at its end.
+/// The member of a group that runs a plain Foundation operation. It depends on what the plain operation depends on, and
+/// starts it. The plain operation is in no queue until then. On Linux, Foundation keeps unretained pointers from an
+/// operation to its dependents, so the member keeps the plain operation alive, and removes its dependencies at its end.
 final class PlainMember: AsyncOperation, @unchecked Sendable {
   /// By plain operation, from the addition until the plain operation has finished or the group is released unstarted. Not
   /// weak, because that would double the cost of every reference to a member.

@@ -28,8 +28,7 @@ struct QueueFollowers {
     let follower: Follower
   }
 
-  /// The entries of each queue. Their arrays are replaced instead of changed in place, because ThreadSanitizer does not
-  /// detect that readers have released the old one.
+  /// Arrays are replaced in whole, because ThreadSanitizer does not detect that readers have released the old ones.
   private var entries: [ObjectIdentifier: [Entry]] = [:]
   private var lastID = 0
   private var lookupsSinceSweep = 0

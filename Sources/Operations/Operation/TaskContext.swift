@@ -1,8 +1,6 @@
-/// A task that runs synchronous work later, on a thread of the caller's choice.
-///
-/// The work has the task-local values of the task that created the context. Swift copies them to a task only when it is
-/// created. The context therefore keeps the next job of a task, and runs the job by hand around the work, which costs
-/// about a third as much as a task that Swift schedules itself.
+/// A task that runs synchronous work later, on any thread, with the task-local values of the task that created the
+/// context. Swift copies them only to a new task. The context therefore keeps the next job of a task, and runs the job
+/// by hand around the work, which costs about a third as much as a task that Swift schedules itself.
 final class TaskContext: Sendable {
   private let carrier = Carrier()
   /// The task in which ``run(_:)`` runs the work. Cancelling it sets `Task.isCancelled` there.

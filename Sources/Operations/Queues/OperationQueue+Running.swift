@@ -95,8 +95,6 @@ extension OperationQueue {
     return free.filter { !enqueued.contains(ObjectIdentifier($0)) && $0.claimIfFree(for: self) }
   }
 
-  // MARK: Awaiting operations
-
   /// Runs an operation with everything that it waits for, and waits until it has finished, without holding a thread.
   ///
   /// The method adds the operation and, as ``addGraph(endingIn:)`` does, every `AsyncOperation` that it depends on and

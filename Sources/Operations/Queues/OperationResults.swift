@@ -160,7 +160,7 @@ public struct ElementResults<Source, Output: Sendable, Failure: Error>: AsyncSeq
   }
 }
 
-/// What the operations, a timer and a reader report to the task that iterates. Not generic, which saves a quarter of the time.
+/// The reports to the task that iterates. Not generic, which saves a quarter of the time.
 private struct ResultReports {
   /// The finished operations that are next, or wait for an earlier one.
   var finished = ArrayDeque<Int>()
@@ -168,7 +168,6 @@ private struct ResultReports {
   var next: Int?
   /// The number of operations that may be unfinished or unread. Nil when there are no more elements.
   var limit: Int?
-  /// The number of reports.
   var count = 0
   var resume: (@Sendable () -> Void)?
 }

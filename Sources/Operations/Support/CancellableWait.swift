@@ -1,7 +1,5 @@
-/// Suspends the current task until a closure is called or the task is cancelled, without holding a thread.
-///
-/// - Parameter register: Stores the closure that ends the wait, which any thread may call at any time, even after the
-///   end. Returns a closure that removes it, which is called if the task is cancelled.
+/// Suspends the current task until a closure is called or the task is cancelled. `register` stores the closure, which
+/// any thread may call even after the end. It returns a closure that removes it after a cancellation.
 package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {
   let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
   var unregister: (() -> Void)?

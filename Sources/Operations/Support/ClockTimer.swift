@@ -43,8 +43,7 @@ final class ClockTimer: Sendable {
     let delay = min(max(delay, .zero), .seconds(1_000_000_000))
     if clock is ContinuousClock { return continuous.start(after: delay, fire) }
     if clock is SuspendingClock { return suspending.start(after: delay, fire) }
-    // A custom clock offers no way to wait except `sleep`. The task runs where timers fire, so it needs no thread of
-    // the shared pool unless the clock's own `sleep` does.
+    // A custom clock can only `sleep`. The task needs no thread of the shared pool, unless the clock's `sleep` does.
     let task = Task(executorPreference: DueWork.shared) {
       do { try await clock.sleep(for: delay) } catch {
         if Task.isCancelled { return }

@@ -1,7 +1,6 @@
-/// A queue of elements in the order of their deadlines, and then of the creation of their places.
-///
-/// The queue is a binary heap of places, separate from the elements. Adding and removing cost O(log n). Removing an
-/// element leaves a vacant place in the heap, which is rebuilt when more than half of its places are vacant.
+/// A queue of elements in the order of their deadlines, and then of the creation of their places. It is a binary heap
+/// of places, separate from the elements. Adding and removing cost O(log n). Removing an element leaves a vacant place
+/// in the heap, which is rebuilt when more than half of its places are vacant.
 package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   package struct Place: Sendable, Comparable {
     package let deadline: Deadline
@@ -68,8 +67,6 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     return heap.sorted().compactMap { elements[$0.number] }
   }
 
-  // MARK: The heap
-
   /// Returns how many elements are due before a time, or `limit` if there are more. Costs O(limit).
   package func count(before time: Deadline, limit: Int) -> Int {
     var (count, pending) = (0, [0])
@@ -87,8 +84,7 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
       heap.removeLast()
       siftDown()
     }
-    // Rebuilding costs a few steps for each element that was removed since the last time. It also returns the memory of
-    // a burst, because an array never shrinks by itself.
+    // Rebuilding costs a few steps for each removed element, and returns the memory of a burst, which an array keeps.
     if heap.capacity < 64 || (heap.count <= elements.count * 2 + 64 && heap.capacity <= elements.count * 8) { return }
     var rest: [Place] = []
     rest.reserveCapacity(elements.count * 2)

@@ -4,9 +4,8 @@ import Foundation
 import Glibc
 #endif
 
-/// A value that is only accessible while its lock is held.
-///
-/// Copies share one value. The lock is not recursive: no user code, Foundation, or other `withLock` in `body`.
+/// A value that is only accessible while its lock is held. Copies share one value. The lock is not recursive, so `body`
+/// must not run user code, Foundation, or another `withLock`.
 ///
 /// The lock is a pthread mutex in the tail of the value's allocation: 16 ns to create and 9 ns to take, against 82 ns
 /// and 11 ns for an `NSLock`. The thread sanitizer reports false races for `Synchronization.Mutex`.

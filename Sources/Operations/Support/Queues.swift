@@ -11,10 +11,8 @@ extension DispatchQueue: ContinuingQueue {
     return mark
   }()
 
-  /// Whether the current code runs on the main queue.
-  ///
-  /// `Thread.isMainThread` is false there after `dispatchMain()`, which an asynchronous `main` calls on Linux. The mark
-  /// is not visible in a block that the main thread runs for another queue by `sync`.
+  /// Whether this code runs on the main queue. `Thread.isMainThread` is false there after `dispatchMain()`, which an
+  /// asynchronous `main` calls on Linux. The mark is not visible in a `sync` block of another queue.
   static var isMainCurrent: Bool { getSpecific(key: mainMark) == true || Thread.isMainThread }
 }
 

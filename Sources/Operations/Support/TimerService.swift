@@ -1,15 +1,12 @@
 import Foundation
 
-/// All timers on one of the system's clocks.
-///
-/// Timers must fire even while blocking work occupies every thread of the shared pool. The service therefore runs on a
-/// serial Dispatch queue, which gets a thread at once, and adds due work to ``DueWork``. Starting and cancelling a
-/// timer cost O(log n) and no system call, unless the timer is the next to fire.
+/// All timers on one of the system's clocks. They fire even while blocking work occupies every thread of the shared
+/// pool, because the service runs on a serial Dispatch queue, which gets a thread at once, and adds due work to
+/// ``DueWork``. Starting and cancelling a timer cost O(log n) and no system call, unless the timer is the next to fire.
 ///
 /// Dispatch has no clock that equals the `ContinuousClock`: the uptime stops while the system sleeps, and the wall
-/// clock can be set. A service whose clock counts sleep therefore has an alarm on both. When the first one fires, the
-/// service checks its own clock, and sets the alarms again. A timer is late only if the wall clock is set back during
-/// sleep.
+/// clock can be set. A service whose clock counts sleep therefore has an alarm on both. When one fires, the service
+/// checks its own clock and sets both. A timer is late only if the wall clock is set back during sleep.
 final class TimerService: @unchecked Sendable {
   private struct State {
     var timers = DeadlineQueue<Duration, @Sendable () -> Void>()
@@ -76,10 +73,8 @@ final class TimerService: @unchecked Sendable {
   }
 }
 
-/// An executor that runs the closures of due timers, in order.
-///
-/// A burst of timers takes one thread, of a serial Dispatch queue. While closures are left and none begins for
-/// 10 ms, the executor assumes that the thread is blocked, and adds another queue.
+/// An executor that runs the closures of due timers, in order. A burst takes one thread of a serial Dispatch queue. If
+/// closures are left and none begins for 10 ms, the executor assumes that the thread is blocked, and adds a queue.
 final class DueWork: TaskExecutor {
   static let shared = DueWork()
 

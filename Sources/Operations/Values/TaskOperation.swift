@@ -46,7 +46,6 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     super.init(in: TaskContext())
   }
 
-  /// Creates an operation that has the task-local values of a context.
   init(in context: TaskContext, _ body: @escaping @Sendable () async throws -> Output) {
     priority = nil
     self.body = body
@@ -83,8 +82,7 @@ extension ResultOperation {
     return result
   }
 
-  /// Finishes with the value that `body` returns in a task or the error that it throws. Cancelling the operation cancels
-  /// the task, and cancelling the task cancels the operation.
+  /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
     let own = priority ?? startPriority
     let priority = lentPriority.map { max($0, own) } ?? own

@@ -12,7 +12,6 @@ struct StallFindings {
     let root: Int
     /// The number of operations between this node and the root.
     let depth: Int
-    /// The position in a cycle that the node is part of.
     var cycle: (index: Int, position: Int)?
   }
 

@@ -6,7 +6,6 @@ struct StallNode {
     case operation(Operation, isStart: Bool = false)
     case slots(of: StallPlace)
     case key(KeyTable.Obstacle)
-    /// A task that holds keys, or waits for them, without an operation.
     case task(KeyClaimant, name: String, isHolder: Bool)
   }
 

@@ -146,7 +146,6 @@ extension AsyncOperation {
 extension StallReport {
   init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
     var findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
-    // The waits are read again if an apparent cycle has changed since it was read.
     for _ in 0..<2 where !findings.movedCycles.isEmpty {
       findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
     }

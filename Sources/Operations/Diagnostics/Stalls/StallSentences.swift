@@ -56,7 +56,6 @@ extension StallFindings {
     if let (index, position) = finding.cycle { return sentence(of: cycles[index], from: position) + ", in a cycle" }
     guard let wait = finding.wait else { return nodes[node].reason.predicate }
     let next = nodes[wait.node]
-    // A group's wait for its own start is no part of the sentence.
     let others = nodes[node].waits.filter { $0.node != wait.node && $0.kind != .ownStart }
     var (awaited, isOnlyOne, text) = (wait.node, others.isEmpty, "")
     if next.operation != nil {

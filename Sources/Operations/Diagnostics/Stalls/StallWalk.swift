@@ -1,7 +1,6 @@
 import Foundation
 
-/// Collects the nodes of a stall report: operations, starts, and the slots and keys that operations wait for. It only
-/// reads: it never notifies Foundation, and never grants or releases a key or a slot.
+/// Collects the nodes of a stall report. It never notifies Foundation, and grants or releases no key or slot.
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
@@ -150,7 +149,6 @@ struct StallWalk {
       obstacles = claimant.obstacles
     }
     for (obstacle, limit) in obstacles {
-      // The first waiter does not wait for itself.
       guard let key = keys[obstacle], key.users.first?.claimant !== claimant else { continue }
       wait(node, for: key.node, .key(limit: limit))
     }
@@ -179,8 +177,7 @@ struct StallWalk {
     case .group: wait(node, for: slots(of: place), .slot)
     case .queue:
       look(into: place)
-      // Another thread may be about to notify Foundation that the operation is ready. The ledger is read before the
-      // readiness, so that the readiness reflects any earlier notification.
+      // The ledger is read before the readiness, which therefore reflects any earlier notification of Foundation.
       let own = operation as? AsyncOperation
       let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
       let isReady = own?.isReadyForFoundation ?? operation.isReady

@@ -93,7 +93,7 @@ final class OperationFollower: @unchecked Sendable {
   enum Event {
     case enqueued
     case waitsForTurn
-    /// The dependencies have finished, and it is the operation's turn under its keys. Not sent if the operation was ready from the start.
+    /// The dependencies have finished, and it is the operation's turn. Not sent if it was ready from the start.
     case ready
     case started
     /// `execute()` has returned. The work may continue, or have ended.

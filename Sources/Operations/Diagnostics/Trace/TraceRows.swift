@@ -1,10 +1,8 @@
-/// A row of a drawing, to which executions are assigned in O(n log n).
+/// A row of a drawing, to which executions are assigned in O(n log n). The cases are in the order of the drawing.
 ///
 /// An operation that a thread executed from start to finish is on the row of that thread. An asynchronous operation is
 /// on a row that is free for its whole execution. An operation with members is on the row of the enclosing one, unless
 /// another one is drawn there at the time.
-///
-/// The cases are in the order of the drawing.
 enum TraceRow: Hashable, Comparable {
   case members(Int)
   case worker(Int)
@@ -24,7 +22,6 @@ enum TraceRow: Hashable, Comparable {
     _ intervals: TraceIntervals
   ) -> (rows: [TraceRow], indices: [Int: Int]) {
     var places: [Int: TraceRow] = [:]
-    // The numbers of the rows.
     var members: (free: [Int], count: Int) = ([], 0)
     var asynchronous = members
     func take(_ rows: inout (free: [Int], count: Int)) -> Int {

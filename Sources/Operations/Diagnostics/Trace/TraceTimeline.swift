@@ -97,7 +97,6 @@ private struct TraceTimeline {
       return record.cancelled.map { String(repeating: " ", count: column($0)) + "×" } ?? ""
     }
     let from = column(started)
-    // A bar is at least one character long.
     let length = max(column(record.finished ?? now, isEnd: true), from) - from + 1
     let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
     let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)

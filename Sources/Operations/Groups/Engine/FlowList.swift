@@ -49,7 +49,6 @@ struct FlowList {
     changed(flow)
   }
 
-  /// Returns the flow of the member, and its rank.
   mutating func remove(_ member: ObjectIdentifier) -> (flow: Int, rank: ReadyList.Rank)? {
     if ready.isEmpty { return nil }
     guard let (flow, place) = ready.removeValue(forKey: member) else { return nil }

@@ -22,7 +22,6 @@ extension GroupEngine {
       carryOut(state.withLock { $0.schedule.endOffer() })
     }
     let (group, action) = state.withLock { state in
-      // If no member can start, the time of the group begins now.
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
       state.schedule.endAddition()
       // A cycle that was added meanwhile has not been searched for.
@@ -199,7 +198,6 @@ extension GroupEngine {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
-      // A member may finish after the group has been deallocated.
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
       if end.holdsSlot { state.schedule.returnSlot(of: id) }
       // It was cancelled when its pause was over.

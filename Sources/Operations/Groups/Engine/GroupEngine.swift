@@ -1,11 +1,9 @@
 import Foundation
 import Synchronization
 
-/// The engine that runs the members of a group.
-///
-/// The engine does not add its members to one `OperationQueue`, because Foundation walks all waiting operations of a
-/// queue whenever one finishes. Instead, the ledger of each member reports when the member is ready, and a few runners
-/// on a private queue take the ready members. No thread waits for a member, so groups can be nested to any depth.
+/// The engine that runs a group's members. It does not add them to one `OperationQueue`, because Foundation walks all
+/// waiting operations of a queue whenever one finishes. Instead, the ledger of each member reports that it is ready,
+/// and a few runners on a private queue take it. No thread waits for a member, so groups can be nested to any depth.
 final class GroupEngine: @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
@@ -17,8 +15,7 @@ final class GroupEngine: @unchecked Sendable {
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Added to every new member, and to those of groups inside the group.
     var memberObservers: [OperationObserver] = []
-    /// What `drained()` waits for: all members count as one, and as one each count the items of the group's queue, and
-    /// work that continues after the end of a member.
+    /// What `drained()` waits for: all members as one, each item of the group's queue, and work that outlasts a member.
     var undrainedWork = 1
     var drainWaiters = WaiterList()
 
@@ -98,8 +95,7 @@ final class GroupEngine: @unchecked Sendable {
     return members
   }
 
-  /// Adds observers to the members of the group and of the groups inside it: to those that are added from now on, and to
-  /// the present ones if `toPresent` is true. Without recursion, because groups can be nested to any depth.
+  /// Adds observers to later members at any depth, without recursion, and to present ones if `toPresent` is true.
   func addObservers(_ observers: [OperationObserver], toPresent: Bool) {
     var rest = [self]
     while let engine = rest.popLast() {
@@ -188,11 +184,7 @@ final class GroupEngine: @unchecked Sendable {
     if failed { member.cancel(nil, in: self) { !$0.isExecuting } }
   }
 
-  // MARK: Draining
-
-  /// Calls `waiter` when all members have finished and no work of them continues.
-  ///
-  /// - Returns: A closure that ends the wait without calling `waiter`.
+  /// Calls `waiter` when all members have finished and no work of them continues. The returned closure prevents that.
   @discardableResult
   func waitForDrain(_ waiter: @escaping @Sendable () -> Void) -> (() -> Void)? {
     let number = state.withLock { $0.undrainedWork > 0 ? $0.drainWaiters.add(waiter) : nil }

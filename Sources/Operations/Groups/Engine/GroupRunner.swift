@@ -51,11 +51,8 @@ final class GroupRunner: ContinuingQueue, @unchecked Sendable {
     }
   }
 
-  /// Releases finished members in batches, and not while another runner releases members.
-  ///
-  /// An operation consists of a dozen allocations, most of which were made by one thread. On Linux they return to the
-  /// arena of that thread, under the arena's lock. If two threads release members at once, they contend for this lock,
-  /// and the group takes twice the time.
+  /// Releases finished members in batches. On Linux, most of their memory returns to the arena of one thread. If two
+  /// runners released at once, they would contend for its lock, and the group would take twice the time.
   private func releaseFinishedMembers() {
     guard finished.count >= GroupRunner.batch else { return }
     let isContended = engine.isReleasing.exchange(true, ordering: .acquiring)
@@ -88,7 +85,6 @@ final class GroupQueue: Sendable {
     queue = outer?.queue ?? Locked(nil)
   }
 
-  /// The quality of an operation that executes here.
   func quality(of operation: Operation) -> QualityOfService { quality(operation.qualityOfService) }
 
   private func quality(_ own: QualityOfService) -> QualityOfService { own == .default ? quality : own }

@@ -19,8 +19,7 @@ struct GroupSchedule {
   var granted = ArrayDeque<HandOut>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of calls before whose end no member starts. They add members, or let members take their keys, in order and
-  /// with slots.
+  /// The number of calls that add members, or let members take their keys, and before whose end no member starts.
   private(set) var offers = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
@@ -57,8 +56,7 @@ struct GroupSchedule {
 
   private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
-  /// Whether a member that waits for its keys could start if they were free: more slots are free than ready members come
-  /// before it. A slot that another member offers has not been returned.
+  /// Whether a member could start if its keys were free: more slots are free than ready members come before it.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
     let free = limit < 0 ? .max : limit - ready.slotsTaken + (isOffered ? 1 : 0)
     if !maySlotsBeTaken || free <= 0 { return false }
@@ -200,7 +198,6 @@ struct GroupSchedule {
     return true
   }
 
-  /// Adds a member that has taken its slot and its keys.
   mutating func wasGranted(_ member: AsyncOperation, takenNext: Bool) -> RunnerRequest {
     if !hasEnded { granted.append(HandOut(member: member, slot: .withKeys)) }
     return requestRunner(takenNext: takenNext)
@@ -261,7 +258,6 @@ struct GroupSchedule {
     granted.first?.member ?? ready.first ?? called.first
   }
 
-  /// Takes a member if it is still the next one, and not about to be cancelled.
   mutating func take(_ member: AsyncOperation) -> HandOut? { next === member && !isDraining ? take() : nil }
 
   /// - Returns: Nil if the runner must stop.

@@ -1,7 +1,6 @@
 import Foundation
 
-/// The ready members of a group, by queue priority, and within a priority in the order in which they arrived, unless they
-/// have flows. A deque is enough while members only arrive in that order and are taken. Otherwise a heap is used.
+/// The ready members of a group by rank, unless they have flows, in a deque or, if they arrive out of order, in a heap.
 struct ReadyList {
   /// The place of a member. It keeps its number when its priority changes, and when it returns.
   struct Rank: Comparable, Sendable {
@@ -15,14 +14,12 @@ struct ReadyList {
 
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
 
-  /// In the order of their ranks.
   private var deque = ArrayDeque<(operation: AsyncOperation, rank: Rank)>()
   private var heap = Heap()
   private var places: [ObjectIdentifier: Heap.Place] = [:]
   private var lastNumber = 0
   /// The members that have a flow. The other members are one flow.
   var flows = FlowList()
-  /// The number of members that use a slot.
   var slotsTaken = 0
 
   var count: Int { deque.count + heap.count + flows.count }
@@ -58,7 +55,6 @@ struct ReadyList {
     return count
   }
 
-  /// Returns the number of a member that arrives now.
   mutating func makeNumber() -> Int {
     lastNumber += 1
     return lastNumber
@@ -93,7 +89,6 @@ struct ReadyList {
     }
   }
 
-  /// - Returns: The flow of the member, if it has one.
   @discardableResult
   mutating func returnSlot(of member: ObjectIdentifier?) -> Int? {
     slotsTaken -= 1

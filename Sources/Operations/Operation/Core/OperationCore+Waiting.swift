@@ -10,7 +10,6 @@ extension OperationCore {
     case withdrawTurn(KeyRequest, request: Int)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
-    /// The operation is ready. The caller notifies the group.
     case notify(GroupEngine?, number: Int?, isCalled: Bool, hasSlot: Bool)
     case notifyOfCancellation(GroupEngine, wasNotReady: Bool)
     /// The private operation of another one is ready, or was cancelled before.
@@ -73,7 +72,6 @@ extension OperationCore {
     return .notify(engine, number: number, isCalled: turn != nil, hasSlot: hasSlot)
   }
 
-  /// The operation has been called, or holds its keys and, as a member, a slot.
   mutating func turnHasCome(holdingKeys: Bool, request: Int) -> WaitAction {
     if holdingKeys, membership != nil { return memberHasKeys(request) }
     switch lifecycle.phase {
@@ -126,8 +124,6 @@ extension OperationCore {
     if bridge.isOpening { return (nudges, WaiterList(), .none) }
     return (nudges, exchange(&gateWaiters, with: WaiterList()), readinessNotice)
   }
-
-  // MARK: Ending before the start
 
   /// The end of an operation that its queue has not started. Foundation finishes an operation only after its start.
   enum EarlyEnd {

@@ -1,6 +1,5 @@
 import Foundation
 
-/// The slot of a member.
 enum MemberSlot {
   /// It waits, or it was cancelled, and needs none to finish.
   case none
@@ -22,9 +21,8 @@ enum MemberSlot {
   }
 
   @safe struct Membership {
-    /// Nil when the operation has ended or the group has been released. Not counted, because the engine holds the
-    /// members, which would form a cycle in a group that never starts. A group that is released first removes the
-    /// reference under the lock of the member.
+    /// Nil when the operation has ended. Not counted, because a group that never starts would then be a retain cycle. A
+    /// group that is released first removes the reference under the lock of the member.
     fileprivate var engine: Unmanaged<GroupEngine>?
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0

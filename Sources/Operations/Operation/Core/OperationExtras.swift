@@ -111,8 +111,7 @@ final class OperationPause: Sendable {
   }
 }
 
-/// Where and at which quality of service an operation executes. It leaves its thread while its conditions are evaluated,
-/// while it waits for a key, and while it backs off, and then continues here.
+/// Where, and at which quality of service, an operation executes and continues after a wait or a back-off.
 struct ExecutionPlace: Sendable {
   /// What runs inside the operation takes this quality, because a timer's thread has another one.
   let quality: QualityOfService

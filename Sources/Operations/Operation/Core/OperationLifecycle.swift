@@ -14,9 +14,7 @@ struct OperationLifecycle {
     case turn
     /// A slot of its queue or group, which has been notified that the operation is ready.
     case slot
-    /// Its conditions, which are being evaluated.
     case conditions
-    /// The end of a delay, such as a back-off.
     case delay
   }
 
@@ -27,7 +25,6 @@ struct OperationLifecycle {
     /// Being prepared on the thread that started or resumed it, which handles a cancellation or a finish.
     case preparing
     case executing
-    /// Executing, and waiting to go on.
     case paused(Wait)
     /// Started, and cancelled or finished before, so that it does not execute.
     case skipped
@@ -98,7 +95,6 @@ struct OperationLifecycle {
   /// Whether a finish came before the execution.
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
-  /// Whether a failure arrived as an `AggregateError`.
   private(set) var hasPaths = false
 
   /// Starts the operation, unless it has been ended. Returns false if it has been started before.
@@ -166,8 +162,7 @@ struct OperationLifecycle {
     return interruption
   }
 
-  /// Cancels the operation in the given phases. The first cancellation counts; nil is returned for others. Its reason is
-  /// recorded unless a finish came before.
+  /// Cancels the operation in these phases. Nil if that has no effect. A reason after a finish is not recorded.
   mutating func cancel(
     _ reason: FailureReport? = nil,
     as decision: Decision = .cancellation,

@@ -1,8 +1,6 @@
-/// The events and jobs that a scheduler has accepted and not yet run, as a value.
-///
-/// The mailbox returns the bodies of events that will not run, because the caller must call or release them after
-/// releasing the lock. Each operation that is added to the scheduler's queue seals the open segment. Each segment has
-/// its own drain in the queue, so operations keep their place among the events.
+/// The events and jobs that a scheduler has accepted and not yet run, as a value. It returns the bodies of events that
+/// will not run, because the caller must call or release them after releasing the lock. Each operation that is added to
+/// the queue seals the open segment. Each segment has its own drain, so operations keep their place among the events.
 struct Mailbox {
   enum Acceptance: Equatable {
     case accepted
@@ -89,7 +87,6 @@ struct Mailbox {
   mutating func mark(_ body: @escaping @Sendable () -> Void) { entries.append(.mark(body)) }
 
   /// Adds an event if the scheduler accepts it, and returns the body of the event that the new one replaces, if any.
-  ///
   /// There must be an open segment, unless the event is handed over to a blocked thread.
   mutating func accept(
     _ ticket: EventTicket,

@@ -1,7 +1,6 @@
 import Foundation
 
-/// The serial queue of a scheduler. Every method that adds an operation seals the mailbox's open segment, so the drain
-/// of earlier events precedes the operation, and the drain of later events follows it.
+/// The serial queue of a scheduler. Adding an operation seals the open segment, so events keep their order around it.
 final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
   private let core: SchedulerCore
   private let dispatchQueue: DispatchQueue

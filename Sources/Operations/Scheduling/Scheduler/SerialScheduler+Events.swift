@@ -1,6 +1,4 @@
 extension SerialScheduler {
-  // MARK: Scheduling
-
   /// Schedules an event to run after all earlier ones.
   ///
   /// The event never runs inline, even if the caller is on the scheduler. Its closure is released when it has run.

@@ -1,16 +1,13 @@
 import Foundation
 
-/// The waits of blocked schedulers for each other.
-///
-/// The thread of a scheduler has a stack of waits. A blocked thread may run a body that is handed over to it, and that
-/// body may also wait. A body in the mailbox runs after all waits of its scheduler have ended. A body that is handed
-/// over to a wait runs after all waits inside that wait have ended.
+/// The waits of blocked schedulers for each other. The thread of a scheduler has a stack of waits. A blocked thread may
+/// run a body that is handed over to it, and that body may also wait. A body in the mailbox runs after all waits of its
+/// scheduler have ended. A body that is handed over to a wait runs after all waits inside that wait have ended.
 struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
-  /// The number of schedulers that may be blocked at once, each on its own thread. Dispatch has 255 threads for the
-  /// serial queues of one quality of service on Linux, and 512 for the process on Apple's platforms. Without a free
-  /// thread, a queue waits silently.
+  /// The number of schedulers that may be blocked at once, each on a thread. Dispatch has 255 threads for serial queues
+  /// of one quality of service on Linux, and 512 on Apple's platforms. Without a free one, a queue waits silently.
   static let threadLimit = 200
 
   /// The waits of each scheduler, innermost last.
@@ -75,10 +72,9 @@ struct WaitGraph {
 
   func waits(of scheduler: SerialScheduler) -> [WaitLink] { blocked[ObjectIdentifier(scheduler)] ?? [] }
 
-  /// Returns the innermost wait of the target that cannot end before `link`.
-  ///
-  /// The bodies in which `link` and the waits outside it on its stack were called cannot finish before `link` ends, so
-  /// the waits for these bodies cannot end either. The same holds for the waits outside those, and so on.
+  /// Returns the innermost wait of the target that cannot end before `link`. The bodies in which `link` and the waits
+  /// outside it on its stack were called cannot finish before `link` ends, so the waits for these bodies cannot end
+  /// either. The same holds for the waits outside those, and so on.
   private func server(for link: WaitLink) -> WaitLink? {
     let candidates = waits(of: link.target)
     guard let innermost = candidates.last(where: \.isOpen) else { return nil }
@@ -98,7 +94,6 @@ struct WaitGraph {
   }
 
   /// Returns the schedulers of a cycle through a wait, or nil. Each waits for the next, and the first is also the last.
-  ///
   /// The search follows the waits that must end before the body of a wait can run: the open waits of its target inside
   /// its server, or all open waits of the target if the body is in the mailbox.
   private func cycle(through link: WaitLink) -> [SerialScheduler]? {
