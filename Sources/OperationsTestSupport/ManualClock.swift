@@ -99,10 +99,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
   ///
   /// - Precondition: The time has not passed.
   public func advance(to time: Instant) {
-    let now = now
-    if time < now {
-      misuse("A clock cannot go back, from \(now.offset.text) to \(time.offset.text). Advance it, or make a new one.")
-    }
+    refuseToGoBack(by: now.duration(to: time))
     move(to: time)
   }
 
@@ -220,7 +217,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
     let goal = min(now.advanced(by: duration), .last)
     repeat {
       await Self.settle(schedulers)
-      move(to: min(nextDeadline ?? goal, goal))
+      advance(by: max(now.duration(to: min(nextDeadline ?? goal, goal)), .zero))
     } while now < goal
     await Self.settle(schedulers)
   }

@@ -72,7 +72,7 @@ extension AsyncOperation {
   /// For each key that the operation waits for, the holders that do not lend it.
   fileprivate var keyHolders: [[KeyClaimant]] {
     let (turn, lenders) = (core.withLock { $0.turn }, KeyClaimant.around(self))
-    return (turn?.usersOfKeys ?? []).map { _, users in
+    return (turn?.obstacles() ?? []).map { _, _, users in
       users.filter(\.isHolder).map(\.claimant).filter { holder in !lenders.contains { $0 === holder } }
     }
   }

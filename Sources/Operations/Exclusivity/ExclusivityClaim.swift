@@ -161,7 +161,9 @@ extension AsyncOperation {
 extension [KeyClaim] {
   init(_ claims: [ExclusivityClaim], in domain: ExclusivityDomain) {
     self = []
-    for claim in claims { add(domain === ExclusivityDomain.shared ? claim.claims : claim.claims.map { $0.in(domain) }) }
+    for claim in claims { add(claim.claims) }
+    // Changing the claims of a single list would copy them.
+    for index in indices where domain !== ExclusivityDomain.shared { self[index].domain = domain }
   }
 
   /// Adds claims. A key or an interval that is claimed twice counts once, with the strongest limit, weight and policy.
@@ -209,10 +211,4 @@ extension KeyClaim {
 
   /// The use in the whole program.
   var id: KeyUse.ID { KeyUse.ID(domain: domain, key: key, interval: interval) }
-
-  fileprivate func `in`(_ domain: ExclusivityDomain) -> Self {
-    var claim = self
-    claim.domain = domain
-    return claim
-  }
 }

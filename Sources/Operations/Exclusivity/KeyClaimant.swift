@@ -12,7 +12,7 @@ class KeyClaimant: @unchecked Sendable {
 
   /// Guarded by the lock of the registry.
   final var phase = Phase.idle
-  /// One for each key. Constant once the claimant has entered the table.
+  /// One for each key and interval. Constant once the claimant has entered the table.
   final var claims: [KeyClaim]
 
   init(_ claims: [KeyClaim] = []) { self.claims = claims }
@@ -55,14 +55,15 @@ class KeyClaimant: @unchecked Sendable {
 
   func cancel(because refusal: KeyTable.Refusal?) {}
 
-  final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {
-    KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
-  }
-
-  /// For each key that the claimant waits for, the claimants that are in its way. Read in one step, because they may leave.
-  final var usersOfKeys: [(key: ExclusivityKey, users: [KeyRegistry.User])] {
+  /// For each key that the claimant waits for, what is in its way. Read in one step with the users, because they may
+  /// leave. The users of known obstacles are left out.
+  final func obstacles(
+    withoutUsersOf isKnown: (KeyTable.Obstacle) -> Bool = { _ in false }
+  ) -> [(obstacle: KeyTable.Obstacle, limit: Int, users: [KeyRegistry.User])] {
     KeyRegistry.withTable { table in
-      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0.obstacle.use.key, table.users(of: $0.obstacle)) }
+      (ticket.map { table.obstacles(of: $0) } ?? []).map { obstacle, limit in
+        (obstacle, limit, isKnown(obstacle) ? [] : table.users(of: obstacle))
+      }
     }
   }
 
@@ -78,11 +79,11 @@ class KeyClaimant: @unchecked Sendable {
   /// What keeps the claimant from its keys, as it appears in a sentence.
   final var awaited: String {
     if let restraint { return restraint.description }
-    let keys = usersOfKeys.compactMap { key, users -> String? in
+    let keys = obstacles().compactMap { obstacle, _, users -> String? in
       let others = users.filter { $0.claimant !== self }
       guard let first = others.first else { return nil }
       let names = others.listed(\.claimant.quotedName)
-      return "the key \(key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
+      return "the key \(obstacle.use.key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
     }
     return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A request for one key. The claims of a claimant are requested together.
+/// A request for one key, or for a start under it within an interval. The claims of a claimant are requested together.
 struct KeyClaim {
   var domain = ExclusivityDomain.shared
   let key: ExclusivityKey

@@ -96,7 +96,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Leaves the wait queues for good. An operation that was cancelled keeps the keys that it holds. One that has finished,
-  /// or has been released without finishing, also leaves its keys and its group.
+  /// or has been released without finishing, also leaves or lends its keys, and leaves its group.
   func leave(keepsKeys: Bool = false) {
     let former = KeyRegistry.change { table, effects in
       if !keepsKeys || ticket.flatMap({ table.state(of: $0) })?.isHolding != true {

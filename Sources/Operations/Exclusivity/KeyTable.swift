@@ -110,7 +110,8 @@ struct KeyTable {
     return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender?.number)
   }
 
-  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs.
+  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs,
+  /// and a throttle always counts in the whole program.
   mutating func addShares(of claim: KeyClaim, to entry: inout Entry) {
     if let interval = claim.interval {
       let (use, limit, weight) = (join(claim.id), claim.limit, claim.weight)

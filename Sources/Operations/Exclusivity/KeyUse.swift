@@ -28,7 +28,7 @@ struct KeyUse {
     private var first: (ticket: KeyTicket, limit: Int)?
     private var others: Set<KeyTicket> = []
     /// The finite limits of the others, in ascending order.
-    private var limits: [Int] = []
+    private var limits = ArrayDeque<Int>()
     private(set) var sum = 0
     var limit = Int.max
 
@@ -48,7 +48,7 @@ struct KeyUse {
         return
       }
       others.insert(ticket)
-      if share.limit < .max { limits.insert(share.limit, at: index(after: share.limit)) }
+      if share.limit < .max { limits.insert(share.limit) }
     }
 
     mutating func remove(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
@@ -58,17 +58,7 @@ struct KeyUse {
         return
       }
       others.remove(ticket)
-      if share.limit < .max { limits.remove(at: index(after: share.limit) - 1) }
-    }
-
-    /// Returns the index of the first larger limit, by a binary search.
-    private func index(after limit: Int) -> Int {
-      var (low, high) = (0, limits.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if limits[middle] <= limit { low = middle + 1 } else { high = middle }
-      }
-      return low
+      if share.limit < .max { limits.remove(share.limit) }
     }
   }
 

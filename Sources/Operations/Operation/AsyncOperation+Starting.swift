@@ -129,8 +129,11 @@ extension AsyncOperation {
     _ body: @escaping @Sendable () async -> Void
   ) {
     let work = { @Sendable in await $currentWork.withValue(self, operation: body) }
-    guard let context else { return adopt(.detached(priority: priority, operation: work), while: phase) }
-    context.run { adopt(Task(priority: priority, operation: work), while: phase) }
+    if let context {
+      _ = context.run { adopt(Task(priority: priority, operation: work), while: phase) }
+    } else {
+      adopt(.detached(priority: priority, operation: work), while: phase)
+    }
   }
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
@@ -213,13 +216,17 @@ extension AsyncOperation {
 
   func releaseTask() { _ = core.withLock { $0.extras?.task.take() } }
 
-  /// Stores a task, which is cancelled when the operation is cancelled or ends, or at once if it is not in `phase`.
-  func adopt(_ task: Task<Void, Never>, while phase: OperationLifecycle.Phase) {
-    let (superfluous, priority) = core.withLock { core -> (Task<Void, Never>?, TaskPriority?) in
-      guard core.lifecycle.phase == phase, !core.lifecycle.isCancelled else { return (task, nil) }
-      return (exchange(&core.makeExtras().task, with: task), core.extras?.lentPriority)
+  /// Makes and stores a task, which is cancelled when the operation is cancelled or ends. Returns false if the operation
+  /// is not in `phase`. Holds the lock meanwhile, so that the end knows of each task that has begun, and of its work.
+  @discardableResult
+  func adopt(_ make: @autoclosure () -> Task<Void, Never>, while phase: OperationLifecycle.Phase) -> Bool {
+    let (task, former, priority) = core.withLock { core -> (Task<Void, Never>?, Task<Void, Never>?, TaskPriority?) in
+      guard core.lifecycle.phase == phase else { return (nil, nil, nil) }
+      let task = make()
+      return (task, exchange(&core.makeExtras().task, with: task), core.extras?.lentPriority)
     }
-    superfluous?.cancel()
-    if let priority { task.raisePriority(to: priority) }
+    if isCancelled { task?.cancel() }
+    if let priority { task?.raisePriority(to: priority) }
+    return withExtendedLifetime(former) { task != nil }
   }
 }

@@ -80,8 +80,8 @@ extension AsyncOperation {
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
-    case .open, .notify, .startInside, .resume: trace?.send(.ready)
-    case .none, .requestTurn, .takeTurn, .withdrawTurn, .notifyOfCancellation, .prepareInputs: break
+    case .open, .notify, .startInside, .resume, .prepareInputs: trace?.send(.ready)
+    case .none, .requestTurn, .takeTurn, .withdrawTurn, .notifyOfCancellation: break
     }
     carryOut(action)
   }

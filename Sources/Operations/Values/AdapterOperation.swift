@@ -28,6 +28,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     case waiting(transfer: @Sendable (Source, Target) throws -> Void)
     case begun
     case transferred
+    case hasNoInput(MissingInput)
   }
 
   /// The source. The reference is weak, because the ledger holds the source until the end.
@@ -86,8 +87,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     }
     if policy == .required, let obstacle = obstacle(in: source) {
       let missing: MissingInput = (source, obstacle)
-      // First, because cancelling this operation may finish it.
-      cancelTarget(because: missing)
+      _ = exchangeJob(.hasNoInput(missing))
       cancel(with: OperationError.inputUnavailable(to: self, [missing]))
       return finish()
     }
@@ -109,13 +109,12 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
 
   /// Cancels the target if nothing was transferred, before the adapter has finished.
   override func prepareToFinish() {
-    if case .transferred = exchangeJob(.begun) { return }
-    cancelTarget(because: (self, outcomeError ?? CancellationError()))
-  }
-
-  private func cancelTarget(because missing: MissingInput) {
+    let job = exchangeJob(.begun)
+    if case .transferred = job { return }
     guard let target, !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
+    let missing: MissingInput =
+      if case .hasNoInput(let missing) = job { missing } else { (self, outcomeError ?? CancellationError()) }
     own.cancel(with: OperationError.inputUnavailable(to: own, [missing]))
   }
 }

@@ -75,7 +75,7 @@ extension ResultOperation {
   final func callInContext<Value>(_ body: () throws -> Value) -> Result<Value, any Error> {
     let inherited = context.take()
     let context = inherited ?? TaskContext(detached: ())
-    adopt(context.task, while: .executing)
+    if !adopt(context.task, while: .executing) { context.task.cancel() }
     let work = { Result(catching: body) }
     let result = inherited == nil ? context.run(work) : run(in: context, work)
     releaseTask()

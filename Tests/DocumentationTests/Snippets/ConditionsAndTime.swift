@@ -16,28 +16,6 @@ struct ConditionsAndTime: Printing {
     var description: String { "signed out" }
   }
 
-  /// Fails at the first request, and never answers the second.
-  private final class Download: AsyncOperation, @unchecked Sendable {
-    private let requests: Journal<Void>
-
-    init(_ requests: Journal<Void>) { self.requests = requests }
-
-    override func execute() {
-      requests.write(())
-      switch requests.count {
-      case 1: finish(with: ServerBusy(retryAfter: .seconds(7)))
-      case 2: break
-      default: finish()
-      }
-    }
-
-    override func didCancel() { finish() }
-  }
-
-  private final class Fetch: ResultOperation<String>, @unchecked Sendable {
-    init(_ url: String, obeying rules: [String]) { super.init { rules.contains(url) ? "" : "text of \(url)" } }
-  }
-
   private let queue = OperationQueue()
   let printed = Journal<String>()
 
@@ -80,8 +58,19 @@ struct ConditionsAndTime: Printing {
     await group.finished()
   }
 
-  @Test func aRetry() async throws {
-    let (clock, url) = (ManualClock(), Journal<Void>())
+  private typealias Download = Load
+
+  private struct Order: Sendable {
+    let isReady = false
+    let isComplete = true
+  }
+
+  private final class LoadOrder: ResultOperation<Order>, @unchecked Sendable {
+    init(_ id: Int) { super.init { Order() } }
+  }
+
+  @Test func retries() async throws {
+    let (url, id) = ("home", 7)
     // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
@@ -97,76 +86,26 @@ struct ConditionsAndTime: Printing {
         return .retry(after: busy.retryAfter)
       }
     ) { _ in Download(url) }
-    page.clock = clock
-    queue.addOperation(page)
-    await clock.waitForSleepers(1)
-    #expect(url.count == 1)
-    clock.advance(by: .seconds(7))
-    await url.reaches(2)
-    page.cancel()
-    await page.finished()
-    #expect(page.attemptErrors.count == 1)
-  }
+    #expect(try await queue.run(page) == "text of home")
 
-  @Test func aRetryOfWhatTimesOut() async throws {
-    let (clock, url) = (ManualClock(), Journal<Void>())
     let patient = RetryOperation(attempts: 3) { _ in
       let download = Download(url)
       download.timeout = .seconds(10)
       return download
     }
     patient.timeout = .seconds(60)
-    patient.clock = clock
-    queue.addOperation(patient)
-    await url.reaches(2)
-    await clock.waitForSleepers(2)
-    clock.advance(by: .seconds(10))
-    try await patient.completed()
-    #expect(patient.attemptErrors.count == 2 && OperationError.Code.timedOut ~= patient.attemptErrors[1])
-  }
+    #expect(try await queue.run(patient) == "text of home")
 
-  @Test func aRetryWithAValue() async throws {
-    let (robots, url) = (ResultOperation { ["/private"] }, "/home")
-    let allowedPage = robots.flatMap { rules in
-      RetryOperation(attempts: 3) { _ in Fetch(url, obeying: rules) }
-    }
-    #expect(try await queue.run(allowedPage) == "text of /home")
-  }
-
-  private final class LoadOrder: ResultOperation<(id: Int, isComplete: Bool)>, @unchecked Sendable {
-    init(_ id: Journal<Int>) {
-      super.init {
-        id.write(7)
-        return (7, id.count == 3)
-      }
-    }
-  }
-
-  @Test func aRetryUntilAValueIsAcceptable() async throws {
-    let (id, clock) = (Journal<Int>(), ManualClock())
     // swift-format-ignore: OnlyOneTrailingClosureArgument
     let order = RetryOperation(attempts: 10, backoff: .constant(.seconds(1)), retryUnless: { $0.isComplete }) { _ in
       LoadOrder(id)
     }
-    order.clock = clock
-    queue.addOperation(order)
-    for _ in 0..<2 {
-      await clock.waitForSleepers()
-      clock.advance(by: .seconds(1))
-    }
-    #expect(try await order.value.isComplete && id.count == 3)
+    #expect(try await queue.run(order).isComplete)
   }
 
-  private struct Order: Sendable {
-    let checks = Journal<Int>()
-    var isReady: Bool { checks.count == 3 }
-  }
+  private final class CheckStatus: AsyncOperation, @unchecked Sendable { init(of order: Order) {} }
 
-  private final class CheckStatus: ResultOperation<Void>, @unchecked Sendable {
-    init(of order: Order) { super.init { order.checks.write(order.checks.count) } }
-  }
-
-  @Test func aRepetition() async throws {
+  @Test func aRepetition() async {
     let (order, clock) = (Order(), ManualClock())
     let pause = Backoff.constant(.seconds(5))
     let poll = RepeatOperation(pausing: pause) { iteration in
@@ -174,11 +113,7 @@ struct ConditionsAndTime: Printing {
     }
     poll.clock = clock
     queue.addOperation(poll)
-    for _ in 1...3 {
-      await clock.waitForSleepers(1)
-      clock.advance(by: .seconds(5))
-    }
-    try await poll.completed()
-    #expect(order.checks.count == 3)
+    await clock.run(until: poll)
+    #expect(poll.isSuccessful && clock.now.offset == .seconds(60))
   }
 }

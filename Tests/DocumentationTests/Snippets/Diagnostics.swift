@@ -24,16 +24,12 @@ struct DiagnosticsSnippets: Printing {
   @Test func aReport() async {
     let (login, upload) = (operation("login"), operation("upload"))
     login ==> upload
-    queue.name = "sync"
     queue.addOperation(upload)
-    print(queue.stallReport())
-
     for entry in queue.stallReport().roots
     where entry.cause == .notEnqueued {
       print("Was “\(entry.operation)” never added?")
     }
-    #expect(printed.entries.contains { $0.hasPrefix("2 operations have not finished, in the queue “sync”") })
-    #expect(printed.entries.contains("Was “login” never added?"))
+    #expect(printed.entries == ["Was “login” never added?"])
     queue.addOperation(login)
     await queue.finished()
   }
@@ -70,28 +66,18 @@ struct DiagnosticsSnippets: Printing {
     #expect(printed.entries.last?.hasPrefix("3 operations in ") == true)
   }
 
-  @Test func aTracedQueue() async throws {
+  @Test func aTracedQueue() async {
     let tracer = OperationTracer()
     tracer.trace(queue)
-    try await queue.run(importer)
-    print(tracer.timeline(width: 100, lines: 20))  // the 20 that took longest
-    #expect(printed.entries.contains { $0.contains("  Download") })
-
     queue.addOperation(ResultOperation<Void> { throw Unreadable() }.named("Parse"))
     await queue.finished()
     for record in tracer.records where record.error != nil {
       print(record.name, record.duration ?? .zero)
     }
-    #expect(printed.count == 2 && printed.entries[1].hasPrefix("Parse "))
+    #expect(printed.count == 1 && printed.entries[0].hasPrefix("Parse "))
   }
 
   @Test func comments() async throws {
-    let estimated = OperationGraph([importer]).withDurations { node in
-      node.name == "Download" ? .seconds(2) : .milliseconds(50)
-    }
-    print(estimated.criticalPath!)
-    #expect(printed.entries.contains { $0.contains("Download → Parse → Store") })
-
     let graph = OperationGraph([importer])
     print(graph.mermaid())  // for Markdown
     if let cycle = graph.cycle { print("waits for itself:", cycle) }

@@ -94,14 +94,7 @@ struct GroupsAndErrors: Printing {
 
   @Test func catchingACode() async throws {
     func retryLater() { print("later") }
-    let operation = AsyncBlockOperation { _ in }
-    operation.timeout = .milliseconds(1)
-    let clock = ManualClock()
-    operation.clock = clock
-    Task {
-      await clock.waitForSleepers(1)
-      clock.advance(by: .milliseconds(1))
-    }
+    let operation = AsyncBlockOperation { $0.timeout = .zero }
     do {
       try await queue.run(operation)
     } catch OperationError.Code.timedOut {

@@ -3,32 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-private struct NotReadyYet: Error {}
-
-actor LoginSession {
-  private(set) var isSignedIn = false
-  private(set) var logins = 0
-
-  func signIn() async throws {
-    logins += 1
-    await Task.yield()
-    isSignedIn = true
-  }
-}
-
-/// A new one for each, which the key joins: one that lives as long as the process would look like a leak.
-private var loginQueue: OperationQueue { OperationQueue() }
-
-extension OperationCondition {
-  static func isSignedIn(_ session: LoginSession) -> Self {
-    Self(name: "is signed in") { _ in
-      try await loginQueue.run(sharing: "login") {
-        TaskOperation { if await !session.isSignedIn { try await session.signIn() } }
-      }
-    }
-  }
-}
-
 extension OperationCondition {
   fileprivate static func isReachable(_ host: String) -> Self { Self(name: "\(host) is reachable") { _ in } }
 }
@@ -40,13 +14,10 @@ struct MigrationSnippets {
 
   struct File: Sendable {}
 
-  /// A client with a completion handler, which a test answers.
-  final class Client: Sendable {
-    let completions = Journal<@Sendable ((any Error)?) -> Void>()
-
-    func send(_ file: File, _ completion: @escaping @Sendable ((any Error)?) -> Void) { completions.write(completion) }
-
-    func stop(_ file: File) { completions.entries.last?(CancellationError()) }
+  /// A client with a completion handler.
+  struct Client: Sendable {
+    func send(_ file: File, _ completion: @escaping @Sendable ((any Error)?) -> Void) { completion(nil) }
+    func stop(_ file: File) {}
   }
 
   final class Upload: AsyncOperation, @unchecked Sendable {
@@ -119,23 +90,13 @@ struct MigrationSnippets {
   }
 
   @Test func aSubclassFinishesWhenItsClientDoes() async throws {
-    let client = Client()
-    let (upload, cancelled) = (Upload(File(), by: client), Upload(File(), by: client))
-    queue.addOperation(upload)
-    await client.completions.reaches(1)
-    #expect(upload.isExecuting)
-    client.completions.entries[0](nil)
-    try await upload.completed()
-    queue.addOperation(cancelled)
-    await client.completions.reaches(2)
-    cancelled.cancel()
-    await cancelled.finished()
+    try await queue.run(Upload(File(), by: Client()))
   }
 
   private final class DownloadOperation: AsyncOperation, @unchecked Sendable { init(to file: File) {} }
 
   private final class ParseOperation: ResultOperation<Void>, @unchecked Sendable {
-    init(from file: File) { super.init { throw NotReadyYet() } }
+    init(from file: File) { super.init { throw CocoaError(.fileReadUnknown) } }
   }
 
   @Test func aGroupWithConditionTimeoutAndObserver() async throws {
@@ -157,22 +118,6 @@ struct MigrationSnippets {
     #expect(shown.entries == [1])
   }
 
-  private typealias Page = PassingData.Page
-
-  private struct PageSession: Sendable {
-    func data(from url: URL) async throws -> (Data, URL) { (Data(#"{"title": "Hello"}"#.utf8), url) }
-  }
-
-  @Test func aValueIsPassedOn() async throws {
-    let (session, url, logged) = (PageSession(), URL(filePath: "/page"), Journal<Bool>())
-    let log: @Sendable (Result<Page, any Error>) -> Void = { logged.write((try? $0.get()) != nil) }
-    let download = TaskOperation { try await session.data(from: url).0 }
-    let parse = download.map { data in try JSONDecoder().decode(Page.self, from: data) }
-    parse.onFinish { result in log(result) }
-    let page = try await queue.run(parse)
-    #expect(page == Page(title: "Hello") && logged.entries == [true])
-  }
-
   @Test func aGroupInsteadOfATaskGroup() async throws {
     let urls = ["a", "bc", "def"].map { URL(filePath: "/\($0)") }
     @Sendable func count(_ url: URL) async throws -> Int { url.lastPathComponent.count }
@@ -187,80 +132,21 @@ struct MigrationSnippets {
     #expect(words == 6)
   }
 
-  @Test func oneLoginForAllWhoNeedIt() async throws {
-    let session = LoginSession()
-    let uploads = (0..<200).map { _ in AsyncOperation() }
-    for upload in uploads { upload.addCondition(.isSignedIn(session)) }
+  /// Each condition has a queue of its own.
+  @Test func oneLoginForAllConditions() async {
+    let (domain, logins, uploads) = (ExclusivityDomain(), Journal<Void>(), (0..<200).map { _ in AsyncOperation() })
+    for upload in uploads {
+      upload.addCondition(
+        OperationCondition(name: "signed in") { _ in
+          try await OperationQueue().run(sharing: "login", in: domain) {
+            TaskOperation { if logins.count == 0 { logins.write(()) } }
+          }
+        }
+      )
+    }
     queue.addOperations(uploads)
     await queue.finished()
-    #expect(uploads.allSatisfy { $0.isSuccessful })
-    #expect(await session.logins == 1)
-  }
-
-  private final class Refresh: ResultOperation<Void>, @unchecked Sendable {
-    init(_ feed: Journal<Void>) { super.init { feed.write(()) } }
-  }
-
-  @Test func aRepetition() async {
-    let feed = Journal<Void>()
-    let refreshing = RepeatOperation(pausing: .constant(.seconds(60))) { _ in Refresh(feed) }
-    queue.addOperation(refreshing)
-    await feed.reaches(1)
-    refreshing.cancel()
-    await refreshing.finished()
-  }
-
-  @Test func fromQueuer() async throws {
-    let (page, printed) = ("home", Journal<String>())
-    @Sendable func fetch(_ page: String) throws -> String { "text of \(page)" }
-    @Sendable func print(_ text: String) { printed.write(text) }
-    let store = ResultOperation {}
-    let download = RetryOperation(attempts: 5) { _ in ResultOperation { try fetch(page) } }
-    queue.maxConcurrentOperationCount = 4
-    queue.addOperations(chain([download, store]))
-    store.onFinish { _ in print("done") }
-    await printed.reaches(1)
-    #expect(try await download.value == "text of home")
-  }
-
-  @Test func fromPQueue() async throws {
-    let url = "home"
-    @Sendable func fetch(_ url: String) async throws -> String { "text of \(url)" }
-    queue.maxConcurrentOperationCount = 4
-    let load = TaskOperation { try await fetch(url) }
-    load.timeout = .seconds(60)
-    load.queuePriority = .high
-
-    load.clock = ManualClock()
-
-    let page = try await queue.run(load)
-    await queue.finished()
-    #expect(page == "text of home")
-  }
-
-  private final class StatusOperation: ResultOperation<Int>, @unchecked Sendable {
-    init(of job: Journal<Void>) {
-      super.init {
-        job.write(())
-        if job.count < 2 { throw NotReadyYet() }
-        return job.count
-      }
-    }
-  }
-
-  @Test func askingUntilTheAnswerIsThere() async throws {
-    let (job, clock) = (Journal<Void>(), ManualClock())
-    let status = RetryOperation(
-      attempts: 60,
-      backoff: .constant(.seconds(1)),
-      retryIf: { error, _ in error is NotReadyYet },
-      { _ in StatusOperation(of: job) }
-    )
-    status.clock = clock
-    queue.addOperation(status)
-    await clock.waitForSleepers()
-    clock.advance(by: .seconds(1))
-    #expect(try await status.value == 2)
+    #expect(uploads.allSatisfy { $0.isSuccessful } && logins.count == 1)
   }
 
   // MARK: Foundation on Linux
@@ -278,15 +164,5 @@ struct MigrationSnippets {
     queue.addOperations([first, second])
     await queue.finished()
     #expect(tracer.records.map(\.name) == ["download", "first", "second"])
-  }
-
-  @Test func anOperationInsteadOfABarrier() async {
-    let order = Journal<Int>()
-    func note(_ number: Int) -> ResultOperation<Void> { ResultOperation { order.write(number) } }
-    let (first, second, compact, third, fourth) = (note(1), note(1), note(2), note(3), note(3))
-    [first, second] ==> compact ==> [third, fourth]
-    queue.addOperations([first, second, compact, third, fourth])
-    await queue.finished()
-    #expect(order.entries == [1, 1, 2, 3, 3])
   }
 }

@@ -12,89 +12,30 @@ extension ExclusivityKey {
 }
 
 /// What of UIKit the page uses.
-private enum Dialogs {
-  enum Style { case `default`, alert }
+@MainActor
+private final class UIAlertController {
+  func dismiss(animated: Bool, completion: () -> Void) { completion() }
+}
 
-  @MainActor
-  class UIViewController {
-    fileprivate(set) var presented: UIAlertController?
+private final class Alert: MainOperation, @unchecked Sendable {
+  let shown = Gate()
+  @MainActor private var controller: UIAlertController?
 
-    func present(_ controller: UIAlertController, animated: Bool) {
-      presented = controller
-      controller.presenter = self
+  override func executeOnMain() {
+    controller = UIAlertController()
+    shown.open()
+  }
+
+  override func didCancel() {
+    Task { @MainActor in
+      guard let controller else { return finish() }
+      controller.dismiss(animated: true) { self.end() }
     }
   }
 
-  final class UIAlertController: UIViewController {
-    let message: String
-    weak var presenter: UIViewController?
-    private(set) var action: UIAlertAction?
-
-    init(title: String?, message: String, preferredStyle: Style) { self.message = message }
-
-    func addAction(_ action: UIAlertAction) { self.action = action }
-
-    func dismiss(animated: Bool, completion: () -> Void) {
-      presenter?.presented = nil
-      completion()
-    }
-  }
-
-  @MainActor
-  struct UIAlertAction {
-    let handler: (Self) -> Void
-
-    init(title: String, style: Style, handler: @escaping (Self) -> Void) { self.handler = handler }
-  }
-
-  @MainActor
-  final class Window {
-    let rootViewController: UIViewController? = UIViewController()
-
-    func presents(_ message: String) async -> UIAlertController {
-      while true {
-        if let alert = rootViewController?.presented, alert.message == message { return alert }
-        await Task.yield()
-      }
-    }
-  }
-
-  final class Alert: MainOperation, @unchecked Sendable {
-    private let message: String
-    private let presenter: @MainActor () -> UIViewController
-    @MainActor private var controller: UIAlertController?
-
-    init(_ message: String, on presenter: @escaping @MainActor () -> UIViewController) {
-      self.message = message
-      self.presenter = presenter
-      super.init()
-    }
-
-    override func executeOnMain() {
-      let controller = UIAlertController(title: nil, message: message, preferredStyle: .alert)
-      controller.addAction(UIAlertAction(title: "OK", style: .default) { [self] _ in end() })
-      self.controller = controller
-      presenter().present(controller, animated: true)
-    }
-
-    override func didCancel() {
-      Task { @MainActor in
-        guard let controller else { return finish() }
-        controller.dismiss(animated: true) { self.end() }
-      }
-    }
-
-    @MainActor private func end() {
-      controller = nil  // break the retain cycle
-      finish()
-    }
-  }
-
-  @MainActor
-  static func show(in window: Window, on queue: OperationQueue) -> Alert {
-    let alert = Alert("No network", on: { window.rootViewController! })
-    queue.addOperation(alert.exclusive(.alert, policy: .drop))
-    return alert
+  @MainActor private func end() {
+    controller = nil  // break the retain cycle
+    finish()
   }
 }
 
@@ -102,7 +43,7 @@ private enum Dialogs {
 ///
 /// The tests use the keys of the process one after another, because pages give `"alert"` different meanings.
 @Suite(.serialized, .timeLimit(.minutes(5)))
-struct MutualExclusionSnippets: Printing {
+struct MutualExclusionSnippets {
   private enum Database {}
 
   private final class RefreshToken: ResultOperation<Int>, @unchecked Sendable {
@@ -113,7 +54,6 @@ struct MutualExclusionSnippets: Printing {
   private final class Fetch: Download, @unchecked Sendable {}
 
   private let queue = OperationQueue()
-  let printed = Journal<String>()
   private let urls = [URL(string: "https://a.example/1")!, URL(string: "https://b.example/2")!]
   private let alert = AsyncOperation()
   private let transfer = AsyncOperation()
@@ -147,11 +87,7 @@ struct MutualExclusionSnippets: Printing {
   }
 
   @Test func keys() async throws {
-    let (login, sync, member) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
-    let (first, second) = (AsyncOperation(), AsyncOperation())
-    let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
-    let (group, block, from, to, session) = (GroupOperation(), BlockOperation {}, 1, 2, 1)
-
+    let (save, document, from, to, session) = (AsyncOperation(), (id: UUID(), text: ""), 1, 2, 1)
     queue.addOperation(alert.exclusive(.alert))
     queue.addOperation(
       transfer.exclusive("account \(from)", "account \(to)")
@@ -159,57 +95,18 @@ struct MutualExclusionSnippets: Printing {
     try await queue.run(migration.exclusive(ExclusivityKey(Database.self)))
     queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
 
-    group.addOperation(member.exclusive(.alert))
-    queue.addOperations([group, GroupOperation("Update") { login.exclusive("session") ==> sync }])
-    queue.addOperation(read.shared("database"))
-    queue.addOperation(write.exclusive("database"))
-    queue.addOperation(GroupOperation([block]).exclusive("database"))
-
     let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
-
-    let domain = ExclusivityDomain()
-    queue.addOperation(first.exclusive("store", in: domain))
-    queue.addOperation(second.exclusive("store", in: domain))
-
     await queue.finished()
-    let operations = [first, second, alert, transfer, migration, member, login, sync, read, write]
-    #expect(operations.allSatisfy { $0.isSuccessful } && block.isFinished && token == 2)
+    #expect([alert, transfer, migration, save].allSatisfy { $0.isSuccessful } && token == 2)
   }
 
-  @Test func keysInGroups() async throws {
-    let (upload, download, crawl) = (AsyncOperation(), AsyncOperation(), GroupOperation())
+  @Test func aLimitForEachHost() async throws {
+    let crawl = GroupOperation()
     for url in urls {
       let host = ExclusivityKey("host \(url.host() ?? "")")
       crawl.addOperation(Fetch(url).limited(host, to: 4))
     }
-
-    let sync = GroupOperation().named("Sync")
-    sync.addOperation(upload.exclusive("account"))
-    sync.addOperation(download.exclusive("account"))
-    queue.addOperation(sync.exclusive("account"))
     try await queue.run(crawl)
-    try await sync.completed()
-    #expect(upload.isSuccessful && download.isSuccessful)
-  }
-
-  @Test func aHeldKey_isReportedAndDropsOthers() async throws {
-    let (first, second, sync) = (Held().named("first"), operation("second"), operation("third"))
-    queue.addOperation(first.exclusive(.alert).exclusive("sync"))
-    queue.addOperation(second.exclusive(.alert))
-    await first.begun.opened()
-
-    print(ExclusivityDomain.shared.holders(of: .alert), ExclusivityDomain.shared.waiting(for: .alert))
-
-    do {
-      try await queue.run(sync.exclusive("sync", policy: .drop))
-    } catch OperationError.Code.excluded {
-      print("A sync is under way already.")
-    }
-
-    #expect(printed.entries == [#"["first"] ["second"]"#, "A sync is under way already."])
-    #expect(sync.errors.map { "\($0)" } == ["“third” did not run because “first” has the key “sync”."])
-    first.gate.open()
-    await queue.finished()
   }
 
   @Test func aLimitAndAPause() {
@@ -226,33 +123,26 @@ struct MutualExclusionSnippets: Printing {
     init(_ version: Int) { super.init { Save.saved.write(version) } }
   }
 
-  @Test func theLatestVersionIsSaved() async {
-    let (held, other, versions, clock) = (Held(), Held(), 1...10, ManualClock())
+  @Test func theNewestVersionIsSavedOncePerInterval() async {
+    let (held, clock) = (Held(), ManualClock())
     queue.addOperation(held.exclusive("save"))
     await held.begun.opened()
-    for version in versions { queue.addOperation(Save(version).exclusive("save", policy: .latest)) }
-    held.gate.open()
-    await queue.finished()
-    #expect(Save.saved.entries == [10])
-
-    queue.addOperation(other.exclusive("save"))
-    await other.begun.opened()
-    for version in 11...20 {
+    for version in 1...10 {
       let saving = GroupOperation("Save") {
         Save(version) ==> DelayOperation(.milliseconds(300))
       }
       queue.addOperation(saving.exclusive("save", policy: .latest))
       saving.clock = clock
-      other.gate.open()
-      if version == 11 { await clock.waitForSleepers() }
+      held.gate.open()
+      if version == 1 { await clock.waitForSleepers() }
     }
-    #expect(Save.saved.entries == [10, 11])
+    #expect(Save.saved.entries == [1])
     for _ in 1...2 {
       await clock.waitForSleepers()
       clock.advance(by: .milliseconds(300))
     }
     await queue.finished()
-    #expect(Save.saved.entries == [10, 11, 20])
+    #expect(Save.saved.entries == [1, 10])
   }
 
   final class Editor: Schedulable, @unchecked Sendable {
@@ -280,17 +170,14 @@ struct MutualExclusionSnippets: Printing {
     #expect(editor.saves.count == 1)
   }
 
-  @Test @MainActor func oneOfManyDialogsIsShown_untilItIsReplaced() async throws {
-    let window = Dialogs.Window()
-    let alerts = (0..<10).map { _ in Dialogs.show(in: window, on: queue) }
-    for alert in alerts.dropFirst() { await alert.finished() }
-    _ = await window.presents("No network")
-    #expect(alerts[0].isExecuting && alerts.dropFirst().allSatisfy { $0.errors.first is OperationError })
-    let last = Dialogs.Alert("Still no network", on: { window.rootViewController! })
+  @Test func aDialogThatIsReplacedOrCancelled_isDismissed() async {
+    let (first, last) = (Alert(), Alert())
+    queue.addOperation(first.exclusive(.alert))
+    await first.shown.opened()
     queue.addOperation(last.exclusive(.alert, policy: .replace))
-    await alerts[0].finished()
-    let action = try #require(await window.presents("Still no network").action)
-    action.handler(action)
-    try await last.completed()
+    await first.finished()
+    await last.shown.opened()
+    last.cancel()
+    await last.finished()
   }
 }

@@ -19,13 +19,9 @@ struct PassingData: Printing {
   private let queue = OperationQueue()
   let printed = Journal<String>()
 
-  private enum Request { @TaskLocal static var id = "" }
-
   private func fetch(_ url: URL) async throws -> Data { Data(#"{"title": "\#(url.lastPathComponent)"}"#.utf8) }
 
   private func send(_ page: Data) async throws -> Int { page.count }
-
-  private func log(_ result: Result<String, any Error>) { printed.write("\(result)") }
 
   final class Store: AsyncOperation, InputOperation, @unchecked Sendable {
     var input: Page?
@@ -106,19 +102,6 @@ struct PassingData: Printing {
     let upload = queue.addTask("upload") { try await send(page) }
     #expect(words > 100 && upload.name == "upload")
     #expect(try await upload.value == page.count)
-    let entry = try await Request.$id.withValue("4711") {
-      try await queue.run { "request \(Request.id)" }
-    }
-    #expect(entry == "request 4711")
-  }
-
-  @Test func onFinish() async throws {
-    let (download, screen) = (Load("home"), Screen())
-    download.onFinishOnMain { result in screen.show(result) }
-    download.onFinish { result in log(result) }
-    try await queue.run(download)
-    await screen.shown.reaches(1)
-    #expect(printed.entries == [#"success("text of home")"#])
   }
 
   @Test func noValue() async throws {
@@ -142,9 +125,6 @@ struct PassingData: Printing {
     }
     try await queue.run(page)
     #expect(page.cached == "nothing" && page.isSuccessful)
-    let available = collect(["home", "missing", "news"].map { name in Load(name) }, input: .optional)
-    print(try await queue.run(available).count)
-    #expect(printed.entries == ["2"])
   }
 
   @Test func plainOperations() async {

@@ -3,44 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-struct Settings: Sendable { let language = "en" }
-
-final class Services: Schedulable, @unchecked Sendable {
-  let scheduler = SerialScheduler.main
-  let disk = SerialScheduler(name: "disk")
-  @Confined private var builtSettings: Settings?
-  @Confined private var builtLibrary: Library?
-
-  func settings() -> Settings {
-    if let builtSettings { return builtSettings }
-    let settings = Settings()
-    builtSettings = settings
-    return settings
-  }
-
-  func library() throws -> Library {
-    if let builtLibrary { return builtLibrary }
-    let library = try disk.wait { [self] in try Library(in: self) }
-    builtLibrary = library
-    return library
-  }
-}
-
-final class Library: Schedulable, @unchecked Sendable {
-  let scheduler: SerialScheduler
-  let language: String
-  @Confined private var titles: [String] = []
-
-  init(in services: Services) throws {
-    scheduler = services.disk
-    // The main thread runs this while it waits.
-    language = try services.wait { services in services.settings().language }
-    titles = ["Index (\(language))"]  // on the disk's scheduler
-  }
-
-  func firstTitle() -> String? { titles.first }
-}
-
 /// The page SchedulableObjects.
 @Suite(.timeLimit(.minutes(5)))
 struct SchedulableObjectsSnippets {
@@ -103,8 +65,6 @@ struct SchedulableObjectsSnippets {
       scheduleNext()
     }
 
-    func poll() { count += 1 }
-
     private func scheduleNext() {
       schedule(after: .seconds(60)) { poller in
         poller.count += 1
@@ -153,13 +113,6 @@ struct SchedulableObjectsSnippets {
       formatter.string(from: date)
     }
     #expect(text.isEmpty)
-  }
-
-  @Test func aServiceOnAnotherSchedulerAsksBackWhileItIsCreated() async throws {
-    let services = Services()
-    let built = try await services.run { services in [try services.library(), try services.library()] }
-    #expect(built[0] === built[1] && built[0].scheduler === services.disk)
-    #expect(try await built[0].run { library in library.firstTitle() } == "Index (en)")
   }
 
   @Test func capacity() async throws {

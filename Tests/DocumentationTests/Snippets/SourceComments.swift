@@ -34,14 +34,10 @@ struct SourceComments: Printing {
   // MARK: Dependencies, errors and queues
 
   @Test func closures() async throws {
-    typealias Upload = Load
-    let (folder, photo, pages) = ("folder", "photo", ["1", "2", "3"])
-    queue.addOperations(chain(pages.map { Upload($0) }))
+    let (folder, photo) = ("folder", "photo")
     let page = try await queue.run { try await session.data(from: url).0 }
     let index = queue.addTask("index") { try Index(of: folder) }
     queue.addTask("upload") { try await session.upload(photo) }
-    let (report, tenant) = (AsyncOperation(), (id: 7, name: "seven"))
-    report.flow = "tenant \(tenant.id)"
     queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
     let lines = AsyncStream<String> { $0.finish() }
     let reports = queue.results(of: lines, atMost: 4, ordered: true) { try await check($0) }

@@ -44,13 +44,7 @@ struct TestingOperationsSnippets {
 
   @Test func order() async {
     let journal = Journal<String>()
-    func step(_ name: String) -> AsyncOperation {
-      AsyncBlockOperation { operation in
-        journal.write(name)
-        operation.finish()
-      }
-    }
-
+    func step(_ name: String) -> AsyncOperation { ResultOperation { journal.write(name) } }
     let (load, parse, store) = (step("load"), step("parse"), step("store"))
     load ==> parse ==> store
     // Out of order, so that only the dependencies order them.
@@ -110,14 +104,6 @@ struct TestingOperationsSnippets {
     #expect(download.isCancelled && download.isFinished)
   }
 
-  @Test func errors() async {
-    let failing = AsyncBlockOperation { $0.finish(with: Unreachable()) }.named("page 3")
-    let importer = GroupOperation([AsyncOperation(), failing]).named("Import")
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(importer) }
-    #expect(error?.primary.path == ["Import", "page 3"])
-    #expect(error?.primary.error is Unreachable)
-  }
-
   // MARK: Comments
 
   @Test func aGate() async {
@@ -171,10 +157,6 @@ struct TestingOperationsSnippets {
     let poller = Poller(on: scheduler)  // polls every minute
     await clock.advance(by: .seconds(600), draining: scheduler)
     #expect(try await poller.run { poller in poller.count } == 10)
-
-    poller.schedule { poller in poller.poll() }
-    await scheduler.drained()
-    #expect(try await poller.run { poller in poller.count } == 11)
     scheduler.shutDown()
   }
 }

@@ -30,6 +30,13 @@ extension OperationTracer {
 
 func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
 
+/// Returns a group in a group in a group: the innermost, “0”, has the operation.
+func nestedGroups(around operation: Operation, levels: Int) -> GroupOperation {
+  var group = GroupOperation([operation]).named("0")
+  for level in 1..<levels { group = GroupOperation([group]).named("\(level)") }
+  return group
+}
+
 /// Removes all dependencies, because a cycle would keep itself alive.
 func untie(_ operations: [Operation]) {
   for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }

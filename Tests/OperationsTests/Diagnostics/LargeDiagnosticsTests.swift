@@ -6,12 +6,6 @@ import Testing
 /// Reports, graphs and traces of very many operations take no stack, and no more than linear time.
 @Suite(.timeLimit(.minutes(5)))
 struct LargeDiagnosticsTests {
-  private func nested(_ levels: Int) -> GroupOperation {
-    var group = GroupOperation([operation("leaf")]).named("0")
-    for level in 1..<levels { group = GroupOperation([group]).named("\(level)") }
-    return group
-  }
-
   // MARK: Stall reports
 
   @Test func aStallReportOfALongChainHasShortSentences() {
@@ -22,7 +16,7 @@ struct LargeDiagnosticsTests {
   }
 
   @Test func aStallReportOfGroupsNested8000Deep() {
-    let entries = nested(8000).stallReport().entries
+    let entries = nestedGroups(around: operation("leaf"), levels: 8000).stallReport().entries
     #expect(entries.count == 8001 && entries.last?.root == "7999")
     #expect((entries.last?.description.utf8.count ?? .max) < 1000)
   }
@@ -52,7 +46,8 @@ struct LargeDiagnosticsTests {
   }
 
   @Test func aGraphOfGroupsNested8000Deep() {
-    let graph = OperationGraph([nested(8000)]).withDurations { _ in .seconds(1) }
+    let group = nestedGroups(around: operation("leaf"), levels: 8000)
+    let graph = OperationGraph([group]).withDurations { _ in .seconds(1) }
     #expect(graph.nodes.count == 8001 && graph.cycle == nil && graph.criticalPath?.names == ["leaf"])
     #expect(graph.mermaid().components(separatedBy: "subgraph ").count == 8001)
     #expect(graph.dot().components(separatedBy: "subgraph ").count == 8001)

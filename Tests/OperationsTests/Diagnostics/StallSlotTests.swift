@@ -49,14 +49,6 @@ struct StallSlotTests {
     await queue.finished()
   }
 
-  @Test func aQueueWithoutAName_isNotCalledByItsAddress() async throws {
-    let queue = OperationQueue.suspended()
-    queue.addOperation(operation("a"))
-    let entry = try queue.stallReport().entry("a")
-    #expect(entry.description == "“a” cannot start because its queue is suspended." && entry.place == nil)
-    await queue.drained()
-  }
-
   @Test(arguments: [false, true], [false, true])
   func aQueueOrAGroupThatExecutesNothing_isNamed(isGroup: Bool, isSuspended: Bool) async throws {
     let group = GroupOperation([operation("member")]).named("group")
@@ -129,6 +121,7 @@ struct StallSlotTests {
     narrow.addOperation(waiting)
     let entry = try narrow.stallReport().entry("waiting")
     #expect(entry.cause == .saturated && Set(entry.waitsFor) == ["held", "group"], "\(entry)")
+    #expect(entry.place == nil && entry.description.contains(" of its queue, "), "\(entry)")
     queue.addOperation(missing)
     await narrow.drained(opening: [held.gate, inner.gate])
   }
@@ -196,21 +189,6 @@ struct StallSlotTests {
       #expect(entry.description.contains(/” and 4 others.*; “held \d+” has/), "\(entry)")
     }
     await queue.drained(opening: held.map(\.gate))
-  }
-
-  @Test func aThrottledKey_isNamed() async throws {
-    let (clock, first, second) = (ManualClock(), operation("first"), operation("second"))
-    for operation in [first, second] { operation.throttled("api", to: 1, per: .seconds(1), in: domain).clock = clock }
-    queue.addOperation(first)
-    // It starts at 0 s, and not after the clock has been moved.
-    await first.finished()
-    queue.addOperation(second)
-    await clock.waitForSleepers(1)
-    let entry = try queue.stallReport().entry("second")
-    #expect(entry.cause == .exclusivity)
-    #expect(entry.description == "“second” waits for its turn under the throttled key “api”.")
-    clock.advance(by: .seconds(1))
-    await queue.finished()
   }
 
   @Test func aCycleThroughAKey_isSpelledOut() async throws {

@@ -184,7 +184,7 @@ struct ErrorTests {
 
   @Test func manyFailedDependencies_areNotAllNamed() async throws {
     let failed = (0..<500).map { failing("f\($0)") }
-    let operation = AsyncBlockOperation { _ in Issue.record("executed") }
+    let operation = unexecuted()
     operation.addCondition(.noFailedDependencies)
     failed ==> operation
     await #expect(throws: AggregateError.self) { try await queue.run(GroupOperation { operation }) }

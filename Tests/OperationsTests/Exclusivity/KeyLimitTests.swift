@@ -182,11 +182,13 @@ struct KeyLimitTests {
     await group.finished()
   }
 
-  @Test func oneThatIsCancelledWhileItWaitsDoesNotCount() async {
+  @Test func oneThatIsCancelledWhileItWaits_isNamedInReportsAndDoesNotCount() async throws {
     let operations = ["1", "2", "3"].map { throttled($0) }
     queue.addOperations(operations)
     await operations[0].finished()
     await clock.waitForSleepers(1)
+    let entry = try queue.stallReport().entry("2")
+    #expect(entry.cause == .exclusivity && entry.description == "“2” waits for its turn under the throttled key “api”.")
     operations[1].cancel()
     await operations[1].finished()
     await clock.advance(by: .seconds(1), sleepers: 1)

@@ -197,7 +197,7 @@ struct ScheduleWorld: InterleavedWorld {
 
   mutating func beginAdding(_ members: [Int]) {
     schedule.beginAddition(of: members.count)
-    if members.count > 1 { schedule.beginOffer() }
+    if members.count > 1 { schedule.postponeStarts() }
     deeds.coming += 1
   }
 
@@ -215,7 +215,7 @@ struct ScheduleWorld: InterleavedWorld {
   }
   private var counts: [Int] {
     [
-      schedule.unfinishedMembers, schedule.additions, schedule.offers, schedule.ready.slotsTaken,
+      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.ready.slotsTaken,
       schedule.waitingResults?.count ?? -1, schedule.ready.count,
     ]
   }
@@ -231,7 +231,7 @@ struct ScheduleWorld: InterleavedWorld {
     promise(deeds.runners <= 1, "two runners wait to begin")
     promise(schedule.ready.slotsTaken == deeds.slots.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
-    promise(schedule.granted.count == deeds.cancelled.count, "a cancelled member was lost")
+    promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
   }
 
   var breachAtEnd: String? {
@@ -277,7 +277,7 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.ready += ready
       for member in ready { world.schedule.ready.append(ScheduleWorld.operations[member], .normal) }
       world.schedule.endAddition()
-      let runner = members.count > 1 ? world.schedule.endOffer() : world.schedule.requestRunner()
+      let runner = members.count > 1 ? world.schedule.resumeStarts() : world.schedule.requestRunner()
       carryOut(runner, &world, &actor)
       endIfDone(&world)
     case .cancel(let member):

@@ -183,10 +183,7 @@ struct GroupCancellationTests {
 
   @Test func cancelledBehindAMemberThatBlocks_finishesAtOnce() async {
     let (begun, end, waiting) = (Gate(), Gate(), note("waiting"))
-    let blocking = ResultOperation {
-      begun.open()
-      end.pass()
-    }
+    let blocking = stubbornWork(asTask: false, begun, until: end) {}
     let group = GroupOperation([blocking, waiting], maxConcurrentOperationCount: 1)
     await queue.add(group, until: begun)
     waiting.cancel()
@@ -194,32 +191,6 @@ struct GroupCancellationTests {
     #expect(blocking.isExecuting)
     await group.finished(opening: end)
     #expect(journal.entries.isEmpty && blocking.isSuccessful)
-  }
-
-  @Test func itTakesNoSlotFromTheOthers() async {
-    let (held, last) = ((0..<5).map { _ in HeldOperation() }, AsyncOperation())
-    let waiting = (0..<200).map { note("\($0)") }
-    let members: [AsyncOperation] = [held[0], held[1]] + waiting + [held[2], held[3], held[4], last]
-    let group = GroupOperation(members, maxConcurrentOperationCount: 2)
-    queue.addOperation(group)
-    for operation in held[0..<2] { await operation.begun.opened() }
-    await onThreads(4) { thread in
-      for index in stride(from: thread, to: 200, by: 4) where index % 5 != 0 { waiting[index].cancel() }
-    }
-    for operation in waiting where operation.isCancelled { await operation.finished() }
-    #expect(journal.entries.isEmpty)
-    for operation in held[0..<2] { operation.gate.open() }
-    // Both slots become free, and there is no third one.
-    for operation in held[2...3] { await operation.begun.opened() }
-    // Two members execute at a time, so they may write in another order.
-    #expect(journal.count == 40 && Set(journal.entries) == Set(stride(from: 0, to: 200, by: 5).map(String.init)))
-    last.cancel()
-    await last.finished()
-    #expect(!held[4].begun.isOpen)
-    held[2].gate.open()
-    await held[4].begun.opened()
-    for operation in held[3...4] { operation.gate.open() }
-    await group.finished()
   }
 
   /// Members are cancelled, and others raised, while they start and finish.

@@ -10,6 +10,8 @@ struct GroupErrorTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
 
+  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
   private func failing(_ name: String) -> NoteOperation {
     NoteOperation(name, journal, failing: TestError("error of \(name)"))
   }
@@ -132,9 +134,8 @@ struct GroupErrorTests {
     GroupOperation(operations, maxConcurrentOperationCount: limit, errorPolicy: policy).named("make")
   }
 
-  /// Runs a group, and lets a member fail when it executes and other gates are open.
-  private func fail(_ bad: HeldOperation, in group: GroupOperation, after others: Gate...) async {
-    queue.addOperation(group)
+  /// Lets a member fail when it executes and other gates are open.
+  private func fail(_ bad: HeldOperation, after others: Gate...) async {
     for gate in [bad.begun] + others { await gate.opened() }
     bad.finish(with: TestError("bad"))
   }
@@ -162,41 +163,43 @@ struct GroupErrorTests {
     let bad = HeldOperation().exclusive("key", in: domain)
     let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
     let group = stopping([bad, first.shared("key", in: domain), second.shared("key", in: domain)], policy)
-    await fail(bad, in: group)
+    queue.addOperation(group)
+    await fail(bad)
     await group.finished()
     #expect(journal.entries.isEmpty && [first, second].allSatisfy { $0.isCancelled && $0.errors.isEmpty })
   }
 
+  /// One whose condition is being evaluated has not started, and one that backs off does not execute.
   @Test func thoseExecutingRunToTheirEndAndLaterOnesDoNotStart() async {
     let (bad, executing, inner) = (HeldOperation(), HeldOperation(), HeldOperation())
-    let (after, late) = (NoteOperation("after", journal), NoteOperation("late", journal))
+    let (after, late, conditional) = (note("after"), note("late"), note("conditional"))
+    let (asked, clock) = (Gate(), ManualClock())
     let waiting = BlockOperation {} ==> plain("waiting", journal)
     executing ==> after
-    let nested = GroupOperation([inner, NoteOperation("inner next", journal).waits(for: inner)])
-    let group = stopping([bad, executing, after, waiting, nested])
-    await fail(bad, in: group, after: executing.begun, inner.begun)
-    for operation in [after, waiting] { await operation.finished() }
+    conditional.addCondition(
+      OperationCondition(name: "c") { _ in
+        asked.open()
+        await Gate().opened()
+        try Task.checkCancellation()
+      }
+    )
+    let repetition = RepeatOperation(pausing: .constant(.seconds(60))) { _ in note("run") }
+    let nested = GroupOperation([inner, note("inner next").waits(for: inner)])
+    let group = stopping([bad, executing, after, waiting, nested, conditional, repetition])
+    group.clock = clock
+    queue.addOperation(group)
+    await clock.waitForSleepers()
+    await fail(bad, after: executing.begun, inner.begun, asked)
+    let stopped: [Operation] = [after, waiting, conditional, repetition]
+    for operation in stopped { await operation.finished() }
     group.addOperation(late)
     await late.finished()
     #expect(!executing.isCancelled && !nested.isCancelled && !group.isFinished)
     executing.gate.open()
     await group.finished(opening: inner.gate)
     #expect(executing.isSuccessful && nested.isSuccessful && !group.isCancelled && group.errors.count == 1)
-    #expect(journal.entries == ["inner next"] && waiting.isCancelled)
-    #expect(late.isCancelled && late.errors.isEmpty && after.errors.isEmpty)
-  }
-
-  @Test func aMemberThatBacksOff_isCancelled() async {
-    let (bad, clock) = (HeldOperation(), ManualClock())
-    let member = RepeatOperation(pausing: .constant(.seconds(60))) { _ in NoteOperation("run", journal) }
-    let group = stopping([bad, member])
-    group.clock = clock
-    queue.addOperation(group)
-    await bad.begun.opened()
-    await clock.waitForSleepers()
-    bad.finish(with: TestError("bad"))
-    await group.finished()
-    #expect(journal.entries == ["run"] && member.isCancelled)
+    #expect(journal.entries == ["run", "inner next"] && (stopped + [late]).allSatisfy(\.isCancelled))
+    #expect([late, after, conditional].allSatisfy { $0.errors.isEmpty })
   }
 
   @Test func consumersOfTheFailedMemberHaveNoErrorOfTheirOwn() async {
@@ -208,25 +211,11 @@ struct GroupErrorTests {
     }
   }
 
-  @Test func oneWhoseConditionIsBeingEvaluatedHasNotStarted() async {
-    let (asked, bad, conditional) = (Gate(), HeldOperation(), NoteOperation("conditional", journal))
-    conditional.addCondition(
-      OperationCondition(name: "c") { _ in
-        asked.open()
-        await Gate().opened()
-        try Task.checkCancellation()
-      }
-    )
-    let group = stopping([conditional, bad])
-    await fail(bad, in: group, after: asked)
-    await group.finished()
-    #expect(conditional.isCancelled && conditional.errors.isEmpty && journal.entries.isEmpty)
-  }
-
   @Test func aStoppedGroupMayStillBeCancelled() async {
     let (bad, executing) = (HeldOperation(), HeldOperation())
     let group = stopping([bad, executing])
-    await fail(bad, in: group, after: executing.begun)
+    queue.addOperation(group)
+    await fail(bad, after: executing.begun)
     await poll { !group.failures.isEmpty }
     #expect(!executing.isCancelled)
     group.cancel()

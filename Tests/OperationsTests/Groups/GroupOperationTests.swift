@@ -77,15 +77,6 @@ struct GroupOperationTests {
     #expect(journal.entries == ["a", "b"])
   }
 
-  @Test func aGraphAddedToAFinishedGroupLeavesAloneWhatRunsElsewhere() async {
-    let (held, last, group) = (await queue.holding(), note("last"), await finishedGroup())
-    held ==> last
-    group.addGraph(endingIn: held)
-    group.addGraph(endingIn: last)
-    #expect(!held.isCancelled && last.isCancelled && last.isFinished)
-    await held.finished(opening: held.gate)
-  }
-
   @Test(arguments: [false, true])
   func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
     let (held, probe, last) = (HeldOperation(), PriorityProbe(), note("last"))
@@ -176,50 +167,32 @@ struct GroupOperationTests {
     }
   }
 
-  // MARK: Adding to a group that has finished
-
-  private func finishedGroup() async -> GroupOperation {
-    let group = GroupOperation([AsyncOperation()]).named("g")
+  @Test func addedToAFinishedGroup_operationsOfEveryKindFinishWithAnErrorThatNamesBoth() async {
+    let (held, group) = (await queue.holding(), GroupOperation([AsyncOperation()]).named("g"))
     await queue.run(settling: [group])
-    return group
-  }
-
-  private func expectShutDown(_ operations: [AsyncOperation]) {
-    for operation in operations {
-      #expect(operation.isFinished && operation.isCancelled)
-      #expect(operation.errors as? [OperationError] == [OperationError(.shutDown, "")])
-    }
-    #expect(journal.entries.isEmpty)
-  }
-
-  @Test func addedToAFinishedGroup_anOperationFinishesWithAnErrorThatNamesBoth() async {
-    let (group, late) = (await finishedGroup(), note("late"))
+    let (late, list, inner) = (note("late"), ["a", "b", "c"].map { note($0) }, note("inner"))
+    let (graph, plains) = (["d", "e"].map { note($0) }, ["ready", "waiting"].map { plain($0, journal) })
+    list[2] ==> list[0]
+    held ==> [graph[0], plains[1]]
+    graph[0] ==> graph[1]
     group.addOperation(late)
-    expectShutDown([late])
+    group.addOperations(list + [GroupOperation([inner])])
+    group.addOperations(plains)
+    // What runs elsewhere is left alone.
+    for last in [held, graph[1]] { group.addGraph(endingIn: last) }
+    for operation in [late] + list + graph {
+      await operation.finished()
+      #expect(operation.isCancelled && operation.errors as? [OperationError] == [OperationError(.shutDown, "")])
+    }
+    for operation in [inner] + plains {
+      await operation.finished()
+      #expect(operation.isCancelled)
+    }
     let message = "“late” did not run because “g” had finished. Add it to a new group."
     #expect((late.errors.first as? OperationError)?.message == message)
-    #expect(group.isSuccessful && group.operations.isEmpty)
-  }
-
-  @Test func addedToAFinishedGroup_anArrayAndAGraphFinish() async {
-    let (group, inner) = (await finishedGroup(), note("inner"))
-    let (list, graph) = (["a", "b", "c"].map { note($0) }, ["d", "e"].map { note($0) })
-    list[2] ==> list[0]
-    group.addOperations(list + [GroupOperation([inner])])
-    group.addGraph(endingIn: chain(graph)[1])
-    for operation in list + graph + [inner] { await operation.finished() }
-    expectShutDown(list + graph)
-    #expect(inner.isCancelled && inner.errors.isEmpty)
-  }
-
-  @Test func addedToAFinishedGroup_plainOperationsFinish() async {
-    let (group, held) = (await finishedGroup(), await queue.holding())
-    let operations = [plain("ready", journal), plain("waiting", journal)]
-    held ==> operations[1]
-    group.addOperations(operations)
-    for operation in operations { await operation.finished() }
-    #expect(operations.allSatisfy { $0.isCancelled } && journal.entries.isEmpty && held.isExecuting)
-    held.gate.open()
+    #expect(inner.errors.isEmpty && group.isSuccessful && group.operations.isEmpty)
+    #expect(journal.entries.isEmpty && held.isExecuting && !held.isCancelled)
+    await held.finished(opening: held.gate)
   }
 
   // MARK: How they run
@@ -289,18 +262,5 @@ struct GroupOperationTests {
     for _ in 0..<depth { group = GroupOperation([group, AsyncOperation()]) }
     try await queue.run(group)
     #expect(journal.entries == ["innermost"])
-  }
-
-  // MARK: Dependencies outside
-
-  @Test(arguments: [true, false])
-  func dependenciesOutsideWhicheverSideIsEnqueuedFirst(groupFirst: Bool) async {
-    let (outside, member, after) = (note("outside"), note("member"), note("after"))
-    outside ==> member ==> after
-    let group = GroupOperation([member])
-    let operations: [AsyncOperation] = groupFirst ? [group, outside, after] : [outside, group, after]
-    for operation in operations { queue.addOperation(operation) }
-    await after.finished()
-    #expect(journal.entries == ["outside", "member", "after"])
   }
 }

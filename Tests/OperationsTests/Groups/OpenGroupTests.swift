@@ -91,15 +91,6 @@ struct OpenGroupTests {
     #expect(group.failures.map { "\($0)" } == (closing == .byFinishWithError ? ["feed: closed"] : []))
   }
 
-  @Test func closedWhileSuspended_runsItsMembersWhenResumed() async {
-    let group = await openGroup([note("member")], suspended: true)
-    group.staysOpen = false
-    #expect(!group.isFinished && journal.entries.isEmpty)
-    group.isSuspended = false
-    await group.finished()
-    #expect(journal.entries == ["member"])
-  }
-
   @Test(arguments: [GroupOperation.ErrorPolicy.cancelOnFailure, .stopOnFailure])
   func aFailureClosesItUnlessItsPolicyIsToCollect(_ policy: GroupOperation.ErrorPolicy) async {
     let group = await openGroup()
@@ -255,18 +246,6 @@ struct OpenGroupTests {
     #expect(held.clock is ManualClock)
     held.gate.open()
     await close(group)
-  }
-
-  @Test func cancellingAllMembers_leavesTheGroupOpen() async {
-    let (held, group) = (HeldOperation(), GroupOperation("queue", maxConcurrentOperationCount: 1).started())
-    group.addOperations([held, note("waiting")])
-    await held.begun.opened()
-    group.cancelAllOperations()
-    held.gate.open()
-    await group.waitForRoom(below: 1)
-    #expect(held.isCancelled && !group.isCancelled && journal.entries.isEmpty)
-    await run(note("next"), in: group)
-    #expect(journal.entries == ["next"])
   }
 
   @Test func theLimitAndThePolicyCanBeArguments() {

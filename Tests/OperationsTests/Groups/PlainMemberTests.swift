@@ -77,15 +77,6 @@ struct PlainMemberTests {
     await group.finished()
   }
 
-  @Test func cancelledThroughItsGroupWhileItIsReady_needsNoSlot() async {
-    let (held, member) = (HeldOperation(), plain("member", journal))
-    let group = await begun([held, member], limit: 1, until: held.begun)
-    group.cancelOperations(named: "member")
-    await member.finished()
-    #expect(held.isExecuting && journal.entries.isEmpty)
-    await group.finished(opening: held.gate)
-  }
-
   @Test func cancelledByItself_isNoticedWhenItWouldStart() async {
     let (dependency, member) = (HeldOperation(), plain("member", journal))
     let dependent = NoteOperation("dependent", journal)

@@ -194,14 +194,6 @@ struct HostileNumberTests {
       scheduler.recordsTimings = true
       return try await onThread { "\(try scheduler.wait(timeout: .longest) { 7 })" }.get()
     },
-    HostileCase("schedule for later after the shutdown", gets: "2 dropped") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.shutDown()
-      for delay in [Duration.zero, .seconds(1)] {
-        scheduler.schedule(after: delay) { Issue.record("It was run.") }.cancel()
-      }
-      return "\(scheduler.statistics.eventsDropped) dropped"
-    },
     HostileCase("an event that cancels itself, twice", gets: "1 run") {
       let clock = ManualClock()
       let scheduler = SerialScheduler(name: "s", clock: clock)

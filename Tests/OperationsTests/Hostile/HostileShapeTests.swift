@@ -3,13 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// `leaf` in a group in a group in a group.
-private func nested(_ leaf: Operation, levels: Int) -> GroupOperation {
-  var group = GroupOperation([leaf]).named("level")
-  for _ in 1..<levels { group = GroupOperation([group]).named("level") }
-  return group
-}
-
 /// Graphs of every possible shape, including those that should not be built.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileShapeTests {
@@ -40,13 +33,13 @@ struct HostileShapeTests {
     },
     HostileCase("groups in groups, cancelled when the innermost executes", gets: "cancelled") {
       let leaf = HeldOperation()
-      let group = nested(leaf, levels: levels)
+      let group = nestedGroups(around: leaf, levels: levels)
       leaf.addObserver(OperationObserver(didStart: { _ in group.cancel() }, didCancel: { $0.finish() }))
       return await ending(group)
     },
     HostileCase("groups in groups in pictures", gets: "\(levels + 1), \(levels + 1), \(levels + 1)") {
       let (leaf, tracer, queue) = (HeldOperation(), OperationTracer(), OperationQueue())
-      let group = nested(leaf, levels: levels)
+      let group = nestedGroups(around: leaf, levels: levels)
       tracer.trace(group)
       await queue.add(group, until: leaf.begun)
       let graph = OperationGraph([group])

@@ -207,15 +207,6 @@ struct AsyncOperationTests {
     #expect(journal.entries == started + ["cancel true", "finish true", "late finish true"])
   }
 
-  @Test func oneThatFinishesTheOperationKeepsItFromExecutingAndTheNextFromHearing() async {
-    let journal = Journal<String>()
-    let operation = NoteOperation("executed", journal)
-    operation.addObserver(OperationObserver(didStart: { $0.finish() }))
-    operation.addObserver(observer(journal))
-    await start(operation)
-    #expect(journal.entries == ["finish true"])
-  }
-
   @Test func addedDuringTheEnd_isNotifiedOnce() async {
     for _ in 0..<300 {
       let (journal, operation) = (Journal<String>(), HeldOperation())

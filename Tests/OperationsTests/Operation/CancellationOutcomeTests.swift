@@ -29,24 +29,23 @@ struct CancellationOutcomeTests {
     ]),
   ]
 
-  private func unexecuted() -> AsyncOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
-
   @Test func afterACancellationAnErrorThatMeansCancelledIsNoFailureAndNoReason() async {
     for error in Self.cancellations {
-      let (operation, unexecuted) = (StoppedOperation(reporting: error), unexecuted())
+      let (operation, other) = (StoppedOperation(reporting: error), unexecuted())
       await queue.add(operation, until: operation.begun)
       operation.cancel()
-      unexecuted.cancel(with: error)
+      other.cancel(with: error)
       await #expect(throws: CancellationError.self) { try await operation.completed() }
-      await #expect(throws: CancellationError.self) { try await queue.run(unexecuted) }
+      await #expect(throws: CancellationError.self) { try await queue.run(other) }
       #expect(operation.errors.isEmpty)
     }
   }
 
   @Test func notCancelled_errorsThatMeanCancelledAreFailures() async {
     for error in Self.cancellations {
-      let operation = AsyncBlockOperation { $0.finish(withErrors: [error, TestError("other")]) }
+      let operation = AsyncBlockOperation { $0.finish(withErrors: [error, TestError("other")]) }.named("two")
       let thrown = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
+      #expect(thrown?.failures.last?.path == ["two"] && thrown?.errors(of: TestError.self) == [TestError("other")])
       #expect(operation.errors.count >= 2 && !operation.isCancelled && thrown?.isCancelled == false)
     }
   }
@@ -114,32 +113,41 @@ struct CancellationOutcomeTests {
 
   // MARK: The start
 
-  @Test(arguments: [false, true])
-  func anObserverOfTheStartKeepsEveryKindFromExecuting(inGroup: Bool) async {
+  private enum End: CaseIterable { case success, failure, cancellation, timeout }
+
+  @Test(arguments: End.allCases, [false, true])
+  private func anObserverOfTheStartKeepsEveryKindFromExecuting(_ end: End, inGroup: Bool) async {
     let inner = unexecuted()
     let operations: [AsyncOperation] = [
-      unexecuted(), ResultOperation { Issue.record("executed") }, TaskOperation { Issue.record("executed") },
-      RetryOperation(attempts: 2) { _ in ResultOperation { Issue.record("executed") } },
-      DelayOperation(.seconds(1000)), GroupOperation([inner]),
+      unexecuted(), ResultOperation<Void> { Issue.record("executed") },
+      TaskOperation<Void> { Issue.record("executed") }, DelayOperation(.seconds(1000)), GroupOperation([inner]),
+      RetryOperation(attempts: 2) { _ in ResultOperation<Void> { Issue.record("executed") } },
     ]
     for operation in operations {
-      operation.addObserver(OperationObserver(didStart: { $0.cancel(with: TestError("no")) }))
+      let clock = ManualClock()
+      (operation.clock, operation.timeout) = (clock, .seconds(1000))
+      operation.addObserver(
+        OperationObserver(didStart: { operation in
+          switch end {
+          case .success: operation.finish()
+          case .failure: operation.finish(with: TestError("no"))
+          case .cancellation: operation.cancel(with: TestError("no"))
+          case .timeout:
+            operation.timeout = .seconds(1)
+            clock.advance(by: .seconds(1))
+          }
+        })
+      )
       operation.addObserver(OperationObserver(didStart: { _ in Issue.record("the second observer was notified") }))
-      operation.timeout = .seconds(1000)
     }
     await queue.run(settling: inGroup ? [GroupOperation(operations)] : operations)
-    #expect(operations.allSatisfy { $0.errors as? [TestError] == [TestError("no")] })
-    #expect(inner.isFinished && inner.isCancelled && inner.errors.isEmpty)
-  }
-
-  @Test(arguments: [false, true])
-  func theMembersOfAGroupThatAnObserverOfItsStartFinishesDoNotExecute(failing: Bool) async {
-    let (members, errors) = ([unexecuted(), unexecuted()], failing ? [TestError("own")] : [])
-    let group = GroupOperation(members)
-    group.addObserver(OperationObserver(didStart: { $0.finish(withErrors: errors) }))
-    await queue.run(settling: [group])
-    #expect(members.allSatisfy { $0.isFinished && $0.errors.isEmpty })
-    #expect(!group.isCancelled && group.errors as? [TestError] == errors)
+    let expected: [String] = end == .success ? [] : end == .timeout ? ["timedOut"] : ["no"]
+    for operation in operations {
+      let errors = operation.errors.map { ($0 as? OperationError)?.code.description ?? "\($0)" }
+      #expect(errors == expected && operation.isCancelled == (end == .cancellation || end == .timeout))
+    }
+    await inner.finished()
+    #expect(inner.isCancelled && inner.errors.isEmpty)
   }
 
   // MARK: In the middle

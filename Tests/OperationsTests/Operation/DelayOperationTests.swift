@@ -8,16 +8,6 @@ import Testing
 struct DelayOperationTests {
   private let clock = ManualClock()
 
-  @Test func itFinishesWhenTheTimeIsOver() async {
-    let delay = DelayOperation(.seconds(10))
-    delay.clock = clock
-    OperationQueue().addOperation(delay)
-    await clock.advance(by: .seconds(9), sleepers: 1)
-    #expect(delay.isExecuting)
-    clock.advance(by: .seconds(1))
-    #expect(delay.isSuccessful)
-  }
-
   @Test(arguments: [false, true]) func cancelled_itEndsAtOnceAndLeavesNoTimer(whileTheTimerStarts: Bool) async {
     let delay = DelayOperation(.seconds(10))
     delay.clock = clock
@@ -50,18 +40,6 @@ struct DelayOperationTests {
   @Test(arguments: [Duration.zero, .seconds(-5), .shortest])
   func noTimeIsOverAtOnce(_ duration: Duration) async throws {
     try await OperationQueue().run(DelayOperation(duration))
-  }
-
-  @Test func itKeepsItselfUntilTheEnd() async {
-    let finished = Gate()
-    do {
-      let delay = DelayOperation(.seconds(1))
-      delay.clock = clock
-      delay.addObserver(OperationObserver(didFinish: { _ in finished.open() }))
-      await start(delay)
-    }
-    clock.advance(by: .seconds(1))
-    await finished.opened()
   }
 }
 

@@ -15,21 +15,11 @@ struct FinishesWhenCancelledTests {
         begun.open()
         end.whenOpen { operation.finish(with: TestError("late")) }
       }
-      let task = TaskOperation {
-        begun.open()
-        await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
-        throw TestError("late")
-      }
-      let result = ResultOperation {
-        begun.open()
-        end.pass()
-        throw TestError("late")
-      }
+      let work = stubbornWork(asTask: self != .result, begun, until: end) { () -> Void in throw TestError("late") }
       return switch self {
       case .block: block
-      case .task: task
-      case .result: result
-      case .retry: RetryOperation(attempts: 3) { _ in task }
+      case .task, .result: work
+      case .retry: RetryOperation(attempts: 3) { _ in work }
       case .group: GroupOperation([block])
       }
     }
@@ -75,12 +65,10 @@ struct FinishesWhenCancelledTests {
   @Test(arguments: [nil, TestError("late")])
   func theLateResultOfATaskAndOfAnAttempt_isIgnored(error: TestError?) async {
     let (live, end) = (LiveCount(), Gate())
-    @Sendable func late(_ begun: Gate) -> TaskOperation<Int> {
+    @Sendable func late(_ begun: Gate) -> ResultOperation<Int> {
       let token = LiveCount.Token(live)
-      return TaskOperation {
-        begun.open()
-        await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
-        return try withExtendedLifetime(token) { if let error { throw error } else { 1 } }
+      return stubbornWork(asTask: true, begun, until: end) {
+        try withExtendedLifetime(token) { if let error { throw error } else { 1 } }
       }
     }
     let begun = [Gate(), Gate()]

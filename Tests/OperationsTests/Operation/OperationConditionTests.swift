@@ -16,8 +16,6 @@ struct OperationConditionTests {
     }
   }
 
-  private func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
-
   @Test func theyAreEvaluatedAfterTheDependenciesAndBeforeExecutionInOrder() async {
     let (first, second) = (NoteOperation("first", journal), HeldOperation())
     second.addCondition(condition("one"))

@@ -57,17 +57,4 @@ struct OperationReleaseTests {
     }
     await live.none()
   }
-
-  @Test func aChainThatWasNeverStartedIsReleasedWithoutRecursion() {
-    let live = LiveCount()
-    do {
-      var last: AsyncOperation = CountedOperation(live)
-      for _ in 0..<(isThorough ? 100_000 : 35_000) {
-        let next = CountedOperation(live)
-        last ==> next
-        last = next
-      }
-    }
-    #expect(live.alive == 0)
-  }
 }

@@ -24,11 +24,6 @@ struct PriorityTests {
     }
   }
 
-  @Test func aTaskLendsItsPriority_beforeTheStart() async throws {
-    try await Task(priority: .high) { try await queue.run(task()) }.value
-    #expect(journal.entries == [.high])
-  }
-
   @Test(arguments: ["completed", "value", "a rise during the wait"])
   func aTaskLendsItsPriority_whileTheBodyRuns(by means: String) async throws {
     let (begun, gate) = (Gate(), Gate())

@@ -5,6 +5,9 @@ import Testing
 
 @testable import Operations
 
+/// An operation that must not execute.
+func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
+
 @Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
   private let queue = OperationQueue()
@@ -17,8 +20,6 @@ struct TimeoutTests {
   }
 
   private func held(_ timeout: Duration?) -> HeldOperation { timed(HeldOperation().named("slow"), timeout) }
-
-  private func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
   /// Returns when the operation and its timeout have started.
   private func begin(_ operation: AsyncOperation, _ begun: Gate) async {
@@ -174,28 +175,6 @@ struct TimeoutTests {
       await operation.finished(opening: operation.gate)
     }
     #expect(group.failures.map(\.path) == [["Import"]])
-  }
-
-  @Test func aGroupThatTimesOutBeforeItsMembersBeginFinishesThem() async {
-    let member = unexecuted()
-    let group = timed(GroupOperation([member]), nil)
-    group.addObserver(
-      OperationObserver(didStart: { [clock] group in
-        group.timeout = .seconds(1)
-        clock.advance(by: .seconds(1))
-      })
-    )
-    queue.addOperation(group)
-    await member.finished()
-    #expect(member.isCancelled && group.isFinished)
-  }
-
-  @Test func aSuspendedGroupsTimeBeginsAtOnce() async {
-    let group = timed(GroupOperation([AsyncOperation()]), .seconds(1))
-    group.isSuspended = true
-    queue.addOperation(group)
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    await group.finished()
   }
 
   @Test func nestedGroupThatTimedOut_isReleasedAndTheOuterOneGoesOn() async {

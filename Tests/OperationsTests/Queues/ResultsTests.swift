@@ -11,11 +11,6 @@ struct ResultsTests {
   private let journal = Journal<String>()
   private let begun = Gate()
 
-  /// An operation that executes until the test finishes it.
-  private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
-    override func execute() {}
-  }
-
   /// A sequence that writes an entry for each element that is read.
   private func elements(_ count: Int) -> some Sequence<Int> {
     (0..<count).lazy.map { [journal] element in
@@ -82,21 +77,6 @@ struct ResultsTests {
       #expect(operation.isCancelled)
       operation.finish()
     }
-    await queue.finished()
-  }
-
-  @Test func cancellingTheTask_endsTheLoop() async throws {
-    let task = Task {
-      let results = queue.results(of: 0..<9, atMost: 2) { _ in
-        begun.open()
-        try await Task.sleep(for: .seconds(3600))
-      }
-      for await _ in results { journal.write("never") }
-      return Task.isCancelled
-    }
-    await begun.opened()
-    task.cancel()
-    #expect(await task.value && journal.entries.isEmpty)
     await queue.finished()
   }
 

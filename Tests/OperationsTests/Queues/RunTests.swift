@@ -4,31 +4,10 @@ import Testing
 
 @testable import Operations
 
-private enum Request {
-  @TaskLocal static var id = "none"
-}
-
 @Suite(.timeLimit(.minutes(5)))
 struct RunTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
-
-  @Test func severalErrors_areThrownTogether() async throws {
-    let operation = AsyncBlockOperation { $0.finish(withErrors: [TestError("a"), TestError("b")]) }.named("two")
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
-    #expect(error?.failures.map(\.path) == [["two"], ["two"]])
-    #expect(error?.errors(of: TestError.self) == [TestError("a"), TestError("b")])
-  }
-
-  @Test(arguments: [false, true])
-  func cancellingTheTaskOrTheOperation_cancelsTheOperationAndEndsTheCall(byTask: Bool) async {
-    let operation = StoppedOperation(reporting: CancellationError())
-    let task = Task { try await queue.run(operation) }
-    await operation.begun.opened()
-    if byTask { task.cancel() } else { operation.cancel() }
-    await #expect(throws: CancellationError.self) { try await task.value }
-    #expect(operation.isCancelled && operation.isFinished)
-  }
 
   @Test func inACancelledTask_runExecutesNothing() async {
     let operation = NoteOperation("never", journal)
@@ -38,13 +17,6 @@ struct RunTests {
   }
 
   // MARK: Graphs
-
-  @Test func aGraph_isRunFromItsEnd() async throws {
-    let last = ResultOperation { [journal] in journal.entries.count }
-    NoteOperation("a", journal) ==> [NoteOperation("b", journal), NoteOperation("c", journal)] ==> last
-    #expect(try await queue.run(last) == 3)
-    #expect(journal.entries.first == "a")
-  }
 
   /// Otherwise n operations behind one chain of n would cost n².
   @Test func aGraph_endsAtOperationsOfQueuesAndGroups_andLeavesThemWhereTheyAre() async throws {
@@ -159,16 +131,6 @@ struct RunTests {
     await held.finished()
     #expect(journal.entries == ["held"])
     await OperationQueue().finished()
-  }
-
-  @Test func namesFindAndCancel() async {
-    let queue = OperationQueue.suspended()
-    let operations = ["a", "b", "a"].map(operation)
-    queue.addOperations(operations)
-    #expect(queue.operations(named: "a") == [operations[0], operations[2]] && queue.operations(named: "c").isEmpty)
-    #expect(queue.cancelOperations(named: "a") == 2 && queue.cancelOperations(named: "a") == 0)
-    #expect(operations.map(\.isCancelled) == [true, false, true])
-    await queue.drained()
   }
 
   // MARK: The lost wake-up

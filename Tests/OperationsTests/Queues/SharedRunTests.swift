@@ -100,14 +100,7 @@ struct SharedRunTests {
   func aCallerAfterItWasCancelled_startsANewOneThatWaitsForItsEnd(byCaller: Bool) async throws {
     let (begun, end) = (Gate(), Gate())
     let first = Task {
-      try await queue.run(sharing: "login", in: domain) {
-        TaskOperation {
-          begun.open()
-          // Unlike `opened()`, this goes on when the task has been cancelled.
-          await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
-          return 1
-        }
-      }
+      try await queue.run(sharing: "login", in: domain) { stubbornWork(asTask: true, begun, until: end) { 1 } }
     }
     // Cancelled before it starts, it would end at once.
     await begun.opened()

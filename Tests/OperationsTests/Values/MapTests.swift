@@ -5,17 +5,17 @@ import Testing
 
 @testable import Operations
 
+/// Executes until it is finished from outside.
+final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
+  override func execute() {}
+
+  var followerCount: Int { core.withLock { $0.ledger.dependents?.entries ?? [] }.count { $0.operation != nil } }
+}
+
 /// Operations made of others' values.
 @Suite(.timeLimit(.minutes(5)))
 struct MapTests {
   private let queue = OperationQueue()
-
-  /// Executes until it is finished from outside.
-  private final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
-    override func execute() {}
-
-    var followerCount: Int { core.withLock { $0.ledger.dependents?.entries ?? [] }.count { $0.operation != nil } }
-  }
 
   @Test func mapWithFunctionsOfBothKinds() async throws {
     let length = ResultOperation { "four" }.map(\.count).map { $0 * 10 }.map { value in
@@ -108,15 +108,6 @@ struct MapTests {
     let page = ResultOperation { 1 }.flatMap { _ in next }
     await #expect(throws: CancellationError.self) { try await queue.run(page) }
     #expect(page.isCancelled && page.errors.isEmpty)
-  }
-
-  @Test func whatRunsInsideTakesTheClock() async throws {
-    let clock = ManualClock()
-    let page = ResultOperation { 1 }.flatMap { _ in DelayOperation(.seconds(5)) ==> ResultOperation { 2 } }
-    page.clock = clock
-    async let value = queue.run(page)
-    await clock.advance(by: .seconds(5), sleepers: 1)
-    #expect(try await value == 2)
   }
 
   @Test func whatRunsElsewhereIsOnlyWaitedFor() async throws {

@@ -126,7 +126,7 @@ struct PassTests {
 
   @Test func endedBeforeItsStartOrByAHandOver_getsNoFurtherValue() async {
     let producer = ResultOperation { 1 }
-    let (cancelled, ended) = (AsyncOperation(), AsyncBlockOperation { _ in Issue.record("executed") })
+    let (cancelled, ended) = (AsyncOperation(), unexecuted())
     cancelled.cancel()
     producer.pass(to: ended) { consumer, _ in consumer.finish(with: TestError("refused")) }
     for consumer in [cancelled, ended] { producer.pass(to: consumer) { _, _ in Issue.record("written") } }
@@ -139,7 +139,7 @@ struct PassTests {
     ResultOperation { 3 }.pass(to: importer) { _, count in pages.write(count) }
     try await queue.run(importer)
     #expect(pages.entries == [3])
-    let member = AsyncBlockOperation { _ in Issue.record("executed") }
+    let member = unexecuted()
     let starved = GroupOperation([member])
     ResultOperation<Int> { throw TestError("none") }.pass(to: starved) { _, _ in Issue.record("written") }
     await #expect(throws: AggregateError.self) { try await queue.run(starved) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Operations
 
-private enum Request {
+enum Request {
   @TaskLocal static var id = "none"
   @TaskLocal static var token: LiveCount.Token?
 }
@@ -49,19 +49,15 @@ struct TaskOperationTests {
     #expect(try await values == Array(0..<1000))
   }
 
-  @Test func cancellingCancelsTheTaskAndFinishesWhenItHasReturned() async {
+  @Test(arguments: [true, false])
+  func cancelledWhileItsTaskOrClosureRuns_finishesWhenThatHasReturned_withoutItsValue(isTask: Bool) async {
     let (begun, end, isCancelled) = (Gate(), Gate(), Journal<Bool>())
-    let operation = TaskOperation {
-      begun.open()
-      // Unlike `opened()`, this wait does not end with the cancellation.
-      await withCheckedContinuation { continuation in end.whenOpen { continuation.resume() } }
-      isCancelled.write(Task.isCancelled)
-    }
+    let operation = stubbornWork(asTask: isTask, begun, until: end) { isCancelled.write(Task.isCancelled) }
     await queue.add(operation, until: begun)
     operation.cancel()
     #expect(operation.isExecuting)
     end.open()
-    await #expect(throws: CancellationError.self) { try await operation.completed() }
+    await #expect(throws: CancellationError.self) { try await operation.value }
     #expect(isCancelled.entries == [true] && operation.errors.isEmpty)
   }
 
@@ -71,7 +67,7 @@ struct TaskOperationTests {
     queue.addOperation(operation)
     await clock.waitForSleepers(1)
     // What the thread that began to evaluate the conditions may do late.
-    operation.adopt(Task {}, while: .suspended(.conditions))
+    #expect(!operation.adopt(Task {}, while: .suspended(.conditions)))
     #expect(clock.sleepers == 1)
     operation.cancel()
     await operation.finished()
@@ -149,40 +145,17 @@ struct TaskOperationTests {
 
   // MARK: ResultOperation
 
-  private final class Later: ResultOperation<String>, @unchecked Sendable {
-    let begun = Gate()
-    override func execute() { begun.open() }
-  }
-
   @Test func theFirstFinishCounts_andItsValueMayBeAwaitedByManyBeforeAndAfter() async throws {
-    let operation = Later()
+    let operation = HeldResult()
     #expect(operation.result == nil)
     let tasks = (0..<10).map { _ in immediately { try await operation.value } }
-    await queue.add(operation, until: operation.begun)
+    queue.addOperation(operation)
+    await poll { operation.isExecuting }
     #expect(operation.result == nil)
-    #expect(operation.finish(returning: "first") && !operation.finish(returning: "second"))
-    #expect(try operation.result?.get() == "first")
-    for task in tasks { #expect(try await task.value == "first") }
-    #expect(try await operation.value == "first")
-  }
-
-  @Test func finishedWithoutAValue_succeedsIfItsTypeIsVoid() async throws {
-    try await queue.run(ResultOperation<Void>())
-  }
-
-  @Test func cancelledWhileItsClosureRuns_discardsTheValue() async {
-    let (begun, end) = (Gate(), Gate())
-    let operation = ResultOperation {
-      begun.open()
-      end.pass()
-      return "value"
-    }
-    await queue.add(operation, until: begun)
-    operation.cancel()
-    #expect(operation.isExecuting)
-    end.open()
-    await #expect(throws: CancellationError.self) { try await operation.value }
-    #expect(operation.errors.isEmpty)
+    #expect(operation.finish(returning: 1) && !operation.finish(returning: 2))
+    #expect(try operation.result?.get() == 1)
+    for task in tasks { #expect(try await task.value == 1) }
+    #expect(try await operation.value == 1)
   }
 
   // MARK: Task-local values
@@ -240,15 +213,13 @@ struct TaskOperationTests {
   }
 
   @Test func startedByHandInATask_itSeesOnlyTheValuesOfItsCreator() async throws {
-    let (context, orphan) = try await onThread { (TaskContext(), TaskOperation { Request.id }) }.get()
-    #expect(context == nil)
+    #expect(try await onThread { TaskContext() == nil }.get())
     let operation = Request.$id.withValue("creator") { TaskOperation { Request.id } }
     Request.$id.withValue("starter") {
-      for operation in [operation, orphan] { operation.start() }
+      operation.start()
       #expect(Request.id == "starter")
     }
     #expect(try await operation.value == "creator")
-    #expect(try await orphan.value == "none")
   }
 
   @Test(arguments: [false, true])

@@ -142,13 +142,8 @@ struct StallWalk {
   private mutating func waitForKeys(_ node: Int, _ claimant: KeyClaimant?) {
     nodes[node].reason = .starting
     guard let claimant else { return }
-    var obstacles = claimant.obstacles
-    // The obstacles may change before their users are read.
-    while let new = obstacles.first(where: { keys[$0.obstacle] == nil })?.obstacle {
-      keys[new] = (add(.key(new)), KeyRegistry.users(of: new))
-      obstacles = claimant.obstacles
-    }
-    for (obstacle, limit) in obstacles {
+    for (obstacle, limit, users) in claimant.obstacles(withoutUsersOf: { keys[$0] != nil }) {
+      if keys[obstacle] == nil { keys[obstacle] = (add(.key(obstacle)), users) }
       guard let key = keys[obstacle], key.users.first?.claimant !== claimant else { continue }
       wait(node, for: key.node, .key(limit: limit))
     }

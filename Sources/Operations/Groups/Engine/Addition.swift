@@ -53,7 +53,7 @@ extension GroupEngine.State {
     progress.add(count)
     let postponesStarts =
       count > 1 || isCancelled || errorPolicy == .cancelDependents || !memberObservers.isEmpty
-    if postponesStarts { schedule.beginOffer() }
+    if postponesStarts { schedule.postponeStarts() }
     let forgotten = schedule.ready.flows.forgetIdleFlows()
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
@@ -67,13 +67,13 @@ extension GroupEngine.State {
     progress.add(-skipped)
     if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0 as? PlainMember } }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
-    for member in addition.cancelled { schedule.granted.append(GroupSchedule.HandOut(member: member, slot: .none)) }
+    for member in addition.cancelled { schedule.cancelled.append(member) }
     for (member, priority, flow) in addition.ready where !offers {
       schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
     }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(skipped: skipped)
-    let runner = addition.postponesStarts ? schedule.endOffer() : schedule.requestRunner()
+    let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
     var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
     action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed

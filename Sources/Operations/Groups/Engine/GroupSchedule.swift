@@ -14,12 +14,15 @@ struct GroupSchedule {
   var ready = ReadyList()
   /// The ready members that still have to take their keys.
   private(set) var called = ReadyList()
-  /// The members that wait for a runner to start them: those that have a slot, and those that were cancelled. The latter
-  /// finish at once, so neither the limit nor a suspension applies.
-  var granted = ArrayDeque<HandOut>()
+  /// The members that have a slot, and wait for a runner to start them.
+  private var granted = ArrayDeque<HandOut>()
+  /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
+  var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of calls that add members, or let members take their keys, and before whose end no member starts.
+  /// The number of calls that add members before any of them starts, or takes a slot with its keys.
+  private(set) var startObstacles = 0
+  /// The number of calls that let members take their keys, in order and with slots, before any member starts.
   private(set) var offers = 0
   private(set) var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
@@ -50,9 +53,9 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty }
+  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
-  private var maySlotsBeTaken: Bool { life.isRunning && !isSuspended }
+  private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
 
   private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
@@ -69,8 +72,8 @@ struct GroupSchedule {
   mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
 
   var mayHandOut: Bool {
-    if hasNoneReady || offers > 0 { return false }
-    if !granted.isEmpty || isDraining { return true }
+    if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
+    if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
     guard hasRoom, let first = ready.firstRank else { return false }
     return called.firstRank.map { first < $0 } ?? true
   }
@@ -207,12 +210,13 @@ struct GroupSchedule {
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if hasEnded || (isDraining && !wasNotReady) { return }
     if !wasNotReady { removeEntry(of: ObjectIdentifier(member)) }
-    granted.append(HandOut(member: member, slot: .none))
+    cancelled.append(member)
   }
 
   /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AsyncOperation] {
-    ready.takeAll() + called.takeAll() + exchange(&granted, with: ArrayDeque()).all.map(\.member)
+    let granted = exchange(&granted, with: ArrayDeque()).all.map(\.member)
+    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all
   }
 
   mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
@@ -255,7 +259,7 @@ struct GroupSchedule {
   }
 
   private var next: AsyncOperation? {
-    granted.first?.member ?? ready.first ?? called.first
+    granted.first?.member ?? cancelled.first ?? ready.first ?? called.first
   }
 
   mutating func take(_ member: AsyncOperation) -> HandOut? { next === member && !isDraining ? take() : nil }
@@ -263,8 +267,14 @@ struct GroupSchedule {
   /// - Returns: Nil if the runner must stop.
   mutating func take() -> HandOut? {
     guard mayHandOut else { return nil }
-    var next = granted.popFirst()
-    if next == nil, let (member, rank, _) = takeReady() { next = HandOut(member: member, rank: rank) }
+    var next: HandOut?
+    if let handOut = granted.popFirst() {
+      next = handOut
+    } else if let member = cancelled.popFirst() {
+      next = HandOut(member: member, slot: .none)
+    } else if let (member, rank, _) = takeReady() {
+      next = HandOut(member: member, rank: rank)
+    }
     // The observers of a cancelled member are called before the last slot is used, and not beside its member.
     if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     next?.notice = takeNotice()
@@ -302,6 +312,13 @@ struct GroupSchedule {
 
   mutating func endOffer() -> RunnerRequest {
     offers -= 1
+    return requestRunner()
+  }
+
+  mutating func postponeStarts() { startObstacles += 1 }
+
+  mutating func resumeStarts() -> RunnerRequest {
+    startObstacles -= 1
     return requestRunner()
   }
 

@@ -37,28 +37,27 @@ public struct EventCapacity: Sendable, Hashable {
   }
 }
 
-/// The waiting and suspended events of a mailbox. Tickets that are gone stay until they are skipped or compacted.
+/// The waiting and suspended events of a mailbox.
 struct EventRoom {
   private let capacity: EventCapacity
   private var waitingCount = 0
-  private var suspendedCount = 0
-  /// The waiting events in order, for the policies that drop one of them.
+  /// The waiting events in order, for the policies that drop one of them. Tickets that are gone stay until they are
+  /// skipped or compacted.
   private var waiting = ArrayDeque<EventTicket>()
-  private var suspended = ArrayDeque<EventTicket>()
+  /// The suspended events in order. All have the same deadline.
+  var suspended = DeadlineQueue<Duration, EventTicket>()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
-  /// Decides what happens to a new event, and which event it replaces. Adds an event that suspends.
+  /// Decides what happens to a new event, and which event it replaces.
   mutating func decide(about ticket: EventTicket) -> (acceptance: Mailbox.Acceptance, replaced: EventTicket?) {
     // A new event must not overtake a suspended one.
-    if waitingCount < capacity.count, suspendedCount == 0 { return (.accepted, nil) }
+    if waitingCount < capacity.count, suspended.count == 0 { return (.accepted, nil) }
     switch capacity.policy {
     case .fail: return (.full, nil)
     case .suspend:
-      guard case .suspending = ticket.capacity else { return (.full, nil) }
-      suspended.append(ticket)
-      suspendedCount += 1
-      return (.suspended, nil)
+      if case .suspending = ticket.capacity { return (.suspended, nil) }
+      return (.full, nil)
     case .dropOldest: return (.accepted, waiting.popFirst { !$0.isGone })
     case .replaceLatest: return (.accepted, waiting.popLast { !$0.isGone })
     }
@@ -71,29 +70,9 @@ struct EventRoom {
 
   mutating func removeWaiting() {
     waitingCount -= 1
-    Self.compact(&waiting, liveCount: waitingCount)
+    // Once they are the majority, removes the tickets that are gone, in amortized constant time for each ticket.
+    if waiting.count >= 64, waiting.count > waitingCount * 2 { waiting.removeAll(where: \.isGone) }
   }
 
-  var canAcceptSuspended: Bool { suspendedCount > 0 && waitingCount < capacity.count }
-
-  mutating func popSuspended() -> EventTicket? {
-    guard canAcceptSuspended, let ticket = suspended.popFirst(where: { !$0.isGone }) else { return nil }
-    suspendedCount -= 1
-    return ticket
-  }
-
-  mutating func removeSuspended() {
-    suspendedCount -= 1
-    Self.compact(&suspended, liveCount: suspendedCount)
-  }
-
-  mutating func removeAllSuspended() -> [EventTicket] {
-    defer { (suspended, suspendedCount) = (ArrayDeque(), 0) }
-    return suspended.all.filter { !$0.isGone }
-  }
-
-  /// Removes the tickets that are gone once they are the majority, in amortized constant time for each ticket.
-  private static func compact(_ tickets: inout ArrayDeque<EventTicket>, liveCount: Int) {
-    if tickets.count >= 64, tickets.count > liveCount * 2 { tickets.removeAll(where: \.isGone) }
-  }
+  var canAcceptSuspended: Bool { suspended.count > 0 && waitingCount < capacity.count }
 }

@@ -2,6 +2,7 @@
 final class EventTicket: @unchecked Sendable {
   /// A closure that runs the event, or receives the reason why the event will not run.
   typealias Body = @Sendable (_ refusal: (any Error)?) -> Void
+  typealias Place = DeadlineQueue<Duration, EventTicket>.Place
 
   enum Capacity {
     case exempt
@@ -13,8 +14,8 @@ final class EventTicket: @unchecked Sendable {
 
   enum Stage {
     case new
-    case delayed(DeadlineQueue<Duration, EventTicket>.Place, Body)
-    case suspended(Body)
+    case delayed(Place, Body)
+    case suspended(Place, Body)
     case waiting(Body)
     /// Running, finished, or withdrawn.
     case gone
@@ -48,7 +49,7 @@ final class EventTicket: @unchecked Sendable {
   func leave() -> Body? {
     defer { stage = .gone }
     switch stage {
-    case .delayed(_, let body), .suspended(let body), .waiting(let body): return body
+    case .delayed(_, let body), .suspended(_, let body), .waiting(let body): return body
     case .new, .gone: return nil
     }
   }

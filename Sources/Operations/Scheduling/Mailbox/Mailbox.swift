@@ -14,12 +14,14 @@ struct Mailbox {
 
   /// Nil after a shutdown. First, because each event reads it.
   private var delayed: DeadlineQueue<Duration, EventTicket>? = DeadlineQueue()
-  /// The open segment, by its identity. Retaining the segment would double the cost of an event.
-  private var openSegment: ObjectIdentifier?
+  private var openSegment: Int?
+  private var latestSegment = 0
+  /// The entries of the open segment.
   private var entries: [Entry] = []
   /// The approximate number of withdrawn entries in the open segment.
   private var withdrawnCount = 0
-  private var segments: [ObjectIdentifier: Segment] = [:]
+  /// The entries of each sealed segment that has not begun to run.
+  private var sealed: [Int: [Entry]] = [:]
   /// The tickets that wait to run, including those that were handed over to a blocked thread.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
   private var latest: [EventKey: EventTicket] = [:]
@@ -40,30 +42,28 @@ struct Mailbox {
 
   var hasOpenSegment: Bool { openSegment != nil }
 
-  mutating func open(_ segment: Segment) {
-    let id = ObjectIdentifier(segment)
-    openSegment = id
-    segments[id] = segment
+  /// Returns the number of the new segment.
+  mutating func open() -> Int {
+    latestSegment += 1
+    openSegment = latestSegment
+    return latestSegment
   }
 
   mutating func seal() {
-    guard let segment = openSegment.flatMap({ segments[$0] }) else { return }
-    swap(&segment.sealed, &entries)
-    openSegment = nil
+    guard let segment = openSegment.take() else { return }
+    if !entries.isEmpty { sealed[segment] = exchange(&entries, with: []) }
     withdrawnCount = 0
   }
 
   /// Fills the batch with the entries of the segment. If there are none, closes the segment and returns false.
-  mutating func refill(_ batch: inout Batch, from segment: Segment) -> Bool {
-    let id = ObjectIdentifier(segment)
-    if openSegment == id {
+  mutating func refill(_ batch: inout Batch, from segment: Int) -> Bool {
+    if openSegment == segment {
       withdrawnCount = 0
       batch.exchange(with: &entries)
       if batch.isEmpty { openSegment = nil }
-    } else {
-      batch.exchange(with: &segment.sealed)
+    } else if var entries = sealed.removeValue(forKey: segment) {
+      batch.exchange(with: &entries)
     }
-    if batch.isEmpty { segments[id] = nil }
     return !batch.isEmpty
   }
 
@@ -105,7 +105,10 @@ struct Mailbox {
       dropped = withdraw(superseded)
     } else if ticket.isCounted, let (acceptance, replaced) = room?.decide(about: ticket) {
       if acceptance != .accepted {
-        ticket.stage = acceptance == .suspended ? .suspended(body) : .gone
+        ticket.stage = .gone
+        if acceptance == .suspended, let place = room?.suspended.add(ticket, at: Duration.zero) {
+          ticket.stage = .suspended(place, body)
+        }
         if acceptance == .full { eventsDropped += 1 }
         return (acceptance, nil)
       }
@@ -137,7 +140,7 @@ struct Mailbox {
   /// Accepts suspended events as long as there is room, and returns their `onAccept` closures.
   mutating func acceptSuspended() -> [@Sendable () -> Void] {
     var notifications: [@Sendable () -> Void] = []
-    while let ticket = room?.popSuspended(), let body = ticket.leave() {
+    while canAcceptSuspended, let ticket = room?.suspended.popFirst()?.element, let body = ticket.leave() {
       add(ticket, body)
       if case .suspending(let onAccept?) = ticket.capacity { notifications.append(onAccept) }
     }
@@ -189,7 +192,7 @@ struct Mailbox {
       }
       return remove(ticket)
     case .delayed(let place, _): _ = delayed?.remove(place)
-    case .suspended: room?.removeSuspended()
+    case .suspended(let place, _): _ = room?.suspended.remove(place)
     case .new, .gone: break
     }
     return ticket.leave()
@@ -217,7 +220,7 @@ struct Mailbox {
   /// Refuses all further events, and drops the delayed and suspended events. Discarding also drops the waiting events.
   /// Returns the bodies to call with a refusal, and the entries to release.
   mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
-    let pending = (delayed?.removeAll() ?? []) + (room?.removeAllSuspended() ?? [])
+    let pending = (delayed?.removeAll() ?? []) + (room?.suspended.removeAll() ?? [])
     delayed = nil
     eventsDropped += pending.count
     var refused = pending.compactMap { $0.leave() }
@@ -227,9 +230,9 @@ struct Mailbox {
     refused += waiting.compactMap { $0.leave() }
     tickets = [:]
     latest = [:]
-    let released = entries + segments.values.flatMap(\.sealed)
+    let released = entries + sealed.values.flatMap(\.self)
     entries.removeAll { !$0.mustRun }
-    for segment in segments.values { segment.sealed.removeAll { !$0.mustRun } }
+    sealed = sealed.mapValues { $0.filter(\.mustRun) }
     noteDropped(released.count { if case .event = $0 { true } else { false } })
     return (refused, released)
   }

@@ -3,10 +3,10 @@ import Foundation
 /// Runs the entries of a mailbox segment. A drain keeps its scheduler alive until they have run.
 final class DrainOperation: Operation, @unchecked Sendable {
   private let scheduler: SerialScheduler
-  private let segment: Mailbox.Segment
+  private let segment: Int
   private var batch: Mailbox.Batch
 
-  init(_ scheduler: SerialScheduler, _ segment: Mailbox.Segment, _ batch: Mailbox.Batch) {
+  init(_ scheduler: SerialScheduler, _ segment: Int, _ batch: Mailbox.Batch) {
     self.scheduler = scheduler
     self.segment = segment
     self.batch = batch
@@ -39,13 +39,11 @@ extension SerialScheduler {
     let result = core.mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
     return core.exclusively {
-      let segment = Mailbox.Segment()
-      let (result, isNew) = core.mailbox.withLock { mailbox in
-        let isNew = !isReady(mailbox)
-        if isNew { mailbox.open(segment) }
-        return (change(&mailbox), isNew)
+      let (result, segment) = core.mailbox.withLock { mailbox in
+        let segment = isReady(mailbox) ? nil : mailbox.open()
+        return (change(&mailbox), segment)
       }
-      if isNew { add(DrainOperation(self, segment, Mailbox.Batch())) }
+      if let segment { add(DrainOperation(self, segment, Mailbox.Batch())) }
       return result
     }
   }
@@ -58,7 +56,7 @@ extension SerialScheduler {
   }
 
   /// Runs entries for a few milliseconds, first those that an earlier drain left, and enqueues a drain for the others.
-  func drain(_ segment: Mailbox.Segment, _ batch: consuming Mailbox.Batch) {
+  func drain(_ segment: Int, _ batch: consuming Mailbox.Batch) {
     let isEmpty = Self.running.withValue(self) { runSlice(of: segment, &batch) }
     if isEmpty { return }
     let rest = DrainOperation(self, segment, batch)
@@ -69,7 +67,7 @@ extension SerialScheduler {
   }
 
   /// Returns whether the segment is empty. It is closed in that case.
-  private func runSlice(of segment: Mailbox.Segment, _ batch: inout Mailbox.Batch) -> Bool {
+  private func runSlice(of segment: Int, _ batch: inout Mailbox.Batch) -> Bool {
     // Reading the clock costs a third of an event. The main thread has other work, such as drawing.
     let (stride, length) = isMain ? (1, 4_000_000) : (32, 10_000_000)
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(length)

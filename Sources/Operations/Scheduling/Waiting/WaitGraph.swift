@@ -7,7 +7,7 @@ struct WaitGraph {
   static let shared = Locked(WaitGraph())
 
   /// The number of schedulers that may be blocked at once, each on a thread. Dispatch has 255 threads for serial queues
-  /// of one quality of service on Linux, and 512 on Apple's platforms. Without a free one, a queue waits silently.
+  /// of one quality of service on Linux, and 512 for the process on Apple's platforms. Else a queue waits silently.
   static let threadLimit = 200
 
   /// The waits of each scheduler, innermost last.

@@ -85,14 +85,19 @@ struct BackoffTests {
   }
 
   @Test(arguments: Kind.allCases, [false, true])
-  func cancelledInAGroup_itFreesNobodysSlotAndTakesNone(_ kind: Kind, isOver: Bool) async throws {
+  func cancelledInAGroup_itFinishesAtOnce_freesNobodysSlotAndTakesNone(_ kind: Kind, isOver: Bool) async throws {
     let (operation, held) = (operation(kind), HeldOperation())
     let waiting = ResultOperation { held.isFinished }
     let group = group([operation, held, waiting])
     await queue.add(group, until: held.begun)
-    if isOver { await clock.advance(by: .seconds(1), sleepers: 1) }
+    await clock.waitForSleepers(1)
+    if isOver { clock.advance(by: .seconds(1)) }
     operation.cancel()
-    #expect(operation.isFinished)
+    #expect(operation.isFinished && journal.count == 1)
+    // The thread that started the timer may not have kept it yet.
+    await poll { clock.sleepers == 0 }
+    await #expect(throws: CancellationError.self) { try await operation.completed() }
+    if kind == .retry { #expect(attemptErrors(of: operation) == [TestError("1")]) }
     // Behind what is left of the operation.
     group.addOperation(AsyncOperation())
     // Gives other threads the time to take a slot that is not free.
@@ -102,21 +107,6 @@ struct BackoffTests {
   }
 
   // MARK: The end
-
-  @Test(arguments: Kind.allCases)
-  func cancelled_itFinishesAtOnce(_ kind: Kind) async {
-    let operation = operation(kind)
-    operation.clock = clock
-    queue.addOperation(operation)
-    await clock.waitForSleepers(1)
-    operation.cancel()
-    #expect(operation.isFinished)
-    // The thread that started the timer may not have kept it yet.
-    await poll { clock.sleepers == 0 }
-    await #expect(throws: CancellationError.self) { try await operation.completed() }
-    #expect(journal.count == 1)
-    if kind == .retry { #expect(attemptErrors(of: operation) == [TestError("1")]) }
-  }
 
   private func attemptErrors(of operation: AsyncOperation) -> [TestError]? {
     (operation as? RetryOperation<Void>)?.attemptErrors as? [TestError]

@@ -226,18 +226,6 @@ struct RetryOperationTests {
     #expect(retry.errors.map { ($0 as? OperationError)?.code } == [.inputUnavailable])
   }
 
-  @Test func anAttemptBringsAlongWhatItWaitsFor() async throws {
-    let retry = RetryOperation(attempts: 2) { [journal] number in
-      ResultOperation {
-        journal.write("download \(number)")
-        if number == 1 { throw TestError("no network") }
-        return "text"
-      }.map(\.count)
-    }
-    #expect(try await queue.run(retry) == 4)
-    #expect(retry.attemptErrors as? [TestError] == [TestError("no network")])
-  }
-
   @Test func nothingIsLeftAlive() async {
     let live = LiveCount()
     do {

@@ -7,7 +7,6 @@ import Testing
 /// What the mailbox decides, step by step.
 @Suite final class MailboxTests {
   private let origin = EventOrigin()
-  private let segment = Mailbox.Segment()
   private var mailbox = Mailbox(nil)
 
   private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
@@ -16,7 +15,7 @@ import Testing
   }
 
   @Test func stormUnderOneKeyNeedsLittleRoom() {
-    mailbox.open(segment)
+    let segment = mailbox.open()
     _ = mailbox.post({}, origin)
     for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
     #expect(mailbox.eventsAccepted == 2)
@@ -33,7 +32,7 @@ import Testing
 
   @Test func newerEventUnderAKey_takesOverTheRoomThoughAnotherIsSuspended() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.open(segment)
+    _ = mailbox.open()
     let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), capacity: .counted) }
     #expect(accept(tickets[0]).0 == .accepted)
     #expect(accept(EventTicket(origin, capacity: .suspending())).0 == .suspended)
@@ -44,7 +43,7 @@ import Testing
 
   @Test func suspendedEventsAreNotOvertaken() {
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.open(segment)
+    _ = mailbox.open()
     let tickets = (0..<2).map { _ in EventTicket(origin, capacity: .suspending()) }
     #expect(tickets.map { accept($0).0 } == [.accepted, .suspended])
     #expect(mailbox.claim(tickets[0]) != nil && mailbox.canAcceptSuspended)
@@ -56,7 +55,7 @@ import Testing
   @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
     let live = LiveCount()
     mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    mailbox.open(segment)
+    _ = mailbox.open()
     #expect(accept(EventTicket(origin, capacity: .counted)).0 == .accepted)
     for _ in 0..<10_000 {
       let token = LiveCount.Token(live)

@@ -4,12 +4,9 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-private final class Camera {
-  var shots = 0
-}
+private final class Camera {}
 
 private func shelf() -> Shelf { Shelf(on: SerialScheduler(name: "shelves")) }
-private func camera() -> SchedulableObject<Camera> { SchedulableObject(Camera(), on: SerialScheduler(name: "photos")) }
 private func notes() -> Notes { Notes(on: SerialScheduler(name: "photos")) }
 
 /// Runs `body` in an event of another scheduler.
@@ -58,9 +55,6 @@ struct ViolationTrapTests {
   ]
 
   private static let objects = [
-    Mistake("an object on no scheduler", says: "“Camera”", "“photos”", "no scheduler") {
-      camera().object.shots += 1
-    },
     Mistake("an object without a scheduler belongs to main", says: "“Camera”", "“main”", "no scheduler") {
       _ = SchedulableObject(Camera()).object
     },

@@ -1,10 +1,4 @@
 extension Mailbox {
-  /// The entries that run between two operations of the scheduler's queue. The mailbox's lock guards all access.
-  final class Segment: @unchecked Sendable {
-    /// The entries after the segment was sealed. The mailbox stores those of the open segment.
-    var sealed: [Entry] = []
-  }
-
   enum Entry {
     case event(@Sendable () -> Void, EventOrigin)
     case ticket(EventTicket)
