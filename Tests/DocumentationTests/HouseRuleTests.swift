@@ -7,12 +7,12 @@ struct HouseRuleTests {
     for file in try Repository.files(in: "Sources", ending: "swift") { all.add(SourceCounts(of: file)) }
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
-    #expect(all.types <= 241)
+    #expect(all.types <= 239)
     #expect(all.storedBooleans <= 25)
     #expect(all.extensionFiles <= 11)
     #expect(all.internalDocumentationLines <= 994)
-    #expect(all.lines <= 16_976)
-    #expect(all.longestFile <= 343)
+    #expect(all.lines <= 16_945)
+    #expect(all.longestFile <= 345)
   }
 
   @Test func everyKindIsCounted() {

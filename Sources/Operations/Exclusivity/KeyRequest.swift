@@ -139,9 +139,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
     guard let slots, let rank = readyRank(rank) else { return false }
     return slots.engine.state.withLock { state in
-      let isTaken = state.schedule.takeSlot(at: rank, isOffered: isOffered)
-      if isTaken { state.schedule.ready.flows.begin(id, of: slots.flow) }
-      return isTaken
+      guard state.schedule.takeSlot(at: rank, isOffered: isOffered) else { return false }
+      let flow = slots.flow.map { state.schedule.ready.flows.index(of: $0) }
+      state.schedule.ready.flows.begin(id, at: flow)
+      return true
     }
   }
 

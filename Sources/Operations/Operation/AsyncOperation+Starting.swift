@@ -4,12 +4,9 @@ extension AsyncOperation {
   /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
   func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
-    switch action {
-    case .notReady, .ignore: return false
-    default:
-      carryOut(action)
-      return true
-    }
+    if case .ignore = action { return false }
+    carryOut(action)
+    return true
   }
 
   /// Takes the keys of a member with a slot that its group has taken for it. Returns nil if it is not called any more.

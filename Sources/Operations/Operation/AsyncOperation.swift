@@ -104,7 +104,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final override var isFinished: Bool { super.isFinished || hasLeftQueueEarly }
 
   /// Whether the operation has expired in its queue, which lists it until it starts it.
-  final var hasLeftQueueEarly: Bool { core.withLock { $0.earlyEnd == .complete } }
+  final var hasLeftQueueEarly: Bool { core.withLock { $0.hasExpired } }
 
   /// Always true, because the work may outlast `start()`.
   public final override var isAsynchronous: Bool { true }

@@ -151,7 +151,7 @@ enum LedgerStep: InterleavedStep {
     case .startMember(let hasKeys):
       switch world.core.start(by: nil, slot: hasKeys ? .withKeys : .own) {
       case .execute, .skip: close(&world)
-      case .notReady, .ignore: break
+      case .ignore: break
       default: world.promise(false, "it cannot be started")
       }
     case .take:

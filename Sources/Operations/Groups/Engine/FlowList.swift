@@ -39,10 +39,6 @@ struct FlowList {
 
   func contains(_ member: ObjectIdentifier) -> Bool { ready[member] != nil }
 
-  mutating func insert(_ member: AsyncOperation, _ rank: ReadyList.Rank, of key: ExclusivityKey) {
-    insert(member, rank, at: index(of: key))
-  }
-
   mutating func insert(_ member: AsyncOperation, _ rank: ReadyList.Rank, at flow: Int) {
     guard ready[ObjectIdentifier(member)] == nil else { return }
     ready[ObjectIdentifier(member)] = (flow, flows[flow].members.add(member, at: rank))
@@ -67,11 +63,7 @@ struct FlowList {
   }
 
   /// Counts a member that was taken, with or without a flow.
-  mutating func begin(_ member: ObjectIdentifier, of key: ExclusivityKey?) {
-    begin(member, at: key.map { index(of: $0) })
-  }
-
-  private mutating func begin(_ member: ObjectIdentifier, at flow: Int?) {
+  mutating func begin(_ member: ObjectIdentifier, at flow: Int?) {
     takenCount += 1
     guard let flow else {
       othersServed = takenCount
@@ -116,7 +108,7 @@ struct FlowList {
     return idle
   }
 
-  private mutating func index(of key: ExclusivityKey) -> Int {
+  mutating func index(of key: ExclusivityKey) -> Int {
     let next = flows.nextIndex
     // Inserts a new index, so that the key is hashed once.
     let index = { (index: inout Int) in index }(&indices[key, default: next])

@@ -63,7 +63,7 @@ struct ReadyList {
   /// Adds a member. The caller reads its priority without a lock, because a subclass can override `queuePriority`.
   mutating func insert(_ operation: AsyncOperation, _ rank: Rank, of flow: ExclusivityKey? = nil) {
     if let flow {
-      flows.insert(operation, rank, of: flow)
+      flows.insert(operation, rank, at: flows.index(of: flow))
     } else if heap.count == 0, deque.last.map({ $0.rank < rank }) ?? true {
       deque.append((operation, rank))
     } else {
@@ -108,7 +108,7 @@ struct ReadyList {
   mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
     if isFlowNext() { return flows.popFirst() }
     let next = popWithoutFlow()
-    if let next { flows.begin(ObjectIdentifier(next.operation), of: nil) }
+    if let next { flows.begin(ObjectIdentifier(next.operation), at: nil) }
     return next
   }
 

@@ -124,24 +124,4 @@ extension OperationCore {
     if bridge.isOpening { return (nudges, WaiterList(), .none) }
     return (nudges, exchange(&gateWaiters, with: WaiterList()), readinessNotice)
   }
-
-  /// The end of an operation that its queue has not started. Foundation finishes an operation only after its start.
-  enum EarlyEnd {
-    case none
-    case begun
-    case complete
-  }
-
-  /// Begins the end of a cancelled operation that its queue has not started. Returns false for any other operation.
-  mutating func beginEarlyEnd() -> Bool {
-    guard case .queue = place, lifecycle.isCancelled, lifecycle.start() else { return false }
-    earlyEnd = .begun
-    return true
-  }
-
-  /// Returns whether the operation finishes now, although its queue has not started it.
-  mutating func completeEarlyEnd() -> Bool {
-    if earlyEnd == .begun { earlyEnd = .complete }
-    return earlyEnd == .complete
-  }
 }

@@ -15,6 +15,9 @@ enum MemberSlot {
     case none
     /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
     case queue(OperationQueue?)
+    /// The operation ends without its queue, which lists it until it starts it, because Foundation requires a start.
+    case expiring(OperationQueue?)
+    case expired(OperationQueue?)
     case group(Membership)
     /// The operation is private, and runs inside this one until it ends.
     case inside(AsyncOperation)
@@ -41,7 +44,6 @@ enum MemberSlot {
     let place: Place
     let turn: KeyRequest?
     let extras: OperationExtras?
-    let lifecycle: OperationLifecycle
     fileprivate let gate: Operation?
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
@@ -63,7 +65,6 @@ enum MemberSlot {
   var turn: KeyRequest?
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
-  var earlyEnd = EarlyEnd.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
   private(set) var startTime = CoarseTime.never
 
@@ -101,7 +102,14 @@ enum MemberSlot {
 
   var isInside: Bool { if case .inside = place { true } else { false } }
 
-  var queue: OperationQueue? { if case .queue(let queue) = place { queue } else { nil } }
+  var queue: OperationQueue? {
+    switch place {
+    case .queue(let queue), .expiring(let queue), .expired(let queue): queue
+    case .none, .group, .inside: nil
+    }
+  }
+
+  var hasExpired: Bool { if case .expired = place { true } else { false } }
 
   var membership: Membership? {
     get { if case .group(let membership) = place { membership } else { nil } }
@@ -159,7 +167,7 @@ enum MemberSlot {
     if !lifecycle.phase.isPending { return "has been started" }
     switch place {
     case .none: return nil
-    case .queue: return "is in a queue"
+    case .queue, .expiring, .expired: return "is in a queue"
     case .group, .inside: return "is in a group"
     }
   }
@@ -200,12 +208,25 @@ enum MemberSlot {
 
   mutating func start() -> StartAction {
     if let step = begin(holdingKeys: turn == nil) { return step }
-    switch earlyEnd {
-    case .none: return lifecycle.phase == .finished ? .ignore : .refuse
-    case .begun: earlyEnd = .none  // The end makes Foundation's transition, as after any start.
-    case .complete: return .leaveQueue
+    switch place {
+    case .none, .queue, .group, .inside: return lifecycle.phase == .finished ? .ignore : .refuse
+    case .expiring(let queue): place = .queue(queue)  // The end makes Foundation's transition, as after any start.
+    case .expired: return .leaveQueue
     }
     return .ignore
+  }
+
+  /// Begins the end of a cancelled operation that its queue has not started. Returns false for any other operation.
+  mutating func beginEarlyEnd() -> Bool {
+    guard case .queue(let queue) = place, lifecycle.isCancelled, lifecycle.start() else { return false }
+    place = .expiring(queue)
+    return true
+  }
+
+  /// Returns whether the operation finishes now, although its queue has not started it.
+  mutating func completeEarlyEnd() -> Bool {
+    if case .expiring(let queue) = place { place = .expired(queue) }
+    return hasExpired
   }
 
   mutating func startByHand() -> StartAction {
@@ -221,7 +242,7 @@ enum MemberSlot {
     guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .ignore }
     let isPending = lifecycle.phase.isPending
     switch lifecycle.phase {
-    case .pending: if mustWait { return .notReady }
+    case .pending: if mustWait { return .ignore }
     case .paused(.slot): break
     // A member whose priority was raised is in the ready list once more after its start.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
@@ -293,7 +314,8 @@ enum MemberSlot {
       switch place {
       case .none: break
       case .inside: place = .none
-      case .queue: place = .queue(nil)
+      case .queue, .expiring: place = .queue(nil)
+      case .expired: place = .expired(nil)
       case .group: place = .group(Membership())
       }
     }
@@ -304,7 +326,6 @@ enum MemberSlot {
       place: place,
       turn: turn,
       extras: former,
-      lifecycle: lifecycle,
       gate: bridge.close()
     )
   }
