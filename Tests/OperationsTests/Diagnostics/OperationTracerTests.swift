@@ -147,13 +147,16 @@ struct OperationTracerTests {
     #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group""#))
   }
 
-  /// The operation was ready when it was traced, because it had not requested its keys.
-  @Test(arguments: [false, true]) func aWaitForKeysBeforeTheStart_endsNowOrWithACancellation(isCancelled: Bool) async {
+  /// The operation was ready when it was traced, because it had not requested its keys. Foundation starts an operation
+  /// that was added by its own method before it has them.
+  @Test(arguments: [false, true], [false, true])
+  func aWaitForKeysBeforeTheExecution_endsNowOrWithACancellation(isCancelled: Bool, isStarted: Bool) async {
     let (domain, waiting) = (ExclusivityDomain(), operation("waiting"))
     tracer.trace(waiting)
     let holder = await queue.holder(of: "key", in: domain)
     clock.advance(by: .milliseconds(10))
-    queue.addOperation(waiting.exclusive("key", in: domain))
+    waiting.exclusive("key", in: domain)
+    if isStarted { queue.addOperation(waiting as Operation) } else { queue.addOperation(waiting) }
     await poll { tracer.records[0].requestedKeys != nil }
     clock.advance(by: .milliseconds(20))
     if isCancelled {
@@ -163,6 +166,7 @@ struct OperationTracerTests {
     }
     #expect(tracer.html().contains(#"["waited for keys","20 ms"]"#))
     await queue.drained(opening: [holder.gate])
+    #expect(tracer.records[0].ready == tracer.records[0].started)
   }
 
   // MARK: Groups
