@@ -48,6 +48,13 @@ struct DiagnosticValueTests {
     #expect(rows(executions) == ["asynchronous", "asynchronous (2)", "asynchronous (2)"])
   }
 
+  @Test func threadsAreNumberedInTheOrderOfTheirFirstExecution() {
+    var log = TraceLog()
+    let threads = [AsyncOperation(), AsyncOperation()].map { ObjectIdentifier($0) }
+    let numbers = [0, 1, 0].map { log.number(of: threads[$0], isMain: false) }
+    #expect(numbers == [1, 2, 1])
+  }
+
   @Test func aGroupThatOutlivesItsGroup_isNotDrawnInsideIt() {
     #expect(rows([group(0..<5), group(0..<5, in: 0)]) == ["groups", "groups"])
     #expect(rows([group(0..<5), group(1..<9, in: 0)]) == ["groups", "groups (2)"])
