@@ -13,7 +13,10 @@ final class FinishRelay: Operation, @unchecked Sendable {
     case over
 
     var action: (@Sendable () -> Void)? {
-      if case .new(let action) = self { action } else if case .waiting(let action) = self { action } else { nil }
+      switch self {
+      case .new(let action), .waiting(let action): action
+      case .stopped, .over: nil
+      }
     }
   }
 

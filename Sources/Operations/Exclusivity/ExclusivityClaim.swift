@@ -163,7 +163,8 @@ extension [KeyClaim] {
     self = []
     for claim in claims { add(claim.claims) }
     // Changing the claims of a single list would copy them.
-    for index in indices where domain !== ExclusivityDomain.shared { self[index].domain = domain }
+    if domain === ExclusivityDomain.shared { return }
+    for index in indices { self[index].domain = domain }
   }
 
   /// Adds claims. A key or an interval that is claimed twice counts once, with the strongest limit, weight and policy.
@@ -198,8 +199,7 @@ extension KeyClaim {
         : "cannot be throttled to \(limit) starts under \(quotedKey). Set a count of 1 or more."
     }
     if let interval, interval <= .zero {
-      return
-        "cannot be throttled under \(quotedKey) per \(interval.text). Set an interval that is longer than zero."
+      return "cannot be throttled under \(quotedKey) per \(interval.text). Set an interval that is longer than zero."
     }
     if weight < 1 { return "cannot weigh \(weight) under \(quotedKey). Set a weight of 1 or more." }
     if weight <= limit { return nil }

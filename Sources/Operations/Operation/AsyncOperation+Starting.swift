@@ -217,10 +217,11 @@ extension AsyncOperation {
   /// is not in `phase`. Holds the lock meanwhile, so that the end knows of each task that has begun, and of its work.
   @discardableResult
   func adopt(_ make: @autoclosure () -> Task<Void, Never>, while phase: OperationLifecycle.Phase) -> Bool {
-    let (task, former, priority) = core.withLock { core -> (Task<Void, Never>?, Task<Void, Never>?, TaskPriority?) in
-      guard core.lifecycle.phase == phase else { return (nil, nil, nil) }
-      let task = make()
-      return (task, exchange(&core.makeExtras().task, with: task), core.extras?.lentPriority)
+    var task: Task<Void, Never>?
+    let (former, isCancelled, priority) = core.withLock { core -> (Task<Void, Never>?, Bool, TaskPriority?) in
+      guard core.lifecycle.phase == phase else { return (nil, false, nil) }
+      task = make()
+      return (exchange(&core.makeExtras().task, with: task), core.lifecycle.isCancelled, core.extras?.lentPriority)
     }
     if isCancelled { task?.cancel() }
     if let priority { task?.raisePriority(to: priority) }

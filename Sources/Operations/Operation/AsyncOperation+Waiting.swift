@@ -60,10 +60,8 @@ extension AsyncOperation {
     carryOut(action)
     var isWaitedFor = true
     switch dependency {
+    case .own(let operation): isWaitedFor = operation.core.withLock { $0.ledger.add(dependent: self) }.isWaitedFor
     case .foreign(let operation, let relay): relay.wait(for: [operation])
-    case .own(let operation):
-      let (isAdded, seen) = operation.core.withLock { $0.ledger.add(dependent: self) }
-      withExtendedLifetime(seen) { isWaitedFor = isAdded }
     }
     // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
     engine?.memberGainedDependency(self)

@@ -43,24 +43,15 @@ struct EventRoom {
   private var waitingCount = 0
   /// The waiting events in order, for the policies that drop one of them. Tickets that are gone stay until they are
   /// skipped or compacted.
-  private var waiting = ArrayDeque<EventTicket>()
+  var waiting = ArrayDeque<EventTicket>()
   /// The suspended events in order. All have the same deadline.
   var suspended = DeadlineQueue<Duration, EventTicket>()
 
   init(_ capacity: EventCapacity) { self.capacity = capacity }
 
-  /// Decides what happens to a new event, and which event it replaces.
-  mutating func decide(about ticket: EventTicket) -> (acceptance: Mailbox.Acceptance, replaced: EventTicket?) {
-    // A new event must not overtake a suspended one.
-    if waitingCount < capacity.count, suspended.count == 0 { return (.accepted, nil) }
-    switch capacity.policy {
-    case .fail: return (.full, nil)
-    case .suspend:
-      if case .suspending = ticket.capacity { return (.suspended, nil) }
-      return (.full, nil)
-    case .dropOldest: return (.accepted, waiting.popFirst { !$0.isGone })
-    case .replaceLatest: return (.accepted, waiting.popLast { !$0.isGone })
-    }
+  /// Nil if there is room for a new event, which must not overtake a suspended one.
+  var policyIfFull: EventCapacity.Policy? {
+    waitingCount < capacity.count && suspended.count == 0 ? nil : capacity.policy
   }
 
   mutating func addWaiting(_ ticket: EventTicket) {

@@ -103,14 +103,19 @@ struct Mailbox {
       // The new event uses the room of the superseded one.
       eventsCoalesced += 1
       dropped = withdraw(superseded)
-    } else if ticket.isCounted, let (acceptance, replaced) = room?.decide(about: ticket) {
-      if acceptance != .accepted {
-        ticket.stage = .gone
-        if acceptance == .suspended, let place = room?.suspended.add(ticket, at: Duration.zero) {
+    } else if ticket.isCounted, let policy = room?.policyIfFull {
+      let replaced: EventTicket?
+      switch policy {
+      case .dropOldest: replaced = room?.waiting.popFirst { !$0.isGone }
+      case .replaceLatest: replaced = room?.waiting.popLast { !$0.isGone }
+      case .fail, .suspend:
+        if policy == .suspend, case .suspending = ticket.capacity, let place = room?.suspended.add(ticket, at: .zero) {
           ticket.stage = .suspended(place, body)
+          return (.suspended, nil)
         }
-        if acceptance == .full { eventsDropped += 1 }
-        return (acceptance, nil)
+        ticket.stage = .gone
+        eventsDropped += 1
+        return (.full, nil)
       }
       if let replaced {
         eventsDropped += 1
