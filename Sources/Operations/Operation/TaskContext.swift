@@ -23,7 +23,7 @@ final class TaskContext: Sendable {
       : .detached(executorPreference: carrier, operation: runAll)
   }
 
-  private static var isInTask: Bool { unsafe withUnsafeCurrentTask { task in unsafe task != nil } }
+  private static var isInTask: Bool { Task.basePriority != nil }
 
   /// Runs the last job, because the task would leak.
   deinit { carrier.runJob() }

@@ -136,7 +136,7 @@ extension OperationQueue {
   @discardableResult
   public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
     try await run(operation as AsyncOperation)
-    return try operation.output()
+    return try operation.outcome.get()
   }
 
   /// Runs a synchronous closure as an operation of this queue, on a thread of the queue, and returns its value.

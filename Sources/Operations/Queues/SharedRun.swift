@@ -62,11 +62,11 @@ extension OperationQueue {
     under key: ExclusivityKey,
     in domain: ExclusivityDomain
   ) {
-    let (operation, output) = (work.operation, work.output)
+    let (operation, outcome) = (work.operation, work.outcome)
     if !run.begin(operation) { operation.cancel() }
     operation.whenFinished { [unowned operation] in
       domain.endRun(run, sharing: key)
-      run.end(with: Result { try output(operation) })
+      run.end(with: outcome(operation))
     }
     addWithDependencies(operation.exclusive(key, in: domain))
   }

@@ -10,10 +10,8 @@ public protocol OutputOperation<Output>: AsyncOperation {
 }
 
 extension OutputOperation {
-  func output() throws -> Output {
-    guard let result else { throw outputMissingError }
-    return try result.get()
-  }
+  /// The result of the operation, which has finished.
+  var outcome: Result<Output, any Error> { result ?? .failure(outputMissingError) }
 }
 
 extension AsyncOperation {
@@ -24,20 +22,20 @@ extension AsyncOperation {
 
 struct AnyOutputOperation<Output: Sendable>: Sendable {
   let operation: AsyncOperation
-  /// Returns the value of the finished operation, or throws its error. The closure does not capture the operation.
-  let output: @Sendable (AsyncOperation) throws -> Output
+  /// Returns the result of the operation, which has finished. The closure does not capture the operation.
+  let outcome: @Sendable (AsyncOperation) -> Result<Output, any Error>
 
   init<Base: OutputOperation>(_ operation: Base) where Base.Output == Output {
     self.operation = operation
-    output = { try unsafe unsafeDowncast($0, to: Base.self).output() }
+    outcome = { unsafe unsafeDowncast($0, to: Base.self).outcome }
   }
 
   init(anyOperation operation: AsyncOperation) where Output == Void {
     self.operation = operation
-    output = { if let error = $0.outcomeError { throw error } }
+    outcome = { $0.outcomeError.map { .failure($0) } ?? .success(()) }
   }
 
-  var result: Result<Output, any Error> { Result { try output(operation) } }
+  var result: Result<Output, any Error> { outcome(operation) }
 }
 
 extension OutputOperation {
@@ -157,12 +155,9 @@ extension OutputOperation {
     let handOver = HandOver(
       producer: self,
       obstacle: { producer in
-        if policy != .required { return nil }
-        return switch unsafe unsafeDowncast(producer, to: Self.self).result {
-        case .success?: nil
-        case .failure(let error)?: error
-        case nil: producer.outputMissingError
-        }
+        guard policy == .required, case .failure(let error) = unsafe unsafeDowncast(producer, to: Self.self).outcome
+        else { return nil }
+        return error
       },
       transfer: { producer, consumer in
         guard case .success(let value)? = unsafe unsafeDowncast(producer, to: Self.self).result else { return }

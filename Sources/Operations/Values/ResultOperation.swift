@@ -42,10 +42,11 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// The outcome is the value, the error, or an ``AggregateError`` of several errors. It is `CancellationError` if the
   /// operation was cancelled without an error.
   public final var result: Result<Output, any Error>? {
-    let (phase, output) = core.withLock { ($0.lifecycle.phase, storedOutput) }
-    if !phase.isOver { return nil }
+    if !core.withLock({ $0.lifecycle.phase.isOver }) { return nil }
     if let error = outcomeError { return .failure(error) }
-    return output.map { .success($0) } ?? .failure(outputMissingError)
+    // From now on, the output does not change.
+    guard let storedOutput else { return .failure(outputMissingError) }
+    return .success(storedOutput)
   }
 
   /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
@@ -55,7 +56,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public final var value: Output {
     get async throws {
       try await settled()
-      return try output()
+      return try outcome.get()
     }
   }
 

@@ -87,16 +87,18 @@ extension ResultOperation {
     let own = priority ?? startPriority
     let priority = lentPriority.map { max($0, own) } ?? own
     startTask(priority: priority, in: context.take(), while: .executing) { [self] in
-      let result: Result<Output, any Error>
       do {
-        result = .success(try await withTaskCancellationHandler(operation: body) { cancel() })
-      } catch { result = .failure(error) }
-      releaseTask()
-      if case .failure(is CancellationError) = result {
-        cancel()
-        finish()
-      } else {
-        finish(with: result)
+        let output = try await withTaskCancellationHandler(operation: body) { cancel() }
+        releaseTask()
+        finish(returning: output)
+      } catch {
+        releaseTask()
+        if error is CancellationError {
+          cancel()
+          finish()
+        } else {
+          finish(with: error)
+        }
       }
     }
   }

@@ -219,7 +219,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// Finishes without another attempt. The causes of a timeout are the errors of the attempts.
   private func stop() { finish(withErrors: isTimedOut ? attemptErrors : []) }
 
-  override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
+  override func prepareToFinish() {
+    _ = core.withLock { _ in
+      // Not by `take()`, which needs the types of the closures when the program runs.
+      defer { plan = nil }
+      return plan
+    }
+  }
 
   private func attempt(_ number: Int) {
     guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return stop() }
