@@ -32,27 +32,20 @@ extension AsyncOperation {
   ///
   /// - Complexity: O(n) for n operations whose priority rises, and O(1) if the operation has this priority.
   public final func escalatePriority(to priority: TaskPriority) {
-    var rest: [AsyncOperation] = [self]
-    while let operation = rest.popLast() {
-      guard let (dependencies, turn) = operation.adopt(priority) else { continue }
-      for case .own(let dependency) in dependencies { rest.append(dependency) }
-      rest += operation.members
-      if let turn { rest += turn.holders(toLend: priority) }
-    }
+    var rest = adopt(priority)
+    while let operation = rest.popLast() { rest += operation.adopt(priority) }
   }
 
   final var lentPriority: TaskPriority? { core.withLock { $0.extras?.lentPriority } }
 
   /// Returns what the operation waits for, if its priority has risen.
-  private func adopt(
-    _ priority: TaskPriority
-  ) -> (dependencies: [DependencyLedger.Dependency], turn: KeyRequest?)? {
+  private func adopt(_ priority: TaskPriority) -> [AsyncOperation] {
     let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in
       if priority <= core.extras?.lentPriority ?? .medium || core.lifecycle.phase.isOver { return nil }
       core.makeExtras().lentPriority = priority
       return (core.extras?.task, core.ledger.dependencies.entries, core.turn)
     }
-    guard let (task, dependencies, turn) = change else { return nil }
+    guard let (task, dependencies, turn) = change else { return [] }
     task?.raisePriority(to: priority)
     let queuePriority = priority.queuePriority
     if queuePriority.rawValue > self.queuePriority.rawValue {
@@ -60,7 +53,8 @@ extension AsyncOperation {
     } else {
       turn?.priorityDidChange(to: self.queuePriority, lent: priority)
     }
-    return (dependencies, turn)
+    let producers = dependencies.compactMap { if case .own(let operation) = $0 { operation } else { nil } }
+    return producers + members + (turn?.holders(toLend: priority) ?? [])
   }
 }
 

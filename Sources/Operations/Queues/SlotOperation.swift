@@ -96,6 +96,9 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   ) {
     super.init()
     self.name = name
+    // Before it is added, because a member that waits for a slot would be moved.
+    let priority = Task.currentPriority
+    if priority > .medium { queuePriority = priority.queuePriority }
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
     belong(to: currentWork)
