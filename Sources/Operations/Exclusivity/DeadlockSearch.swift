@@ -54,7 +54,7 @@ struct DeadlockSearch {
       remove(entry)
       for ranks in entry.shares.compactMap({ waiting[$0.use] }) {
         // Without the order, a waiter that leaves lets no other one finish.
-        pending += ranks.all.prefix(inOrder ? 1 : entry.state.isHolding ? .max : 0).map(\.ticket)
+        pending += ranks.all.prefix(inOrder ? 1 : entry.state.isHolding ? .max : 0).compactMap { $0?.ticket }
       }
       pending += entry.enclosing
     }

@@ -74,7 +74,7 @@ extension KeyTable {
   mutating func next(in use: Int, after found: ArrayDeque<Entry.Rank>) -> Entry.Rank? {
     if uses[use].isFull { return nil }
     let heads = uses[use].heads
-    for head in heads.all {
+    for case let head? in heads.all {
       if found.contains(head) { return nil }
       if hasTurn(head.ticket) { return head }
       // Only a member of a holder may pass a claimant that waits.
@@ -107,7 +107,7 @@ extension KeyTable {
   mutating func isNext(_ ticket: Ticket, in use: Int) -> Bool {
     if uses[use].first == nil || entries[ticket.place].isPreferred { return true }
     let heads = uses[use].heads
-    for head in heads.all {
+    for case let head? in heads.all {
       if head >= entries[ticket.place].rank { return true }
       if entries[head.ticket.place].line == entries[ticket.place].line { return false }
       if !waits(head.ticket, forHolderAround: ticket), blocks(head.ticket, use) { return false }

@@ -124,7 +124,7 @@ struct KeyUse {
 
   var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.ticket }
 
-  var waiting: [KeyTicket] { lines.values.flatMap { $0.all.map(\.ticket) } }
+  var waiting: [KeyTicket] { lines.values.flatMap { $0.all.compactMap { $0?.ticket } } }
 
   /// The claimants that hold nothing, in any state.
   var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }

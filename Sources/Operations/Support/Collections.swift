@@ -7,8 +7,8 @@ struct ArrayDeque<Element> {
   var isEmpty: Bool { head == elements.count }
   var first: Element? { isEmpty ? nil : elements[head] }
   var last: Element? { isEmpty ? nil : elements[elements.count - 1] }
-  // A closure, because a generic key path is created anew at each use.
-  var all: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
+  /// None of the elements is nil. Releasing a lazy sequence of them would be slow.
+  var all: ArraySlice<Element?> { elements[head...] }
 
   mutating func append(_ element: Element) { elements.append(element) }
 

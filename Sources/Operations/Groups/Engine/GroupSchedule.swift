@@ -39,7 +39,6 @@ struct GroupSchedule {
   }
 
   var isDraining: Bool { endRequest >= .drain }
-
   var isOpen: Bool { openness != .none && endRequest == .none }
 
   /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
@@ -57,7 +56,7 @@ struct GroupSchedule {
 
   private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
 
-  private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
+  @inline(__always) private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
   /// Whether a member could start if its keys were free: more slots are free than ready members come before it.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
@@ -71,6 +70,7 @@ struct GroupSchedule {
   /// - Returns: What the caller must call, if there is no slot any more.
   mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
 
+  @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
     if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
     if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
@@ -215,8 +215,8 @@ struct GroupSchedule {
 
   /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AsyncOperation] {
-    let granted = exchange(&granted, with: ArrayDeque()).all.map(\.member)
-    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all
+    let granted = exchange(&granted, with: ArrayDeque()).all.compactMap { $0?.member }
+    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all.compactMap { $0 }
   }
 
   mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
@@ -258,7 +258,7 @@ struct GroupSchedule {
     return isRunnerRequested ? next : nil
   }
 
-  private var next: AsyncOperation? {
+  @inline(__always) private var next: AsyncOperation? {
     granted.first?.member ?? cancelled.first ?? ready.first ?? called.first
   }
 

@@ -25,19 +25,20 @@ struct ReadyList {
   var count: Int { deque.count + heap.count + flows.count }
   var isEmpty: Bool { deque.isEmpty && heap.count == 0 && flows.count == 0 }
 
+  @inline(__always)
   var first: AsyncOperation? { isFlowNext() ? flows.firstMember : deque.first?.operation ?? heap.first }
 
-  var firstRank: Rank? { isFlowNext() ? flows.first?.rank : firstWithoutFlow }
+  @inline(__always) var firstRank: Rank? { isFlowNext() ? flows.first?.rank : firstWithoutFlow }
 
-  private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }
+  @inline(__always) private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }
 
   func contains(_ operation: AsyncOperation) -> Bool {
     let id = ObjectIdentifier(operation)
-    return flows.contains(id) || places[id] != nil || deque.all.contains { $0.operation === operation }
+    return flows.contains(id) || places[id] != nil || deque.all.contains { $0?.operation === operation }
   }
 
   /// `isSlotOffered` means that the member that uses one of the slots does not execute.
-  private func isFlowNext(isSlotOffered: Bool = false) -> Bool {
+  @inline(__always) private func isFlowNext(isSlotOffered: Bool = false) -> Bool {
     guard let turn = flows.first else { return false }
     guard let rank = firstWithoutFlow else { return true }
     let executing = slotsTaken - flows.executingCount - (isSlotOffered ? 1 : 0)
@@ -51,7 +52,7 @@ struct ReadyList {
     if flows.count > 0 { return limit }
     if heap.count > 0 { return heap.count(before: rank, limit: limit) }
     var count = 0
-    for (_, other) in deque.all.prefix(limit) where other < rank { count += 1 }
+    for case (_, let other)? in deque.all.prefix(limit) where other < rank { count += 1 }
     return count
   }
 

@@ -57,7 +57,7 @@ struct WaitGraph {
   /// Removes a wait whose thread continues, and returns the events that the thread has not run.
   mutating func end(_ link: WaitLink) -> [EventTicket] {
     remove(link)
-    return link.inbox.take().map { Array($0.all) } ?? []
+    return link.inbox.take().map { $0.all.compactMap { $0 } } ?? []
   }
 
   private mutating func remove(_ link: WaitLink) {
