@@ -21,9 +21,8 @@ struct GroupProgress {
   /// Nil when the group has finished.
   private var parts: [ObjectIdentifier: MemberPart]? = [:]
   private(set) var shared: OperationProgress?
-  /// The listeners by number. Nil if there are no more updates.
-  private var listeners: [Int: AsyncStream<Double>.Continuation]? = [:]
-  private var listenersSoFar = 0
+  /// Nil if there are no more updates.
+  private var listeners: NumberedList<AsyncStream<Double>.Continuation>? = NumberedList()
 
   var isFollowed: Bool { shared != nil }
 
@@ -88,21 +87,14 @@ struct GroupProgress {
     return Change(progress: shared, completed: newlyCompleted, total: shownTotal - before, children: newChildren)
   }
 
-  /// - Returns: The number of the listener, from 1 up.
-  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? {
-    if listeners == nil { return nil }
-    listenersSoFar += 1
-    listeners?[listenersSoFar] = listener
-    return listenersSoFar
-  }
+  /// - Returns: The number of the listener, from 0 up.
+  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? { listeners?.append(listener) }
 
-  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? {
-    listeners?.removeValue(forKey: number)
-  }
+  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? { listeners?.remove(number) }
 
-  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.take().map { Array($0.values) } ?? [] }
+  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.take()?.elements ?? [] }
 
-  var audience: [AsyncStream<Double>.Continuation] { listeners.map { Array($0.values) } ?? [] }
+  var audience: [AsyncStream<Double>.Continuation] { listeners?.elements ?? [] }
 }
 
 struct MemberPart {
@@ -181,7 +173,7 @@ extension GroupEngine {
     if let number {
       listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.removeListener(number) } }
       // Registers once, for all listeners, because a long-running group may have had many.
-      if number == 1 { group.whenFinished { [weak self] in self?.endUpdates() } }
+      if number == 0 { group.whenFinished { [weak self] in self?.endUpdates() } }
     } else {
       listener.yield(1)
       listener.finish()

@@ -82,7 +82,7 @@ extension AsyncOperation {
     if !end.dependents.isEmpty {
       Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
     }
-    for waiter in end.waiters.all { waiter() }
+    for waiter in end.waiters.elements { waiter() }
     runner?.memberDidFinish(self, end)
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
@@ -91,7 +91,7 @@ extension AsyncOperation {
   /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
   @discardableResult
   final func whenFinished(_ waiter: @escaping @Sendable () -> Void) -> Int? {
-    let number = core.withLock { $0.isSettled ? nil : $0.waiters.add(waiter) }
+    let number = core.withLock { $0.isSettled ? nil : $0.waiters.append(waiter) }
     if number == nil { waiter() }
     return number
   }

@@ -158,7 +158,7 @@ extension AsyncOperation {
     AsyncOperation.opening.withValue(self) { gate.start() }
     let (nudges, waiters, action) = core.withLock { $0.gateDidOpen() }
     if nudges { nudge() }
-    for waiter in waiters.all { waiter() }
+    for waiter in waiters { waiter() }
     carryOut(action)
   }
 
@@ -184,7 +184,7 @@ extension AsyncOperation {
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpening = core.withLock { core in
-      if core.bridge.isOpening { core.gateWaiters.add { opened.signal() } }
+      if core.bridge.isOpening { core.gateWaiters.append { opened.signal() } }
       return core.bridge.isOpening
     }
     if isOpening { opened.wait() }

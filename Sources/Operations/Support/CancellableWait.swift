@@ -1,3 +1,6 @@
+/// A closure to call at the end of something. Lists of waiters are guarded by the locks of their owners.
+typealias Waiter = @Sendable () -> Void
+
 /// Suspends the current task until a closure is called or the task is cancelled. `register` stores the closure, which
 /// any thread may call even after the end. It returns a closure that removes it after a cancellation.
 package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {

@@ -59,11 +59,11 @@ struct CancelledWaitTests {
 
   @Test func waiters_areInTheOrderOfTheWaits_withoutThoseThatWereRemoved() {
     let journal = Journal<Int>()
-    var list = WaiterList()
-    let numbers = (0..<200).map { index in list.add { journal.write(index) } }
+    var list = NumberedList<Waiter>()
+    let numbers = (0..<200).map { index in list.append { journal.write(index) } }
     for (index, number) in numbers.enumerated() where !index.isMultiple(of: 3) { #expect(list.remove(number) != nil) }
     #expect(list.remove(numbers[1]) == nil)
-    for waiter in list.all { waiter() }
+    for waiter in list.elements { waiter() }
     #expect(journal.entries == (0..<200).filter { $0.isMultiple(of: 3) })
   }
 }

@@ -21,26 +21,21 @@ struct Addition {
   let postponesStarts: Bool
   /// Released with the addition.
   let forgottenFlows: [ExclusivityKey: Int]
-  var members: [AsyncOperation] = []
+  /// The priority of a ready member and the flow are read without the lock of the group.
+  typealias Member = (
+    operation: AsyncOperation, claim: OperationCore.Claim, priority: Operation.QueuePriority, flow: ExclusivityKey?
+  )
+
+  var members: [Member] = []
   var skipped: [Int] = []
-  var ready: [(member: AsyncOperation, priority: Operation.QueuePriority, flow: ExclusivityKey?)] = []
-  /// The operations that had been cancelled before.
-  var cancelled: [AsyncOperation] = []
-  /// The operations that have dependents, which may close a cycle.
-  var awaited: [AsyncOperation] = []
   var parts: [MemberPart] = []
   var observers: [OperationObserver] = []
   var claims: OperationCore.Claim = []
 
-  fileprivate mutating func add(_ member: AsyncOperation, _ claim: OperationCore.Claim) {
-    members.append(member)
-    claims.formUnion(claim)
-    if claim.contains(.isAwaited) { awaited.append(member) }
-    if claim.contains(.isCancelled) {
-      cancelled.append(member)
-    } else if claim.isDisjoint(with: [.waits, .needsTurn]) {
-      ready.append((member, member.queuePriority, claim.contains(.hasFlow) ? member.flow : nil))
-    }
+  var operations: [AsyncOperation] { members.map(\.operation) }
+
+  func operations(with claim: OperationCore.Claim) -> [AsyncOperation] {
+    claims.contains(claim) ? members.filter { $0.claim.contains(claim) }.map(\.operation) : []
   }
 }
 
@@ -61,15 +56,18 @@ extension GroupEngine.State {
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
   mutating func commit(_ addition: inout Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
     let count = members.count
-    for index in addition.skipped { _ = members.remove(at: index) }
+    for index in addition.skipped { _ = members.remove(index) }
     for part in addition.parts { weigh(part) }
     let skipped = addition.count - addition.members.count
     progress.add(-skipped)
-    if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0 as? PlainMember } }
+    if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember } }
     let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
-    for member in addition.cancelled { schedule.cancelled.append(member) }
-    for (member, priority, flow) in addition.ready where !offers {
-      schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
+    for (member, claim, priority, flow) in addition.members {
+      if claim.contains(.isCancelled) {
+        schedule.cancelled.append(member)
+      } else if claim.isReady, !offers {
+        schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
+      }
     }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(skipped: skipped)
@@ -79,9 +77,9 @@ extension GroupEngine.State {
     action.updatesProgress = progress.isFollowed
     // A group that started before the commit may have searched without these members.
     if case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
-      !addition.awaited.isEmpty || schedule.needsScheduledSearch
+      addition.claims.contains(.isAwaited) || schedule.needsScheduledSearch
     {
-      action.outcome = .searchForCycle(through: addition.awaited)
+      action.outcome = .searchForCycle(through: addition.operations(with: .isAwaited))
     }
     return (action, offers, schedule.isDraining)
   }
@@ -104,7 +102,9 @@ extension GroupEngine {
       let firstIndex = state.withLock { state in
         if hasRoom { state.roomWaiters.endReservation() }
         addition.observers = state.memberObservers
-        return state.members.append(members)
+        let first = state.members.nextNumber
+        for member in members { state.members.append(member) }
+        return first
       }
       // Read after the members have their places, because a trace that was attached before did not see them.
       group.trace?.send(.gained(members))
@@ -112,12 +112,15 @@ extension GroupEngine {
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }
     if group.isCancelled { cancelMembers(of: addition) }
-    if addition.policy == .cancelDependents { for member in addition.members { cancelIfDependencyFailed(member) } }
+    if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(&addition) }
     if isDraining { cancelMembers(of: addition) }
-    if offers { offer(addition.members, ready: Set(addition.ready.map { ObjectIdentifier($0.member) })) }
+    if offers {
+      let ready = addition.members.filter { $0.claim.isReady }
+      offer(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
+    }
     carryOut(action)
-    if addition.claims.contains(.hasWaitLimit) { for member in addition.members { member.startWaitLimit() } }
+    for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
   }
 
   private static let batch = 64
@@ -143,7 +146,9 @@ extension GroupEngine {
     for (member, index) in zip(members, firstIndex...) {
       switch member.core.withLock({ $0.claim(for: self, index: index) }) {
       case .claimed(let claim):
-        addition.add(member, claim)
+        let priority = claim.isReady ? member.queuePriority : .normal
+        addition.members.append((member, claim, priority, claim.contains(.hasFlow) ? member.flow : nil))
+        addition.claims.formUnion(claim)
         if !addition.observers.isEmpty {
           member.addObservers(addition.observers)
           member.engineOfMembers?.addObservers(addition.observers, toPresent: true)
@@ -162,7 +167,7 @@ extension GroupEngine {
     }
   }
 
-  private func cancelMembers(of addition: Addition) { for member in addition.members { member.cancel() } }
+  private func cancelMembers(of addition: Addition) { for member in addition.operations { member.cancel() } }
 
   private func finishUnexecuted(_ member: AsyncOperation, _ skipping: Addition.Skipping, after group: GroupOperation) {
     if skipping.isNamed(member.represented) { member.claim(for: nil) } else if !member.claimIfFree() { return }

@@ -204,7 +204,7 @@ extension GroupEngine {
       if end.extras?.pause != nil { state.schedule.removeEntry(of: id) }
       let (runner, count) = (state.schedule.requestRunner(takenNext: takenNext), state.members.count)
       // The caller has another reference, so nothing is released under the lock.
-      _ = state.members.remove(at: index)
+      _ = state.members.remove(index)
       state.schedule.resultWasProcessed()
       state.progress.complete(member)
       return Action(

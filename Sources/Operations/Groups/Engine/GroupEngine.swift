@@ -7,7 +7,7 @@ import Synchronization
 final class GroupEngine: @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
-    var members = MemberList()
+    var members = NumberedList<AsyncOperation>()
     /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
     var plainMembers: [PlainMember] = []
     var progress = GroupProgress()
@@ -17,14 +17,14 @@ final class GroupEngine: @unchecked Sendable {
     var memberObservers: [OperationObserver] = []
     /// What `drained()` waits for: all members as one, each item of the group's queue, and work that outlasts a member.
     var undrainedWork = 1
-    var drainWaiters = WaiterList()
+    var drainWaiters = NumberedList<Waiter>()
 
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
     var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty && schedule.cycleSearch == .none }
 
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
-      schedule.request(request) ? members.operations : []
+      schedule.request(request) ? members.elements : []
     }
 
     /// Has no effect if the member has finished.
@@ -36,7 +36,7 @@ final class GroupEngine: @unchecked Sendable {
     var runner = GroupSchedule.RunnerRequest.none
     var outcome = GroupSchedule.Outcome.proceed
     var notice: (@Sendable () -> Void)?
-    var roomWaiters: [WaiterList.Waiter] = []
+    var roomWaiters: [Waiter] = []
     var updatesProgress = false
   }
 
@@ -49,7 +49,7 @@ final class GroupEngine: @unchecked Sendable {
 
   init(processesAll: Bool) { self.processesAll = processesAll }
 
-  var members: [AsyncOperation] { state.withLock { $0.members.operations } }
+  var members: [AsyncOperation] { state.withLock { $0.members.elements } }
 
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 
@@ -84,13 +84,13 @@ final class GroupEngine: @unchecked Sendable {
     let (former, listeners) = state.withLock { state in
       // Keeps all references until the lock has been released.
       let former = state
-      (state.members, state.plainMembers) = (MemberList(), [])
+      (state.members, state.plainMembers) = (NumberedList(), [])
       state.schedule.disband()
       return (former, state.progress.endUpdates())
     }
     for listener in listeners { listener.finish() }
     for member in former.plainMembers { member.forget() }
-    let members = former.members.operations
+    let members = former.members.elements
     for member in members { member.changeWait { $0.becomeFree() } }
     return members
   }
@@ -101,7 +101,7 @@ final class GroupEngine: @unchecked Sendable {
     while let engine = rest.popLast() {
       let members = engine.state.withLock { state in
         state.memberObservers += observers
-        return state.members.operations
+        return state.members.elements
       }
       if toPresent { for member in members { member.addObservers(observers) } }
       rest += members.compactMap(\.engineOfMembers)
@@ -187,7 +187,7 @@ final class GroupEngine: @unchecked Sendable {
   /// Calls `waiter` when all members have finished and no work of them continues. The returned closure prevents that.
   @discardableResult
   func waitForDrain(_ waiter: @escaping @Sendable () -> Void) -> (() -> Void)? {
-    let number = state.withLock { $0.undrainedWork > 0 ? $0.drainWaiters.add(waiter) : nil }
+    let number = state.withLock { $0.undrainedWork > 0 ? $0.drainWaiters.append(waiter) : nil }
     if number == nil { waiter() }
     return number.map { number in
       { [self] in withExtendedLifetime(state.withLock { $0.drainWaiters.remove(number) }) {} }
@@ -210,8 +210,8 @@ final class GroupEngine: @unchecked Sendable {
   func workDidEnd() {
     let waiters = state.withLock { state in
       state.undrainedWork -= 1
-      return state.undrainedWork > 0 ? WaiterList() : exchange(&state.drainWaiters, with: WaiterList())
+      return state.undrainedWork > 0 ? [] : state.drainWaiters.removeAll()
     }
-    for waiter in waiters.all { Trampoline.run(waiter) }
+    for waiter in waiters { Trampoline.run(waiter) }
   }
 }

@@ -1,9 +1,9 @@
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
   /// The tasks that only watch, by number and ticket. All resume when there is room. Nil if the group has finished.
-  private var watching: [Int: [Int: WaiterList.Waiter]]? = [:]
+  private var watching: [Int: [Int: Waiter]]? = [:]
   /// The tasks that add a member each. As many as there is room for resume, in the order of their tickets.
-  private var adding: [Int: [Int: WaiterList.Waiter]] = [:]
+  private var adding: [Int: [Int: Waiter]] = [:]
   /// By number, the tickets of adding tasks, and of some that have left.
   private var order: [Int: ArrayDeque<Int>] = [:]
   /// The number of members that resumed tasks are about to add.
@@ -28,7 +28,7 @@ struct RoomWaiters {
 
   mutating func endReservation() { reserved -= 1 }
 
-  mutating func add(_ waiter: @escaping WaiterList.Waiter, ticket: Int, below count: Int, isAdding: Bool) {
+  mutating func add(_ waiter: @escaping Waiter, ticket: Int, below count: Int, isAdding: Bool) {
     if isAdding {
       adding[count, default: [:]][ticket] = waiter
       order[count, default: ArrayDeque()].append(ticket)
@@ -37,7 +37,7 @@ struct RoomWaiters {
     }
   }
 
-  mutating func remove(ticket: Int, below count: Int) -> WaiterList.Waiter? {
+  mutating func remove(ticket: Int, below count: Int) -> Waiter? {
     defer {
       if watching?[count]?.isEmpty == true { watching?[count] = nil }
       if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
@@ -46,9 +46,9 @@ struct RoomWaiters {
   }
 
   /// Returns the tasks for which there is room. Below larger numbers than the two counts, there was room before.
-  mutating func take(downTo members: Int, from previous: Int) -> [WaiterList.Waiter] {
+  mutating func take(downTo members: Int, from previous: Int) -> [Waiter] {
     if isEmpty || members >= previous { return [] }
-    var taken: [WaiterList.Waiter] = []
+    var taken: [Waiter] = []
     for count in members + 1...previous {
       if let waiters = watching?.removeValue(forKey: count) { taken += waiters.values }
     }
@@ -62,7 +62,7 @@ struct RoomWaiters {
     return taken
   }
 
-  mutating func end() -> [WaiterList.Waiter] {
+  mutating func end() -> [Waiter] {
     defer { (watching, adding, order) = (nil, [:], [:]) }
     return [watching ?? [:], adding].flatMap { $0.values.flatMap(\.values) }
   }

@@ -37,5 +37,7 @@ extension OperationCore {
     static let isCancelled = Self(rawValue: 16)
     static let hasWaitLimit = Self(rawValue: 32)
     static let hasFlow = Self(rawValue: 64)
+
+    var isReady: Bool { isDisjoint(with: [.waits, .needsTurn, .isCancelled]) }
   }
 }

@@ -119,9 +119,9 @@ extension OperationCore {
     return .resume(pause)
   }
 
-  mutating func gateDidOpen() -> (nudges: Bool, waiters: WaiterList, action: WaitAction) {
+  mutating func gateDidOpen() -> (nudges: Bool, waiters: [Waiter], action: WaitAction) {
     let nudges = bridge.gateDidOpen(isWaiting: isBlocked)
-    if bridge.isOpening { return (nudges, WaiterList(), .none) }
-    return (nudges, exchange(&gateWaiters, with: WaiterList()), readinessNotice)
+    if bridge.isOpening { return (nudges, [], .none) }
+    return (nudges, exchange(&gateWaiters, with: []), readinessNotice)
   }
 }

@@ -39,7 +39,7 @@ enum MemberSlot {
   struct End {
     var dependencies: [DependencyLedger.Dependency?]
     let dependents: [WeakOperation?]
-    let waiters: WaiterList
+    let waiters: NumberedList<Waiter>
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
     let turn: KeyRequest?
@@ -57,9 +57,9 @@ enum MemberSlot {
   var ledger = DependencyLedger()
   var observers: [OperationObserver] = []
   /// Called when the observers have been notified of the end.
-  var waiters = WaiterList()
+  var waiters = NumberedList<Waiter>()
   /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
-  var gateWaiters = WaiterList()
+  var gateWaiters: [Waiter] = []
   var name: String?
   /// Nil if the operation has no keys, or has ended.
   var turn: KeyRequest?
@@ -310,7 +310,7 @@ enum MemberSlot {
     let former = extras
     extras = former?.remainder
     defer {
-      (waiters, turn) = (WaiterList(), nil)
+      (waiters, turn) = (NumberedList(), nil)
       switch place {
       case .none: break
       case .inside: place = .none
