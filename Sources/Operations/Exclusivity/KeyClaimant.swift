@@ -67,9 +67,9 @@ class KeyClaimant: @unchecked Sendable {
     }
   }
 
-  final func holders(toLend priority: TaskPriority) -> [AsyncOperation] {
+  final func holders(toLend priority: UInt8) -> [AsyncOperation] {
     let holders = KeyRegistry.withTable { table in
-      ticket.map { table.holders(before: $0, toLend: priority.rawValue) } ?? []
+      ticket.map { table.holders(before: $0, toLend: priority) } ?? []
     }
     return holders.compactMap(\.operation)
   }

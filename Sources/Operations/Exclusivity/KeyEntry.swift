@@ -94,8 +94,7 @@ struct KeyEntry {
   var state = KeyState.away
   /// The number of the request, which the claimant chooses.
   var request = 0
-  /// The highest priority of a task that waits for the claimant, if it is above the default, or 0. Not a `TaskPriority`,
-  /// because the program finds out the size of a structure with such a property when it runs.
+  /// The highest priority of a task that waits for the claimant, if it is above the default, or 0.
   var lent: UInt8 = 0
   /// Whether the claimant goes before others, because they wait for a holder around it.
   var isPreferred = false

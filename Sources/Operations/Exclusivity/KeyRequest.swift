@@ -71,7 +71,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
-    let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.lentPriority?.rawValue ?? 0)
+    let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.core.withLock { $0.lent } ?? 0)
     return KeyRegistry.change { table, effects in
       switch phase {
       case .idle:
@@ -109,9 +109,9 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Moves the operation in the wait queues. A priority that a task has lent is passed on to the next holders.
-  func priorityDidChange(to priority: Operation.QueuePriority, lent: TaskPriority?) {
+  func priorityDidChange(to priority: Operation.QueuePriority, lent: UInt8) {
     KeyRegistry.change { table, effects in
-      if let ticket { table.setPriority(priority.rawValue, lent: lent?.rawValue ?? 0, of: ticket, &effects) }
+      if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
     }
   }
 

@@ -207,8 +207,3 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     resume?(.failure(error))
   }
 }
-
-extension TaskPriority {
-  /// The priority that the holders of the keys receive, or 0 because it is not above the default.
-  fileprivate var lent: UInt8 { self > .medium ? rawValue : 0 }
-}

@@ -125,7 +125,7 @@ extension AsyncOperation {
         observers: core.observers,
         trace: core.trace,
         turn: core.turn,
-        task: core.extras?.task,
+        task: core.task,
         notice: core.cancellationNotice(phase),
         inner: core.extras?.inner.map { [$0] } ?? []
       )

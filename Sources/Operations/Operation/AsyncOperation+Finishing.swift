@@ -76,6 +76,7 @@ extension AsyncOperation {
 
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
+    end.task?.cancel()
     let runner = end.membership?.runner
     // That of the former group, unless the operation has its own.
     if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
@@ -109,12 +110,11 @@ extension AsyncOperation {
     Trampoline.release(consume operations)
   }
 
-  /// Stops the timers, the task and the inner operation, and releases the producers of hand-overs without recursion.
+  /// Stops the timers and the inner operation, and releases the producers of hand-overs without recursion.
   static func release(_ extras: consuming OperationExtras?) {
     guard let former = extras.take() else { return }
     former.deadline?.cancel()
     former.pause?.timer.cancel()
-    former.task?.cancel()
     var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
     // An inner operation is still running if this operation timed out or another caller finished it.
     if let inner = former.inner.take() {

@@ -211,20 +211,20 @@ extension AsyncOperation {
     return mayExecute
   }
 
-  func releaseTask() { _ = core.withLock { $0.extras?.task.take() } }
+  func releaseTask() { _ = core.withLock { $0.task.take() } }
 
   /// Makes and stores a task, which is cancelled when the operation is cancelled or ends. Returns false if the operation
   /// is not in `phase`. Holds the lock meanwhile, so that the end knows of each task that has begun, and of its work.
   @discardableResult
   func adopt(_ make: @autoclosure () -> Task<Void, Never>, while phase: OperationLifecycle.Phase) -> Bool {
     var task: Task<Void, Never>?
-    let (former, isCancelled, priority) = core.withLock { core -> (Task<Void, Never>?, Bool, TaskPriority?) in
-      guard core.lifecycle.phase == phase else { return (nil, false, nil) }
+    let (former, isCancelled, lent) = core.withLock { core -> (Task<Void, Never>?, Bool, UInt8) in
+      guard core.lifecycle.phase == phase else { return (nil, false, 0) }
       task = make()
-      return (exchange(&core.makeExtras().task, with: task), core.lifecycle.isCancelled, core.extras?.lentPriority)
+      return (exchange(&core.task, with: task), core.lifecycle.isCancelled, core.lent)
     }
     if isCancelled { task?.cancel() }
-    if let priority { task?.raisePriority(to: priority) }
+    if lent > 0 { task?.raisePriority(to: TaskPriority(rawValue: lent)) }
     return withExtendedLifetime(former) { task != nil }
   }
 }

@@ -122,9 +122,11 @@ extension AsyncOperation {
 
   func turnHasNotCome() {
     let (trace, turn, lent) = core.withLock { core in
-      (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.extras?.lentPriority)
+      (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.lent)
     }
-    if let lent, let turn { for holder in turn.holders(toLend: lent) { holder.escalatePriority(to: lent) } }
+    if lent > 0, let turn {
+      for holder in turn.holders(toLend: lent) { holder.escalatePriority(to: TaskPriority(rawValue: lent)) }
+    }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.
     if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }

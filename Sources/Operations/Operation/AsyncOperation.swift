@@ -124,9 +124,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
-      let (engine, turn) = core.withLock { ($0.lifecycle.phase.wait == .slot ? $0.engine : nil, $0.turn) }
-      engine?.memberPriorityWasChanged(self)
-      turn?.priorityDidChange(to: newValue, lent: lentPriority)
+      let (wait, engine, turn) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.turn) }
+      if wait == .slot { engine?.memberPriorityWasChanged(self) }
+      turn?.priorityDidChange(to: newValue, lent: lentPriority?.rawValue ?? 0)
     }
   }
 

@@ -32,33 +32,38 @@ extension AsyncOperation {
   ///
   /// - Complexity: O(n) for n operations whose priority rises, and O(1) if the operation has this priority.
   public final func escalatePriority(to priority: TaskPriority) {
-    var rest = adopt(priority)
-    while let operation = rest.popLast() { rest += operation.adopt(priority) }
+    var rest: [AsyncOperation] = []
+    adopt(priority, &rest)
+    while let operation = rest.popLast() { operation.adopt(priority, &rest) }
   }
 
-  final var lentPriority: TaskPriority? { core.withLock { $0.extras?.lentPriority } }
+  final var lentPriority: TaskPriority? { core.withLock { $0.lent > 0 ? TaskPriority(rawValue: $0.lent) : nil } }
 
-  /// Returns what the operation waits for, if its priority has risen.
-  private func adopt(_ priority: TaskPriority) -> [AsyncOperation] {
+  /// Adds what the operation waits for, if its priority has risen.
+  private func adopt(_ priority: TaskPriority, _ rest: inout [AsyncOperation]) {
     let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in
-      if priority <= core.extras?.lentPriority ?? .medium || core.lifecycle.phase.isOver { return nil }
-      core.makeExtras().lentPriority = priority
-      return (core.extras?.task, core.ledger.dependencies.entries, core.turn)
+      if priority.lent <= core.lent || core.lifecycle.phase.isOver { return nil }
+      core.lent = priority.lent
+      return (core.task, core.ledger.dependencies.entries, core.turn)
     }
-    guard let (task, dependencies, turn) = change else { return [] }
+    guard let (task, dependencies, turn) = change else { return }
     task?.raisePriority(to: priority)
     let queuePriority = priority.queuePriority
     if queuePriority.rawValue > self.queuePriority.rawValue {
       self.queuePriority = queuePriority
     } else {
-      turn?.priorityDidChange(to: self.queuePriority, lent: priority)
+      turn?.priorityDidChange(to: self.queuePriority, lent: priority.lent)
     }
-    let producers = dependencies.compactMap { if case .own(let operation) = $0 { operation } else { nil } }
-    return producers + members + (turn?.holders(toLend: priority) ?? [])
+    for case .own(let dependency) in dependencies { rest.append(dependency) }
+    rest += members
+    if let turn { rest += turn.holders(toLend: priority.lent) }
   }
 }
 
 extension TaskPriority {
+  /// The priority for those for which a task of this priority waits, or 0 because it is not above the default.
+  var lent: UInt8 { self > .medium ? rawValue : 0 }
+
   /// The priority of an operation for which a task of this priority waits.
   var queuePriority: Operation.QueuePriority {
     if self > .high { return .veryHigh }

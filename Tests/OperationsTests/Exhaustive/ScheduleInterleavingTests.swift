@@ -312,7 +312,7 @@ enum ScheduleStep: InterleavedStep {
       }
     case .runnerBegins:
       world.deeds.runners -= 1
-      world.schedule.runnerBegan()
+      world.schedule.isRunnerRequested = false
     case .startMembers:
       guard let next = world.schedule.nextForRequestedRunner() else {
         world.deeds.runners -= 1

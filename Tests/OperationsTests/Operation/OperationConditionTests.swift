@@ -24,7 +24,7 @@ struct OperationConditionTests {
     queue.addOperation(first)
     await queue.add(second, until: second.begun)
     #expect(journal.entries == ["first", "one", "two"])
-    #expect(second.core.withLock { $0.extras?.task == nil }, "the task that evaluates them has been released")
+    #expect(second.core.withLock { $0.task == nil }, "the task that evaluates them has been released")
     await second.finished(opening: second.gate)
   }
 

@@ -30,7 +30,7 @@ struct PriorityTests {
     let operation = task(begun, until: gate)
     await queue.add(operation, until: begun)
     // It can pass a priority to its task now, which may have begun before.
-    await poll { operation.core.withLock { $0.extras?.task != nil } }
+    await poll { operation.core.withLock { $0.task != nil } }
     let rises = means == "a rise during the wait"
     let waiter = Task(priority: rises ? .utility : .high) {
       if means == "value" { try await operation.value } else { try await operation.completed() }

@@ -120,7 +120,7 @@ extension GroupEngine {
     let request = runner.run {
       for count in 0..<GroupEngine.quantum {
         let (next, isDraining, group) = state.withLock { state in
-          if count == 0 { state.schedule.runnerBegan() }
+          if count == 0 { state.schedule.isRunnerRequested = false }
           return (state.schedule.take(), state.schedule.isDraining, state.schedule.beginTime())
         }
         group?.startDeadline()

@@ -81,14 +81,16 @@ final class GroupEngine: @unchecked Sendable {
 
   /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them.
   func disband() -> [AnyObject] {
-    let (former, listeners) = state.withLock { state in
+    let former = state.withLock { state -> State? in
+      if case .ended = state.schedule.life { return nil }
       // Keeps all references until the lock has been released.
       let former = state
       (state.members, state.plainMembers) = (NumberedList(), [])
       state.schedule.disband()
-      return (former, state.progress.endUpdates())
+      return former
     }
-    for listener in listeners { listener.finish() }
+    guard let former else { return [] }
+    for listener in former.progress.audience { listener.finish() }
     for member in former.plainMembers { member.forget() }
     let members = former.members.elements
     for member in members { member.changeWait { $0.becomeFree() } }
@@ -196,7 +198,7 @@ final class GroupEngine: @unchecked Sendable {
 
   /// Counts the work that may continue after the end of a member, which timed out or finished when it was cancelled.
   func workContinues(after end: OperationCore.End, of member: AsyncOperation) {
-    if member is GroupOperation || end.extras?.task != nil { workContinues(in: member) }
+    if member is GroupOperation || end.task != nil { workContinues(in: member) }
     if let inner = end.extras?.inner { workContinues(in: inner) }
   }
 

@@ -24,7 +24,7 @@ struct GroupSchedule {
   private(set) var startObstacles = 0
   /// The number of calls that let members take their keys, in order and with slots, before any member starts.
   private(set) var offers = 0
-  private(set) var isRunnerRequested = false
+  var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
 
@@ -215,6 +215,7 @@ struct GroupSchedule {
 
   /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AsyncOperation] {
+    if hasNoneReady { return [] }
     let granted = exchange(&granted, with: ArrayDeque()).all.compactMap { $0?.member }
     return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all.compactMap { $0 }
   }
@@ -249,8 +250,6 @@ struct GroupSchedule {
     isRunnerWatched = false
     return requestRunner()
   }
-
-  mutating func runnerBegan() { isRunnerRequested = false }
 
   /// Returns the next member, which is not taken yet. Nil if there is none, so that the requested runner is not needed.
   mutating func nextForRequestedRunner() -> AsyncOperation? {

@@ -69,7 +69,7 @@ extension AsyncOperation {
   func whenDrained(_ body: @escaping @Sendable () -> Void) {
     if let engine = engineOfMembers {
       engine.waitForDrain(body)
-    } else if let task = core.withLock({ $0.extras?.task }) {
+    } else if let task = core.withLock({ $0.task }) {
       Task.detached {
         await task.value
         body()

@@ -43,6 +43,7 @@ enum MemberSlot {
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
     let turn: KeyRequest?
+    let task: Task<Void, Never>?
     let extras: OperationExtras?
     fileprivate let gate: Operation?
 
@@ -63,6 +64,11 @@ enum MemberSlot {
   var name: String?
   /// Nil if the operation has no keys, or has ended.
   var turn: KeyRequest?
+  /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
+  var task: Task<Void, Never>?
+  /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Not a `TaskPriority`,
+  /// because the program finds out the size of a structure with such a property when it runs.
+  var lent: UInt8 = 0
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
   /// The time when the operation was started, or when it last proceeded to evaluating or executing.
@@ -325,6 +331,7 @@ enum MemberSlot {
       waiters: waiters,
       place: place,
       turn: turn,
+      task: task,
       extras: former,
       gate: bridge.close()
     )

@@ -28,16 +28,12 @@ final class OperationExtras {
 
   // MARK: Inner operations
 
-  /// The highest priority of a task that waits for the operation, if it is above the default.
-  var lentPriority: TaskPriority?
   /// The operations, and tasks that wait for keys, for which tasks of this operation wait.
   var awaited: [AnyObject] = []
   /// The work of the task that waits for the operation.
   var caller: (any EnclosingWork)?
   /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
-  /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
-  var task: Task<Void, Never>?
   /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.
   var inner: AsyncOperation?
 
@@ -57,7 +53,7 @@ final class OperationExtras {
   var remainder: OperationExtras? {
     let isUntimed = timeout == nil && waitLimit == nil && clock == nil && !finishesWhenCancelled
     let isUnfollowed = trace == nil && progress == nil && progressWeight == 1
-    if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil, task == nil { return nil }
+    if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil { return nil }
     let remainder = OperationExtras()
     remainder.flow = flow
     remainder.failedGroup = failedGroup
@@ -65,7 +61,6 @@ final class OperationExtras {
     remainder.timeout = timeout
     remainder.waitLimit = waitLimit
     remainder.clock = clock
-    remainder.task = task
     remainder.trace = trace
     remainder.progress = progress
     remainder.progressWeight = progressWeight
