@@ -190,7 +190,7 @@ extension AsyncOperation {
 
   private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationFollower?) {
     trace?.send(.started)
-    if !observers.isEmpty, !notifyOfStart(observers) {
+    if observers.contains(where: { $0.didStart != nil }), !notifyOfStart(observers) {
       willNotExecute()
       return finishUnexecuted()
     }

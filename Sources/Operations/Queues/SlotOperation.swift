@@ -123,7 +123,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func wait(_ resume: @escaping @Sendable () -> Void) -> (() -> Void)? {
-    addObserver(OperationObserver(didCancel: { _ in resume() }, didFinish: { _ in resume() }))
+    let endWait = { @Sendable (_: AsyncOperation) in resume() }
+    addObserver(OperationObserver(didCancel: endWait, didFinish: endWait))
     let isDue = core.withLock { core in
       defer { self.resume = self.resume ?? resume }
       return self.resume != nil || core.lifecycle.isCancelled

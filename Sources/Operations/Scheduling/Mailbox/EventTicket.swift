@@ -42,7 +42,8 @@ final class EventTicket: @unchecked Sendable {
   static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
 
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
-    refusal.map { .failure($0) } ?? Result { try body() }
+    if let refusal { return .failure(refusal) }
+    do { return .success(try body()) } catch { return .failure(error) }
   }
 
   /// Marks the event as gone, and returns its body, which the caller must call or release after releasing the lock.

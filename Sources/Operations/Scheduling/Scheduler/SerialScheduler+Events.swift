@@ -79,8 +79,12 @@ extension SerialScheduler {
   ) async throws -> T {
     let ticket = EventTicket(EventOrigin(file: file, line: line), capacity: .suspending())
     return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        submit(ticket) { refusal in continuation.resume(with: EventTicket.outcome(refusal, body)) }
+      // The types of a checked continuation and of a `Result` depend on `T`, and are looked up when the program runs.
+      try await unsafe withUnsafeThrowingContinuation { continuation in
+        submit(ticket) { refusal in
+          if let refusal { return unsafe continuation.resume(throwing: refusal) }
+          do { unsafe continuation.resume(returning: try body()) } catch { unsafe continuation.resume(throwing: error) }
+        }
       }
     } onCancel: {
       withdraw(ticket)
