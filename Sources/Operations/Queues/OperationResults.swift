@@ -160,8 +160,10 @@ public struct ElementResults<Source, Output: Sendable, Failure: Error>: AsyncSeq
   }
 }
 
-/// The reports to the task that iterates. Not generic, which saves a quarter of the time.
+/// The reports to the task that iterates. Not generic, because generic types are looked up when the program runs.
 private struct ResultReports {
+  /// An entry of the run for each result that has not been read. Nil when the run is over.
+  var started: NumberedList<AnyObject>? = NumberedList()
   /// The finished operations that are next, or wait for an earlier one.
   var finished = ArrayDeque<Int>()
   /// The index of the next result. Nil if the results are in the order in which the operations finish.
@@ -197,8 +199,15 @@ extension Locked<ResultReports> {
 
 /// Used by the task that iterates, except that another task may read an asynchronous sequence.
 private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchecked Sendable {
-  typealias Start = (Source) -> AnyOutputOperation<Output>
-  private typealias Entry = (element: Source, work: AnyOutputOperation<Output>)
+  private final class Entry {
+    let element: Source
+    let work: AnyOutputOperation<Output>
+
+    init(_ element: Source, _ work: AnyOutputOperation<Output>) {
+      self.element = element
+      self.work = work
+    }
+  }
 
   /// Reads an element, or lets the other task read one. Returns false if there is none. Nil when there is none left.
   private var read: ((ResultRun) -> Bool)?
@@ -208,10 +217,6 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   /// Set by the other task before its last report.
   private var failure: Failure?
   private var unreadCount = 0
-  /// Nil when the run is over.
-  private let started = Locked<[Int: Entry]?>([:])
-  /// Used by one task, as ``started`` is by two.
-  private var startCount = 0
   /// Set if the starts are staggered.
   private var timer: ClockTimer?
   private let reports: Locked<ResultReports>
@@ -227,7 +232,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     ordered isOrdered: Bool,
     staggered stagger: Duration? = nil,
     orElse discard: ((Source) -> Void)? = nil,
-    _ start: @escaping Start
+    _ start: @escaping (Source) -> AnyOutputOperation<Output>
   ) {
     self.init(atMost: limit, ordered: isOrdered)
     var iterator = elements.makeIterator()
@@ -275,7 +280,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
       let reportCount = reports.withLock { $0.count }
       if let result = takeResult() { return result }
       fill()
-      if read == nil, started.withLock({ $0?.isEmpty != false }) {
+      if read == nil, reports.withLock({ $0.started?.count ?? 0 }) == 0 {
         if let failure = failure.take() { throw failure }
         return nil
       }
@@ -286,12 +291,13 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   }
 
   private func takeResult() -> ElementResults<Source, Output, Failure>.Element? {
-    let index = reports.withLock { reports -> Int? in
+    let object = reports.withLock { reports -> AnyObject? in
       if let next = reports.next, reports.finished.first != next { return nil }
       reports.next? += 1
-      return reports.finished.popFirst()
+      return reports.finished.popFirst().flatMap { reports.started?.remove($0) }
     }
-    guard let index, let entry = started.withLock({ $0?.removeValue(forKey: index) }) else { return nil }
+    guard let object else { return nil }
+    let entry = unsafe unsafeDowncast(object, to: Entry.self)
     unreadCount -= 1
     // A staggered run continues only if its caller does not accept this result.
     if timer == nil { fill() }
@@ -307,13 +313,8 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   }
 
   private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
-    let index = startCount
-    startCount += 1
-    let isOver = started.withLock { started in
-      started?[index] = (element, work)
-      return started == nil
-    }
-    if isOver { return work.operation.cancel() }
+    let entry = Entry(element, work)
+    guard let index = reports.withLock({ $0.started?.append(entry) }) else { return work.operation.cancel() }
     work.operation.whenFinished { [reports] in
       reports.report { if $0.next == nil { $0.finished.append(index) } else { $0.finished.insert(index) } }
     }
@@ -330,7 +331,8 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     discardRest.take()?()
     reader?.cancel()
     timer?.cancel()
-    for entry in started.withLock({ $0.take() ?? [:] }).values { entry.work.operation.cancel() }
+    let started = reports.withLock { $0.started.take() }
+    for object in started?.elements ?? [] { unsafe unsafeDowncast(object, to: Entry.self).work.operation.cancel() }
   }
 }
 

@@ -66,7 +66,7 @@ extension GroupEngine {
   }
 
   /// Whether every member depends only on earlier members, as in most groups, which rules out a cycle.
-  private var isInOrder: Bool {
+  var isInOrder: Bool {
     state.withLock { $0.members.elements }.allSatisfy { member in
       if member is GroupOperation { return false }
       let (index, dependencies) = member.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }

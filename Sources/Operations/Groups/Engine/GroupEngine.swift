@@ -55,14 +55,14 @@ final class GroupEngine: @unchecked Sendable {
 
   var isDraining: Bool { state.withLock { $0.schedule.isDraining } }
 
-  /// Whether members of a group that has not started may have dependencies, at any depth. False for most groups.
+  /// Whether members of a group that has not started may have dependencies outside it, at any depth. False for most groups.
   var membersMayWait: Bool {
     var engines = [self]
     while let engine = engines.popLast() {
-      let (mayWait, inner) = engine.state.withLock { state in
-        (state.schedule.cycleSearch != .none || !state.plainMembers.isEmpty, state.progress.reportingParts)
+      let (hasPlainMembers, mayWait, inner) = engine.state.withLock { state in
+        (!state.plainMembers.isEmpty, state.schedule.cycleSearch != .none, state.progress.reportingParts)
       }
-      if mayWait { return true }
+      if hasPlainMembers || (mayWait && !engine.isInOrder) { return true }
       engines += inner.compactMap { $0.operation?.engineOfMembers }
     }
     return false
