@@ -43,7 +43,7 @@ struct TaskWait {
             throw cycle(snapshot, through: node)
           }
           if holders.count == 1, let holder = holders[0].operation {
-            snapshot.addWait(node, for: snapshot.index(of: holder), .user(isHolder: true))
+            snapshot.addWait(node, for: snapshot.index(of: holder), .user)
           }
         }
       default: break
@@ -72,8 +72,8 @@ extension AsyncOperation {
   /// For each key that the operation waits for, the holders that do not lend it.
   fileprivate var keyHolders: [[KeyClaimant]] {
     let (turn, lenders) = (core.withLock { $0.turn }, KeyClaimant.around(self))
-    return (turn?.obstacles() ?? []).map { _, _, users in
-      users.filter(\.isHolder).map(\.claimant).filter { holder in !lenders.contains { $0 === holder } }
+    return (turn?.obstacles() ?? []).filter(\.obstacle.areHolders).map { _, _, holders in
+      holders.filter { holder in !lenders.contains { $0 === holder } }
     }
   }
 

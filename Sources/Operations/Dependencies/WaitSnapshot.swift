@@ -27,7 +27,7 @@ struct WaitSnapshot {
     /// A wait for a key that admits `limit` holders.
     case key(limit: Int)
     /// The slots or the key wait for an operation that uses them, or that comes first in the wait queue of the key.
-    case user(isHolder: Bool)
+    case user
   }
 
   /// While it does not change, the operation waits for the same.

@@ -2,23 +2,13 @@ import Foundation
 
 /// A claimant of keys: what the table of keys needs to know of an operation or a task.
 class KeyClaimant: @unchecked Sendable {
-  enum Phase {
-    case idle
-    /// Has entered the table. The entry may have left it, for example because a newer claimant has replaced this one.
-    case entered(KeyTicket)
-    /// The claimant will not hold keys any more.
-    case over
-  }
-
-  /// Guarded by the lock of the registry.
-  final var phase = Phase.idle
+  /// Nil until the claimant enters the table. Its entry may have left the table, for example because a newer claimant
+  /// has replaced it, and does not return then. Guarded by the lock of the registry.
+  final var ticket: KeyTicket?
   /// One for each key and interval. Constant once the claimant has entered the table.
   final var claims: [KeyClaim]
 
   init(_ claims: [KeyClaim] = []) { self.claims = claims }
-
-  /// The ticket of the last request, whose entry may have left the table. Read under the lock of the registry.
-  final var ticket: KeyTicket? { if case .entered(let ticket) = phase { ticket } else { nil } }
 
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
   var name: String? { nil }
@@ -53,13 +43,13 @@ class KeyClaimant: @unchecked Sendable {
 
   func call(holdsKeys: Bool, request: Int) {}
 
-  func cancel(because refusal: KeyTable.Refusal?) {}
+  func cancel(with error: OperationError?) {}
 
   /// For each key that the claimant waits for, what is in its way. Read in one step with the users, because they may
   /// leave. The users of known obstacles are left out.
   final func obstacles(
     withoutUsersOf isKnown: (KeyTable.Obstacle) -> Bool = { _ in false }
-  ) -> [(obstacle: KeyTable.Obstacle, limit: Int, users: [KeyRegistry.User])] {
+  ) -> [(obstacle: KeyTable.Obstacle, limit: Int, users: [KeyClaimant])] {
     KeyRegistry.withTable { table in
       (ticket.map { table.obstacles(of: $0) } ?? []).map { obstacle, limit in
         (obstacle, limit, isKnown(obstacle) ? [] : table.users(of: obstacle))
@@ -80,10 +70,10 @@ class KeyClaimant: @unchecked Sendable {
   final var awaited: String {
     if let restraint { return restraint.description }
     let keys = obstacles().compactMap { obstacle, _, users -> String? in
-      let others = users.filter { $0.claimant !== self }
-      guard let first = others.first else { return nil }
-      let names = others.listed(\.claimant.quotedName)
-      return "the key \(obstacle.use.key.quoted)" + (first.isHolder ? ", held by " : " behind ") + names
+      let others = users.filter { $0 !== self }
+      if others.isEmpty { return nil }
+      let relation = obstacle.areHolders ? ", held by " : " behind "
+      return "the key \(obstacle.use.key.quoted)" + relation + others.listed(\.quotedName)
     }
     return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
   }
@@ -95,19 +85,20 @@ class KeyClaimant: @unchecked Sendable {
 }
 
 extension OperationError {
-  /// `outer` is what a deadlocked claimant runs inside: groups, or other tasks.
-  init(_ name: String, inside outer: String, _ refusal: KeyTable.Refusal) {
-    func quoted(_ claimant: KeyClaimant?) -> String { claimant?.quotedName ?? "another operation" }
+  init(_ claimant: KeyClaimant, _ refusal: KeyTable.Refusal) {
+    let name = claimant.quotedName
     switch refusal {
     case .excluded(let key, let owner):
-      self.init(.excluded, "\(name) did not run because \(quoted(owner)) has the key \(key.quoted).")
+      self.init(.excluded, "\(name) did not run because \(owner.quotedName) has the key \(key.quoted).")
     case .replaced(let newer):
-      self.init(.replaced, "\(name) was cancelled because \(quoted(newer)) replaces it under the same key.")
+      self.init(.replaced, "\(name) was cancelled because \(newer.quotedName) replaces it under the same key.")
     case .deadlock(let key, let holder):
+      let holder = holder?.quotedName ?? "another operation"
+      let outer = claimant.operation == nil ? "task" : "group"
       self.init(
         .waitCycle,
-        "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(quoted(holder)) holds, and "
-          + "\(quoted(holder)) waits for a \(outer) around \(name). Let the \(outer)s request all of the keys."
+        "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(holder) holds, and "
+          + "\(holder) waits for a \(outer) around \(name). Let the \(outer)s request all of the keys."
       )
     }
   }

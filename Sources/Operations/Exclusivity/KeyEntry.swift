@@ -67,15 +67,8 @@ struct KeyEntry {
     var interval: Duration?
   }
 
-  /// The place in all wait queues: by priority, then by arrival.
-  struct Rank: Comparable {
-    var priority: Int
-    let ticket: KeyTicket
-
-    static func < (left: Self, right: Self) -> Bool {
-      left.priority == right.priority ? left.ticket < right.ticket : left.priority > right.priority
-    }
-  }
+  /// The place in all wait queues.
+  typealias Rank = ArrivalRank<KeyTicket>
 
   /// A part of the wait queue of a use. Within it, no claimant passes another.
   struct Line: Hashable {

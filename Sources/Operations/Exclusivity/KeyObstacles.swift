@@ -28,6 +28,8 @@ extension KeyTable {
       case .holders(let use), .earlier(let use): use
       }
     }
+
+    var areHolders: Bool { if case .holders = self { true } else { false } }
   }
 
   /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
@@ -40,7 +42,7 @@ extension KeyTable {
     }
   }
 
-  func users(of obstacle: Obstacle) -> [(claimant: KeyClaimant, isHolder: Bool)] {
+  func users(of obstacle: Obstacle) -> [KeyClaimant] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets =
       switch obstacle {
@@ -48,7 +50,7 @@ extension KeyTable {
       case .earlier:
         [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
       }
-    return tickets.compactMap { ticket in claimant(ticket).map { ($0, state(of: ticket)?.isHolding == true) } }
+    return tickets.compactMap { claimant($0) }
   }
 
   /// Returns the holders of the keys for which a claimant waits, unless they have received this priority before.

@@ -12,7 +12,9 @@ enum KeyRegistry {
 
     mutating func enterEarlyHolders() {
       if early.isEmpty { return }
-      for keys in early.values { keys.enterAsHolder(&table) }
+      // The keys are free, so this has no effects.
+      var effects: [KeyTable.Effect] = []
+      for keys in early.values { table.enter(keys, keys.claims, &effects) }
       early.removeAll(keepingCapacity: early.count < 100)
     }
   }
@@ -44,10 +46,6 @@ enum KeyRegistry {
       keys.ticket == nil ? state.early.index(forKey: id).map { state.early.remove(at: $0) } : nil
     } != nil
   }
-
-  typealias User = (claimant: KeyClaimant, isHolder: Bool)
-
-  static func users(of obstacle: KeyTable.Obstacle) -> [User] { withTable { $0.users(of: obstacle) } }
 
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
@@ -96,7 +94,7 @@ enum KeyRegistry {
       case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
       case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
       case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority))
-      case .cancel(let claimant, let refusal): claimant.cancel(because: refusal)
+      case .cancel(let claimant, let refusal): claimant.cancel(with: refusal.map { OperationError(claimant, $0) })
       case .release: break
       }
     }

@@ -5,15 +5,12 @@ import Foundation
 final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private weak var owner: AsyncOperation?
   private let id: ObjectIdentifier
-  /// Whether those that use the keys inside the operation keep them after its end.
-  private let lends: Bool
   /// The slots of a member's group, its arrival there, and its flow, until its end. Guarded by the registry's lock.
   private var slots: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)?
 
-  init(of operation: AsyncOperation, lends: Bool) {
+  init(of operation: AsyncOperation) {
     owner = operation
     id = ObjectIdentifier(operation)
-    self.lends = lends
     super.init()
   }
 
@@ -38,26 +35,22 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
   func take() -> Bool {
     let isTaken = KeyRegistry.change { table, effects -> Bool? in
-      switch phase {
-      case .entered(let ticket) where table.state(of: ticket) == .away: return nil
-      case .entered(let ticket) where table.state(of: ticket)?.isHolding == false:
-        table.start(ticket, &effects)
-        return table.state(of: ticket)?.isHolding
-      case .entered, .over: return false
-      case .idle: return nil
-      }
+      guard let ticket else { return nil }
+      guard table.state(of: ticket)?.isHolding == false else { return false }
+      table.comeBack(ticket, at: .none, &effects)
+      return table.state(of: ticket)?.isHolding
     }
-    // The operation ends a pause in a queue, or was started by hand or by Foundation's own method.
+    // The operation was started by hand or by Foundation's own method.
     return isTaken ?? arrive(at: .none).isHolding
   }
 
   /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
   /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
-  func takeWithSlot(_ request: Int, at priority: Operation.QueuePriority) -> KeyState? {
+  func takeWithSlot(_ request: Int, at priority: Int) -> KeyState? {
     KeyRegistry.change { table, effects in
       guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
       // The table must not let a member wait that comes first in its group.
-      table.setPriority(priority.rawValue, lent: 0, of: ticket, &effects)
+      table.setPriority(priority, lent: 0, of: ticket, &effects)
       table.callAgain(ticket, &effects)
       return table.state(of: ticket)
     }
@@ -73,13 +66,12 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
     let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.core.withLock { $0.lent } ?? 0)
     return KeyRegistry.change { table, effects in
-      switch phase {
-      case .idle:
+      if let ticket {
+        table.comeBack(ticket, at: place, request: request, &effects)
+      } else {
         slots = new
         let outer = enclosing.compactMap(\.ticket)
         table.enter(self, claims, inside: outer, at: place, priority: priority, lent: lent, request: request, &effects)
-      case .entered(let ticket): table.comeBack(ticket, at: place, request: request, &effects)
-      case .over: break
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }
@@ -97,11 +89,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   /// Leaves the wait queues for good. An operation that was cancelled keeps the keys that it holds. One that has finished,
   /// or has been released without finishing, also leaves or lends its keys, and leaves its group.
-  func leave(keepsKeys: Bool = false) {
+  func leave(keepsKeys: Bool = false, lends: Bool = false) {
     let former = KeyRegistry.change { table, effects in
       if !keepsKeys || ticket.flatMap({ table.state(of: $0) })?.isHolding != true {
-        if let ticket { table.leave(ticket, lends: lends, &effects) }
-        if ticket.flatMap({ table.state(of: $0) }) == nil { phase = .over }
+        if let ticket { table.leave(ticket, lends: lends, &effects) } else { ticket = table.makeTicket() }
       }
       return keepsKeys ? nil : slots.take()
     }
@@ -122,8 +113,8 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
         let owner = KeyRegistry.withTable { table in
           table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
         }
-        guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { break }
-        owner.leave()
+        guard let operation = owner?.operation, operation.isFinished, !operation.lendsKeys else { break }
+        (owner as? KeyRequest)?.leave()
       }
     }
   }
@@ -137,18 +128,14 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   override var clock: any Clock<Duration> { owner?.clock ?? super.clock }
 
   override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    guard let slots, let rank = readyRank(rank) else { return false }
+    guard let slots else { return false }
+    let rank = ReadyList.Rank(priority: rank.priority, ticket: slots.number)
     return slots.engine.state.withLock { state in
       guard state.schedule.takeSlot(at: rank, isOffered: isOffered) else { return false }
       let flow = slots.flow.map { state.schedule.ready.flows.index(of: $0) }
       state.schedule.ready.flows.begin(id, at: flow)
       return true
     }
-  }
-
-  private func readyRank(_ rank: KeyEntry.Rank) -> ReadyList.Rank? {
-    guard let slots, let priority = Operation.QueuePriority(rawValue: rank.priority) else { return nil }
-    return ReadyList.Rank(priority: priority, number: slots.number)
   }
 
   override func slotIsOffered() {
@@ -160,7 +147,8 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.removeEntry(of: id) } }
 
   override func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    guard let engine = slots?.engine, let rank = readyRank(rank) else { return false }
+    guard let (engine, number, _) = slots else { return false }
+    let rank = ReadyList.Rank(priority: rank.priority, ticket: number)
     return engine.state.withLock { state in
       guard state.schedule.hasRoom(at: rank, isOffered: isOffered) else { return false }
       let place = KeyPlace.group(ObjectIdentifier(engine))
@@ -171,12 +159,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override func call(holdsKeys: Bool, request: Int) { owner?.turnHasCome(holdingKeys: holdsKeys, request: request) }
 
-  override func cancel(because refusal: KeyTable.Refusal?) {
-    guard let owner else { return }
-    if let refusal {
-      owner.cancel(with: OperationError(owner.quotedName, inside: "group", refusal))
-    } else {
-      owner.cancel()
-    }
+  override func cancel(with error: OperationError?) {
+    if let error { owner?.cancel(with: error) } else { owner?.cancel() }
   }
 }

@@ -213,19 +213,6 @@ extension KeyTable {
 
   // MARK: Starting
 
-  /// Takes the keys of a started claimant if it has been called and they are free. Otherwise it waits for its turn.
-  mutating func start(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard let state = state(of: ticket), !state.isHolding else { return }
-    leavePosition(ticket)
-    entries[ticket.place].place = .none
-    if state.isCalled, entries[ticket.place].shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
-      hold(ticket, &effects)
-    } else {
-      wait(ticket, &effects)
-    }
-    serve(&effects)
-  }
-
   /// Lets a member that has been called take its keys, with a slot that the group has taken for it. Otherwise it waits for
   /// its keys, or is called again, and the slot is returned.
   mutating func callAgain(_ ticket: Ticket, _ effects: inout [Effect]) {

@@ -68,6 +68,12 @@ struct KeyTable {
 
   // MARK: Entering
 
+  /// Returns the ticket of the next entry. A claimant that has one without an entry does not enter.
+  mutating func makeTicket() -> Ticket {
+    defer { nextNumber += 1 }
+    return Ticket(number: nextNumber, place: entries.nextIndex)
+  }
+
   /// Adds a claimant, which arrives at the wait queues of its keys. Returns nil if a policy drops it.
   @discardableResult
   mutating func enter(
@@ -82,12 +88,11 @@ struct KeyTable {
   ) -> Ticket? {
     if claims.contains(where: { $0.policy != .wait }), !applyPolicies(of: claimant, claims, inside: enclosing, &effects)
     {
-      claimant.phase = .over
+      claimant.ticket = makeTicket()
       return nil
     }
-    let ticket = Ticket(number: nextNumber, place: entries.nextIndex)
-    claimant.phase = .entered(ticket)
-    nextNumber += 1
+    let ticket = makeTicket()
+    claimant.ticket = ticket
     let holder = enclosing.first { state(of: $0)?.isHolding == true }?.number
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
@@ -179,14 +184,19 @@ struct KeyTable {
     return true
   }
 
-  /// Returns to the wait queues, at the place of the claimant's arrival.
+  /// Returns to the wait queues, at the place of the claimant's arrival. A claimant that has been started, and so is at
+  /// no place, takes its keys if it has been called and they are free.
   mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, request: Int = 0, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     entries[ticket.place].request = max(request, entries[ticket.place].request)
-    guard state == .away else { return }
+    guard state == .away || (place == .none && !state.isHolding) else { return }
     leavePosition(ticket)
     entries[ticket.place].place = place
-    wait(ticket, &effects)
+    if state.isCalled, entries[ticket.place].shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
+      hold(ticket, &effects)
+    } else {
+      wait(ticket, &effects)
+    }
     serve(&effects)
   }
 

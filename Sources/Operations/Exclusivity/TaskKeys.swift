@@ -113,12 +113,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     enclosing.isEmpty && onlyKey.map { KeyRegistry.hold($0, self) } ?? false
   }
 
-  /// Enters the table under a key that no one else uses.
-  func enterAsHolder(_ table: inout KeyTable) {
-    var effects: [KeyTable.Effect] = []
-    table.enter(self, claims, &effects)
-  }
-
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
@@ -185,9 +179,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   override func call(holdsKeys: Bool, request: Int) { if case .granted(let resume?) = wait { resume(.success(())) } }
 
   /// Has no effect on a task that holds its keys.
-  override func cancel(because refusal: KeyTable.Refusal?) {
-    fail(with: refusal.map { OperationError(quotedName, inside: "task", $0) } ?? CancellationError())
-  }
+  override func cancel(with error: OperationError?) { fail(with: error ?? CancellationError()) }
 
   private func expire(after limit: Duration) {
     fail(with: OperationError.expired(quotedName, after: limit, waitingFor: awaited))

@@ -10,7 +10,7 @@ extension AsyncOperation {
   }
 
   /// Takes the keys of a member with a slot that its group has taken for it. Returns nil if it is not called any more.
-  func takeKeysAsMember(at priority: QueuePriority) -> KeyState? {
+  func takeKeysAsMember(at priority: Int) -> KeyState? {
     guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
     let keyState = turn.takeWithSlot(request, at: priority)
     switch keyState {

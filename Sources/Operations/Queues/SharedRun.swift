@@ -47,9 +47,9 @@ extension OperationQueue {
     _ make: @Sendable () -> AnyOutputOperation<T>
   ) async throws -> T {
     try Task.checkCancellation()
-    let (run, caller, isNew): (SharedRun<T>, Int, Bool) = domain.enterRun(sharing: key)
+    let (run, caller): (SharedRun<T>, Int) = domain.enterRun(sharing: key)
     return try await withTaskCancellationHandler {
-      if isNew { start(run, make(), under: key, in: domain) }
+      if caller == 0 { start(run, make(), under: key, in: domain) }
       return try await run.wait(caller, in: self)
     } onCancel: {
       run.cancel(caller)
@@ -65,7 +65,10 @@ extension OperationQueue {
     let (operation, outcome) = (work.operation, work.outcome)
     if !run.begin(operation) { operation.cancel() }
     operation.whenFinished { [unowned operation] in
-      domain.endRun(run, sharing: key)
+      domain.sharedRuns.withLock { runs in
+        if runs[key] === run { runs[key] = nil }
+        runs.giveBackRoom()
+      }
       run.end(with: outcome(operation))
     }
     addWithDependencies(operation.exclusive(key, in: domain))
@@ -74,30 +77,22 @@ extension OperationQueue {
 
 extension ExclusivityDomain {
   /// Adds a caller to the run under this key, or to a new run if there is none.
-  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int, isNew: Bool) {
+  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int) {
     while true {
       let current = sharedRuns.withLock { $0[key] }
       if let current {
         guard let run = current as? SharedRun<T> else {
           misuse("The key \(key.quoted) is shared by runs of another type than \(T.self): \(current). Use another key.")
         }
-        if let caller = run.enter() { return (run, caller, false) }
+        if let caller = run.enter() { return (run, caller) }
       }
       let new = SharedRun<T>()
-      guard let caller = new.enter() else { continue }
       let isNew = sharedRuns.withLock { runs in
         if runs[key] !== current { return false }
         runs[key] = new
         return true
       }
-      if isNew { return (new, caller, true) }
-    }
-  }
-
-  fileprivate func endRun(_ run: AnyObject, sharing key: ExclusivityKey) {
-    sharedRuns.withLock { runs in
-      if runs[key] === run { runs[key] = nil }
-      runs.giveBackRoom()
+      if isNew { return (new, 0) }
     }
   }
 }
@@ -119,9 +114,9 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   struct State {
     var phase = Phase.starting
-    /// The callers. One that does not wait yet has no continuation.
-    var callers: [Int: Continuation?] = [:]
-    var nextCaller = 0
+    /// The callers. One that does not wait yet has no continuation. The first one makes the operation.
+    var callers: [Int: Continuation?] = [0: nil]
+    var nextCaller = 1
   }
 
   let state = Locked(State())

@@ -102,11 +102,12 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
     belong(to: currentWork)
-    request([KeyClaim](claims, in: domain), lends: true)
+    request([KeyClaim](claims, in: domain))
   }
 
   override var finishesByItself: Bool { true }
   override var beginsElsewhere: Bool { true }
+  override var lendsKeys: Bool { true }
 
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 

@@ -89,6 +89,16 @@ extension ArrayDeque where Element: Comparable {
   }
 }
 
+/// A place in a wait queue: by priority, then by arrival.
+struct ArrivalRank<Ticket: Comparable & Sendable>: Comparable, Sendable {
+  var priority: Int
+  let ticket: Ticket
+
+  static func < (left: Self, right: Self) -> Bool {
+    left.priority == right.priority ? left.ticket < right.ticket : left.priority > right.priority
+  }
+}
+
 extension Dictionary {
   var hasMuchRoom: Bool { capacity >= 64 && count * 8 <= capacity }
 

@@ -61,7 +61,7 @@ struct KeyTableTests {
 
   private mutating func start(_ ticket: KeyTicket) -> Bool {
     effects = []
-    table.start(ticket, &effects)
+    table.comeBack(ticket, at: .none, &effects)
     return isHolding(ticket)
   }
 

@@ -190,7 +190,7 @@ struct KeyTableInterleavingTests {
       guard let ticket = ticket(actor) else { return }
       let slots = group(actor).map { self.slots[$0] }
       change(except: actor) { table, effects in
-        guard let slots else { return table.start(ticket, &effects) }
+        guard let slots else { return table.comeBack(ticket, at: .none, &effects) }
         // The group takes the slot first.
         slots.count -= 1
         table.callAgain(ticket, &effects)

@@ -427,6 +427,6 @@ enum ScheduleStep: InterleavedStep {
 extension ReadyList {
   /// Appends a member that arrives now, unless it has a number.
   mutating func append(_ operation: AsyncOperation, _ priority: Operation.QueuePriority, number: Int? = nil) {
-    insert(operation, Rank(priority: priority, number: number ?? makeNumber()))
+    insert(operation, Rank(priority: priority.rawValue, ticket: number ?? makeNumber()))
   }
 }

@@ -88,7 +88,7 @@ struct FlowTests {
     var forgotten = 0
     for number in 0..<10_000 {
       let member = AsyncOperation()
-      list.insert(member, ReadyList.Rank(priority: .normal, number: number), at: list.index(of: ExclusivityKey(number)))
+      list.insert(member, ReadyList.Rank(priority: 0, ticket: number), at: list.index(of: ExclusivityKey(number)))
       #expect(list.popFirst()?.operation === member)
       #expect(list.end(ObjectIdentifier(member)) != nil)
       forgotten += list.forgetIdleFlows().count

@@ -169,7 +169,8 @@ extension StallFindings {
     case .slots, .task: return true
     case .key(let obstacle):
       let users = nodes[node].waits.compactMap { nodes[$0.node].operation }
-      return KeyRegistry.users(of: obstacle).compactMap(\.claimant.operation).elementsEqual(users) { $0 === $1 }
+      let current = KeyRegistry.withTable { $0.users(of: obstacle) }
+      return current.compactMap(\.operation).elementsEqual(users) { $0 === $1 }
     }
   }
 }

@@ -91,10 +91,10 @@ extension StallFindings {
 
   private func phrase(_ wait: StallNode.Wait, forUseBy users: String) -> String {
     let resource = nodes[wait.node]
-    switch wait.kind {
-    case .key(let limit) where resource.waits.first?.kind == .user(isHolder: true):
+    switch (wait.kind, resource.subject) {
+    case (.key(let limit), .key(.holders)):
       return "waits for \(name(wait.node))\(limit == 1 || limit == .max ? "" : " (limit \(limit))"), held by \(users)"
-    case .key: return "waits for \(name(wait.node)) behind \(users)"
+    case (.key, _): return "waits for \(name(wait.node)) behind \(users)"
     default:
       let (count, place) = (resource.waits.count, resource.place?.description ?? "its queue")
       return "waits for \(count == 1 ? "the slot" : "one of the \(count) slots") of \(place), taken by \(users)"

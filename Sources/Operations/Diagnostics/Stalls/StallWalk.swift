@@ -5,7 +5,7 @@ struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
   private var slots: [ObjectIdentifier: Int] = [:]
-  private var keys: [KeyTable.Obstacle: (node: Int, users: [KeyRegistry.User])] = [:]
+  private var keys: [KeyTable.Obstacle: (node: Int, users: [KeyClaimant])] = [:]
   private var resources: [Int: StallNode.Subject] = [:]
   /// The places of operations, some of which do not store theirs. A released operation's address could be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
@@ -84,11 +84,10 @@ struct StallWalk {
     case .task(let claimant, _, isHolder: false): waitForKeys(node, claimant)
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
-        if let operation = user.claimant.operation {
-          wait(node, for: snapshot.index(of: operation), .user(isHolder: user.isHolder))
-        } else if let name = user.claimant.name {
-          let task = add(.task(user.claimant, name: name, isHolder: user.isHolder))
-          wait(node, for: task, .user(isHolder: user.isHolder))
+        if let operation = user.operation {
+          wait(node, for: snapshot.index(of: operation), .user)
+        } else if let name = user.name {
+          wait(node, for: add(.task(user, name: name, isHolder: obstacle.areHolders)), .user)
         }
       }
       // The key has been released meanwhile.
@@ -144,7 +143,7 @@ struct StallWalk {
     guard let claimant else { return }
     for (obstacle, limit, users) in claimant.obstacles(withoutUsersOf: { keys[$0] != nil }) {
       if keys[obstacle] == nil { keys[obstacle] = (add(.key(obstacle)), users) }
-      guard let key = keys[obstacle], key.users.first?.claimant !== claimant else { continue }
+      guard let key = keys[obstacle], key.users.first !== claimant else { continue }
       wait(node, for: key.node, .key(limit: limit))
     }
     if nodes[node].waits.isEmpty, let restraint = claimant.restraint { nodes[node].reason = .restrained(by: restraint) }
@@ -198,7 +197,7 @@ struct StallWalk {
       } else {
         // If the limit has been lowered, more operations than the limit may be executing.
         nodes[node].needed = users.count - limit + 1
-        for user in users { wait(node, for: snapshot.index(of: user), .user(isHolder: true)) }
+        for user in users { wait(node, for: snapshot.index(of: user), .user) }
       }
     }
   }

@@ -66,7 +66,8 @@ extension GroupEngine.State {
       if claim.contains(.isCancelled) {
         schedule.cancelled.append(member)
       } else if claim.isReady, !offers {
-        schedule.ready.insert(member, ReadyList.Rank(priority: priority, number: schedule.ready.makeNumber()), of: flow)
+        let rank = ReadyList.Rank(priority: priority.rawValue, ticket: schedule.ready.makeNumber())
+        schedule.ready.insert(member, rank, of: flow)
       }
     }
     if addition.claims.contains(.waits) { schedule.suspectCycle() }

@@ -11,8 +11,8 @@ struct FlowList {
     let served: Int
 
     static func < (left: Self, right: Self) -> Bool {
-      (right.rank.priority.rawValue, left.executing, left.served, left.rank.number)
-        < (left.rank.priority.rawValue, right.executing, right.served, right.rank.number)
+      (right.rank.priority, left.executing, left.served, left.rank.ticket)
+        < (left.rank.priority, right.executing, right.served, right.rank.ticket)
     }
   }
 

@@ -72,7 +72,7 @@ extension GroupEngine {
   private func grantSlots() {
     while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
       // Read anew, without the lock, because a subclass can override it.
-      let rank = ReadyList.Rank(priority: member.queuePriority, number: rank.number)
+      let rank = ReadyList.Rank(priority: member.queuePriority.rawValue, ticket: rank.ticket)
       switch member.takeKeysAsMember(at: rank.priority) {
       case .away, .waiting, .holding, .replaced, .lending: break
       case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
@@ -150,14 +150,14 @@ extension GroupEngine {
     (next.member as? PlainMember)?.adoptChanges()
     guard let rank = next.rank else { return true }
     // Read without the lock, because a subclass can override it.
-    let priority = next.member.queuePriority
-    if priority.rawValue >= rank.priority.rawValue { return true }
-    state.withLock { $0.schedule.putBack(next.member, ReadyList.Rank(priority: priority, number: rank.number)) }
+    let priority = next.member.queuePriority.rawValue
+    if priority >= rank.priority { return true }
+    state.withLock { $0.schedule.putBack(next.member, ReadyList.Rank(priority: priority, ticket: rank.ticket)) }
     return false
   }
 
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
-    if next.member.startAsMember(by: runner, number: next.rank?.number, slot: next.slot) { return }
+    if next.member.startAsMember(by: runner, number: next.rank?.ticket, slot: next.slot) { return }
     if next.slot == .own { releaseSlot(of: next.member) }
     searchForSuspectedCycle()
   }

@@ -189,7 +189,7 @@ struct GroupSchedule {
     takenNext: Bool
   ) -> RunnerRequest {
     if hasEnded { return requestRunner(takenNext: takenNext) }
-    let rank = ReadyList.Rank(priority: priority, number: number ?? ready.makeNumber())
+    let rank = ReadyList.Rank(priority: priority.rawValue, ticket: number ?? ready.makeNumber())
     if isCalled { called.insert(member, rank) } else { ready.insert(member, rank, of: flow) }
     return requestRunner(takenNext: takenNext)
   }

@@ -2,15 +2,8 @@ import Foundation
 
 /// The ready members of a group by rank, unless they have flows, in a deque or, if they arrive out of order, in a heap.
 struct ReadyList {
-  /// The place of a member. It keeps its number when its priority changes, and when it returns.
-  struct Rank: Comparable, Sendable {
-    var priority: Operation.QueuePriority
-    let number: Int
-
-    static func < (left: Self, right: Self) -> Bool {
-      (right.priority.rawValue, left.number) < (left.priority.rawValue, right.number)
-    }
-  }
+  /// The place of a member. It keeps its ticket when its priority changes, and when it returns.
+  typealias Rank = ArrivalRank<Int>
 
   private typealias Heap = DeadlineQueue<Rank, AsyncOperation>
 
@@ -75,9 +68,9 @@ struct ReadyList {
 
   mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
     if let (flow, rank) = flows.remove(ObjectIdentifier(operation)) {
-      flows.insert(operation, Rank(priority: priority, number: rank.number), at: flow)
+      flows.insert(operation, Rank(priority: priority.rawValue, ticket: rank.ticket), at: flow)
     } else if let rank = remove(ObjectIdentifier(operation)) {
-      insert(operation, Rank(priority: priority, number: rank.number))
+      insert(operation, Rank(priority: priority.rawValue, ticket: rank.ticket))
     }
   }
 
