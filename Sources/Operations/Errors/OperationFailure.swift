@@ -95,13 +95,6 @@ struct FailureReport: Sendable {
       if !meansCancelled(failure.error) { failuresAfterCancellation.append(failure) }
     }
   }
-
-  func below(_ name: String) -> FailureReport {
-    var report = self
-    report.failures = failures.map { $0.below(name) }
-    report.failuresAfterCancellation = failuresAfterCancellation.map { $0.below(name) }
-    return report
-  }
 }
 
 /// Compares domains and codes, because `URLError` would link FoundationNetworking on Linux.

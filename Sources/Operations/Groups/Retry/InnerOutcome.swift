@@ -114,15 +114,14 @@ struct InnerOutcome<Output: Sendable>: Sendable {
   /// If a producer in the private group failed, the outcome is the failure that caused this.
   init(of work: AnyOutputOperation<Output>, in group: GroupOperation? = nil) {
     let operation = work.operation
-    let ownFailures = operation.ownFailures
+    let (name, ownFailures) = (operation.displayName, operation.ownFailures)
     result = work.result
     if ownFailures.isEmpty, case .failure(let error) = result {
-      failures = FailureReport([error])
+      failures = FailureReport(failures: [OperationFailure(path: [name], error: error)])
     } else {
       let hasPaths = operation.core.withLock { $0.lifecycle.hasPaths && $0.lifecycle.decision != .timeout }
-      failures = FailureReport(failures: ownFailures, hasPaths: hasPaths)
+      failures = FailureReport(failures: ownFailures.map { $0.below(name) }, hasPaths: hasPaths)
     }
-    failures = failures.below(operation.displayName)
     inner = group ?? operation
     guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, let group,
       !group.failures.isEmpty
