@@ -36,34 +36,3 @@ public struct EventCapacity: Sendable, Hashable {
     self.policy = policy
   }
 }
-
-/// The waiting and suspended events of a mailbox.
-struct EventRoom {
-  private let capacity: EventCapacity
-  private var waitingCount = 0
-  /// The waiting events in order, for the policies that drop one of them. Tickets that are gone stay until they are
-  /// skipped or compacted.
-  var waiting = ArrayDeque<EventTicket>()
-  /// The suspended events in order. All have the same deadline.
-  var suspended = DeadlineQueue<Duration, EventTicket>()
-
-  init(_ capacity: EventCapacity) { self.capacity = capacity }
-
-  /// Nil if there is room for a new event, which must not overtake a suspended one.
-  var policyIfFull: EventCapacity.Policy? {
-    waitingCount < capacity.count && suspended.count == 0 ? nil : capacity.policy
-  }
-
-  mutating func addWaiting(_ ticket: EventTicket) {
-    waitingCount += 1
-    if capacity.policy == .dropOldest || capacity.policy == .replaceLatest { waiting.append(ticket) }
-  }
-
-  mutating func removeWaiting() {
-    waitingCount -= 1
-    // Once they are the majority, removes the tickets that are gone, in amortized constant time for each ticket.
-    if waiting.count >= 64, waiting.count > waitingCount * 2 { waiting.removeAll(where: \.isGone) }
-  }
-
-  var canAcceptSuspended: Bool { suspended.count > 0 && waitingCount < capacity.count }
-}

@@ -25,7 +25,14 @@ struct Mailbox {
   /// The tickets that wait to run, including those that were handed over to a blocked thread.
   private var tickets: [ObjectIdentifier: EventTicket] = [:]
   private var latest: [EventKey: EventTicket] = [:]
-  private var room: EventRoom?
+  private let capacity: EventCapacity?
+  /// The number of waiting events that count toward the capacity.
+  private var countedCount = 0
+  /// These events in order, for the policies that drop one of them. Tickets that are gone stay until they are skipped
+  /// or compacted.
+  private var counted = ArrayDeque<EventTicket>()
+  /// The suspended events in order. All have the same deadline.
+  private var suspended = DeadlineQueue<Duration, EventTicket>()
   private var alarm: Alarm?
 
   /// The number of accepted events, excluding those that were withdrawn or dropped.
@@ -34,7 +41,7 @@ struct Mailbox {
   var eventsDropped = 0
   private(set) var eventsCoalesced = 0
 
-  init(_ capacity: EventCapacity?) { room = capacity.map(EventRoom.init) }
+  init(_ capacity: EventCapacity?) { self.capacity = capacity }
 
   var isShutDown: Bool { delayed == nil }
 
@@ -103,14 +110,15 @@ struct Mailbox {
       // The new event uses the room of the superseded one.
       eventsCoalesced += 1
       dropped = withdraw(superseded)
-    } else if ticket.isCounted, let policy = room?.policyIfFull {
+    } else if ticket.isCounted, let capacity, countedCount >= capacity.count || suspended.count > 0 {
+      // There is no room, or the event would overtake a suspended one.
       let replaced: EventTicket?
-      switch policy {
-      case .dropOldest: replaced = room?.waiting.popFirst { !$0.isGone }
-      case .replaceLatest: replaced = room?.waiting.popLast { !$0.isGone }
+      switch capacity.policy {
+      case .dropOldest: replaced = counted.popFirst { !$0.isGone }
+      case .replaceLatest: replaced = counted.popLast { !$0.isGone }
       case .fail, .suspend:
-        if policy == .suspend, case .suspending = ticket.capacity, let place = room?.suspended.add(ticket, at: .zero) {
-          ticket.stage = .suspended(place, body)
+        if capacity.policy == .suspend, case .suspending = ticket.capacity {
+          ticket.stage = .suspended(suspended.add(ticket, at: .zero), body)
           return (.suspended, nil)
         }
         ticket.stage = .gone
@@ -130,7 +138,10 @@ struct Mailbox {
     ticket.stage = .waiting(body)
     tickets[ObjectIdentifier(ticket)] = ticket
     if let key = ticket.key { latest[key] = ticket }
-    if ticket.isCounted { room?.addWaiting(ticket) }
+    if ticket.isCounted {
+      countedCount += 1
+      if capacity?.policy == .dropOldest || capacity?.policy == .replaceLatest { counted.append(ticket) }
+    }
     eventsAccepted += 1
     if !handedOver { append(ticket) }
   }
@@ -140,12 +151,12 @@ struct Mailbox {
 
   // MARK: Suspended events
 
-  var canAcceptSuspended: Bool { room?.canAcceptSuspended == true }
+  var canAcceptSuspended: Bool { suspended.count > 0 && countedCount < capacity?.count ?? 0 }
 
   /// Accepts suspended events as long as there is room, and returns their `onAccept` closures.
   mutating func acceptSuspended() -> [@Sendable () -> Void] {
     var notifications: [@Sendable () -> Void] = []
-    while canAcceptSuspended, let ticket = room?.suspended.popFirst()?.element, let body = ticket.leave() {
+    while canAcceptSuspended, let ticket = suspended.popFirst()?.element, let body = ticket.leave() {
       add(ticket, body)
       if case .suspending(let onAccept?) = ticket.capacity { notifications.append(onAccept) }
     }
@@ -197,7 +208,7 @@ struct Mailbox {
       }
       return remove(ticket)
     case .delayed(let place, _): _ = delayed?.remove(place)
-    case .suspended(let place, _): _ = room?.suspended.remove(place)
+    case .suspended(let place, _): _ = suspended.remove(place)
     case .new, .gone: break
     }
     return ticket.leave()
@@ -211,7 +222,11 @@ struct Mailbox {
       latest.giveBackRoom()
     }
     let body = ticket.leave()
-    if ticket.isCounted { room?.removeWaiting() }
+    if ticket.isCounted {
+      countedCount -= 1
+      // Once they are the majority, removes the tickets that are gone, in amortized constant time for each ticket.
+      if counted.count >= 64, counted.count > countedCount * 2 { counted.removeAll(where: \.isGone) }
+    }
     return body
   }
 
@@ -225,7 +240,7 @@ struct Mailbox {
   /// Refuses all further events, and drops the delayed and suspended events. Discarding also drops the waiting events.
   /// Returns the bodies to call with a refusal, and the entries to release.
   mutating func shutDown(discarding: Bool) -> (refused: [EventTicket.Body], released: [Entry]) {
-    let pending = (delayed?.removeAll() ?? []) + (room?.suspended.removeAll() ?? [])
+    let pending = (delayed?.removeAll() ?? []) + suspended.removeAll()
     delayed = nil
     eventsDropped += pending.count
     var refused = pending.compactMap { $0.leave() }
