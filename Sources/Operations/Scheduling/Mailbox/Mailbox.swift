@@ -91,7 +91,8 @@ struct Mailbox {
     entries.append(.job(job))
   }
 
-  mutating func mark(_ body: @escaping @Sendable () -> Void) { entries.append(.mark(body)) }
+  /// Appends a mark, or the event of a wait that was accepted and could not be handed over to a blocked thread.
+  mutating func append(_ entry: Entry) { entries.append(entry) }
 
   /// Adds an event if the scheduler accepts it, and returns the body of the event that the new one replaces, if any.
   /// There must be an open segment, unless the event is handed over to a blocked thread.
@@ -143,11 +144,8 @@ struct Mailbox {
       if capacity?.policy == .dropOldest || capacity?.policy == .replaceLatest { counted.append(ticket) }
     }
     eventsAccepted += 1
-    if !handedOver { append(ticket) }
+    if !handedOver { append(.ticket(ticket)) }
   }
-
-  /// Appends the entry of an accepted event. This may be an event that could not be handed over to a blocked thread.
-  mutating func append(_ ticket: EventTicket) { entries.append(.ticket(ticket)) }
 
   // MARK: Suspended events
 

@@ -176,7 +176,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// thread. Cancelling the task does not end the wait.
   public func drained() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      withOpenSegment(evenIfShutDown: true) { $0.mark { continuation.resume() } }
+      withOpenSegment(evenIfShutDown: true) { $0.append(.mark { continuation.resume() }) }
     }
   }
 }

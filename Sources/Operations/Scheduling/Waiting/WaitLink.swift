@@ -112,7 +112,7 @@ extension SerialScheduler {
     guard let link = ticket.link else { return }
     do {
       if let server = try WaitGraph.shared.withLock({ try $0.deliver(ticket, of: link) }) { return server.wake() }
-      withOpenSegment(evenIfShutDown: true) { $0.append(ticket) }
+      withOpenSegment(evenIfShutDown: true) { $0.append(.ticket(ticket)) }
     } catch {
       core.mailbox.withLock { $0.withdraw(ticket) }?(error)
     }
