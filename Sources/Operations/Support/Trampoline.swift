@@ -9,7 +9,6 @@ enum Trampoline {
     var depth = 0
     var steps = 0
     var deferredWork = ArrayDeque<() -> Void>()
-    var deferredReleases: [AnyObject] = []
   }
 
   /// Makes ``hasTime`` count the steps of the whole call.
@@ -37,8 +36,8 @@ enum Trampoline {
   static func release(_ objects: consuming [AnyObject]) {
     guard !objects.isEmpty else { return }
     withFrame { frame in
-      if frame.depth >= inlineDepth { frame.deferredReleases.append(contentsOf: objects) }
-      objects = []
+      let released = exchange(&objects, with: [])
+      if frame.depth >= inlineDepth { frame.deferredWork.append { withExtendedLifetime(released) {} } }
     }
   }
 
@@ -52,9 +51,7 @@ enum Trampoline {
     let frame = Frame()
     current.withValue(frame) {
       body(frame)
-      repeat {
-        while let work = frame.deferredWork.popFirst() { withAutoreleasePool(work) }
-      } while frame.deferredReleases.popLast() != nil
+      while let work = frame.deferredWork.popFirst() { withAutoreleasePool(work) }
     }
   }
 }
