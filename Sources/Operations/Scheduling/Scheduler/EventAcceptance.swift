@@ -8,8 +8,7 @@ extension SerialScheduler {
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
     if core.mode.isPlain { return withOpenSegment { $0.post(event, origin) == true } }
-    let body = recordingWait(of: EventTicket.body(of: event))
-    return withOpenSegment { $0.post({ body(nil) }, origin) == true }
+    return accept(EventTicket(origin), event)
   }
 
   func accept(_ ticket: EventTicket, _ event: @escaping @Sendable () -> Void) -> Bool {
