@@ -24,15 +24,13 @@ final class EventTicket: @unchecked Sendable {
   let origin: EventOrigin
   let key: EventKey?
   let capacity: Capacity
-  let link: WaitLink?
 
   var stage = Stage.new
 
-  init(_ origin: EventOrigin, key: EventKey? = nil, capacity: Capacity = .exempt, link: WaitLink? = nil) {
+  init(_ origin: EventOrigin, key: EventKey? = nil, capacity: Capacity = .exempt) {
     self.origin = origin
     self.key = key
     self.capacity = capacity
-    self.link = link
   }
 
   var isCounted: Bool { if case .exempt = capacity { false } else { true } }

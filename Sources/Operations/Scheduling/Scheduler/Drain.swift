@@ -119,8 +119,7 @@ extension SerialScheduler {
     let (body, hasRoom) = core.mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
     if hasRoom { acceptSuspended() }
     guard let body else { return }
-    let event = { if let link = ticket.link { link.run(body) } else { body(nil) } }
-    runInstrumented(ticket.origin) { count(event) }
+    runInstrumented(ticket.origin) { count { body(nil) } }
   }
 
   func serve(_ ticket: EventTicket) { Self.running.withValue(self) { withAutoreleasePool { run(ticket) } } }

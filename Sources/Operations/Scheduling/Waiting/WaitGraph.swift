@@ -41,21 +41,21 @@ struct WaitGraph {
     throw OperationError(.waitCycle, "Deadlock of schedulers: \(names). Await run(_:) instead.")
   }
 
-  /// Hands the event of a wait to the chosen thread, and returns that thread's wait. If that has ended, chooses again.
-  func deliver(_ ticket: EventTicket, of link: WaitLink) throws(OperationError) -> WaitLink? {
+  /// Hands a wait to the thread chosen for its body, and returns that thread's wait. If that has ended, chooses again.
+  func deliver(_ link: WaitLink) throws(OperationError) -> WaitLink? {
     if link.server?.isOpen == false { try chooseServer(for: link) }
-    link.server?.inbox?.append(ticket)
+    link.server?.inbox?.append(link)
     return link.server
   }
 
-  /// Removes and returns the next event for the thread that a wait blocks, or returns nil if the wait has ended.
-  func nextEvent(for link: WaitLink) -> EventTicket? { link.isOpen ? link.inbox?.popFirst() : nil }
+  /// Removes and returns the next wait for the thread that a wait blocks, or returns nil if the latter has ended.
+  func next(for link: WaitLink) -> WaitLink? { link.isOpen ? link.inbox?.popFirst() : nil }
 
   /// Records that the body of a wait has run. The wait stays until its thread, which may run another body, wakes up.
   func finish(_ link: WaitLink) { link.isOpen = false }
 
-  /// Removes a wait whose thread continues, and returns the events that the thread has not run.
-  mutating func end(_ link: WaitLink) -> [EventTicket] {
+  /// Removes a wait whose thread continues, and returns the waits whose bodies the thread has not run.
+  mutating func end(_ link: WaitLink) -> [WaitLink] {
     remove(link)
     return link.inbox.take().map { $0.all.compactMap { $0 } } ?? []
   }

@@ -8,26 +8,30 @@ final class WaitLink: @unchecked Sendable {
   let waiter: SerialScheduler?
   let target: SerialScheduler
   let previous: WaitLink?
+  let ticket: EventTicket
 
   /// Whether the wait continues. A wait ends when its body has run or its timeout has expired.
   var isOpen = true
   /// The wait whose thread runs the body, or nil if the body goes to the mailbox.
   var server: WaitLink?
-  /// The events that were handed to the blocked thread. Nil in a job of an actor, in which no other code may run.
-  var inbox: ArrayDeque<EventTicket>?
+  /// The waits whose bodies the blocked thread runs. Nil in a job of an actor, in which no other code may run.
+  var inbox: ArrayDeque<WaitLink>?
 
   private let signal = DispatchSemaphore(value: 0)
 
-  init(from waiter: SerialScheduler?, to target: SerialScheduler, after previous: WaitLink?, canServe: Bool) {
+  /// By default, a wait of the current code.
+  init(
+    from waiter: SerialScheduler? = .current,
+    to target: SerialScheduler,
+    after previous: WaitLink? = WaitLink.innermost.current,
+    _ origin: EventOrigin = EventOrigin()
+  ) {
     self.waiter = waiter
     self.target = target
     self.previous = previous
-    inbox = canServe ? ArrayDeque() : nil
-  }
-
-  convenience init(to target: SerialScheduler) {
+    ticket = EventTicket(origin)
     let isJob = unsafe withUnsafeCurrentTask { task in unsafe task != nil }
-    self.init(from: .current, to: target, after: Self.innermost.current, canServe: !isJob)
+    inbox = isJob ? nil : ArrayDeque()
   }
 
   func wake() { signal.signal() }
@@ -35,7 +39,7 @@ final class WaitLink: @unchecked Sendable {
   /// Returns false if the deadline passes before ``wake()`` is called.
   func sleep(until deadline: DispatchTime) -> Bool { signal.wait(timeout: deadline) == .success }
 
-  func run(_ body: EventTicket.Body) { Self.innermost.withValue(self) { body(nil) } }
+  func run<Result>(_ body: () throws -> Result) rethrows -> Result { try Self.innermost.withValue(self, body) }
 }
 
 extension SerialScheduler {
@@ -85,20 +89,19 @@ extension SerialScheduler {
     line: UInt = #line
   ) throws -> T {
     if isCurrent { return try body() }
-    let link = WaitLink(to: self)
-    let ticket = EventTicket(EventOrigin(file: file, line: line), link: link)
+    let link = WaitLink(to: self, EventOrigin(file: file, line: line))
     let outcome = Locked<Result<T, any Error>?>(nil)
     let server = try WaitGraph.shared.withLock { try $0.begin(link) }
-    let isAccepted = submit(ticket, handedOver: server != nil) { refusal in
-      let result = EventTicket.outcome(refusal, body)
+    let isAccepted = submit(link.ticket, handedOver: server != nil) { refusal in
+      let result = EventTicket.outcome(refusal) { try link.run(body) }
       outcome.withLock { $0 = result }
       WaitGraph.shared.withLock { $0.finish(link) }
       link.wake()
     }
-    if isAccepted, server != nil { deliver(ticket) }
+    if isAccepted, server != nil { deliver(link) }
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
-    let hasBegun = core.mailbox.withLock { $0.withdraw(ticket) } == nil
+    let hasBegun = core.mailbox.withLock { $0.withdraw(link.ticket) } == nil
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
@@ -108,13 +111,12 @@ extension SerialScheduler {
     )
   }
 
-  private func deliver(_ ticket: EventTicket) {
-    guard let link = ticket.link else { return }
+  private func deliver(_ link: WaitLink) {
     do {
-      if let server = try WaitGraph.shared.withLock({ try $0.deliver(ticket, of: link) }) { return server.wake() }
-      withOpenSegment(evenIfShutDown: true) { $0.append(.ticket(ticket)) }
+      if let server = try WaitGraph.shared.withLock({ try $0.deliver(link) }) { return server.wake() }
+      withOpenSegment(evenIfShutDown: true) { $0.append(.ticket(link.ticket)) }
     } catch {
-      core.mailbox.withLock { $0.withdraw(ticket) }?(error)
+      core.mailbox.withLock { $0.withdraw(link.ticket) }?(error)
     }
   }
 
@@ -124,9 +126,9 @@ extension SerialScheduler {
     // Dispatch cannot represent a deadline beyond the range of its clock, which is several centuries.
     let deadline: DispatchTime = seconds < 1e9 ? .now() + max(seconds, 0) : .distantFuture
     // Each wake-up follows either one event that was handed over or the end of the wait.
-    while link.sleep(until: deadline), let ticket = WaitGraph.shared.withLock({ $0.nextEvent(for: link) }) {
-      link.waiter?.serve(ticket)
+    while link.sleep(until: deadline), let next = WaitGraph.shared.withLock({ $0.next(for: link) }) {
+      link.waiter?.serve(next.ticket)
     }
-    for ticket in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(ticket) }
+    for next in WaitGraph.shared.withLock({ $0.end(link) }) { link.waiter?.deliver(next) }
   }
 }

@@ -15,7 +15,9 @@ import Testing
     _ target: SerialScheduler,
     after previous: WaitLink? = nil
   ) -> (decision: String, link: WaitLink) {
-    let link = WaitLink(from: waiter, to: target, after: previous, canServe: true)
+    let link = WaitLink(from: waiter, to: target, after: previous)
+    // As outside of a task.
+    link.inbox = ArrayDeque()
     do {
       guard let server = try graph.begin(link) else { return ("post", link) }
       return (server === previous ? "hand over" : "hand over to another", link)
