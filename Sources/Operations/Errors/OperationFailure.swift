@@ -28,7 +28,6 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
     if errors.count == failures.count {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
     }
-    if errors.isEmpty { return [] }
     // In reverse, so that `popLast()` returns the first of equal failures.
     var places = Dictionary(grouping: failures.indices.reversed()) { ErrorSignature(failures[$0].error) }
     var next = 0
