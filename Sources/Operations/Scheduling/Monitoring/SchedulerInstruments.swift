@@ -18,8 +18,6 @@ struct SchedulerInstruments {
     set { longest = newValue ? longest ?? (nil, nil) : nil }
   }
 
-  var isIdle: Bool { longest == nil && watchdog == nil }
-
   mutating func recordWait(_ duration: Duration) {
     if let longest { self.longest?.wait = max(longest.wait ?? .zero, duration) }
   }
@@ -40,9 +38,7 @@ struct SchedulerInstruments {
     with new: SchedulerWatchdog?,
     at now: Duration
   ) -> (former: SchedulerWatchdog?, next: Alarm?) {
-    let former = watchdog
-    watchdog = new
-    return (former, setTimer(at: now))
+    (exchange(&watchdog, with: new), setTimer(at: now))
   }
 
   /// Returns the watchdog with the events to report to it, or nil if the timer has no effect.
@@ -70,7 +66,7 @@ extension SerialScheduler {
   func updateInstruments<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
     core.instruments.withLock { instruments in
       let result = body(&instruments)
-      core.set(.instrumented, to: !instruments.isIdle)
+      core.set(.instrumented, to: instruments.recordsTimings || instruments.watchdog != nil)
       return result
     }
   }
