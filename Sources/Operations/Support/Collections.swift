@@ -114,11 +114,8 @@ extension Dictionary {
 extension Array {
   /// Returns one of consecutive elements that have the same key. The last and the first element count as consecutive.
   func withoutRepeats<Key: Equatable>(_ key: (Element) -> Key) -> [Element] {
-    indices.filter { index in
-      let previous = index == startIndex ? endIndex - 1 : index - 1
-      return count == 1 || key(self[index]) != key(self[previous])
-    }
-    .map { self[$0] }
+    // Pairs each element with the one before it.
+    count == 1 ? self : zip(self, suffix(1) + self).filter { key($0) != key($1) }.map { $0.0 }
   }
 }
 
