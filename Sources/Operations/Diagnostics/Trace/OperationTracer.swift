@@ -50,7 +50,7 @@ public final class OperationTracer: Sendable {
   /// group in its `execute()`. Drawings show the operation inside `outer`, which is also traced.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
-    guard let index = index(of: outer) else { return }
+    guard let index = log.withLock({ $0.index(of: outer) }) else { return }
     log.withLock { $0.records[index].isGroup = true }
     trace([operation], inside: index)
   }
@@ -82,8 +82,8 @@ public final class OperationTracer: Sendable {
   /// operation began, or when the dependent operation finished.
   public var graph: OperationGraph { OperationGraph(records) }
 
-  func trace(_ operations: [Operation], inside group: Int?) {
-    var toFollow = operations.compactMap(\.asMember).map { (operation: $0, group: group) }
+  func trace(_ operations: [AsyncOperation], inside group: Int?) {
+    var toFollow = operations.map { (operation: $0, group: group) }
     var done = 0
     while done < toFollow.count {
       let (operation, group) = toFollow[done]
@@ -95,23 +95,22 @@ public final class OperationTracer: Sendable {
     for (operation, _) in toFollow { noteDependencies(of: operation) }
   }
 
-  /// Returns the index of the new record, or nil if the operation is traced, or about to be by another thread.
+  /// Returns the index of the new record, or nil if the operation has a record.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
-    let id = ObjectIdentifier(operation)
-    guard log.withLock({ $0.beginning.insert(id).inserted }) else { return nil }
-    defer { log.withLock { _ = $0.beginning.remove(id) } }
-    if let index = index(of: operation) {
-      // The operation was traced before it was added to this group.
-      log.withLock { $0.records[index].group = $0.records[index].group ?? group }
-      return nil
-    }
     let (now, name, isGroup) = (now, operation.displayName, operation.runsOthersInside)
-    let index = log.withLock { log in
+    let newIndex = log.withLock { log -> Int? in
+      if let index = log.index(of: operation) {
+        // The operation was traced before it was added to this group.
+        log.records[index].group = log.records[index].group ?? group
+        return nil
+      }
       let index = log.records.count
       log.records.append(Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
       log.operations.append(WeakOperation(operation))
+      log.indices[ObjectIdentifier(operation)] = index
       return index
     }
+    guard let index = newIndex else { return nil }
     let follower = OperationFollower(self, index)
     let (phase, isReady, isCancelled) = operation.core.withLock { core in
       follower.next = exchange(&core.makeExtras().trace, with: follower)
@@ -122,20 +121,15 @@ public final class OperationTracer: Sendable {
     return index
   }
 
-  func index(of operation: Operation) -> Int? {
-    var follower = operation.asMember?.trace
-    while follower.map({ $0.tracer !== self }) == true { follower = follower?.next }
-    return follower?.index
-  }
-
-  func noteDependencies(of operation: Operation) {
-    guard let index = index(of: operation) else { return }
-    let dependencies = operation.dependencies.compactMap { self.index(of: $0) }
+  func noteDependencies(of operation: AsyncOperation) {
+    let dependencies = operation.dependencies.compactMap(\.asMember)
     if dependencies.isEmpty { return }
     log.withLock { log in
+      guard let index = log.index(of: operation) else { return }
       let known = Set(log.records[index].dependencies)
+      let new = dependencies.compactMap { log.index(of: $0) }.filter { !known.contains($0) }
       // A new array, because readers may share the old one.
-      log.records[index].dependencies = log.records[index].dependencies + dependencies.filter { !known.contains($0) }
+      if !new.isEmpty { log.records[index].dependencies = log.records[index].dependencies + new }
     }
   }
 }
@@ -144,9 +138,13 @@ struct TraceLog {
   var records: [OperationTracer.Record] = []
   /// The operation of each record.
   var operations: [WeakOperation] = []
-  /// The operations to which a thread is attaching the tracer.
-  var beginning: Set<ObjectIdentifier> = []
+  var indices: [ObjectIdentifier: Int] = [:]
   private var threads: [ObjectIdentifier: Int] = [:]
+
+  /// The caller holds the operation. A released operation may have had the same identity.
+  func index(of operation: AsyncOperation) -> Int? {
+    indices[ObjectIdentifier(operation)].flatMap { operations[$0].operation === operation ? $0 : nil }
+  }
 
   mutating func number(of thread: ObjectIdentifier, isMain: Bool) -> Int {
     if isMain { return 0 }

@@ -100,9 +100,9 @@ final class OperationFollower: @unchecked Sendable {
     case executionReturned
     case cancelled
     /// The work has ended, or will not run. The errors are complete, and the end has not been announced yet.
-    case ended(Operation)
+    case ended(AsyncOperation)
     /// The operation runs these members inside it from now on. May be sent twice for the same members.
-    case gained([Operation])
+    case gained([AsyncOperation])
   }
 
   let tracer: OperationTracer
@@ -156,11 +156,10 @@ final class OperationFollower: @unchecked Sendable {
   }
 
   /// Records the finish in this tracer, but not in the other tracers of the operation.
-  func noteEnd(of operation: Operation) {
+  func noteEnd(of operation: AsyncOperation) {
     // The operation is about to release its dependencies.
     tracer.noteDependencies(of: operation)
-    let own = operation as? AsyncOperation
-    let (isCancelled, error) = (operation.isCancelled, own?.errors.first.map { describe($0) })
+    let (isCancelled, error) = (operation.isCancelled, operation.errors.first.map { describe($0) })
     let hasStarted = note { record, now in
       record.finished = now
       if record.started != nil { record.endKeyWait(now) }
