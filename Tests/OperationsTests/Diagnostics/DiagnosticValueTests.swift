@@ -32,8 +32,10 @@ struct DiagnosticValueTests {
   /// Returns the names of the rows of executions.
   private func rows(_ executions: [Execution]) -> [String?] {
     let records = executions.enumerated().map { id, execution in
-      var record = OperationTracer.Record(id: id, name: "", isGroup: execution.isGroup, group: nil, created: .zero)
-      (record.group, record.thread) = (execution.group, execution.thread)
+      let isGroup = execution.isGroup
+      let node = OperationGraph.Node(id: id, name: "", state: .pending, isGroup: isGroup, group: execution.group)
+      var record = OperationTracer.Record(node: node, created: .zero)
+      record.thread = execution.thread
       record.started = .seconds(execution.seconds.lowerBound)
       record.finished = .seconds(execution.seconds.upperBound)
       return record

@@ -166,9 +166,9 @@ public struct OperationGraph: Sendable {
     /// The name of the operation, or of its type if the operation has no name.
     public let name: String
     /// The state at the moment the graph was taken.
-    public let state: State
+    public internal(set) var state: State
     /// Whether other operations run inside this one, as in a group or a retry.
-    public let isGroup: Bool
+    public internal(set) var isGroup: Bool
     /// The index of the operation that this one runs inside, or nil if there is none.
     public internal(set) var group: Int?
     /// The indices of the dependencies, each once.

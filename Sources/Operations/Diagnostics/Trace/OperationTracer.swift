@@ -51,7 +51,7 @@ public final class OperationTracer: Sendable {
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     guard let index = log.withLock({ $0.index(of: outer) }) else { return }
-    log.withLock { $0.records[index].isGroup = true }
+    log.withLock { $0.records[index].node.isGroup = true }
     trace([operation], inside: index)
   }
 
@@ -101,11 +101,12 @@ public final class OperationTracer: Sendable {
     let newIndex = log.withLock { log -> Int? in
       if let index = log.index(of: operation) {
         // The operation was traced before it was added to this group.
-        log.records[index].group = log.records[index].group ?? group
+        log.records[index].node.group = log.records[index].group ?? group
         return nil
       }
       let index = log.records.count
-      log.records.append(Record(id: index, name: name, isGroup: isGroup, group: group, created: now))
+      let node = OperationGraph.Node(id: index, name: name, state: .pending, isGroup: isGroup, group: group)
+      log.records.append(Record(node: node, created: now))
       log.operations.append(WeakOperation(operation))
       log.indices[ObjectIdentifier(operation)] = index
       return index
@@ -129,7 +130,7 @@ public final class OperationTracer: Sendable {
       let known = Set(log.records[index].dependencies)
       let new = dependencies.compactMap { log.index(of: $0) }.filter { !known.contains($0) }
       // A new array, because readers may share the old one.
-      if !new.isEmpty { log.records[index].dependencies = log.records[index].dependencies + new }
+      if !new.isEmpty { log.records[index].node.dependencies = log.records[index].dependencies + new }
     }
   }
 }

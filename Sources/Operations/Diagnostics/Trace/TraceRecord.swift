@@ -3,16 +3,17 @@ import Foundation
 extension OperationTracer {
   /// The recorded lifecycle of one operation. Times are measured from the creation of the tracer.
   public struct Record: Sendable, Hashable, Identifiable {
+    var node: OperationGraph.Node
     /// The index in ``OperationTracer/records``.
-    public let id: Int
+    public var id: Int { node.id }
     /// The name of the operation when tracing began, or of its type if it had no name.
-    public let name: String
+    public var name: String { node.name }
     /// Whether other operations run inside this one.
-    public internal(set) var isGroup: Bool
+    public var isGroup: Bool { node.isGroup }
     /// The index of the record of the enclosing operation, or nil if there is none.
-    public internal(set) var group: Int?
+    public var group: Int? { node.group }
     /// The indices of the traced dependencies.
-    public internal(set) var dependencies: [Int] = []
+    public var dependencies: [Int] { node.dependencies }
     /// The time when tracing began. For a member of a traced group, this is the time when the member was added.
     public let created: Duration
     /// The time when a method of this package added the operation to a queue, or nil if that was before tracing began.
@@ -36,7 +37,7 @@ extension OperationTracer {
     /// operation, the time when its group was notified.
     public internal(set) var cancelled: Duration?
     /// The latest state.
-    public internal(set) var state = OperationGraph.Node.State.pending
+    public var state: OperationGraph.Node.State { node.state }
     /// The description of the first error.
     public internal(set) var error: String?
     /// A number for the thread on which execution started. 0 is the main thread.
@@ -49,7 +50,7 @@ extension OperationTracer {
       if isReady, requestedKeys == nil { ready = ready ?? now }
       if phase.isExecuting { started = started ?? now }
       if isCancelled { cancelled = cancelled ?? now }
-      if state == .pending { state = isCancelled ? .cancelled : phase.isExecuting ? .executing : .pending }
+      if state == .pending { node.state = isCancelled ? .cancelled : phase.isExecuting ? .executing : .pending }
     }
 
     mutating func beginKeyWait(_ now: Duration) {
@@ -79,12 +80,7 @@ extension OperationTracer {
 
 extension OperationGraph {
   init(_ records: [OperationTracer.Record]) {
-    let nodes = records.map { record in
-      var node = Node(id: record.id, name: record.name, state: record.state, isGroup: record.isGroup)
-      (node.group, node.dependencies, node.duration) = (record.group, record.dependencies, record.duration)
-      return node
-    }
-    self.init(nodes)
+    self = OperationGraph(records.map(\.node)).withDurations { records[$0.id].duration }
   }
 }
 
@@ -132,7 +128,7 @@ final class OperationFollower: @unchecked Sendable {
       note { record, now in
         record.cancelled = now
         // Another thread may have ended the operation meanwhile.
-        if record.finished == nil { record.state = .cancelled }
+        if record.finished == nil { record.node.state = .cancelled }
       }
     case .ended(let operation): noteEnd(of: operation)
     case .gained(let members): tracer.trace(members, inside: index)
@@ -148,7 +144,7 @@ final class OperationFollower: @unchecked Sendable {
       log.records[index].started = min(now, end ?? now)
       log.records[index].thread = log.number(of: thread, isMain: isMain)
       if log.records[index].group == nil { log.records[index].queue = queue }
-      if end == nil { log.records[index].state = .executing }
+      if end == nil { log.records[index].node.state = .executing }
       return (log.records[index].name, end != nil)
     }
     // Another thread may have finished the operation at the moment of its start.
@@ -164,7 +160,7 @@ final class OperationFollower: @unchecked Sendable {
       record.finished = now
       if record.started != nil { record.endKeyWait(now) }
       record.error = error
-      record.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
+      record.node.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
       return record.started != nil
     }
     if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
