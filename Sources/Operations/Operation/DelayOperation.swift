@@ -29,8 +29,6 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   public override func didCancel() { finish() }
 
-  override var finishesByItself: Bool { true }
-
   override var beginsElsewhere: Bool { duration > .zero }
 
   override func prepareToFinish() { timer.cancel() }

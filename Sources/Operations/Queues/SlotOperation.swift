@@ -105,7 +105,6 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     request([KeyClaim](claims, in: domain))
   }
 
-  override var finishesByItself: Bool { true }
   override var beginsElsewhere: Bool { true }
   override var lendsKeys: Bool { true }
 

@@ -67,8 +67,8 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     finish(with: callInContext(work))
   }
 
-  /// Whether the operation always calls `finish`. A subclass may omit the call.
-  override var finishesByItself: Bool { type(of: self) == ResultOperation.self }
+  /// A subclass may omit the call.
+  override var finishesByItself: Bool { type(of: self) == ResultOperation.self || beginsElsewhere }
 
   override func willNotExecute() { _ = (work.take(), context.take()) }
 

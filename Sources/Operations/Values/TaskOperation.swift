@@ -63,8 +63,6 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     finishByTask(priority: priority, body)
   }
 
-  final override var finishesByItself: Bool { true }
-
   final override var beginsElsewhere: Bool { true }
 
   final override func willNotExecute() { _ = (body.take(), context.take()) }
