@@ -18,9 +18,7 @@ struct StallWalk {
     for operation in roots { _ = snapshot.index(of: operation) }
     repeat {
       visitAll()
-      let unplaced = unplaced
-      self.unplaced = []
-      for (node, operation) in unplaced {
+      for (node, operation) in exchange(&unplaced, with: []) {
         if let (_, place) = places[ObjectIdentifier(operation)] {
           wait(node, in: place, operation)
         } else if nodes[node].waits.isEmpty {
