@@ -154,12 +154,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     add(OperationBuilder.withDependencies([last], joined: nil), skipping: .unnamed(except: []))
   }
 
-  /// Adds an operation to an empty group, unless it is in a queue or group or has been started.
-  final func addIfFree(_ operation: Operation) -> Bool {
-    engine.add([operation], skipping: .unnamed(except: []), to: self)
-    return !operations.isEmpty
-  }
-
   /// Adds an observer to every member that is added from now on, to this group or to a group inside it, at any depth.
   ///
   /// The members of a group that is added later are observed as well. Plain Foundation members and the attempts of a retry

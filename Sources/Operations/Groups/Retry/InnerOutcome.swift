@@ -15,21 +15,21 @@ extension AsyncOperation {
       trace?.send(.gained([operation]))
       return start(operation) { body(InnerOutcome(of: work)) }
     }
-    let group = group ?? makePrivateGroup([operation])
+    let group = group ?? makePrivateGroup(of: operation)
     // Adds the dependencies only now, because they may be added only if the operation was.
     group.addGraph(endingIn: operation)
     start(group) { body(InnerOutcome(of: work, in: group)) }
     for member in group.members { member.startWaitLimit() }
   }
 
-  private func makePrivateGroup(_ members: [Operation] = []) -> GroupOperation {
+  private func makePrivateGroup(of operation: AsyncOperation, skipping: Addition.Skipping = .none) -> GroupOperation {
     let group = GroupOperation()
     group.name = displayName
     group.qualityOfService = keepPlace().quality
     // Before a wait limit begins. Otherwise every operation inside would also search all enclosing ones for the clock.
     group.clock = clock
     group.core.withLock { $0.claim(inside: self) }
-    group.addOperations(members)
+    group.engine.add([operation], skipping: skipping, to: group)
     return group
   }
 
@@ -39,9 +39,9 @@ extension AsyncOperation {
     then body: @escaping @Sendable (InnerOutcome<Output>) -> Void
   ) {
     if work.operation.isFree {
-      let group = makePrivateGroup()
-      // Another thread may have just added the operation elsewhere.
-      if group.addIfFree(work.operation) { return runInside(work, in: group, then: body) }
+      // Empty if another thread has just added the operation elsewhere.
+      let group = makePrivateGroup(of: work.operation, skipping: .unnamed(except: []))
+      if !group.operations.isEmpty { return runInside(work, in: group, then: body) }
     }
     let wait = AsyncOperation().waits(for: work.operation)
     wait.core.withLock { $0.claim(inside: self) }
