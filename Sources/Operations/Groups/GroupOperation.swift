@@ -92,7 +92,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
     super.init()
     engine.owner = self
-    add(operations, skipping: .repetitions)
+    engine.add(operations, skipping: .repetitions, to: self)
   }
 
   /// Creates a group of the operations in the result builder and of their dependencies: see ``OperationBuilder``.
@@ -112,7 +112,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     self.name = name
     let (named, joined) = DependencyRecorder.recording(operations)
     let onlyNamed = Set(named.map { ObjectIdentifier($0) }).subtracting(joined.map { ObjectIdentifier($0) })
-    add(OperationBuilder.withDependencies(named, joined: joined), skipping: .unnamed(except: onlyNamed))
+    let all = OperationBuilder.withDependencies(named, joined: joined)
+    engine.add(all, skipping: .unnamed(except: onlyNamed), to: self)
   }
 
   deinit { Trampoline.release(engine.disband()) }
@@ -142,7 +143,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Adds several members in one step, which costs less than adding them one by one.
   ///
   /// None of them starts before all of them have been added, so a failure or a cycle among them affects all of them.
-  public final func addOperations(_ operations: [Operation]) { add(operations, skipping: .none) }
+  public final func addOperations(_ operations: [Operation]) { engine.add(operations, skipping: .none, to: self) }
 
   /// Adds an operation and its dependencies that are in no queue or group.
   ///
@@ -151,7 +152,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Use this method for a pipeline made of `map` and `pass`, for example, where the caller holds only the last
   /// operation.
   public final func addGraph(endingIn last: Operation) {
-    add(OperationBuilder.withDependencies([last], joined: nil), skipping: .unnamed(except: []))
+    engine.add(OperationBuilder.withDependencies([last], joined: nil), skipping: .unnamed(except: []), to: self)
   }
 
   /// Adds an observer to every member that is added from now on, to this group or to a group inside it, at any depth.
@@ -160,10 +161,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// are not. Several observers are notified in the order in which they were added.
   public final func addObserver(toMembers observer: OperationObserver) {
     engine.addObservers([observer], toPresent: false)
-  }
-
-  private func add(_ operations: [Operation], skipping: Addition.Skipping) {
-    if !operations.isEmpty { engine.add(operations, skipping: skipping, to: self) }
   }
 
   // MARK: Running members

@@ -89,6 +89,7 @@ extension GroupEngine.State {
 extension GroupEngine {
   /// Adds the operations or, in a finished group, finishes them unexecuted. `hasRoom`: the caller has reserved room.
   func add(_ operations: [Operation], skipping: Addition.Skipping, to group: GroupOperation, hasRoom: Bool = false) {
+    if operations.isEmpty { return }
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     let isCancelled = group.isCancelled
