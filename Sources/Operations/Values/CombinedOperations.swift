@@ -34,7 +34,7 @@ public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperatio
 ///   - operations: The operations that provide the values.
 ///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
 public func collect<T>(_ operations: [any OutputOperation<T>], input policy: InputPolicy) -> ResultOperation<[T]> {
-  let all = CollectOperation<T>(capacity: operations.count)
+  let all = CollectOperation<T>()
   for operation in operations {
     operation.pass(to: all, input: policy) { all, value in all.values.append(value) }
   }
@@ -71,11 +71,6 @@ private final class ZipOperation<each Producer: OutputOperation>: ResultOperatio
 private final class CollectOperation<Element: Sendable>: ResultOperation<[Element]>, @unchecked Sendable {
   /// Written by the hand-overs, which run one after the other on the executing thread.
   fileprivate var values: [Element] = []
-
-  init(capacity: Int) {
-    super.init()
-    values.reserveCapacity(capacity)
-  }
 
   override func execute() { finish(returning: values) }
 }
