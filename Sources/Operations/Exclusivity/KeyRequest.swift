@@ -142,7 +142,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     if let slots, slots.flow != nil { slots.engine.state.withLock { _ = $0.schedule.ready.flows.end(id) } }
   }
 
-  override func returnSlot() { slots?.engine.state.withLock { $0.schedule.returnSlot() } }
+  override func returnSlot() { _ = slots?.engine.state.withLock { $0.schedule.ready.returnSlot() } }
 
   override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.removeEntry(of: id) } }
 

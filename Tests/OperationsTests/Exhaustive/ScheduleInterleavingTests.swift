@@ -337,7 +337,7 @@ enum ScheduleStep: InterleavedStep {
       }
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
-      if world.deeds.slots.remove(member) != nil { world.schedule.returnSlot() }
+      if world.deeds.slots.remove(member) != nil { world.schedule.ready.returnSlot() }
       carryOut(world.schedule.requestRunner(takenNext: here), &world, &actor)
       world.deeds.processed += 1
       world.schedule.resultWasProcessed()
@@ -379,7 +379,7 @@ enum ScheduleStep: InterleavedStep {
       world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
       carryOut(runner, &world, &actor)
       if next.slot == .own {
-        world.schedule.returnSlot()
+        world.schedule.ready.returnSlot()
         carryOut(world.schedule.requestRunner(), &world, &actor)
       }
       endIfDone(&world)

@@ -79,7 +79,7 @@ extension GroupEngine {
       // It was cancelled, or another thread has let it wait again.
       case nil:
         state.withLock { state in
-          state.schedule.returnSlot()
+          state.schedule.ready.returnSlot()
           state.schedule.wasCancelled(member, wasNotReady: true)
         }
       }
@@ -165,7 +165,7 @@ extension GroupEngine {
   /// Called when a member needs no slot without having finished. If `member` is nil, the slot was returned with its keys.
   func releaseSlot(of member: AsyncOperation?) {
     let action = state.withLock { state in
-      if let member { state.schedule.returnSlot(of: ObjectIdentifier(member)) }
+      if let member { state.schedule.ready.returnSlot(of: ObjectIdentifier(member)) }
       return Action(runner: state.schedule.requestRunner(), outcome: state.schedule.nextOutcome())
     }
     carryOut(action)
@@ -199,7 +199,7 @@ extension GroupEngine {
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
-      if end.holdsSlot { state.schedule.returnSlot(of: id) }
+      if end.holdsSlot { state.schedule.ready.returnSlot(of: id) }
       // It was cancelled when its pause was over.
       if end.extras?.pause != nil { state.schedule.removeEntry(of: id) }
       let (runner, count) = (state.schedule.requestRunner(takenNext: takenNext), state.members.count)

@@ -321,9 +321,6 @@ struct GroupSchedule {
     return requestRunner()
   }
 
-  /// The caller requests a runner when it has offered the slot to the members that wait for keys.
-  mutating func returnSlot(of member: ObjectIdentifier? = nil) { ready.returnSlot(of: member) }
-
   // MARK: Processing results
 
   /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.

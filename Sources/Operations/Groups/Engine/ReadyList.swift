@@ -83,8 +83,9 @@ struct ReadyList {
     }
   }
 
+  /// The caller requests a runner when it has offered the slot to the members that wait for keys.
   @discardableResult
-  mutating func returnSlot(of member: ObjectIdentifier?) -> Int? {
+  mutating func returnSlot(of member: ObjectIdentifier? = nil) -> Int? {
     slotsTaken -= 1
     return member.flatMap { flows.end($0) }
   }
