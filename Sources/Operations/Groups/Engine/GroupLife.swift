@@ -34,12 +34,7 @@ extension GroupSchedule {
 
     var isGathering: Bool { if case .gathering = self { true } else { false } }
 
-    var isRunning: Bool {
-      switch self {
-      case .starting, .running, .idle, .abandoned, .orphaned: true
-      case .gathering, .ended: false
-      }
-    }
+    @inline(__always) var isRunning: Bool { queue != nil }
 
     /// Whether the group takes no more members. An orphaned group cannot finish a new member.
     var isOver: Bool {
