@@ -1,7 +1,7 @@
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
-  /// The tasks that only watch, by number and ticket. All resume when there is room. Nil if the group has finished.
-  private var watching: [Int: [Int: Waiter]]? = [:]
+  /// The tasks that only watch, by number and ticket. All resume when there is room.
+  private var watching: [Int: [Int: Waiter]] = [:]
   /// The tasks that add a member each. As many as there is room for resume, in the order of their tickets.
   private var adding: [Int: [Int: Waiter]] = [:]
   /// By number, the tickets of adding tasks, and of some that have left.
@@ -10,8 +10,7 @@ struct RoomWaiters {
   private var reserved = 0
   private var lastTicket = 0
 
-  var isEmpty: Bool { watching?.isEmpty ?? true && adding.isEmpty }
-  var isOver: Bool { watching == nil }
+  var isEmpty: Bool { watching.isEmpty && adding.isEmpty }
 
   mutating func makeTicket() -> Int {
     lastTicket += 1
@@ -33,16 +32,16 @@ struct RoomWaiters {
       adding[count, default: [:]][ticket] = waiter
       order[count, default: ArrayDeque()].append(ticket)
     } else {
-      watching?[count, default: [:]][ticket] = waiter
+      watching[count, default: [:]][ticket] = waiter
     }
   }
 
   mutating func remove(ticket: Int, below count: Int) -> Waiter? {
     defer {
-      if watching?[count]?.isEmpty == true { watching?[count] = nil }
+      if watching[count]?.isEmpty == true { watching[count] = nil }
       if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
     }
-    return watching?[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
+    return watching[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
   /// Returns the tasks for which there is room. Below larger numbers than the two counts, there was room before.
@@ -50,7 +49,7 @@ struct RoomWaiters {
     if isEmpty || members >= previous { return [] }
     var taken: [Waiter] = []
     for count in members + 1...previous {
-      if let waiters = watching?.removeValue(forKey: count) { taken += waiters.values }
+      if let waiters = watching.removeValue(forKey: count) { taken += waiters.values }
     }
     for count in members + reserved + 1...previous + reserved where adding[count] != nil {
       while members + reserved < count, let ticket = order[count]?.popFirst() {
@@ -63,8 +62,8 @@ struct RoomWaiters {
   }
 
   mutating func end() -> [Waiter] {
-    defer { (watching, adding, order) = (nil, [:], [:]) }
-    return [watching ?? [:], adding].flatMap { $0.values.flatMap(\.values) }
+    defer { (watching, adding, order) = ([:], [:], [:]) }
+    return [watching, adding].flatMap { $0.values.flatMap(\.values) }
   }
 }
 
@@ -86,19 +85,17 @@ extension GroupEngine {
     if group.isFinished { return false }
     await waitOrUnregister { resume in
       let waits = state.withLock { state in
-        if state.roomWaiters.isOver { return false }
         if state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding) { return false }
         state.roomWaiters.add(resume, ticket: ticket, below: count, isAdding: isAdding)
         return true
       }
-      if !waits { resume() }
+      // The waits of a group that has finished may have been ended before this one was added.
+      if !waits || group.isFinished { resume() }
       return nil
     }
     // A task that was cancelled may have room, which must then be used.
-    let (waiter, isOver) = state.withLock { state in
-      (state.roomWaiters.remove(ticket: ticket, below: count), state.roomWaiters.isOver)
-    }
-    return waiter == nil && !isOver
+    let waiter = state.withLock { $0.roomWaiters.remove(ticket: ticket, below: count) }
+    return waiter == nil && !group.isFinished
   }
 
   private func endRoomWaits() { for waiter in state.withLock({ $0.roomWaiters.end() }) { waiter() } }
