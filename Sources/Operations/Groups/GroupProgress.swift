@@ -21,8 +21,7 @@ struct GroupProgress {
   /// Nil when the group has finished.
   private var parts: [ObjectIdentifier: MemberPart]? = [:]
   private(set) var shared: OperationProgress?
-  /// Nil if there are no more updates.
-  private var listeners: NumberedList<AsyncStream<Double>.Continuation>? = NumberedList()
+  private var listeners = NumberedList<AsyncStream<Double>.Continuation>()
 
   var isFollowed: Bool { shared != nil }
 
@@ -88,13 +87,13 @@ struct GroupProgress {
   }
 
   /// - Returns: The number of the listener, from 0 up.
-  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int? { listeners?.append(listener) }
+  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int { listeners.append(listener) }
 
-  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? { listeners?.remove(number) }
+  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? { listeners.remove(number) }
 
-  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.take()?.elements ?? [] }
+  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.removeAll() }
 
-  var audience: [AsyncStream<Double>.Continuation] { listeners?.elements ?? [] }
+  var audience: [AsyncStream<Double>.Continuation] { listeners.elements }
 }
 
 struct MemberPart {
@@ -170,14 +169,10 @@ extension GroupEngine {
       listener.yield(progress.fractionCompleted)
       return state.withLock { $0.progress.add(listener) }
     }
-    if let number {
-      listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.removeListener(number) } }
-      // Registers once, for all listeners, because a long-running group may have had many.
-      if number == 0 { group.whenFinished { [weak self] in self?.endUpdates() } }
-    } else {
-      listener.yield(1)
-      listener.finish()
-    }
+    listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.removeListener(number) } }
+    // Registers once, for all listeners, because a long-running group may have had many.
+    if number == 0 { group.whenFinished { [weak self] in self?.endUpdates() } }
+    if group.isFinished { endUpdates() }
     return stream
   }
 
