@@ -74,7 +74,7 @@ extension GroupEngine.State {
     schedule.endAddition(skipped: skipped)
     let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
     var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
-    action.roomWaiters = roomWaiters.take(downTo: members.count, from: count)
+    action.waiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
     // A group that started before the commit may have searched without these members.
     if case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,

@@ -210,7 +210,7 @@ extension GroupEngine {
       return Action(
         runner: runner,
         outcome: state.schedule.nextOutcome(),
-        roomWaiters: state.roomWaiters.take(downTo: state.members.count, from: count),
+        waiters: state.roomWaiters.take(downTo: state.members.count, from: count),
         updatesProgress: state.progress.isFollowed
       )
     }
@@ -219,8 +219,7 @@ extension GroupEngine {
 
   func carryOut(_ action: Action) {
     carryOut(action.runner)
-    action.notice?()
-    for waiter in action.roomWaiters { waiter() }
+    for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }
     switch action.outcome {
     // The caller releases the action, and with it the group, without a lock.

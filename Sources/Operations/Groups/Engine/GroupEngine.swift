@@ -35,8 +35,7 @@ final class GroupEngine: @unchecked Sendable {
   struct Action {
     var runner = GroupSchedule.RunnerRequest.none
     var outcome = GroupSchedule.Outcome.proceed
-    var notice: (@Sendable () -> Void)?
-    var roomWaiters: [Waiter] = []
+    var waiters: [Waiter] = []
     var updatesProgress = false
   }
 
@@ -74,7 +73,7 @@ final class GroupEngine: @unchecked Sendable {
       state.schedule.wake(owner)
       change(&state.schedule)
       let (runner, outcome) = (state.schedule.requestRunner(), state.schedule.endIfDone())
-      return Action(runner: runner, outcome: outcome, notice: state.schedule.takeNotice())
+      return Action(runner: runner, outcome: outcome, waiters: state.schedule.takeNotice().map { [$0] } ?? [])
     }
     carryOut(action)
   }
