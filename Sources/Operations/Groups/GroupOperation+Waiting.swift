@@ -53,9 +53,7 @@ extension GroupOperation {
   /// - Precondition: The operation can be added.
   @discardableResult
   public final func addOperation(_ operation: Operation, ifBelow count: Int) -> Bool {
-    let hasRoom = engine.state.withLock { state in
-      state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: true)
-    }
+    let hasRoom = engine.state.withLock { $0.hasRoom(below: count, isAdding: true) }
     if hasRoom { engine.add([operation], skipping: .none, to: self, hasRoom: true) }
     return hasRoom
   }

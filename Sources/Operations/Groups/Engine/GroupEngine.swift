@@ -27,6 +27,10 @@ final class GroupEngine: @unchecked Sendable {
       schedule.request(request) ? members.elements : []
     }
 
+    mutating func hasRoom(below count: Int, isAdding: Bool) -> Bool {
+      roomWaiters.hasRoom(below: count, of: members.count, isAdding: isAdding)
+    }
+
     /// Has no effect if the member has finished.
     mutating func weigh(_ part: MemberPart) { if members.contains(part.index) { progress.weigh(part) } }
   }

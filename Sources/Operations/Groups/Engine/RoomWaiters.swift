@@ -12,11 +12,6 @@ struct RoomWaiters {
 
   var isEmpty: Bool { watching.isEmpty && adding.isEmpty }
 
-  mutating func makeTicket() -> Int {
-    lastTicket += 1
-    return lastTicket
-  }
-
   /// Returns whether there is room and, for an adding task, none waits before it. Reserves the room of an adding task.
   mutating func hasRoom(below count: Int, of members: Int, isAdding: Bool) -> Bool {
     if !isAdding { return members < count }
@@ -27,13 +22,16 @@ struct RoomWaiters {
 
   mutating func endReservation() { reserved -= 1 }
 
-  mutating func add(_ waiter: @escaping Waiter, ticket: Int, below count: Int, isAdding: Bool) {
+  /// - Returns: The ticket of the task, from 1 up.
+  mutating func add(_ waiter: @escaping Waiter, below count: Int, isAdding: Bool) -> Int {
+    lastTicket += 1
     if isAdding {
-      adding[count, default: [:]][ticket] = waiter
-      order[count, default: ArrayDeque()].append(ticket)
+      adding[count, default: [:]][lastTicket] = waiter
+      order[count, default: ArrayDeque()].append(lastTicket)
     } else {
-      watching[count, default: [:]][ticket] = waiter
+      watching[count, default: [:]][lastTicket] = waiter
     }
+    return lastTicket
   }
 
   mutating func remove(ticket: Int, below count: Int) -> Waiter? {
@@ -75,26 +73,22 @@ extension GroupEngine {
       let remedy = isAdding ? "Add an operation below 1 or more." : "Wait for room below 1 or more."
       misuse("\(group.quotedName) cannot have fewer than \(count) unfinished members. \(remedy)")
     }
-    let ticket = state.withLock { state in
-      let hasRoom = state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding)
-      return hasRoom ? nil : state.roomWaiters.makeTicket()
-    }
-    guard let ticket else { return true }
-    // Registers once, for all waits. A group that times out finishes with unfinished members, and may never have room.
-    if ticket == 1 { group.whenFinished { [weak self] in self?.endRoomWaits() } }
+    if state.withLock({ $0.hasRoom(below: count, isAdding: isAdding) }) { return true }
     if group.isFinished { return false }
+    var ticket: Int?
     await waitOrUnregister { resume in
-      let waits = state.withLock { state in
-        if state.roomWaiters.hasRoom(below: count, of: state.members.count, isAdding: isAdding) { return false }
-        state.roomWaiters.add(resume, ticket: ticket, below: count, isAdding: isAdding)
-        return true
+      ticket = state.withLock { state in
+        if state.hasRoom(below: count, isAdding: isAdding) { return nil }
+        return state.roomWaiters.add(resume, below: count, isAdding: isAdding)
       }
+      // Registers once, for all waits. A group that times out finishes with unfinished members, and may never have room.
+      if ticket == 1 { group.whenFinished { [weak self] in self?.endRoomWaits() } }
       // The waits of a group that has finished may have been ended before this one was added.
-      if !waits || group.isFinished { resume() }
+      if ticket == nil || group.isFinished { resume() }
       return nil
     }
     // A task that was cancelled may have room, which must then be used.
-    let waiter = state.withLock { $0.roomWaiters.remove(ticket: ticket, below: count) }
+    let waiter = state.withLock { state in ticket.flatMap { state.roomWaiters.remove(ticket: $0, below: count) } }
     return waiter == nil && !group.isFinished
   }
 
