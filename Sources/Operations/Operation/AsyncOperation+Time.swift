@@ -164,8 +164,9 @@ extension AsyncOperation {
     needsSlot: Bool = true,
     then work: @escaping @Sendable () -> Void
   ) {
-    let (timer, time) = (ClockTimer(), ElapsedTime(clock))
-    let pause = OperationPause(timer, at: keepPlace(), before: next, remaining: { duration - time.now }, resume: work)
+    keepPlace()
+    let time = ElapsedTime(clock)
+    let pause = OperationPause(before: next, remaining: { duration - time.now }, resume: work)
     let (isPaused, membership, turn) = core.withLock {
       core -> (Bool, OperationCore.Membership?, KeyRequest?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
@@ -177,13 +178,10 @@ extension AsyncOperation {
     turn?.stepAside()
     membership?.runner?.engine.releaseSlot(of: membership?.slot == .own ? self : nil)
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
-    timer.start(after: duration, on: clock) { if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() } }
+    pause.timer.start(after: duration, on: clock) {
+      if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() }
+    }
   }
-}
-
-extension OperationPause {
-  /// Blocking work may hold every thread of the shared pool, but not those of the timers.
-  func `continue`() { if place.queue != nil { place.run(resume) } else { DueWork.shared.add([resume]) } }
 }
 
 extension OperationQueue {

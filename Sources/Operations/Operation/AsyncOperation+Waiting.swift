@@ -98,7 +98,10 @@ extension AsyncOperation {
       engine.change { $0.wasCancelled(self, wasNotReady: wasNotReady) }
     // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
     case .startInside: Trampoline.run { [self] in _ = startAsMember(by: nil) }
-    case .resume(let pause): pause.continue()
+    case .resume(let pause):
+      let place = keepPlace()
+      // Blocking work may hold every thread of the shared pool, but not those of the timers.
+      if place.queue == nil { DueWork.shared.add([pause.resume]) } else { place.run(pause.resume) }
     case .prepareInputs:
       keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .turn) }) { self.prepareInputs() } }
     }

@@ -82,24 +82,14 @@ struct HandOver: Identifiable, Sendable {
 
 /// A pause of an executing operation, such as a back-off, during which it uses no slot of a group and holds no keys.
 final class OperationPause: Sendable {
-  let resume: @Sendable () -> Void
-  /// Where the operation continues, unless its group starts it again.
-  let place: ExecutionPlace
-  let timer: ClockTimer
+  let timer = ClockTimer()
   let next: String
   let remaining: @Sendable () -> Duration
+  let resume: Waiter
 
-  init(
-    _ timer: ClockTimer,
-    at place: ExecutionPlace,
-    before next: String,
-    remaining: @escaping @Sendable () -> Duration,
-    resume: @escaping @Sendable () -> Void
-  ) {
-    self.timer = timer
+  init(before next: String, remaining: @escaping @Sendable () -> Duration, resume: @escaping Waiter) {
     self.next = next
     self.remaining = remaining
-    self.place = place
     self.resume = resume
   }
 }
