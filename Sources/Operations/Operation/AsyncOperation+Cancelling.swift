@@ -118,7 +118,7 @@ extension AsyncOperation {
     core.withLock { core in
       if let engine, core.engine !== engine { return nil }
       let phase = core.lifecycle.phase
-      guard let interruption = core.lifecycle.cancel(reason, as: decision, where: isIncluded) else { return nil }
+      guard isIncluded(phase), let interruption = core.lifecycle.cancel(reason, as: decision) else { return nil }
       return Cancellation(
         operation: self,
         interruption: interruption,

@@ -301,7 +301,8 @@ enum LifecycleStep: InterleavedStep {
     let before = world.lifecycle
     let unlessStarted = self == .cancelUnlessStarted
     let decision = self == .timeOut ? OperationLifecycle.Decision.timeout : .cancellation
-    let interruption = world.lifecycle.cancel(reason, as: decision) { !unlessStarted || !$0.isExecuting }
+    let isIncluded = !unlessStarted || !before.phase.isExecuting
+    let interruption = isIncluded ? world.lifecycle.cancel(reason, as: decision) : nil
     let isTooLate = before.phase.isOver || (unlessStarted && before.phase.isExecuting)
     let hasReason = self == .cancelWithError || self == .timeOut
     let counts = !isTooLate && before.decision == .none

@@ -162,13 +162,9 @@ struct OperationLifecycle {
     return interruption
   }
 
-  /// Cancels the operation in these phases. Nil if that has no effect. A reason after a finish is not recorded.
-  mutating func cancel(
-    _ reason: FailureReport? = nil,
-    as decision: Decision = .cancellation,
-    where isIncluded: (Phase) -> Bool = { _ in true }
-  ) -> Interruption? {
-    if isCancelled || phase.isOver || !isIncluded(phase) { return nil }
+  /// Cancels the operation. Nil if that has no effect. A reason after a finish is not recorded.
+  mutating func cancel(_ reason: FailureReport? = nil, as decision: Decision = .cancellation) -> Interruption? {
+    if isCancelled || phase.isOver { return nil }
     isCancelled = true
     if self.decision == .none {
       self.decision = decision
