@@ -7,33 +7,29 @@ final class FinishRelay: Operation, @unchecked Sendable {
 
   private enum State {
     /// The relay is being enqueued.
-    case new(action: @Sendable () -> Void)
-    case waiting(action: @Sendable () -> Void)
+    case new
+    case waiting
     case stopped
     case over
-
-    var action: (@Sendable () -> Void)? {
-      switch self {
-      case .new(let action), .waiting(let action): action
-      case .stopped, .over: nil
-      }
-    }
   }
 
-  private let state: Locked<State>
+  private let action: Waiter
+  private let state = Locked(State.new)
 
-  init(_ action: @escaping @Sendable () -> Void) {
-    state = Locked(.new(action: action))
+  init(_ action: @escaping Waiter) {
+    self.action = action
     super.init()
   }
 
-  override func main() { end(as: .over).action?() }
+  override func main() { if end(as: .over) != nil { action() } }
 
-  /// Changes the state, unless the action has been taken before, and returns the previous state.
-  private func end(as new: State) -> State {
+  /// Changes the state, and returns the previous one. Nil if the relay has ended before.
+  private func end(as new: State) -> State? {
     state.withLock { state in
-      defer { if state.action != nil { state = new } }
-      return state
+      switch state {
+      case .new, .waiting: exchange(&state, with: new)
+      case .stopped, .over: nil
+      }
     }
   }
 
@@ -45,8 +41,8 @@ final class FinishRelay: Operation, @unchecked Sendable {
     queue.addOperation(self)
     queue.nudge()
     let isStopped = state.withLock { state in
-      if case .new(let action) = state { state = .waiting(action: action) }
-      return if case .stopped = state { true } else { false }
+      if state == .new { state = .waiting }
+      return state == .stopped
     }
     if isStopped { release(operations) }
   }
@@ -56,8 +52,8 @@ final class FinishRelay: Operation, @unchecked Sendable {
   func stop(waitingFor operations: [Operation]) -> Bool {
     let previous = end(as: .stopped)
     // If another thread is still inside `wait(for:)`, that thread releases the operations.
-    if case .waiting = previous { release(operations) }
-    return previous.action != nil
+    if previous == .waiting { release(operations) }
+    return previous != nil
   }
 
   /// The dependencies are removed first, because Foundation would keep unretained pointers to them.
