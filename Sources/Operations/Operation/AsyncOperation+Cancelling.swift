@@ -91,7 +91,7 @@ extension AsyncOperation {
   /// A cancellation that has been marked, and must reach the members and the work.
   private struct Cancellation {
     let operation: AsyncOperation
-    let interruption: OperationLifecycle.Interruption
+    let phase: OperationLifecycle.Phase
     let observers: [OperationObserver]
     let trace: OperationFollower?
     let turn: KeyRequest?
@@ -118,10 +118,10 @@ extension AsyncOperation {
     core.withLock { core in
       if let engine, core.engine !== engine { return nil }
       let phase = core.lifecycle.phase
-      guard isIncluded(phase), let interruption = core.lifecycle.cancel(reason, as: decision) else { return nil }
+      guard isIncluded(phase), core.lifecycle.cancel(reason, as: decision) != nil else { return nil }
       return Cancellation(
         operation: self,
-        interruption: interruption,
+        phase: phase,
         observers: core.observers,
         trace: core.trace,
         turn: core.turn,
@@ -136,13 +136,13 @@ extension AsyncOperation {
     if let plain = self as? PlainMember { plain.represented.cancelAsMember() }
     engineOfMembers?.membersWereCancelled()
     cancellation.task?.cancel()
-    if cancellation.interruption == .execution { Trampoline.isolate { didCancel() } }
+    if cancellation.phase.isExecuting { Trampoline.isolate { didCancel() } }
     super.cancel()
     carryOut(cancellation.notice)
-    switch cancellation.interruption {
-    case .start: break
-    case .suspension: finishUnexecuted()
-    case .execution: if finishesWhenCancelled { finishNow() }
+    switch cancellation.phase {
+    case .suspended: finishUnexecuted()
+    case .executing, .paused: if finishesWhenCancelled { finishNow() }
+    case .pending, .preparing, .skipped, .ending, .finished: break
     }
   }
 }

@@ -1,24 +1,24 @@
 public import Foundation
 
 extension AsyncOperation {
-  /// Finishes the operation, if in `phase`. Returns whether that counts. `store` stores the value, under the lock.
+  /// Finishes the operation, if in `required`. Returns whether that counts. `store` stores the value, under the lock.
   @discardableResult
   final func finish(
     reporting report: FailureReport?,
-    onlyWhile phase: OperationLifecycle.Phase? = nil,
+    onlyWhile required: OperationLifecycle.Phase? = nil,
     storing store: () -> Void = {}
   ) -> Bool {
-    let (interruption, trace) = core.withLock { core -> (OperationLifecycle.Interruption?, OperationFollower?) in
-      if let phase, phase != core.lifecycle.phase { return (nil, nil) }
-      let interruption = core.lifecycle.finish(report)
-      if interruption != nil { store() }
-      return (interruption, core.trace)
+    let (interrupted, trace) = core.withLock { core -> (OperationLifecycle.Phase?, OperationFollower?) in
+      if let required, required != core.lifecycle.phase { return (nil, nil) }
+      let interrupted = core.lifecycle.finish(report)
+      if interrupted != nil { store() }
+      return (interrupted, core.trace)
     }
-    switch interruption {
+    switch interrupted {
     case nil: return false
-    case .start: break
-    case .suspension: finishUnexecuted()
-    case .execution: end(afterExecution: true, trace)
+    case .suspended: finishUnexecuted()
+    case .executing, .paused: end(afterExecution: true, trace)
+    case .pending, .preparing, .skipped, .ending, .finished: break
     }
     return true
   }

@@ -282,11 +282,12 @@ enum LifecycleStep: InterleavedStep {
       "a finish recorded what it should not, or did not record what it should"
     )
     switch interruption {
-    case .execution:
+    case .executing, .paused:
       world.promise(before.phase.isExecuting, "a finish ended what did not execute")
       conclude(&world, &actor)
-    case .suspension: actor.go(on: .end)
-    case .start: world.promise(before.phase.isPending || before.phase == .preparing, "a finish was kept too late")
+    case .suspended: actor.go(on: .end)
+    case .pending, .preparing, .skipped, .ending, .finished:
+      world.promise(before.phase.isPending || before.phase == .preparing, "a finish was kept too late")
     case nil: break
     }
   }
@@ -317,12 +318,12 @@ enum LifecycleStep: InterleavedStep {
     world.deeds.announcements += 1
     world.deeds.isStopped = true
     switch interruption {
-    case .start:
+    case .pending, .preparing, .skipped, .ending, .finished:
       world.promise(!before.isSuspended && !before.phase.isExecuting, "a cancellation interrupted nothing")
-    case .suspension:
+    case .suspended:
       world.promise(before.isSuspended, "it was skipped while it was not suspended")
       actor.go(on: .end)
-    case .execution:
+    case .executing, .paused:
       world.promise(before.phase.isExecuting, "it was told to stop what it did not do")
       actor.go(on: .didCancel)
     }

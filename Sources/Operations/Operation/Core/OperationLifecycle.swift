@@ -70,16 +70,6 @@ struct OperationLifecycle {
     }
   }
 
-  /// What a finish or a cancellation has interrupted.
-  enum Interruption {
-    /// The thread that starts or prepares the operation carries out the end.
-    case start
-    /// The caller must carry out the end of an operation that does not execute.
-    case suspension
-    /// The caller of a finish must carry out the end, and the caller of a cancellation must notify the work.
-    case execution
-  }
-
   /// The first of these events decides the outcome.
   enum Decision: Hashable, Sendable {
     case none
@@ -141,29 +131,28 @@ struct OperationLifecycle {
     return true
   }
 
+  // The next two methods return the interrupted phase. If the operation was suspended, the caller carries out the
+  // end. If it executed, the caller of a finish carries out the end, and that of a cancellation notifies the work.
+  // Otherwise, the thread that starts or prepares the operation carries out the end.
+
   /// Finishes the operation. The first finish counts; nil is returned for others, whose errors are not recorded.
-  mutating func finish(_ report: FailureReport? = nil) -> Interruption? {
-    let interruption: Interruption
+  mutating func finish(_ report: FailureReport? = nil) -> Phase? {
+    let interrupted = phase
     switch phase {
     case .pending, .preparing:
       if isFinishKept { return nil }
       isFinishKept = true
-      interruption = .start
-    case .suspended:
-      phase = .skipped
-      interruption = .suspension
-    case .executing, .paused:
-      phase = .ending(afterExecution: true)
-      interruption = .execution
+    case .suspended: phase = .skipped
+    case .executing, .paused: phase = .ending(afterExecution: true)
     case .skipped, .ending, .finished: return nil
     }
     if let report { append(report) }
     if decision == .none { decision = .finish }
-    return interruption
+    return interrupted
   }
 
   /// Cancels the operation. Nil if that has no effect. A reason after a finish is not recorded.
-  mutating func cancel(_ reason: FailureReport? = nil, as decision: Decision = .cancellation) -> Interruption? {
+  mutating func cancel(_ reason: FailureReport? = nil, as decision: Decision = .cancellation) -> Phase? {
     if isCancelled || phase.isOver { return nil }
     isCancelled = true
     if self.decision == .none {
@@ -173,13 +162,9 @@ struct OperationLifecycle {
       if let reason { append(reason) }
       if decision == .timeout { failures += earlier }
     }
-    switch phase {
-    case .executing, .paused: return .execution
-    case .suspended:
-      phase = .skipped
-      return .suspension
-    case .pending, .preparing, .skipped, .ending, .finished: return .start
-    }
+    let interrupted = phase
+    if case .suspended = phase { phase = .skipped }
+    return interrupted
   }
 
   /// Adds failures without ending the operation, unless it is over. A group collects those of its members this way.
