@@ -159,9 +159,7 @@ extension AsyncOperation {
 
   var outcomeError: (any Error)? {
     let lifecycle = core.withLock { $0.lifecycle }
-    if lifecycle.failures.isEmpty {
-      return lifecycle.isCancelled && lifecycle.decision != .finish ? CancellationError() : nil
-    }
+    if lifecycle.failures.isEmpty { return lifecycle.decision == .cancellation ? CancellationError() : nil }
     let failures = failures(of: lifecycle)
     let isOneError = failures.count == 1 && !lifecycle.hasPaths && !(self is GroupOperation)
     if isOneError || lifecycle.decision == .timeout { return failures[0].error }

@@ -118,6 +118,7 @@ struct LifecycleWorld: InterleavedWorld {
 
   mutating func decide(_ decision: OperationLifecycle.Decision) {
     if deeds.decision == .none { deeds.decision = decision }
+    if deeds.decision == .finish, decision != .finish { deeds.decision = .finishBeforeCancellation }
   }
 
   mutating func check() {

@@ -74,12 +74,13 @@ struct OperationLifecycle {
   enum Decision: Hashable, Sendable {
     case none
     case finish
+    /// As ``finish``, and the operation was cancelled before its end.
+    case finishBeforeCancellation
     case cancellation
     case timeout
   }
 
   private(set) var phase = Phase.pending(.slot)
-  private(set) var isCancelled = false
   /// With paths relative to the operation. After a timeout, its failure is first, and the others are its causes.
   private(set) var failures: [OperationFailure] = []
   /// Whether a finish came before the execution.
@@ -93,6 +94,8 @@ struct OperationLifecycle {
     phase = isEnded ? .skipped : first
     return true
   }
+
+  var isCancelled: Bool { decision != .none && decision != .finish }
 
   var isEnded: Bool { isCancelled || isFinishKept }
 
@@ -154,8 +157,9 @@ struct OperationLifecycle {
   /// Cancels the operation. Nil if that has no effect. A reason after a finish is not recorded.
   mutating func cancel(_ reason: FailureReport? = nil, as decision: Decision = .cancellation) -> Phase? {
     if isCancelled || phase.isOver { return nil }
-    isCancelled = true
-    if self.decision == .none {
+    if self.decision == .finish {
+      self.decision = .finishBeforeCancellation
+    } else {
       self.decision = decision
       let earlier = failures
       if decision == .timeout { failures = [] }
