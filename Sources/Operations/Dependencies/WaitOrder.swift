@@ -38,7 +38,10 @@ struct WaitOrder {
     var setOf = [Int?](repeating: nil, count: waits.count)
     for item in items { setOf[item] = unvisited }
     var positions = setOf
-    for root in leavingOrder(items).reversed() where setOf[root] == unvisited {
+    // In reverse, each set has an item that precedes all items of the sets that wait for it.
+    var seen = Set(order)
+    let left = postorder(from: items, isNew: { seen.insert($0).inserted }, next: { dependents[$0] })
+    for root in left.reversed() where setOf[root] == unvisited {
       var set = [root]
       setOf[root] = stuck.count
       var done = 0
@@ -59,23 +62,5 @@ struct WaitOrder {
       }
       stuck.append((set, next.flatMap { positions[$0] }.map { Array(path[$0...]) } ?? []))
     }
-  }
-
-  /// Returns stuck items in the order in which a depth-first walk through the dependents leaves them. In reverse, each
-  /// set has an item that precedes all items of the sets that wait for it.
-  private func leavingOrder(_ items: [Int]) -> [Int] {
-    var left: [Int] = []
-    var seen = Set(order)
-    for start in items where seen.insert(start).inserted {
-      var path = [(item: start, dependents: dependents[start][...])]
-      while let last = path.indices.last {
-        if let next = path[last].dependents.popFirst() {
-          if seen.insert(next).inserted { path.append((next, dependents[next][...])) }
-        } else {
-          left.append(path.removeLast().item)
-        }
-      }
-    }
-    return left
   }
 }

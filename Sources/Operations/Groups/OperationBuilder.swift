@@ -48,20 +48,12 @@ public enum OperationBuilder {
       return joinedIDs?.contains(ObjectIdentifier(operation)) != false && operation.isFreePlainOperation
     }
     var seen: Set<ObjectIdentifier> = []
-    var result: [Operation] = []
-    var path: [(operation: Operation, next: ArraySlice<Operation>)] = []
     let named = operations.filter { joinedIDs?.contains(ObjectIdentifier($0)) != true || isFree($0) }
-    for operation in named + (joined ?? []).filter(isFree) where seen.insert(ObjectIdentifier(operation)).inserted {
-      path.append((operation, operation.dependencies[...]))
-      while let top = path.indices.last {
-        guard let next = path[top].next.popFirst() else {
-          result.append(path.removeLast().operation)
-          continue
-        }
-        if isFree(next), seen.insert(ObjectIdentifier(next)).inserted { path.append((next, next.dependencies[...])) }
-      }
-    }
-    return result
+    return postorder(
+      from: named + (joined ?? []).filter(isFree),
+      isNew: { seen.insert(ObjectIdentifier($0)).inserted },
+      next: { $0.dependencies.filter(isFree) }
+    )
   }
 }
 

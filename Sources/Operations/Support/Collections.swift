@@ -119,6 +119,22 @@ extension Array {
   }
 }
 
+/// Returns the items that a depth-first walk reaches, each after those to which it leads, without recursion.
+func postorder<Item>(from roots: [Item], isNew: (Item) -> Bool, next: (Item) -> [Item]) -> [Item] {
+  var left: [Item] = []
+  for root in roots where isNew(root) {
+    var path = [(item: root, next: next(root)[...])]
+    while let last = path.indices.last {
+      if let item = path[last].next.popFirst() {
+        if isNew(item) { path.append((item, next(item)[...])) }
+      } else {
+        left.append(path.removeLast().item)
+      }
+    }
+  }
+  return left
+}
+
 /// Elements at indices that never change. The indices of removed elements are used again.
 struct SlotList<Element> {
   // In vacant slots, because accessing an optional in place would copy it.
