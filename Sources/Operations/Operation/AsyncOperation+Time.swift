@@ -14,13 +14,10 @@ extension AsyncOperation {
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {
-      let (isExecuting, deadline) = core.withLock { core in
-        let extras = core.makeExtras()
-        extras.timeout = newValue
-        let isExecuting = core.lifecycle.phase.isExecuting
-        return (isExecuting, isExecuting ? extras.deadline.take() : nil)
+      let isExecuting = core.withLock { core in
+        core.makeExtras().timeout = newValue
+        return core.lifecycle.phase.isExecuting
       }
-      deadline?.cancel()
       if isExecuting { startDeadline() }
     }
   }
@@ -124,14 +121,14 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// Starts the timer of the timeout, and returns whether the operation is executing.
+  /// Starts the timer of the timeout, instead of the last timer, and returns whether the operation is executing.
   @discardableResult
   func startDeadline() -> Bool {
     let timer = ClockTimer()
     let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
       guard core.lifecycle.phase.isExecuting else { return (false, nil, nil) }
-      guard let extras = core.extras, let timeout = extras.timeout else { return (true, nil, nil) }
-      return (true, timeout, exchange(&extras.deadline, with: timer))
+      guard let extras = core.extras else { return (true, nil, nil) }
+      return (true, extras.timeout, exchange(&extras.deadline, with: extras.timeout == nil ? nil : timer))
     }
     previous?.cancel()
     if let timeout {
