@@ -1,15 +1,10 @@
 public import Foundation
 
 extension AsyncOperation {
-  /// Finishes the operation, if in `required`. Returns whether that counts. `store` stores the value, under the lock.
+  /// Finishes the operation. Returns whether that counts. `store` stores the value, under the lock.
   @discardableResult
-  final func finish(
-    reporting report: FailureReport?,
-    onlyWhile required: OperationLifecycle.Phase? = nil,
-    storing store: () -> Void = {}
-  ) -> Bool {
+  final func finish(reporting report: FailureReport?, storing store: () -> Void = {}) -> Bool {
     let (interrupted, trace) = core.withLock { core -> (OperationLifecycle.Phase?, OperationFollower?) in
-      if let required, required != core.lifecycle.phase { return (nil, nil) }
       let interrupted = core.lifecycle.finish(report)
       if interrupted != nil { store() }
       return (interrupted, core.trace)

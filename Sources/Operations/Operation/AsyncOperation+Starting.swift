@@ -108,7 +108,8 @@ extension AsyncOperation {
         do { try await condition.evaluate(self) } catch {
           let failure = condition.failure(of: self, because: error)
           releaseTask()
-          finish(reporting: FailureReport([failure]), onlyWhile: .suspended(.conditions))
+          // Has no effect if the operation has been ended, because only this task resumes it.
+          finish(reporting: FailureReport([failure]))
           return
         }
         if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
