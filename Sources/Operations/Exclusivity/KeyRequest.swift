@@ -25,10 +25,13 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
   func request(_ request: Int) -> KeyState {
     guard let owner else { return .waiting }
-    let (queue, slots) = owner.core.withLock { core in
-      (core.queue, core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) })
+    let (phase, queue, slots) = owner.core.withLock { core in
+      let slots = core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) }
+      return (core.lifecycle.phase, core.queue, slots)
     }
     if let slots { return arrive(at: .group(ObjectIdentifier(slots.engine)), request, slots) }
+    // In a pause, an operation of a queue keeps its slot.
+    if case .paused = phase { return arrive(at: .none) }
     return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 

@@ -79,7 +79,7 @@ extension AsyncOperation {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
     case .open, .notify, .startInside, .resume, .prepareInputs: trace?.send(.ready)
-    case .none, .requestTurn, .takeTurn, .withdrawTurn, .notifyOfCancellation: break
+    case .none, .requestTurn, .withdrawTurn, .notifyOfCancellation: break
     }
     carryOut(action)
   }
@@ -88,7 +88,6 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn): request(turn)
-    case .takeTurn(let turn): if turn.take() { turnHasCome(holdingKeys: true) } else { turnHasNotCome() }
     case .withdrawTurn(let turn, let request): leaveWaitQueues(of: turn, request: request)
     case .open(let gate): open(gate)
     case .notify(let engine, _, _, hasSlot: true): engine?.memberHasSlot(self)

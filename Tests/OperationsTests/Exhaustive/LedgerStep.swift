@@ -230,14 +230,14 @@ enum LedgerStep: InterleavedStep {
       world.promise(before.isBlocked || before.lifecycle.phase == .suspended(.turn), "it became ready a second time")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
     case .requestTurn: world.promise(world.core.lifecycle.phase == .pending(.turn), "it requests while it waits")
-    case .none, .takeTurn, .withdrawTurn, .notifyOfCancellation, .startInside, .resume, .prepareInputs: break
+    case .none, .withdrawTurn, .notifyOfCancellation, .startInside, .resume, .prepareInputs: break
     }
     carryOut(action, &world, &actor)
   }
 
   private func carryOut(_ action: OperationCore.WaitAction, _ world: inout LedgerWorld, _ actor: inout Actor) {
     switch action {
-    case .none, .takeTurn, .notifyOfCancellation, .startInside, .resume: break
+    case .none, .notifyOfCancellation, .startInside, .resume: break
     case .requestTurn: actor.go(on: .request)
     case .withdrawTurn(_, let request): actor.go(on: .leaveWaitQueues(request: request))
     case .open(let gate): open(gate, &world, &actor)

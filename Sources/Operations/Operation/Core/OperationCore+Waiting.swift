@@ -5,8 +5,6 @@ extension OperationCore {
   enum WaitAction {
     case none
     case requestTurn(KeyRequest)
-    /// The operation of a queue ends a pause, in which it has kept its slot.
-    case takeTurn(KeyRequest)
     case withdrawTurn(KeyRequest, request: Int)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
@@ -105,10 +103,7 @@ extension OperationCore {
   /// A paused operation takes its keys again, and a member needs a slot.
   mutating func delayIsOver() -> WaitAction {
     guard lifecycle.phase == .paused(.delay) else { return .none }
-    if let turn {
-      let action = request(turn)
-      return engine == nil ? .takeTurn(turn) : action
-    }
+    if let turn { return request(turn) }
     guard engine != nil else { return resumeAfterPause(of: .delay) }
     lifecycle.wait(for: .slot)
     return readinessNotice
