@@ -286,7 +286,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   private func record(_ failures: [OperationFailure]) {
     let report = FailureReport(failures: failures)
-    core.withLock { _ = $0.lifecycle.record(report) }
+    core.withLock { $0.lifecycle.record(report) }
   }
 
   // MARK: AsyncOperation

@@ -172,11 +172,7 @@ struct OperationLifecycle {
   }
 
   /// Adds failures without ending the operation, unless it is over. A group collects those of its members this way.
-  mutating func record(_ report: FailureReport) -> Bool {
-    if phase.isOver { return false }
-    append(report)
-    return true
-  }
+  mutating func record(_ report: FailureReport) { if !phase.isOver { append(report) } }
 
   /// Claims the end, and returns whether the operation has executed. Nil if the caller must not carry out the end.
   mutating func end() -> Bool? {
