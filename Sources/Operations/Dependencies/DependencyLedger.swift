@@ -64,9 +64,8 @@ struct DependencyLedger {
     }
   }
 
-  // After the lock, the caller releases what the next two methods have read, which may be the last reference.
-
-  /// Returns whether the dependent must wait, because this operation has not ended.
+  /// Returns whether the dependent must wait, because this operation has not ended. After the lock, the caller releases
+  /// those that the method has seen, which may be the last references.
   mutating func add(dependent: AsyncOperation) -> (isWaitedFor: Bool, seen: [AsyncOperation?]) {
     if isClosed { return (false, []) }
     var seen: [AsyncOperation?] = []
@@ -79,10 +78,9 @@ struct DependencyLedger {
     return (true, seen)
   }
 
-  /// Returns the number of notifications that will not be sent.
-  mutating func remove(dependent: AsyncOperation) -> (count: Int, seen: [AsyncOperation?]) {
-    let seen = dependents?.remove(ObjectIdentifier(dependent)).map(\.operation) ?? []
-    return (seen.count { $0 === dependent }, seen)
+  /// Removes a dependent, and earlier ones of the same identity, which will not be notified.
+  mutating func remove(dependent: AsyncOperation) -> [WeakOperation] {
+    dependents?.remove(ObjectIdentifier(dependent)) ?? []
   }
 
   mutating func takeDependencies() -> [Dependency?] { dependencies.takeAll() }

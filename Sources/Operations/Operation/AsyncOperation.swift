@@ -321,8 +321,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     withExtendedLifetime(handOvers) {}
     var unsentNotifications = 0
     if let own = operation as? AsyncOperation {
-      let (count, seen) = own.core.withLock { $0.ledger.remove(dependent: self) }
-      withExtendedLifetime(seen) { unsentNotifications = count }
+      let removed = own.core.withLock { $0.ledger.remove(dependent: self) }
+      unsentNotifications = removed.count { $0.operation === self }
     }
     for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) {
       unsentNotifications += 1
