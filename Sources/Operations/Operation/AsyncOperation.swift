@@ -62,9 +62,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   deinit {
     guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
     end.turn?.leave()
-    var dependencies: [DependencyLedger.Dependency?] = []
-    swap(&dependencies, &end.dependencies)
-    AsyncOperation.release(consume dependencies)
+    AsyncOperation.release(exchange(&end.dependencies, with: []))
     AsyncOperation.release(end.extras)
   }
 
