@@ -99,10 +99,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// The implementation is Foundation's, except that an operation can expire before its queue starts it. The property is
   /// final, so that no subclass overrides it to send key-value notifications.
-  public final override var isFinished: Bool { super.isFinished || hasLeftQueueEarly }
-
-  /// Whether the operation has expired in its queue, which lists it until it starts it.
-  final var hasLeftQueueEarly: Bool { core.withLock { $0.hasExpired } }
+  public final override var isFinished: Bool { super.isFinished || core.withLock { $0.hasExpired } }
 
   /// Always true, because the work may outlast `start()`.
   public final override var isAsynchronous: Bool { true }

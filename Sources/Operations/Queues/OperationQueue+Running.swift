@@ -234,7 +234,8 @@ extension OperationQueue {
     while !Task.isCancelled {
       let operations = operations
       let unfinished = operations.filter { !$0.isFinished }
-      if operations.allSatisfy({ ($0 as? AsyncOperation)?.hasLeftQueueEarly == true }) { return }
+      // The queue lists those that have expired until it starts them.
+      if operations.allSatisfy({ ($0 as? AsyncOperation)?.core.withLock { $0.hasExpired } == true }) { return }
       // Other threads are removing the finished operations from the queue.
       if unfinished.isEmpty { await Task.yield() }
       for operation in unfinished { await operation.finished() }
