@@ -138,9 +138,9 @@ extension AsyncOperation {
   }
 
   @discardableResult
-  final func request(_ claims: [KeyClaim]) -> Self {
+  final func request(_ claims: [KeyClaim], lends: Bool = false) -> Self {
     if claims.isEmpty { return self }
-    let new = KeyRequest(of: self)
+    let new = KeyRequest(of: self, lends: lends)
     let obstacle = core.withLock { core -> String? in
       guard core.lifecycle.phase.isPending, case .none = core.place else {
         let event = core.lifecycle.phase.isPending ? "been added to a queue or a group" : "been started"

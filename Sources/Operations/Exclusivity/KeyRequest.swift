@@ -5,12 +5,15 @@ import Foundation
 final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private weak var owner: AsyncOperation?
   private let id: ObjectIdentifier
+  /// Whether those that use the keys inside the operation keep them after its end.
+  private let lends: Bool
   /// The slots of a member's group, its arrival there, and its flow, until its end. Guarded by the registry's lock.
   private var slots: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)?
 
-  init(of operation: AsyncOperation) {
+  init(of operation: AsyncOperation, lends: Bool) {
     owner = operation
     id = ObjectIdentifier(operation)
+    self.lends = lends
     super.init()
   }
 
@@ -92,7 +95,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   /// Leaves the wait queues for good. An operation that was cancelled keeps the keys that it holds. One that has finished,
   /// or has been released without finishing, also leaves or lends its keys, and leaves its group.
-  func leave(keepsKeys: Bool = false, lends: Bool = false) {
+  func leave(keepsKeys: Bool = false) {
     let former = KeyRegistry.change { table, effects in
       if !keepsKeys || ticket.flatMap({ table.state(of: $0) })?.isHolding != true {
         if let ticket { table.leave(ticket, lends: lends, &effects) } else { ticket = table.makeTicket() }
@@ -116,8 +119,8 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
         let owner = KeyRegistry.withTable { table in
           table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
         }
-        guard let operation = owner?.operation, operation.isFinished, !operation.lendsKeys else { break }
-        (owner as? KeyRequest)?.leave()
+        guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { break }
+        owner.leave()
       }
     }
   }

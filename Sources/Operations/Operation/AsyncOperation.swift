@@ -234,9 +234,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Whether `execute()` only begins work elsewhere, and calls no code of the user.
   var beginsElsewhere: Bool { false }
 
-  /// Whether those that use the keys inside the operation keep them after its end.
-  var lendsKeys: Bool { false }
-
   var runsOthersInside: Bool { false }
 
   final var engineOfMembers: GroupEngine? { (self as? GroupOperation)?.engine }

@@ -170,25 +170,26 @@ private struct ResultReports {
   var next: Int?
   /// The number of operations that may be unfinished or unread. Nil when there are no more elements.
   var limit: Int?
-  var count = 0
-  var resume: (@Sendable () -> Void)?
+  /// The number of reports since the task last looked for a result.
+  var newCount = 0
+  var resume: Waiter?
 }
 
 extension Locked<ResultReports> {
   fileprivate func report(_ change: (inout ResultReports) -> Void) {
     let resume = withLock { reports in
       change(&reports)
-      reports.count += 1
+      reports.newCount += 1
       return reports.resume.take()
     }
     resume?()
   }
 
-  /// Waits for a report after the first `count` reports.
-  nonisolated(nonsending) fileprivate func wait(after count: Int) async {
+  /// Waits for a new report.
+  nonisolated(nonsending) fileprivate func wait() async {
     await waitOrUnregister { resume in
       let isOver = withLock { reports in
-        reports.resume = reports.count > count ? nil : resume
+        reports.resume = reports.newCount > 0 ? nil : resume
         return reports.resume == nil
       }
       if isOver { resume() }
@@ -277,14 +278,13 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   nonisolated(nonsending) func next() async throws(Failure) -> ElementResults<Source, Output, Failure>.Element? {
     while !Task.isCancelled {
-      let reportCount = reports.withLock { $0.count }
       if let result = takeResult() { return result }
       fill()
       if read == nil, reports.withLock({ $0.started?.count ?? 0 }) == 0 {
         if let failure = failure.take() { throw failure }
         return nil
       }
-      await reports.wait(after: reportCount)
+      await reports.wait()
     }
     cancel()
     return nil
@@ -292,12 +292,12 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   private func takeResult() -> ElementResults<Source, Output, Failure>.Element? {
     let object = reports.withLock { reports -> AnyObject? in
+      reports.newCount = 0
       if let next = reports.next, reports.finished.first != next { return nil }
       reports.next? += 1
       return reports.finished.popFirst().flatMap { reports.started?.remove($0) }
     }
-    guard let object else { return nil }
-    let entry = unsafe unsafeDowncast(object, to: Entry.self)
+    guard let entry = object.map({ unsafe unsafeDowncast($0, to: Entry.self) }) else { return nil }
     unreadCount -= 1
     // A staggered run continues only if its caller does not accept this result.
     if timer == nil { fill() }

@@ -102,11 +102,10 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
     belong(to: currentWork)
-    request([KeyClaim](claims, in: domain))
+    request([KeyClaim](claims, in: domain), lends: true)
   }
 
   override var beginsElsewhere: Bool { true }
-  override var lendsKeys: Bool { true }
 
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 
