@@ -7,11 +7,11 @@ struct HouseRuleTests {
     for file in try Repository.files(in: "Sources", ending: "swift") { all.add(SourceCounts(of: file)) }
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
-    #expect(all.types <= 234)
+    #expect(all.types <= 235)
     #expect(all.storedBooleans <= 23)
     #expect(all.extensionFiles <= 11)
-    #expect(all.internalDocumentationLines <= 982)
-    #expect(all.lines <= 16_713)
+    #expect(all.internalDocumentationLines <= 983)
+    #expect(all.lines <= 16_740)
     #expect(all.longestFile <= 345)
   }
 
