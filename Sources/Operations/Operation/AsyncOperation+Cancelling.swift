@@ -65,26 +65,21 @@ extension AsyncOperation {
   private static func carryOut(_ marked: [Cancellation]) -> Int {
     // A plain operation may have been cancelled before, and its member not.
     let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
-    var (rest, all) = (Array(marked.reversed()), [Cancellation]())
-    while let next = rest.popLast() {
-      let engine = next.operation.engineOfMembers
-      // Each operation comes before its members. Those that are added later are cancelled when they are added.
-      let members = engine?.state.withLock { $0.takeMembers(toEnd: .cancel) } ?? []
-      for member in (next.inner + members).reversed() {
-        guard var inside = member.mark(in: engine) else { continue }
-        inside.depth = next.depth + 1
-        rest.append(inside)
+    // Each operation comes before its members, and its cancellation ends after theirs.
+    var all: [Cancellation] = []
+    let ends = postorder(
+      from: marked,
+      isNew: { _ in true },
+      next: { cancellation in
+        all.append(cancellation)
+        let engine = cancellation.operation.engineOfMembers
+        // Those that are added later are cancelled when they are added.
+        let members = engine?.state.withLock { $0.takeMembers(toEnd: .cancel) } ?? []
+        return (cancellation.inner + members).compactMap { $0.mark(in: engine) }
       }
-      all.append(next)
-    }
+    )
     for cancellation in all { cancellation.announce() }
-    // Each cancellation ends after those of its members.
-    var path: [Cancellation] = []
-    for cancellation in all {
-      while let last = path.last, last.depth >= cancellation.depth { last.operation.end(path.removeLast()) }
-      path.append(cancellation)
-    }
-    while let last = path.popLast() { last.operation.end(last) }
+    for cancellation in ends { cancellation.operation.end(cancellation) }
     return count
   }
 
@@ -98,8 +93,6 @@ extension AsyncOperation {
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
     let inner: [AsyncOperation]
-    /// The number of operations around this one that are cancelled with it.
-    var depth = 0
 
     func announce() {
       trace?.send(.cancelled)
