@@ -56,14 +56,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  override func execute() { start { self.finish() } }
-
-  override func finishUnexecuted() {
-    operation.cancelAsMember()
-    start { self.finishNow() }
-  }
-
-  private func start(then end: @escaping @Sendable () -> Void) {
+  override func execute() {
     if operation.isReady, !operation.isFinished {
       operation.start()
     } else if !operation.isFinished {
@@ -74,16 +67,22 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
       // On Linux, Foundation may need to check an operation that overrides `isReady` twice.
       for _ in 0..<2 { queue.nudge() }
     }
-    if operation.isFinished { return operationDidFinish(end) }
-    FinishRelay { self.operationDidFinish(end) }.wait(for: [operation])
+    if operation.isFinished { return operationDidFinish() }
+    FinishRelay { self.operationDidFinish() }.wait(for: [operation])
   }
 
-  private func operationDidFinish(_ end: () -> Void) {
+  override func finishUnexecuted() {
+    operation.cancelAsMember()
+    // A cancelled operation finishes when it is started.
+    execute()
+  }
+
+  private func operationDidFinish() {
     // When a dependency finishes on Linux, Foundation uses a pointer to the plain operation, even a released one. Before
     // the end of the operation, Foundation would count fewer than zero dependencies.
     operation.removeDependencies(operation.dependencies)
     forget()
-    end()
+    finishNow()
   }
 }
 
