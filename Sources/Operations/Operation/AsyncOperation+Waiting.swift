@@ -5,20 +5,19 @@ extension AsyncOperation {
 
   /// Traps if the operation is already in a queue or a group, or has been started.
   func claim(for queue: OperationQueue?) {
-    if case .refused(let obstacle) = take(for: queue) { misuse(cannotBeAdded(because: obstacle)) }
+    if let obstacle = take(for: queue) { misuse(cannotBeAdded(because: obstacle)) }
   }
 
-  func claimIfFree(for queue: OperationQueue? = nil) -> Bool {
-    if case .claimed = take(for: queue) { true } else { false }
-  }
+  func claimIfFree(for queue: OperationQueue? = nil) -> Bool { take(for: queue) == nil }
 
-  private func take(for queue: OperationQueue?) -> OperationCore.ClaimAction {
-    let (action, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
-    guard case .claimed = action else { return action }
+  /// Claims the operation, or returns the reason why it cannot be added.
+  private func take(for queue: OperationQueue?) -> String? {
+    let (obstacle, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
+    if let obstacle { return obstacle }
     let followers = queue.map { QueueFollowers.of($0) } ?? []
     for follow in followers { follow(self) }
     (followers.isEmpty ? trace : self.trace)?.send(.enqueued)
-    return action
+    return nil
   }
 
   /// As far as the package can detect.

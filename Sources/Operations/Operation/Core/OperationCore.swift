@@ -129,21 +129,29 @@ enum MemberSlot {
   /// The group or the operation around this one, which the caller releases after the lock.
   var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
-  mutating func claim(for queue: OperationQueue?) -> ClaimAction {
-    if let obstacle { return .refused(because: obstacle) }
+  /// Claims the operation for a queue. Otherwise returns the reason why it cannot be added.
+  mutating func claim(for queue: OperationQueue?) -> String? {
+    if let obstacle { return obstacle }
     place = .queue(queue)
-    return claimed(waits: mustWait, needsTurn: false)
+    return nil
   }
 
   /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
   mutating func claim(for engine: GroupEngine, index: Int) -> ClaimAction {
     if self.engine === engine { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
-    let waits = mustWait
-    let needsTurn = turn != nil && !lifecycle.isCancelled
-    if needsTurn { lifecycle.wait(for: .groupStart) }
+    var claim: Claim = mustWait ? [.waits] : []
+    if turn != nil, !lifecycle.isCancelled {
+      claim.insert(.needsTurn)
+      lifecycle.wait(for: .groupStart)
+    }
     unsafe place = .group(Membership(engine: .passUnretained(engine), index: index))
-    return claimed(waits: waits, needsTurn: needsTurn)
+    if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
+    if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
+    if extras?.flow != nil { claim.insert(.hasFlow) }
+    if lifecycle.isCancelled { claim.insert(.isCancelled) }
+    if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
+    return .claimed(claim)
   }
 
   mutating func claim(inside outer: AsyncOperation) { place = .inside(outer) }
@@ -155,18 +163,6 @@ enum MemberSlot {
     }
     claim(inside: outer)
     return true
-  }
-
-  private func claimed(waits: Bool, needsTurn: Bool) -> ClaimAction {
-    var claim: Claim = []
-    if waits { claim.insert(.waits) }
-    if needsTurn { claim.insert(.needsTurn) }
-    if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
-    if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
-    if extras?.flow != nil { claim.insert(.hasFlow) }
-    if lifecycle.isCancelled { claim.insert(.isCancelled) }
-    if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
-    return .claimed(claim)
   }
 
   private var obstacle: String? {
