@@ -64,11 +64,8 @@ extension OutputOperation {
   ///
   /// `body` is called once, on the finishing thread, after `isFinished` is true.
   public func onFinish(_ body: @escaping @Sendable (Result<Output, any Error>) -> Void) {
-    addObserver(
-      OperationObserver(didFinish: { operation in
-        body((operation as? Self)?.result ?? .failure(operation.outputMissingError))
-      })
-    )
+    let outcome = AnyOutputOperation(self).outcome
+    addObserver(OperationObserver(didFinish: { body(outcome($0)) }))
   }
 
   /// Calls `body` on the main actor with the result when the operation has finished in any way.
