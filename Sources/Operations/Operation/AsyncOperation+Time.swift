@@ -58,8 +58,7 @@ extension AsyncOperation {
       }
     }
     set {
-      let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
-      withExtendedLifetime(old) {}
+      _ = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
     }
   }
 

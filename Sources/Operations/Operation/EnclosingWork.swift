@@ -46,9 +46,8 @@ extension AsyncOperation: EnclosingWork {
   }
 
   final func endAwaiting(_ awaited: AnyObject) {
-    let former = core.withLock { core in
+    _ = core.withLock { core in
       core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
     }
-    withExtendedLifetime(former) {}
   }
 }
