@@ -209,11 +209,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       super.completionBlock = newValue
       // On Linux, Foundation would keep the block and its captures.
-      if newValue != nil { whenFinished { [weak self] in self?.forgetCompletionBlock() } }
+      if newValue != nil { whenFinished { [weak self] in self?.completionBlock = nil } }
     }
   }
-
-  private func forgetCompletionBlock() { super.completionBlock = nil }
 
   // MARK: Cancelling
 
