@@ -49,29 +49,23 @@ extension OperationQueue {
     try Task.checkCancellation()
     let (run, caller): (SharedRun<T>, Int) = domain.enterRun(sharing: key)
     return try await withTaskCancellationHandler {
-      if caller == 0 { start(run, make(), under: key, in: domain) }
+      if caller == 0 {
+        let work = make()
+        let (operation, outcome) = (work.operation, work.outcome)
+        if !run.begin(operation) { operation.cancel() }
+        operation.whenFinished { [unowned operation] in
+          domain.sharedRuns.withLock { runs in
+            if runs[key] === run { runs[key] = nil }
+            runs.giveBackRoom()
+          }
+          run.end(with: outcome(operation))
+        }
+        addWithDependencies(operation.exclusive(key, in: domain))
+      }
       return try await run.wait(caller, in: self)
     } onCancel: {
       run.cancel(caller)
     }
-  }
-
-  private func start<T: Sendable>(
-    _ run: SharedRun<T>,
-    _ work: AnyOutputOperation<T>,
-    under key: ExclusivityKey,
-    in domain: ExclusivityDomain
-  ) {
-    let (operation, outcome) = (work.operation, work.outcome)
-    if !run.begin(operation) { operation.cancel() }
-    operation.whenFinished { [unowned operation] in
-      domain.sharedRuns.withLock { runs in
-        if runs[key] === run { runs[key] = nil }
-        runs.giveBackRoom()
-      }
-      run.end(with: outcome(operation))
-    }
-    addWithDependencies(operation.exclusive(key, in: domain))
   }
 }
 
