@@ -101,7 +101,7 @@ extension OperationQueue {
     defer { run.cancel() }
     while let (_, result) = await run.next() { if case .success(let value) = result { return value } }
     try Task.checkCancellation()
-    throw AggregateError(operations.flatMap(\.failuresInPlace))
+    throw AggregateError(operations.flatMap { InnerOutcome(of: AnyOutputOperation($0)).failures.failures })
   }
 
   private func run<O: OutputOperation>(
@@ -333,13 +333,5 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     timer?.cancel()
     let started = reports.withLock { $0.started.take() }
     for object in started?.elements ?? [] { unsafe unsafeDowncast(object, to: Entry.self).work.operation.cancel() }
-  }
-}
-
-extension AsyncOperation {
-  fileprivate var failuresInPlace: [OperationFailure] {
-    let name = displayName
-    let failures = ownFailures.map { $0.below(name) }
-    return failures.isEmpty ? [OperationFailure(path: [name], error: CancellationError())] : failures
   }
 }
