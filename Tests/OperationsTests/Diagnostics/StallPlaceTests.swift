@@ -120,12 +120,12 @@ struct StallPlaceTests {
   // MARK: Readiness
 
   @Test func anOverriddenReadiness_isNamed() async throws {
-    let operation = NeverReady().named("moody")
+    let operation = PlainMemberTests.Willing {}.named("moody")
     queue.addOperation(operation)
     let entry = try queue.stallReport().entry("moody")
     #expect(entry.cause == .notReady && entry.description.contains("its isReady is overridden"))
     operation.cancel()
-    operation.allow()
+    operation.agree()
     await queue.finished()
   }
 
@@ -188,18 +188,5 @@ struct StallPlaceTests {
     let quiet = await run { _, _ in }
     let asked = await run { queue, group in _ = (queue.stallReport(), group.stallReport(), OperationGraph([group])) }
     #expect(quiet == asked && quiet.count > 50)
-  }
-}
-
-/// Not ready until it is allowed to be.
-private final class NeverReady: Operation, @unchecked Sendable {
-  private let isAllowed = Gate()
-
-  override var isReady: Bool { isAllowed.isOpen && super.isReady }
-
-  func allow() {
-    willChangeValue(for: \.isReady)
-    isAllowed.open()
-    didChangeValue(for: \.isReady)
   }
 }
