@@ -156,18 +156,13 @@ struct TaskWaitTests {
   }
 
   @Test func aReportNamesWhatTheTaskOfAnOperationWaitsFor() async {
-    let (held, waiting) = (HeldOperation().named("held"), Gate())
-    let task = TaskOperation {
-      waiting.open()
-      await held.finished()
-    }.named("task")
+    let held = HeldOperation().named("held")
+    let task = TaskOperation { await held.finished() }.named("task")
     queue.addOperations([held, task])
-    await waiting.opened()
     await poll { task.core.withLock { $0.extras?.awaited.isEmpty == false } }
     let entry = queue.stallReport().entries.first { $0.operation == "task" }
     #expect(entry?.waitsFor == ["held"] && entry?.description.hasPrefix("“task” waits for “held”, which") == true)
-    held.gate.open()
-    await task.finished()
+    await task.finished(opening: held.gate)
     #expect(task.isSuccessful)
   }
 }

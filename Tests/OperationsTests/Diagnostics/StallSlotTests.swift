@@ -38,15 +38,13 @@ struct StallSlotTests {
   }
 
   @Test func cancelledBehindAnExecutingOperation_waitsForTheSlotOnly() async throws {
-    let (held, a) = (HeldOperation().named("held"), operation("a"))
     queue.maxConcurrentOperationCount = 1
-    queue.addOperations([held, a])
-    await held.begun.opened()
+    let (held, a) = (await queue.holding(), operation("a"))
+    queue.addOperation(a)
     a.cancel()
     let sentence = try queue.stallReport().entry("a").description
     #expect(sentence.hasPrefix("“a” was cancelled, and only waits for the slot of the queue “sync”, taken by “held”"))
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
   }
 
   @Test(arguments: [false, true], [false, true])

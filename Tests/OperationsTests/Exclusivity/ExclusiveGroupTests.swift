@@ -396,8 +396,7 @@ struct ExclusiveGroupTests {
     other.gate.open()
     await member.begun.opened()
     await queue.run(settling: [note("free")])
-    member.gate.open()
-    await newcomer.finished()
+    await newcomer.finished(opening: member.gate)
     await group.finished(opening: own.gate)
     #expect(journal.entries == ["free", "free", "member", "newcomer"])
   }

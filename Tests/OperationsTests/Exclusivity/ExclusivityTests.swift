@@ -263,8 +263,7 @@ struct ExclusivityTests {
     suspended.addOperations([first, second])
     if isPassed { await poll { KeyRegistry.withTable { $0.entries.all.contains { $0.state == .called(until: nil) } } } }
     second ==> first
-    suspended.isSuspended = false
-    await first.finished()
+    await suspended.drained()
     #expect(journal.entries == ["second", "first"])
     await poll { domain.isUnused }
   }
@@ -291,9 +290,7 @@ struct ExclusivityTests {
     first.cancel()
     #expect(domain.waiting(for: "a").isEmpty && !first.isFinished)
     await second.finished()
-    holder.gate.open()
-    stopped.isSuspended = false
-    await first.finished()
+    await stopped.drained(opening: [holder.gate])
     #expect(journal.entries == ["second"])
   }
 

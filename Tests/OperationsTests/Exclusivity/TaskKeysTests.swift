@@ -176,8 +176,7 @@ struct TaskKeysTests {
     queue.addOperation(next)
     #expect(lent.isExecuting && domain.waiting(for: "key") == ["next"])
     await queue.run(settling: [AsyncOperation()])
-    lent.gate.open()
-    await next.finished()
+    await next.finished(opening: lent.gate)
     #expect(journal.entries == ["lent", "next"] && domain.isUnused)
   }
 

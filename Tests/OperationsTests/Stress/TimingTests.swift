@@ -16,8 +16,7 @@ struct TimingTests {
   @Test func gateOpenedWhileItsOperationJoinsARunningGroup_losesNoWakeUp() async {
     let held = HeldOperation()
     let group = GroupOperation([held])
-    OperationQueue().addOperation(group)
-    await held.begun.opened()
+    await OperationQueue().add(group, until: held.begun)
     for _ in 0..<rounds {
       let (dependency, member) = (AsyncOperation(), AsyncOperation())
       dependency ==> member
@@ -25,8 +24,7 @@ struct TimingTests {
       await atOnce({ dependency.start() }, { group.addOperation(member) })
       await member.finished()
     }
-    held.gate.open()
-    await group.finished()
+    await group.finished(opening: held.gate)
   }
 
   @Test func dependencyOfAReadyMemberEndsWhileItsGroupIsResumed_memberRuns() async {
@@ -137,11 +135,9 @@ struct TimingTests {
       let held = HeldOperation()
       let group = GroupOperation([held])
       let progress = group.progress
-      OperationQueue().addOperation(group)
-      await held.begun.opened()
+      await OperationQueue().add(group, until: held.begun)
       await atOnce({ group.cancel() }, { group.addOperations((0..<40).map { _ in GroupOperation() }) })
-      held.gate.open()
-      await group.finished()
+      await group.finished(opening: held.gate)
       #expect(progress.completedUnitCount <= progress.totalUnitCount)
     }
   }
