@@ -17,7 +17,7 @@ private func onKitchen(_ body: @escaping @Sendable () throws -> Void) async thro
 /// Without a handler a violation traps, and the message names both schedulers.
 @Suite(.timeLimit(.minutes(5)))
 struct ViolationTrapTests {
-  private static let properties = [
+  private static let violations = [
     Mistake("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
       _ = shelf().items
     },
@@ -52,9 +52,6 @@ struct ViolationTrapTests {
         unsafe object.items.withUnsafeMutableBufferPointer { _ in object.replace() }
       }
     },
-  ]
-
-  private static let objects = [
     Mistake("an object without a scheduler belongs to main", says: "“Camera”", "“main”", "no scheduler") {
       _ = SchedulableObject(Camera()).object
     },
@@ -62,9 +59,6 @@ struct ViolationTrapTests {
       let scheduler = SerialScheduler(name: "photos")
       try await onKitchen { scheduler.preconditionIsCurrent("A picture") }
     },
-  ]
-
-  private static let actors = [
     Mistake("an actor, assumed on no scheduler", says: "“photos”", "no scheduler") {
       let notes = notes()
       _ = await onThread { notes.assumeIsolated { _ in } }
@@ -75,12 +69,10 @@ struct ViolationTrapTests {
     },
   ]
 
-  private static let all = properties + objects + actors
-
-  @Test(arguments: all.map(\.name)) func aViolationTraps(_ name: String) async throws {
-    let violation = try #require(Self.all.first { $0.name == name })
+  @Test(arguments: violations.map(\.name)) func aViolationTraps(_ name: String) async throws {
+    let violation = try #require(Self.violations.first { $0.name == name })
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [name] in
-      try await Self.all.first { $0.name == name }?.body()
+      try await Self.violations.first { $0.name == name }?.body()
     }
     violation.expectTrap(in: result)
   }
