@@ -38,9 +38,9 @@ struct TraceOutputTests {
     await queue.finished()
   }
 
-  // MARK: The timeline
+  // MARK: Timelines and pages
 
-  @Test func timeline_isDrawnToScale() async {
+  @Test func timelinePictureAndGraph_showTheDurations() async throws {
     await runImporter()
     #expect(
       tracer.timeline(width: 60) == """
@@ -53,10 +53,6 @@ struct TraceOutputTests {
 
         """
     )
-  }
-
-  @Test func picture_isDrawnToScale() async throws {
-    await runImporter()
     let svg = tracer.svg(width: 600)
     let picture = try Picture(svg)
     #expect(picture.bars.map(\.kind) == ["finished", "finished", "failed", "cancelled"])
@@ -66,6 +62,11 @@ struct TraceOutputTests {
     #expect(picture.text.contains("Import: failed, 30 ms") && picture.text.contains("Skipped: cancelled"))
     let times = picture.text.filter { $0.hasSuffix("s") && !$0.contains(":") }
     #expect(times == ["0 s", "10 ms", "20 ms", "30 ms", "runs"])
+    let graph = tracer.graph
+    #expect(graph.criticalPath?.names == ["Download", "Parse"] && graph.criticalPath?.duration == .milliseconds(30))
+    #expect(graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled] && graph.cycle == nil)
+    let durations: [Duration?] = [.milliseconds(30), .milliseconds(20), .milliseconds(10), .zero, nil]
+    #expect(graph.nodes.map(\.duration) == durations)
   }
 
   @Test func picture_isWellFormed_whateverTheNames() async throws {
@@ -211,17 +212,6 @@ struct TraceOutputTests {
     #expect(tracer.summary.longestWait?.duration == .milliseconds(20))
   }
 
-  // MARK: The graph
-
-  @Test func graph_hasTheDurations() async {
-    await runImporter()
-    let graph = tracer.graph
-    #expect(graph.criticalPath?.names == ["Download", "Parse"] && graph.criticalPath?.duration == .milliseconds(30))
-    #expect(graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled] && graph.cycle == nil)
-    let durations: [Duration?] = [.milliseconds(30), .milliseconds(20), .milliseconds(10), .zero, nil]
-    #expect(graph.nodes.map(\.duration) == durations)
-  }
-
   // MARK: The Trace Event Format
 
   /// Runs a group of two downloads in a chain, an operation that waits for the group, an independent operation, and a
@@ -234,9 +224,7 @@ struct TraceOutputTests {
       clock.delay("beside", 15)
       cancelled
     }
-    tracer.trace([group], in: OperationQueue())
-    await clock.tick(sleepers: [2, 2])
-    await group.finished()
+    await run([group], executing: [2, 2])
   }
 
   @Test func everyEvent_hasTheFieldsOfItsPhase_andARowWithItsOwnName() async throws {
@@ -263,26 +251,29 @@ struct TraceOutputTests {
     }
   }
 
-  @Test func aGroup_isDrawnInsideItsGroup_andTimesAreInMicroseconds() async throws {
+  @Test func executions_areInTheirGroupsInMicroseconds_andACancellationIsAMark() async throws {
     await runDownloads()
     let groups = try tracer.events().filter { $0.cat == "group" }
     #expect(groups.map(\.name) == ["importer", "downloads"] && Set(groups.map(\.tid)).count == 1)
     let second = try #require(try tracer.events("X").first { $0.name == "second" })
     #expect(second.ts == 10_000 && second.dur == 10_000)
     #expect(second.args?.group == "downloads" && second.args?.state == "finished")
+    let mark = try #require(try tracer.events("i").first)
+    #expect(mark.name == "cancelled cancelled")
+    let row = try tracer.events("M").first { $0.name == "thread_name" && $0.tid == mark.tid }
+    #expect(row?.args?.name == "never executed")
+    #expect(try !tracer.events("X").contains { $0.name == "cancelled" })
   }
 
   @Test func groupsAndDelaysAtTheSameTime_areOnSeparateRows() async throws {
     let outer = GroupOperation((0..<3).map { GroupOperation([clock.delay("\($0)", 10)]) })
-    tracer.trace([outer], in: OperationQueue())
-    await clock.tick(sleepers: [3])
-    await outer.finished()
+    await run([outer], executing: [3])
     for category in ["group", "operation"] {
       #expect(Set(try tracer.events().filter { $0.cat == category }.map(\.tid)).count == 3)
     }
   }
 
-  // MARK: Arrows and marks
+  // MARK: Arrows
 
   @Test func dependencies_areArrowsBetweenExecutions() async throws {
     await runDownloads()
@@ -310,15 +301,6 @@ struct TraceOutputTests {
     #expect(try tracer.events("s", "f").map(\.ts) == [5_000_000, 5_000_000])
   }
 
-  @Test func cancelledWithoutExecution_hasAMark() async throws {
-    await runDownloads()
-    let mark = try #require(try tracer.events("i").first)
-    #expect(mark.name == "cancelled cancelled")
-    let row = try tracer.events("M").first { $0.name == "thread_name" && $0.tid == mark.tid }
-    #expect(row?.args?.name == "never executed")
-    #expect(try !tracer.events("X").contains { $0.name == "cancelled" })
-  }
-
   // MARK: Oddities
 
   @Test func anUnfinishedOperation_endsNow() async throws {
@@ -333,9 +315,7 @@ struct TraceOutputTests {
 
   /// Perfetto 52 reads the quotation mark behind a backslash as part of the text, and then rejects the file.
   @Test(arguments: ["C:\\", "\\\\"]) func aNameThatEndsInABackslash_isOpenedByPerfetto(name: String) async {
-    let operation = operation(name)
-    tracer.trace([operation], in: OperationQueue())
-    await operation.finished()
+    await run([operation(name)])
     #expect(!String(decoding: tracer.chromeTrace(), as: UTF8.self).contains("\\\\\""))
   }
 }
