@@ -11,18 +11,15 @@ struct GraphDrawingTests {
     !$0.isEmpty && $0.utf8.count < 2000 && $0 == $0.inOneLine
   }
 
-  /// A group of a and b, and c, which waits for it.
-  private func importer() -> OperationGraph {
-    let c = GroupOperation("Import") { operation("a") ==> operation("b") } ==> operation("c")
-    c.cancel()
-    return OperationGraph([c])
-  }
-
   // MARK: Shapes
 
-  @Test func mermaidDrawsGroupsAsSubgraphsAndStatesAsColours() {
+  /// A group of a and b, and c, which waits for it.
+  @Test func groupsAreSubgraphsOrClusters_andStatesAreColours() {
+    let c = GroupOperation("Import") { operation("a") ==> operation("b") } ==> operation("c")
+    c.cancel()
+    let graph = OperationGraph([c])
     #expect(
-      importer().mermaid() == """
+      graph.mermaid() == """
         flowchart LR
           n0["c"]:::cancelled
           subgraph n1["Import"]
@@ -38,10 +35,7 @@ struct GraphDrawingTests {
 
         """
     )
-  }
-
-  @Test func dotDrawsGroupsAsClustersAndArrowsUpToThem() {
-    let text = importer().dot()
+    let text = graph.dot()
     #expect(text.contains("subgraph cluster_1 {\n    label=\"Import\""))
     #expect(text.contains("n3 -> n0 [ltail=cluster_1]") && text.contains("n2 -> n3\n"))
   }
