@@ -11,6 +11,11 @@ struct LinkCheckTests {
     .page(paths.map { "<a href=\"\($0)\">\($0)</a>" }.joined(separator: "\n"))
   }
 
+  /// Responds with these pages, and has no others.
+  private static func site(_ pages: [String: LocalServer.Response]) -> @Sendable (String, Int) -> LocalServer.Response {
+    { path, _ in pages[path] ?? .status(404) }
+  }
+
   /// Runs LinkCheck on a server, and returns the outcome and the server.
   private func check(
     _ options: String = "",
@@ -53,7 +58,7 @@ struct LinkCheckTests {
   }
 
   @Test func json_hasTheSame() async throws {
-    let server = try LocalServer { path, _ in path == "/" ? Self.links("/missing") : .status(404) }
+    let server = try LocalServer(Self.site(["/": Self.links("/missing")]))
     defer { server.stop() }
     try await Shell.open { shell in
       let outcome = try await shell.run("LinkCheck --json --trace trace.json --svg run.svg \(server.address)")
@@ -111,28 +116,18 @@ struct LinkCheckTests {
   }
 
   @Test func pageThatNeverEnds_timesOut() async throws {
-    let (outcome, _) = try await check("--timeout 3") { path, _ in
-      switch path {
-      case "/": Self.links("/endless")
-      case "/endless": .endless
-      default: .status(404)
-      }
-    }
+    let (outcome, _) = try await check("--timeout 3", Self.site(["/": Self.links("/endless"), "/endless": .endless]))
     #expect(outcome.output.contains("/endless: ") && outcome.output.hasSuffix("1 page, 1 broken link\n"))
     #expect(outcome.status == 1)
   }
 
   @Test func interrupt_printsWhatWasFound() async throws {
     // The pages between the broken link and the endless one leave the crawl the time to note the broken link.
-    let server = try LocalServer { path, _ in
-      switch path {
-      case "/": Self.links("/missing", "/between")
-      case "/between": Self.links("/then")
-      case "/then": Self.links("/endless")
-      case "/endless": .endless
-      default: .status(404)
-      }
-    }
+    let pages: [String: LocalServer.Response] = [
+      "/": Self.links("/missing", "/between"), "/between": Self.links("/then"), "/then": Self.links("/endless"),
+      "/endless": .endless,
+    ]
+    let server = try LocalServer(Self.site(pages))
     defer { server.stop() }
     try await Shell.open { shell in
       async let outcome = shell.run("sh -c 'echo $$ > pid; exec LinkCheck --limit 1 --timeout 60 \(server.address)'")

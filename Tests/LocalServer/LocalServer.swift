@@ -4,7 +4,7 @@ package import OperationsTestSupport
 
 /// A web server on this machine, with a thread for each connection.
 package final class LocalServer: @unchecked Sendable {
-  package enum Response {
+  package enum Response: Sendable {
     case page(String)
     case status(Int, location: String? = nil)
     /// Sends the beginning of a page, and nothing more until the client closes the connection.
