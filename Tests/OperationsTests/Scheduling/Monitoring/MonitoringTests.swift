@@ -41,17 +41,6 @@ struct MonitoringTests {
     #expect(after.jobsRun >= 5 && after.jobsQueued == 0)
   }
 
-  @Test func whatAShutdownDropsIsCounted() async {
-    let end = await scheduler.held()
-    for _ in 0..<3 { scheduler.schedule {} }
-    scheduler.schedule(after: .seconds(1)) {}
-    scheduler.schedule(coalescing: "key") {}
-    scheduler.shutDown(.discard)
-    await scheduler.drained(afterOpening: end)
-    let statistics = scheduler.statistics
-    #expect(statistics.eventsQueued == 0 && statistics.eventsDropped == 5 && statistics.eventsRun == 1)
-  }
-
   // MARK: Times
 
   private func expect(longestRun: Duration?, longestWait: Duration?, _ location: SourceLocation = #_sourceLocation) {

@@ -116,20 +116,25 @@ struct VirtualTimeTests {
   }
 
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
-  func shutdownDropsWhatIsNotDue(mode: SerialScheduler.ShutdownMode) async {
+  func shutdownDropsWhatIsNotDue_andCountsWhatItDrops(mode: SerialScheduler.ShutdownMode) async {
     let live = LiveCount()
     let end = await scheduler.held()
     note("due", after: .seconds(1))
     scheduler.schedule(after: .seconds(2), live.counted { note("not due") })
     clock.advance(by: .seconds(1))
+    scheduler.schedule { note("event") }
+    scheduler.schedule(coalescing: "key") { note("coalesced") }
     scheduler.shutDown(mode)
     await live.none()
     note("refused", after: .seconds(1))
     note("refused at once", after: .zero)
-    #expect(scheduler.statistics.eventsDropped == (mode == .drain ? 3 : 4))
+    #expect(scheduler.statistics.eventsDropped == (mode == .drain ? 3 : 6))
     #expect(clock.sleepers == 0)
     clock.advance(by: .seconds(1))
     await scheduler.drained(afterOpening: end)
-    #expect(journal.entries == (mode == .drain ? ["due at 2"] : []))
+    #expect(journal.entries == (mode == .drain ? ["due at 2", "event at 2", "coalesced at 2"] : []))
+    let (isDraining, statistics) = (mode == .drain, scheduler.statistics)
+    #expect(statistics.eventsQueued == 0 && statistics.eventsRun == (isDraining ? 4 : 1))
+    #expect(statistics.eventsDropped == (isDraining ? 3 : 6))
   }
 }
