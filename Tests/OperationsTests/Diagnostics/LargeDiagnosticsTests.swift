@@ -6,8 +6,6 @@ import Testing
 /// Reports, graphs and traces of very many operations take no stack, and no more than linear time.
 @Suite(.timeLimit(.minutes(5)))
 struct LargeDiagnosticsTests {
-  // MARK: Stall reports
-
   @Test func aStallReportOfALongChainHasShortSentences() {
     let report = GroupOperation(chain((0..<8000).map { operation("\($0)") })).named("group").stallReport()
     #expect(report.entries.count == 8001 && report.roots.map(\.operation) == ["group"])
@@ -20,8 +18,6 @@ struct LargeDiagnosticsTests {
     #expect(entries.count == 8001 && entries.last?.root == "7999")
     #expect((entries.last?.description.utf8.count ?? .max) < 1000)
   }
-
-  // MARK: Graphs
 
   /// Fewer plain operations, because their dependencies cost more in Foundation.
   @Test(arguments: [(false, isThorough ? 100_000 : 10_000), (true, isThorough ? 20_000 : 2_000)])
@@ -52,8 +48,6 @@ struct LargeDiagnosticsTests {
     #expect(graph.mermaid().components(separatedBy: "subgraph ").count == 8001)
     #expect(graph.dot().components(separatedBy: "subgraph ").count == 8001)
   }
-
-  // MARK: Traces
 
   @Test func aFanOfManyIsTracedInLinearTime() {
     let (tracer, sink) = (OperationTracer(), AsyncOperation())

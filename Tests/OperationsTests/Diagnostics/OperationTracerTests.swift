@@ -329,8 +329,6 @@ struct OperationTracerTests {
     #expect(tracer.records.count == rounds * 13)
   }
 
-  // MARK: Release
-
   @Test func aTracerKeepsNoOperationAlive() async {
     let live = LiveCount()
     do {

@@ -139,8 +139,6 @@ struct StallPlaceTests {
     await queue.drained(opening: [held.gate])
   }
 
-  // MARK: While operations run
-
   /// Runs members that depend on each other and hold keys, and calls `ask` at every event of their lives.
   ///
   /// - Returns: The events in an order that is certain.

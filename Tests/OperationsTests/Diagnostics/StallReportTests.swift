@@ -129,8 +129,6 @@ struct StallReportTests {
     await queue.drained(opening: [held.gate])
   }
 
-  // MARK: Retries
-
   @Test func executingAttempt_isInsideItsRetryInReportsAndGraphs() async throws {
     let attempt = HeldOperation().named("attempt")
     let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")

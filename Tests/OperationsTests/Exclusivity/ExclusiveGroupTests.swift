@@ -419,8 +419,6 @@ struct ExclusiveGroupTests {
     #expect(error.message.contains("“\(names[1 - refused[0]])”"))
   }
 
-  // MARK: Groups that never begin
-
   @Test(arguments: ["queue", "Foundation", "hand"])
   func aMemberOfAGroupThatNeverBegan_keepsItsKeysAndRunsElsewhere(place: String) async {
     let holder = await queue.holder(of: "a", in: domain)

@@ -296,8 +296,6 @@ struct KeyLimitTests {
     }
   }
 
-  // MARK: Reports
-
   @Test func reportsNameALimitAndAPause_withTheRest() async {
     domain.pause("api", for: .seconds(30), clock: clock)
     clock.advance(by: .seconds(18))

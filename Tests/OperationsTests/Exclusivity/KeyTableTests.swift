@@ -103,8 +103,6 @@ struct KeyTableTests {
     #expect(leave(other) == ["in enclosing"])
   }
 
-  // MARK: Loans
-
   @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
     let slots = TestClaimant.Slots(1)
     let group = enter("group", ["a": 1], slots: slots)
@@ -167,8 +165,6 @@ struct KeyTableTests {
     #expect(isWaiting(both) && isHolding(next))
   }
 
-  // MARK: Replacing
-
   @Test mutating func aHolderIsReplacedOnce() {
     let holder = enter("holder", ["a": 1])
     for _ in 0..<2 {
@@ -195,8 +191,6 @@ struct KeyTableTests {
     #expect(isCalled(called) && start(heaviest))
     #expect(isWaiting(enter("next", ["memory": 1])))
   }
-
-  // MARK: Nothing is left
 
   @Test mutating func manyThatLeaveFromTheMiddleLeaveNothingBehind() {
     let holder = enter("holder", ["a": 1])

@@ -20,8 +20,6 @@ struct MonitoringTests {
 
   private var reportedLines: [UInt?] { reports.entries.map(\.origin?.line) }
 
-  // MARK: Counters
-
   @Test func eventsAndJobsAreCounted() async throws {
     let notes = Notes(on: scheduler)
     let end = await scheduler.held()
@@ -40,8 +38,6 @@ struct MonitoringTests {
     #expect(after.eventsRun == 14 && after.eventsQueued == 0)
     #expect(after.jobsRun >= 5 && after.jobsQueued == 0)
   }
-
-  // MARK: Times
 
   private func expect(longestRun: Duration?, longestWait: Duration?, _ location: SourceLocation = #_sourceLocation) {
     #expect(scheduler.statistics.longestRun == longestRun, sourceLocation: location)

@@ -15,8 +15,6 @@ struct CurrentTests {
     scheduler.isCurrent && !other.isCurrent && SerialScheduler.current === scheduler
   }
 
-  // MARK: Never inline
-
   @Test func anEventNeverRunsBeforeScheduleReturns() async {
     let journal = Journal<String>()
     scheduler.schedule {
@@ -28,8 +26,6 @@ struct CurrentTests {
     await journal.reaches(4)
     #expect(journal.entries == ["outer", "inner", "after nothing", "coalesced"])
   }
-
-  // MARK: On a scheduler
 
   @Test func jobsAreOnTheirScheduler() async {
     let others = Notes(on: other)
@@ -80,8 +76,6 @@ struct CurrentTests {
     await seen.reaches(2)
     #expect(seen.entries == [true, true])
   }
-
-  // MARK: Main
 
   @Test func onMainTheMainOneIsCurrent() async throws {
     #expect(SerialScheduler.main === SerialScheduler.main && SerialScheduler.main.queue === OperationQueue.main)

@@ -115,8 +115,6 @@ struct ShutdownTests {
     #expect(code == .shutDown)
   }
 
-  // MARK: Jobs
-
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func jobsThatWaitAreRun_andJobsBeginAndGoOnAfterwards(_ mode: SerialScheduler.ShutdownMode) async throws {
     let (begun, gate, notes) = (Gate(), Gate(), Notes(on: scheduler, journal))
