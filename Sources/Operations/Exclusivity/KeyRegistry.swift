@@ -3,60 +3,44 @@ import Synchronization
 
 /// The table of all keys in the program: only one, so that claimants can take keys of several domains together.
 enum KeyRegistry {
-  private struct State {
-    var table = KeyTable()
-    /// Tasks that hold one key each. They enter the table when someone else accesses it, and most have left before.
-    var early: [KeyUse.ID: TaskKeys] = [:]
-    /// When the next timer fires. A timer for a later time may fire as well.
-    var timerTime: Int?
-
-    mutating func enterEarlyHolders() {
-      if early.isEmpty { return }
-      // The keys are free, so this has no effects.
-      var effects: [KeyTable.Effect] = []
-      for keys in early.values { table.enter(keys, keys.claims, &effects) }
-      early.removeAll(keepingCapacity: early.count < 100)
-    }
-  }
-
-  private static let state = Locked(State())
+  private static let table = Locked(KeyTable())
   /// A serial queue, which gets a thread even while other work blocks all threads of the global queues.
   private static let timerQueue = DispatchQueue(label: "Operations.keys")
 
   /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout KeyTable) -> Result) -> Result {
-    state.withLock { state in
-      state.enterEarlyHolders()
-      return body(&state.table)
+    table.withLock { table in
+      table.enterEarlyHolders()
+      return body(&table)
     }
   }
 
   /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the key is in use.
   static func hold(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
-    state.withLock { state in
-      if id.limit < .max || state.table.useIndices[id] != nil { return false }
+    table.withLock { table in
+      if id.limit < .max || table.useIndices[id] != nil { return false }
       // Inserts the task if there is none, so that the key is hashed once.
-      return { (holder: inout TaskKeys) in holder }(&state.early[id, default: keys]) === keys
+      return { (holder: inout TaskKeys) in holder }(&table.early[id, default: keys]) === keys
     }
   }
 
   /// Releases the key of a task that has not entered the table. Returns false if it has.
   static func release(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
-    state.withLock { state in
-      keys.ticket == nil ? state.early.index(forKey: id).map { state.early.remove(at: $0) } : nil
+    table.withLock { table in
+      keys.ticket == nil ? table.early.index(forKey: id).map { table.early.remove(at: $0) } : nil
     } != nil
   }
 
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
     var effects: [KeyTable.Effect] = []
-    let (result, delay) = state.withLock { state -> (Result, Int?) in
-      state.enterEarlyHolders()
-      state.table.now = CoarseTime.now.milliseconds
-      let result = body(&state.table, &effects)
-      guard let deadline = state.table.deadline, deadline < state.timerTime ?? .max else { return (result, nil) }
-      state.timerTime = deadline
-      return (result, max(deadline - state.table.now, 0))
+    let (result, delay) = table.withLock { table -> (Result, Int?) in
+      table.enterEarlyHolders()
+      table.now = CoarseTime.now.milliseconds
+      let result = body(&table, &effects)
+      guard let deadline = table.deadline, deadline < table.timerTime ?? .max else { return (result, nil) }
+      table.timerTime = deadline
+      return (result, max(deadline - table.now, 0))
     }
     if let delay { setTimer(after: delay) }
     if !effects.isEmpty { carryOut(effects) }
@@ -75,10 +59,10 @@ enum KeyRegistry {
   }
 
   private static func timerDidFire() {
-    let search = state.withLock { state in
-      state.timerTime = nil
-      state.table.now = CoarseTime.now.milliseconds
-      return state.table.beginDeadlockSearch()
+    let search = table.withLock { table in
+      table.timerTime = nil
+      table.now = CoarseTime.now.milliseconds
+      return table.beginDeadlockSearch()
     }
     let findings = search?.findings() ?? []
     change { table, effects in
