@@ -77,7 +77,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       } else {
         slots = new
         let outer = enclosing.compactMap(\.ticket)
-        table.enter(self, claims, inside: outer, at: place, priority: priority, lent: lent, request: request, &effects)
+        table.enter(self, inside: outer, at: place, priority: priority, lent: lent, request: request, &effects)
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }

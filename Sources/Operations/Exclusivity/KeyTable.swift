@@ -76,7 +76,7 @@ struct KeyTable {
     if early.isEmpty { return }
     // The keys are free, so this has no effects.
     var effects: [Effect] = []
-    for keys in early.values { enter(keys, keys.claims, &effects) }
+    for keys in early.values { enter(keys, &effects) }
     early.removeAll(keepingCapacity: early.count < 100)
   }
 
@@ -86,34 +86,28 @@ struct KeyTable {
     return Ticket(number: nextNumber, place: entries.nextIndex)
   }
 
-  /// Adds a claimant, which arrives at the wait queues of its keys. Returns nil if a policy drops it.
-  @discardableResult
+  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it.
   mutating func enter(
     _ claimant: KeyClaimant,
-    _ claims: [KeyClaim],
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
     priority: Int = 0,
     lent: UInt8 = 0,
     request: Int = 0,
     _ effects: inout [Effect]
-  ) -> Ticket? {
-    if claims.contains(where: { $0.policy != .wait }), !applyPolicies(of: claimant, claims, inside: enclosing, &effects)
-    {
-      claimant.ticket = makeTicket()
-      return nil
-    }
+  ) {
+    let isAdmitted = applyPolicies(of: claimant, inside: enclosing, &effects)
     let ticket = makeTicket()
     claimant.ticket = ticket
+    if !isAdmitted { return }
     let holder = enclosing.first { state(of: $0)?.isHolding == true }?.number
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
-    for claim in claims { addShares(of: claim, to: &entry) }
+    for claim in claimant.claims { addShares(of: claim, to: &entry) }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
     wait(ticket, &effects)
     serve(&effects)
-    return ticket
   }
 
   /// The enclosing holders of a key, innermost first.
@@ -160,12 +154,9 @@ struct KeyTable {
     return index
   }
 
-  mutating func applyPolicies(
-    of claimant: KeyClaimant,
-    _ claims: [KeyClaim],
-    inside enclosing: [Ticket],
-    _ effects: inout [Effect]
-  ) -> Bool {
+  mutating func applyPolicies(of claimant: KeyClaimant, inside enclosing: [Ticket], _ effects: inout [Effect]) -> Bool {
+    let claims = claimant.claims
+    if claims.allSatisfy({ $0.policy == .wait }) { return true }
     for claim in claims where claim.policy == .drop {
       guard let owner = self.claimant(of: useID(of: claim, inside: enclosing)) else { continue }
       effects.append(.cancel(claimant, .excluded(from: claim.key, by: owner)))

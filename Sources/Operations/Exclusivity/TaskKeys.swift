@@ -117,7 +117,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     let priority = Task.currentPriority
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
       let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
-      table.enter(self, claims, inside: outer, priority: rank, lent: priority.lent, &effects)
+      table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
       if case .granted = wait { return nil }
       return ticket.map { table.holders(before: $0, toLend: priority.lent) } ?? []
     }

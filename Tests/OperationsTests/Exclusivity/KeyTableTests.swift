@@ -24,8 +24,9 @@ struct KeyTableTests {
       KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
     let (claimant, place) = (TestClaimant(name, slots), slots.map { .group(ObjectIdentifier($0)) } ?? place)
-    let ticket = table.enter(claimant, claims, inside: enclosing, at: place, &effects)
-    guard let ticket else {
+    claimant.claims = claims
+    table.enter(claimant, inside: enclosing, at: place, &effects)
+    guard let ticket = claimant.ticket, state(ticket) != nil else {
       Issue.record("\(name) was dropped")
       return KeyTicket(number: -1, place: -1)
     }
@@ -168,8 +169,9 @@ struct KeyTableTests {
   @Test mutating func aHolderIsReplacedOnce() {
     let holder = enter("holder", ["a": 1])
     for _ in 0..<2 {
-      let claim = KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)
-      _ = table.enter(TestClaimant("new"), [claim], &effects)
+      let claimant = TestClaimant("new")
+      claimant.claims = [KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)]
+      table.enter(claimant, &effects)
       #expect(state(holder)?.isReplaced == true && table.uses[0].replacedCount == 1)
     }
   }

@@ -180,9 +180,9 @@ struct KeyTableInterleavingTests {
         KeyClaim(domain: Self.domain, key: key, limit: max(limit, weight), weight: weight)
       }
       let (claimant, place) = (TestClaimant("\(actor)", group(actor).map { slots[$0] }), place(actor))
-      var new: KeyTicket?
-      change(except: actor) { new = $0.enter(claimant, claims, inside: enclosing, at: place, &$1) }
-      guard let new else { return expect(false, "\(actor) was dropped") }
+      claimant.claims = claims
+      change(except: actor) { $0.enter(claimant, inside: enclosing, at: place, &$1) }
+      guard let new = claimant.ticket, table[new] != nil else { return expect(false, "\(actor) was dropped") }
       phases[actor] = .entered(new)
     }
 
