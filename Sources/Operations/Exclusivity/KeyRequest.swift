@@ -69,7 +69,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
   ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
-    if claims.contains(where: { $0.policy == .drop }) { releaseFinishedHolders(inside: enclosing) }
+    for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim, inside: enclosing) }
     let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.core.withLock { $0.lent } ?? 0)
     return KeyRegistry.change { table, effects in
       if let ticket {
@@ -113,15 +113,13 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.
-  private func releaseFinishedHolders(inside enclosing: [KeyClaimant]) {
-    for claim in claims where claim.policy == .drop {
-      while true {
-        let owner = KeyRegistry.withTable { table in
-          table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
-        }
-        guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { break }
-        owner.leave()
+  private func releaseFinishedHolders(of claim: KeyClaim, inside enclosing: [KeyClaimant]) {
+    while true {
+      let owner = KeyRegistry.withTable { table in
+        table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
       }
+      guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { return }
+      owner.leave()
     }
   }
 
