@@ -146,10 +146,7 @@ struct KeyTable {
     let next = uses.nextIndex
     // Inserts a new index, so that the key is hashed once.
     let index = { (index: inout Int) in index }(&useIndices[id, default: next])
-    if index == next {
-      uses.insert(KeyUse(id))
-      uses[index].holders.limit = id.limit
-    }
+    if index == next { uses.insert(KeyUse(id, limit: id.limit)) }
     uses[index].claimCount += 1
     return index
   }

@@ -30,7 +30,7 @@ struct KeyUse {
     /// The finite limits of the others, in ascending order.
     private var limits = ArrayDeque<Int>()
     private(set) var sum = 0
-    var limit = Int.max
+    var limit: Int
 
     init(limit: Int = .max) { self.limit = limit }
 
@@ -76,7 +76,7 @@ struct KeyUse {
   let id: ID
   /// The number of claimants in any state, and of starts.
   var claimCount = 0
-  var holders = Load()
+  var holders: Load
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
   /// The claimants that have been called, and that others pass, by place.
@@ -101,7 +101,7 @@ struct KeyUse {
 
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
 
-  init(_ id: ID) { self.id = id }
+  init(_ id: ID, limit: Int = .max) { (self.id, holders) = (id, Load(limit: limit)) }
 
   /// Whether the holders and the claimants that have been called admit another one, beside those of its place that are passed.
   @inline(__always)  // Otherwise each call would copy the use.
