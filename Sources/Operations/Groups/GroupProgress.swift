@@ -21,7 +21,7 @@ struct GroupProgress {
   /// Nil when the group has finished.
   private var parts: [ObjectIdentifier: MemberPart]? = [:]
   private(set) var shared: OperationProgress?
-  private var listeners = NumberedList<AsyncStream<Double>.Continuation>()
+  var listeners = NumberedList<AsyncStream<Double>.Continuation>()
 
   var isFollowed: Bool { shared != nil }
 
@@ -65,7 +65,7 @@ struct GroupProgress {
     return unfinished.compactMap(\.operation)
   }
 
-  // MARK: Progress and listeners
+  // MARK: Progress
 
   /// Stores the group's progress, unless there is one. The next change brings it up to date.
   mutating func follow(with new: OperationProgress) -> OperationProgress {
@@ -85,15 +85,6 @@ struct GroupProgress {
     defer { (newlyCompleted, newChildren) = (0, []) }
     return Change(progress: shared, completed: newlyCompleted, total: shownTotal - before, children: newChildren)
   }
-
-  /// - Returns: The number of the listener, from 0 up.
-  mutating func add(_ listener: AsyncStream<Double>.Continuation) -> Int { listeners.append(listener) }
-
-  mutating func removeListener(_ number: Int) -> AsyncStream<Double>.Continuation? { listeners.remove(number) }
-
-  mutating func endUpdates() -> [AsyncStream<Double>.Continuation] { listeners.removeAll() }
-
-  var audience: [AsyncStream<Double>.Continuation] { listeners.elements }
 }
 
 struct MemberPart {
@@ -167,9 +158,9 @@ extension GroupEngine {
     let (stream, listener) = AsyncStream.makeStream(of: Double.self, bufferingPolicy: .bufferingNewest(1))
     let number = OperationProgress.exclusively {
       listener.yield(progress.fractionCompleted)
-      return state.withLock { $0.progress.add(listener) }
+      return state.withLock { $0.progress.listeners.append(listener) }
     }
-    listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.removeListener(number) } }
+    listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.progress.listeners.remove(number) } }
     // Registers once, for all listeners, because a long-running group may have had many.
     if number == 0 { group.whenFinished { [weak self] in self?.endUpdates() } }
     if group.isFinished { endUpdates() }
@@ -177,7 +168,7 @@ extension GroupEngine {
   }
 
   private func endUpdates() {
-    for listener in state.withLock({ $0.progress.endUpdates() }) {
+    for listener in state.withLock({ $0.progress.listeners.removeAll() }) {
       listener.yield(1)
       listener.finish()
     }

@@ -250,7 +250,7 @@ struct OperationProgressTests {
     await begin(group, [held])
     for _ in 0..<1_000 { for await _ in group.progressUpdates { break } }
     #expect(group.core.withLock { $0.waiters.count } == 1, "one for all of them")
-    #expect(group.engine.state.withLock { $0.progress.audience.isEmpty })
+    #expect(group.engine.state.withLock { $0.progress.listeners.elements.isEmpty })
     await group.finished(opening: held.gate)
   }
 }

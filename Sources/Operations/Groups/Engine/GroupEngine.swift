@@ -93,7 +93,7 @@ final class GroupEngine: @unchecked Sendable {
       return former
     }
     guard let former else { return [] }
-    for listener in former.progress.audience { listener.finish() }
+    for listener in former.progress.listeners.elements { listener.finish() }
     for member in former.plainMembers { member.forget() }
     let members = former.members.elements
     for member in members { member.changeWait { $0.becomeFree() } }
@@ -148,7 +148,7 @@ final class GroupEngine: @unchecked Sendable {
   func publishProgress() -> Bool {
     // One call at a time, so that the newest value is the last.
     OperationProgress.exclusively {
-      let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.audience) }
+      let (progress, listeners) = state.withLock { ($0.progress.shared, $0.progress.listeners.elements) }
       guard let progress else { return false }
       for listener in listeners { listener.yield(progress.fractionCompleted) }
       return progress.updateCopies()
