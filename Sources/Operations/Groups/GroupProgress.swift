@@ -25,11 +25,11 @@ struct GroupProgress {
 
   var isFollowed: Bool { shared != nil }
 
-  var hasReportingMembers: Bool { parts?.values.contains(where: \.isReporting) ?? false }
+  var hasChildren: Bool { parts?.values.contains { $0.child != nil } ?? false }
 
   var isOver: Bool { parts == nil }
 
-  var reportingParts: [MemberPart] { parts?.values.filter(\.isReporting) ?? [] }
+  var children: [Child] { parts?.values.compactMap { part in part.child.map { ($0, part.weight) } } ?? [] }
 
   // MARK: Members
 
@@ -37,13 +37,13 @@ struct GroupProgress {
   mutating func add(_ count: Int) { if !isOver { total += count } }
 
   mutating func weigh(_ part: MemberPart) {
-    guard !isOver, let operation = part.operation else { return }
-    let before = parts?[ObjectIdentifier(operation)]
+    if isOver { return }
+    let before = parts?[part.member]
     // A child keeps the units with which it was added.
-    if before?.isReporting == true { return }
-    parts?[ObjectIdentifier(operation)] = part
+    if before?.child != nil { return }
+    parts?[part.member] = part
     total += part.weight - (before?.weight ?? 1)
-    if part.isReporting, isFollowed { newChildren.append((operation, part.weight)) }
+    if let child = part.child, isFollowed { newChildren.append((child, part.weight)) }
   }
 
   mutating func complete(_ operation: Operation) {
@@ -51,18 +51,18 @@ struct GroupProgress {
     let part = hasNone ? nil : parts?.removeValue(forKey: ObjectIdentifier(operation))
     let weight = part?.weight ?? 1
     completed += weight
-    // The units of a reporting member are completed by its child progress.
-    if part?.isReporting != true { newlyCompleted += weight }
+    // The units of a child are completed by its own progress.
+    if part?.child == nil { newlyCompleted += weight }
   }
 
-  /// Completes the progress because the group has finished, and returns the reporting members that have not.
+  /// Completes the progress because the group has finished, and returns the children that have not.
   mutating func end() -> [AsyncOperation] {
     if isOver { return [] }
     if total == 0 { total = 1 }
-    let unfinished = reportingParts
+    let unfinished = children
     newlyCompleted += total - completed - unfinished.reduce(0) { $0 + $1.weight }
     (completed, parts) = (total, nil)
-    return unfinished.compactMap(\.operation)
+    return unfinished.map(\.operation)
   }
 
   // MARK: Progress
@@ -71,7 +71,7 @@ struct GroupProgress {
   mutating func follow(with new: OperationProgress) -> OperationProgress {
     if let shared { return shared }
     shared = new
-    newChildren = reportingParts.compactMap { part in part.operation.map { ($0, part.weight) } }
+    newChildren = children
     newlyCompleted = completed
     return new
   }
@@ -88,17 +88,18 @@ struct GroupProgress {
 }
 
 struct MemberPart {
-  private(set) weak var operation: AsyncOperation?
+  let member: ObjectIdentifier
   let index: Int
   let weight: Int
-  let isReporting: Bool
+  /// The member, if it reports its own units. Its progress is then a child of that of the group.
+  let child: AsyncOperation?
 
   /// Nil for a member of one unit.
   init?(_ operation: AsyncOperation, index: Int) {
     let (weight, reports) = operation.core.withLock { ($0.extras?.progressWeight ?? 1, $0.extras?.progress != nil) }
-    isReporting = reports || operation is GroupOperation
-    if weight == 1, !isReporting { return nil }
-    self.operation = operation
+    child = reports || operation is GroupOperation ? operation : nil
+    if weight == 1, child == nil { return nil }
+    member = ObjectIdentifier(operation)
     self.index = index
     self.weight = weight
   }

@@ -180,7 +180,7 @@ extension GroupEngine {
 
   /// Traps if the group would be nested inside itself. Only a group with groups as members can enclose another one.
   private func refuse(_ group: GroupOperation, inside outer: GroupOperation) {
-    if group !== outer, !group.engine.state.withLock({ $0.progress.hasReportingMembers }) { return }
+    if group !== outer, !group.engine.state.withLock({ $0.progress.hasChildren }) { return }
     let enclosing = sequence(first: outer as AsyncOperation) { inner in inner.core.withLock { $0.outer } }
     if enclosing.contains(where: { $0 === group }) {
       misuse("\(group.quotedName) cannot be a member of itself: it would wait for its own end. Add another group.")

@@ -63,10 +63,10 @@ final class GroupEngine: @unchecked Sendable {
     var engines = [self]
     while let engine = engines.popLast() {
       let (hasPlainMembers, mayWait, inner) = engine.state.withLock { state in
-        (!state.plainMembers.isEmpty, state.schedule.cycleSearch != .none, state.progress.reportingParts)
+        (!state.plainMembers.isEmpty, state.schedule.cycleSearch != .none, state.progress.children)
       }
       if hasPlainMembers || (mayWait && !engine.isInOrder) { return true }
-      engines += inner.compactMap { $0.operation?.engineOfMembers }
+      engines += inner.compactMap(\.operation.engineOfMembers)
     }
     return false
   }
@@ -88,7 +88,7 @@ final class GroupEngine: @unchecked Sendable {
       if case .ended = state.schedule.life { return nil }
       // Keeps all references until the lock has been released.
       let former = state
-      (state.members, state.plainMembers) = (NumberedList(), [])
+      (state.members, state.plainMembers, state.progress) = (NumberedList(), [], GroupProgress())
       state.schedule.disband()
       return former
     }
