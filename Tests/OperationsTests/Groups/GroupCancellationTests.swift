@@ -248,7 +248,7 @@ struct GroupCancellationTests {
     _ = schedule.endIfDone()
     #expect(!schedule.life.isRunning)
     schedule.putBack(member, ReadyList.Rank(priority: -4, ticket: 0))
-    schedule.calledAgain(member, ReadyList.Rank(priority: -4, ticket: 0))
+    _ = schedule.becameReady(member, .normal, isCalled: true, takenNext: false)
     schedule.wasCancelled(member, wasNotReady: true)
     _ = schedule.becameReady(member, .normal, takenNext: false)
     _ = schedule.wasGranted(member, takenNext: false)

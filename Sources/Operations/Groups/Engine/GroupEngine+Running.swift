@@ -71,11 +71,11 @@ extension GroupEngine {
   /// Lets the members that have been called take their keys before those of other groups can.
   private func grantSlots() {
     while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
-      // Read anew, without the lock, because a subclass can override it.
-      let rank = ReadyList.Rank(priority: member.queuePriority.rawValue, ticket: rank.ticket)
-      switch member.takeKeysAsMember(at: rank.priority) {
+      // The priority is read anew, without the lock, because a subclass can override it.
+      switch member.takeKeysAsMember(at: member.queuePriority.rawValue) {
       case .away, .waiting, .holding, .replaced, .lending: break
-      case .called: state.withLock { $0.schedule.calledAgain(member, rank) }
+      // Another member took the slot.
+      case .called: becameReady(member, number: rank.ticket, isCalled: true)
       // It was cancelled, or another thread has let it wait again.
       case nil:
         state.withLock { state in

@@ -298,11 +298,6 @@ struct GroupSchedule {
     return (member, rank, isCalled)
   }
 
-  /// Puts back a member that has been called again, because another one took the slot.
-  mutating func calledAgain(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
-    if !hasEnded { called.insert(member, rank) }
-  }
-
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     if !hasEnded { ready.putBack(member, rank) }
   }
