@@ -227,9 +227,7 @@ struct DrainingTests {
     let (first, second) = (note("x"), note("x"))
     held ==> [first, second]
     first ==> third
-    second.addObserver(
-      OperationObserver(didCancel: { _ in while !third.isCancelled, !third.begun.isOpen { sched_yield() } })
-    )
+    second.addObserver(didCancel: { _ in while !third.isCancelled, !third.begun.isOpen { sched_yield() } })
     let operations: [AsyncOperation] = [held, first, second, third]
     let group = GroupOperation(inAGroup ? operations : [])
     queue.addOperations(inAGroup ? [group] : operations)
@@ -252,9 +250,7 @@ struct DrainingTests {
     let (executing, other, next) = (HeldOperation(), HeldOperation(), HeldOperation())
     for operation in [executing, other] { operation.finishesWhenCancelled = true }
     executing ==> next
-    other.addObserver(
-      OperationObserver(didCancel: { _ in while !next.isCancelled, !next.begun.isOpen { sched_yield() } })
-    )
+    other.addObserver(didCancel: { _ in while !next.isCancelled, !next.begun.isOpen { sched_yield() } })
     let group = GroupOperation([GroupOperation([executing]), GroupOperation([other, next])])
     await queue.add(group, until: executing.begun)
     await other.begun.opened()

@@ -56,7 +56,7 @@ struct FlowTests {
   @Test func aMemberThatIsPutBack_keepsItsFlow() async {
     let (falling, held) = (PriorityOperation(.high), HeldOperation())
     falling.flow = "a"
-    falling.addObserver(OperationObserver(didStart: { [journal] _ in journal.write("falling") }))
+    falling.addObserver(didStart: { [journal] _ in journal.write("falling") })
     let group = GroupOperation([held], maxConcurrentOperationCount: 1)
     await queue.add(group, until: held.begun)
     for member in [falling] + notes(of: "ab") { group.addOperation(member) }

@@ -26,14 +26,12 @@ struct GroupCancellationTests {
     try await onSmallStack {
       let (groups, others, levels) = (nested(depth), nested(depth), Journal<Int>())
       for (level, group) in groups.enumerated() {
-        group.addObserver(OperationObserver(didCancel: { _ in levels.write(level) }))
+        group.addObserver(didCancel: { _ in levels.write(level) })
       }
-      groups[0].addObserver(
-        OperationObserver(didCancel: { _ in
-          others[depth - 1].cancel()
-          #expect(others.flatMap(\.operations).allSatisfy { $0.isCancelled })
-        })
-      )
+      groups[0].addObserver(didCancel: { _ in
+        others[depth - 1].cancel()
+        #expect(others.flatMap(\.operations).allSatisfy { $0.isCancelled })
+      })
       groups[depth - 1].cancel()
       #expect((groups + others).flatMap(\.operations).allSatisfy { $0.isCancelled })
       #expect(levels.entries == Array((0..<depth).reversed()), "each group before its members")
@@ -44,7 +42,7 @@ struct GroupCancellationTests {
     let (members, after) = (["a", "b", "nested"].map { note($0) }, note("after"))
     members[0] ==> members[1] ==> after
     let group = GroupOperation([members[1], members[0], GroupOperation([members[2]])]).named("G")
-    group.addObserver(OperationObserver(didStart: { _ in journal.write("start") }))
+    group.addObserver(didStart: { _ in journal.write("start") })
     group.cancel(with: TestError("no more"))
     #expect(members[0].isCancelled && members[2].isCancelled && !members[0].isFinished)
     await queue.run(settling: [group, after])
@@ -67,8 +65,8 @@ struct GroupCancellationTests {
     let (first, second, secondHasFinished) = (note("first"), note("second"), DispatchSemaphore(value: 0))
     let group = GroupOperation([first, second])
     // It delays the cancellation, which has not reached the second member yet.
-    first.addObserver(OperationObserver(didCancel: { _ in secondHasFinished.wait() }))
-    second.addObserver(OperationObserver(didFinish: { _ in secondHasFinished.signal() }))
+    first.addObserver(didCancel: { _ in secondHasFinished.wait() })
+    second.addObserver(didFinish: { _ in secondHasFinished.signal() })
     DispatchQueue.global().async { group.cancel() }
     await poll { group.isCancelled }
     await queue.run(settling: [group])
@@ -116,14 +114,12 @@ struct GroupCancellationTests {
   @Test func aNewcomerOfAGroupThatEndsWhileItIsBeingCancelledFinishesUnexecuted() async {
     let (held, newcomer) = (HeldOperation(), note("newcomer"))
     let group = GroupOperation([held])
-    group.addObserver(
-      OperationObserver(didCancel: { _ in
-        // The members have not been cancelled yet, and the last of them finishes by itself.
-        held.gate.open()
-        #expect(group.isFinished)
-        group.addOperation(newcomer)
-      })
-    )
+    group.addObserver(didCancel: { _ in
+      // The members have not been cancelled yet, and the last of them finishes by itself.
+      held.gate.open()
+      #expect(group.isFinished)
+      group.addOperation(newcomer)
+    })
     await queue.add(group, until: held.begun)
     group.cancel()
     #expect(newcomer.isCancelled && newcomer.isFinished && journal.entries.isEmpty)
@@ -160,9 +156,7 @@ struct GroupCancellationTests {
     case .dependency: held ==> member
     case .key: member.exclusive("a", in: domain)
     }
-    member.addObserver(
-      OperationObserver(didCancel: { _ in events.write("cancel") }, didFinish: { _ in events.write("finish") })
-    )
+    member.addObserver(didCancel: { _ in events.write("cancel") }, didFinish: { _ in events.write("finish") })
     let after = note("after")
     queue.addOperation(member ==> after)
     if candidate == .cancelledBefore { member.cancel() }

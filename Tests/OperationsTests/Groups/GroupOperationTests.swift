@@ -118,9 +118,7 @@ struct GroupOperationTests {
 
   @Test func observersHearBeforeTheFirstAndAfterTheLastMember() async throws {
     let group = GroupOperation { note("a") ==> note("b") }
-    group.addObserver(
-      OperationObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
-    )
+    group.addObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
     try await queue.run(group)
     #expect(journal.entries == ["start", "a", "b", "finish"])
   }
@@ -148,7 +146,7 @@ struct GroupOperationTests {
   @Test func anObserverOfTheLastMemberMayAddAnother() async throws {
     let last = note("last")
     let group = GroupOperation([last])
-    last.addObserver(OperationObserver(didFinish: { _ in group.addOperation(NoteOperation("one more", journal)) }))
+    last.addObserver(didFinish: { _ in group.addOperation(NoteOperation("one more", journal)) })
     try await queue.run(group)
     #expect(journal.entries == ["last", "one more"])
   }

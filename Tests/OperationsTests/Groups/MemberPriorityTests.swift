@@ -153,9 +153,7 @@ struct MemberPriorityTests {
 
   @Test func aPriorityThatRisesUnseenWhileItsKeyIsTaken_counts() async {
     let (domain, member, held) = (ExclusivityDomain(), PriorityOperation(.normal), HeldOperation())
-    member.exclusive("key", in: domain).addObserver(
-      OperationObserver(didStart: { [journal] _ in journal.write("member") })
-    )
+    member.exclusive("key", in: domain).addObserver(didStart: { [journal] _ in journal.write("member") })
     let holder = HeldOperation().exclusive("key", in: domain)
     await queue.add(holder, until: holder.begun)
     let group = await begin(held)

@@ -226,7 +226,7 @@ struct HostileNumberTests {
     HostileCase("a clock that is moved by whom it wakes", gets: "3.0 seconds") {
       let (clock, delay) = (ManualClock(), DelayOperation(.seconds(1)))
       delay.clock = clock
-      delay.addObserver(OperationObserver(didFinish: { _ in clock.advance(by: .seconds(1)) }))
+      delay.addObserver(didFinish: { _ in clock.advance(by: .seconds(1)) })
       OperationQueue().addOperation(delay)
       await clock.advance(by: .seconds(2), sleepers: 1)
       return "\(clock.now.offset)"

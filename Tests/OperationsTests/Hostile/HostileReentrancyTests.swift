@@ -69,7 +69,7 @@ struct HostileReentrancyTests {
     Action("cancel with an error") { $0.cancel(with: TestError("a")) },
     Action("add an observer that adds an observer") { operation in
       let last = OperationObserver(didFinish: { $0.cancel() })
-      operation.addObserver(OperationObserver(didCancel: { _ in }, didFinish: { $0.addObserver(last) }))
+      operation.addObserver(didCancel: { _ in }, didFinish: { $0.addObserver(last) })
     },
     Action("time out at once") { $0.timeout = .shortest },
     Action("change the time") { operation in
@@ -219,7 +219,7 @@ struct HostileReentrancyTests {
       if calls.count <= 8, let operation = operation ?? itself.operation { action.value(operation) }
     }
     itself.operation = operation
-    operation.addObserver(OperationObserver(didFinish: { ends.write($0.isFinished) }))
+    operation.addObserver(didFinish: { ends.write($0.isFinished) })
     OperationQueue().addOperation(operation)
     await operation.finished()
     #expect(ends.entries == [true] && operation.state == .finished)
@@ -250,12 +250,10 @@ struct HostileReentrancyTests {
     var group = GroupOperation([AsyncBlockOperation { $0.finish() }])
     for other in others {
       group = GroupOperation([group])
-      group.addObserver(
-        OperationObserver(didFinish: { _ in
-          other.cancel()
-          other.waitUntilFinished()
-        })
-      )
+      group.addObserver(didFinish: { _ in
+        other.cancel()
+        other.waitUntilFinished()
+      })
     }
     OperationQueue().addOperation(group)
     await group.finished()

@@ -34,7 +34,7 @@ struct HostileShapeTests {
     HostileCase("groups in groups, cancelled when the innermost executes", gets: "cancelled") {
       let leaf = HeldOperation()
       let group = nestedGroups(around: leaf, levels: levels)
-      leaf.addObserver(OperationObserver(didStart: { _ in group.cancel() }, didCancel: { $0.finish() }))
+      leaf.addObserver(didStart: { _ in group.cancel() }, didCancel: { $0.finish() })
       return await ending(group)
     },
     HostileCase("groups in groups in pictures", gets: "\(levels + 1), \(levels + 1), \(levels + 1)") {

@@ -187,7 +187,7 @@ struct MisuseTests {
     },
     Mistake("again, by its own observer", says: "“x” has been started already", "make a new one", with: x()) { x in
       let queue = OperationQueue()
-      x.addObserver(OperationObserver(didFinish: { queue.addOperation($0) }))
+      x.addObserver(didFinish: { queue.addOperation($0) })
       try await queue.run(x as AsyncOperation)
     },
     Mistake("a plain one twice in a queue", says: "“x” is in this call already", "make a new one", with: plain()) {

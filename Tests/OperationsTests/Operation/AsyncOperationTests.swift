@@ -126,7 +126,7 @@ struct AsyncOperationTests {
     for _ in 0..<rounds {
       for _ in 0..<1000 {
         let operation = AsyncBlockOperation { operation in DispatchQueue.global().async { operation.finish() } }
-        operation.addObserver(OperationObserver(didFinish: { ends.write($0.isFinished) }))
+        operation.addObserver(didFinish: { ends.write($0.isFinished) })
         queue.addOperation(operation)
       }
       await queue.finished()
@@ -180,7 +180,7 @@ struct AsyncOperationTests {
     operation ==> dependent
     operation.addObserver(observer(journal, "a "))
     operation.addObserver(observer(journal, "b "))
-    operation.addObserver(OperationObserver(didFinish: { _ in journal.write("ready \(dependent.isReady)") }))
+    operation.addObserver(didFinish: { _ in journal.write("ready \(dependent.isReady)") })
     await start(operation)
     let entries = ["a start true", "b start true", "execute", "a finish true", "b finish true", "ready false"]
     #expect(journal.entries == entries && dependent.isReady)
@@ -213,7 +213,7 @@ struct AsyncOperationTests {
       await OperationQueue().add(operation, until: operation.begun)
       await onThreads(3) { thread in
         if thread == 0 { operation.gate.open() }
-        operation.addObserver(OperationObserver(didFinish: { _ in journal.write("finish") }))
+        operation.addObserver(didFinish: { _ in journal.write("finish") })
       }
       await journal.reaches(3)
       await operation.finished()

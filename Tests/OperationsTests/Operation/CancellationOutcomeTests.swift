@@ -105,7 +105,7 @@ struct CancellationOutcomeTests {
     let member = HeldOperation()
     let group = GroupOperation([member])
     // As a session does that the group has invalidated.
-    group.addObserver(OperationObserver(didCancel: { _ in member.finish(with: URLError(.cancelled)) }))
+    group.addObserver(didCancel: { _ in member.finish(with: URLError(.cancelled)) })
     await queue.add(group, until: member.begun)
     group.cancel()
     await #expect(throws: CancellationError.self) { try await group.completed() }
@@ -126,19 +126,17 @@ struct CancellationOutcomeTests {
     for operation in operations {
       let clock = ManualClock()
       (operation.clock, operation.timeout) = (clock, .seconds(1000))
-      operation.addObserver(
-        OperationObserver(didStart: { operation in
-          switch end {
-          case .success: operation.finish()
-          case .failure: operation.finish(with: TestError("no"))
-          case .cancellation: operation.cancel(with: TestError("no"))
-          case .timeout:
-            operation.timeout = .seconds(1)
-            clock.advance(by: .seconds(1))
-          }
-        })
-      )
-      operation.addObserver(OperationObserver(didStart: { _ in Issue.record("the second observer was notified") }))
+      operation.addObserver(didStart: { operation in
+        switch end {
+        case .success: operation.finish()
+        case .failure: operation.finish(with: TestError("no"))
+        case .cancellation: operation.cancel(with: TestError("no"))
+        case .timeout:
+          operation.timeout = .seconds(1)
+          clock.advance(by: .seconds(1))
+        }
+      })
+      operation.addObserver(didStart: { _ in Issue.record("the second observer was notified") })
     }
     await queue.run(settling: inGroup ? [GroupOperation(operations)] : operations)
     let expected: [String] = end == .success ? [] : end == .timeout ? ["timedOut"] : ["no"]

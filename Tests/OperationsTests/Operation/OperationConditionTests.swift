@@ -30,7 +30,7 @@ struct OperationConditionTests {
 
   @Test func anUnmetOneFinishesTheOperationUnexecuted() async {
     let operation = unexecuted().named("upload")
-    operation.addObserver(OperationObserver(didStart: { _ in Issue.record("started") }))
+    operation.addObserver(didStart: { _ in Issue.record("started") })
     operation.addCondition(condition("signed in", failing: TestError("signed out")))
     operation.addCondition(condition("never asked"))
     let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }

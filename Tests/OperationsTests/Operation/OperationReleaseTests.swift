@@ -13,7 +13,7 @@ struct OperationReleaseTests {
     do {
       let operation = CountedOperation(live)
       if comeTooLate { await start(operation) }
-      operation.addObserver(OperationObserver(didFinish: { _ in _ = operation.name }))
+      operation.addObserver(didFinish: { _ in _ = operation.name })
       operation.completionBlock = { withExtendedLifetime(operation) { called.open() } }
       if !comeTooLate {
         OperationQueue().addOperation(operation)

@@ -59,12 +59,10 @@ struct TimeoutTests {
   @Test func theTimeBeginsWithTheExecutionAndMayBeSetByAnObserverOfTheStart() async {
     let (first, operation, sleepers) = (HeldOperation(), held(.seconds(1)), Journal<Int>())
     operation.addCondition(OperationCondition(name: "later") { [clock] _ in try await clock.sleep(for: .seconds(50)) })
-    operation.addObserver(
-      OperationObserver(didStart: { [clock] operation in
-        sleepers.write(clock.sleepers)
-        operation.timeout = .seconds(9)
-      })
-    )
+    operation.addObserver(didStart: { [clock] operation in
+      sleepers.write(clock.sleepers)
+      operation.timeout = .seconds(9)
+    })
     first ==> operation
     queue.addOperations([first, operation])
     await first.begun.opened()
@@ -119,7 +117,7 @@ struct TimeoutTests {
   func oneThatHasNoTimeDoesNotExecute(_ timeout: Duration) async {
     let block = timed(unexecuted(), timeout)
     block.addCondition(OperationCondition(name: "not asked") { _ in Issue.record("evaluated") })
-    block.addObserver(OperationObserver(didStart: { _ in Issue.record("started") }))
+    block.addObserver(didStart: { _ in Issue.record("started") })
     await #expect(throws: OperationError(.timedOut, "")) { try await queue.run(block) }
     let member = unexecuted()
     await #expect(throws: OperationError(.timedOut, "")) {

@@ -67,11 +67,9 @@ struct WaitLimitTests {
     let (operation, holder, group) = (late(limit), HeldOperation().named("holder"), GroupOperation("group"))
     let (events, completed, dependent) = (Journal<String>(), Gate(), AsyncOperation())
     operation.addObserver(
-      OperationObserver(
-        didStart: { _ in events.write("started") },
-        didCancel: { events.write("cancelled \($0.isFinished)") },
-        didFinish: { events.write("finished \($0.isFinished)") }
-      )
+      didStart: { _ in events.write("started") },
+      didCancel: { events.write("cancelled \($0.isFinished)") },
+      didFinish: { events.write("finished \($0.isFinished)") }
     )
     operation.completionBlock = { completed.open() }
     queue.addOperation(operation ==> dependent)
@@ -224,9 +222,7 @@ struct WaitLimitTests {
       let operations = (0..<3).map { index in
         let operation = index == 1 ? CountedGroup(live, [AsyncOperation()]) : CountedOperation(live)
         (operation.clock, operation.waitLimit) = (clock, .nanoseconds(index + 1))
-        operation.addObserver(
-          OperationObserver(didStart: { _ in starts.write(index) }, didFinish: { _ in ends.write(index) })
-        )
+        operation.addObserver(didStart: { _ in starts.write(index) }, didFinish: { _ in ends.write(index) })
         return operation
       }
       if inAGroup { group.addOperations(operations) } else { place.addOperations(operations) }

@@ -119,7 +119,7 @@ struct ResultsTests {
   @Test func orderedResults_areInTheOrderOfTheElements() async {
     let gate = Gate()
     let operations = (0..<3).map { index in TaskOperation { if index == 0 { await gate.opened() } } }
-    operations[2].addObserver(OperationObserver(didFinish: { _ in gate.open() }))
+    operations[2].addObserver(didFinish: { _ in gate.open() })
     var order: [Int] = []
     for await (operation, _) in queue.results(of: operations, ordered: true) {
       order.append(operations.firstIndex { $0 === operation } ?? -1)
@@ -268,7 +268,7 @@ struct ResultsTests {
       throw TestError("1")
     }
     let second = ResultOperation<Int> { throw TestError("2") }
-    second.addObserver(OperationObserver(didFinish: { _ in gate.open() }))
+    second.addObserver(didFinish: { _ in gate.open() })
     let error = await #expect(throws: AggregateError.self) {
       try await queue.first(of: [first.named("a"), second.named("b")])
     }
@@ -278,7 +278,7 @@ struct ResultsTests {
   @Test func staggered_theNextBeginsWhenOneFailsOrTheTimeHasPassed() async throws {
     let clock = ManualClock()
     let slow = HeldResult()
-    slow.addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    slow.addObserver(didStart: { _ in begun.open() })
     let failing = ResultOperation<Int> { throw TestError("down") }
     let (good, unused) = (ResultOperation { 3 }, ResultOperation { 4 })
     let operations = [slow as ResultOperation, failing, good, unused]
@@ -295,7 +295,7 @@ struct ResultsTests {
 
   @Test func cancellingTheTask_cancelsAll() async {
     let operations = (0..<3).map { _ in HeldResult() }
-    operations[2].addObserver(OperationObserver(didStart: { _ in begun.open() }))
+    operations[2].addObserver(didStart: { _ in begun.open() })
     let task = Task { try await queue.first(of: operations) }
     await begun.opened()
     task.cancel()

@@ -121,7 +121,7 @@ struct RunTests {
 
   @Test func finished_waitsForOperationsAddedMeanwhile() async {
     let held = HeldOperation()
-    held.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("held") }))
+    held.addObserver(didFinish: { [journal] _ in journal.write("held") })
     queue.addOperation(ResultOperation { [queue] in queue.addOperation(held) })
     let waiting = Task { await queue.finished() }
     await held.begun.opened()

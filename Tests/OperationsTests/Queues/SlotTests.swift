@@ -106,7 +106,7 @@ struct SlotTests {
     let found = inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot")
     let operation = try #require(found.first as? AsyncOperation)
     if byObserver {
-      operation.addObserver(OperationObserver(didStart: { $0.finish() }))
+      operation.addObserver(didStart: { $0.finish() })
     } else {
       operation.finish()
     }

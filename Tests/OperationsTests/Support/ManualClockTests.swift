@@ -12,7 +12,7 @@ struct ManualClockTests {
   private func note(_ text: String, after delay: Duration) -> DelayOperation {
     let operation = DelayOperation(delay)
     operation.clock = clock
-    operation.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write(text) }))
+    operation.addObserver(didFinish: { [journal] _ in journal.write(text) })
     return operation
   }
 
@@ -68,13 +68,11 @@ struct ManualClockTests {
   @Test func waitThatBeginsDuringAnAdvance_countsFromThen() async {
     let first = note("first", after: .seconds(1))
     let second = note("second", after: .seconds(1))
-    first.addObserver(
-      OperationObserver(didFinish: { [clock, journal] _ in
-        journal.write("\(clock.now.offset)")
-        // The clock can be used again, because no lock is held.
-        second.start()
-      })
-    )
+    first.addObserver(didFinish: { [clock, journal] _ in
+      journal.write("\(clock.now.offset)")
+      // The clock can be used again, because no lock is held.
+      second.start()
+    })
     await start(first)
     clock.advance(by: .seconds(2))
     #expect(journal.entries == ["first", "1.0 seconds", "second"] && clock.now.offset == .seconds(2))

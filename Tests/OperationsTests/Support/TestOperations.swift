@@ -111,6 +111,17 @@ extension Operation {
   }
 }
 
+extension AsyncOperation {
+  /// Adds an observer with these closures.
+  func addObserver(
+    didStart: (@Sendable (AsyncOperation) -> Void)? = nil,
+    didCancel: (@Sendable (AsyncOperation) -> Void)? = nil,
+    didFinish: (@Sendable (AsyncOperation) -> Void)? = nil
+  ) {
+    addObserver(OperationObserver(didStart: didStart, didCancel: didCancel, didFinish: didFinish))
+  }
+}
+
 extension ManualClock {
   /// Advances as soon as there are this many sleepers.
   func advance(by duration: Duration, sleepers: Int) async {

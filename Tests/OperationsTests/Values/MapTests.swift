@@ -153,7 +153,7 @@ struct MapTests {
     for round in 0..<100 {
       let operation = ResultOperation { 0 }.flatMap { _ in followed }
       let begun = Gate()
-      operation.addObserver(OperationObserver(didStart: { _ in begun.open() }))
+      operation.addObserver(didStart: { _ in begun.open() })
       queue.addGraph(endingIn: operation)
       await begun.opened()
       // Half of them may be on their way to follow it, the others do.
@@ -174,7 +174,7 @@ struct MapTests {
     let (group, started, count) = (GroupOperation(), Journal<Void>(), isThorough ? 20_000 : 5_000)
     for _ in 0..<count {
       last = ResultOperation { 0 }.flatMap { [last] _ in last }
-      last.addObserver(OperationObserver(didStart: { _ in started.write(()) }))
+      last.addObserver(didStart: { _ in started.write(()) })
       group.addGraph(endingIn: last)
     }
     queue.addOperation(group)

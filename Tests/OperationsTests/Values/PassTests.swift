@@ -242,12 +242,10 @@ struct PassTests {
       do {
         let source = AsyncOperation()
         let adapter = AdapterOperation(from: source, to: BlockOperation(block: live.counted())) { _, _ in }
-        adapter.addObserver(
-          OperationObserver(didStart: { adapter in
-            if cancels { adapter.cancel() }
-            adapter.finish()
-          })
-        )
+        adapter.addObserver(didStart: { adapter in
+          if cancels { adapter.cancel() }
+          adapter.finish()
+        })
         queue.addOperations([source, adapter])
         await adapter.finished()
       }

@@ -146,7 +146,7 @@ struct RetryOperationTests {
     let retry = RetryOperation(attempts: 2, backoff: .constant(delay)) { [journal] number in
       if number == 2 { return ResultOperation { journal.write("next attempt") } }
       let work = stubbornWork(asTask: isTask, begun, until: gate) { journal.write("work returns") }
-      work.addObserver(OperationObserver(didCancel: { _ in stopped.open() }))
+      work.addObserver(didCancel: { _ in stopped.open() })
       work.timeout = .seconds(1)
       return work
     }
@@ -236,7 +236,7 @@ struct RetryOperationTests {
       retries[1].cancel()
       await queue.run(settling: retries)
       // An attempt that never finishes, in one that timed out.
-      held.addObserver(OperationObserver(didFinish: { _ in withExtendedLifetime(token) {} }))
+      held.addObserver(didFinish: { _ in withExtendedLifetime(token) {} })
       let stuck = RetryOperation(attempts: 2) { _ in held }
       stuck.clock = clock
       stuck.timeout = .seconds(1)
