@@ -176,13 +176,11 @@ struct GroupErrorTests {
     let (asked, clock) = (Gate(), ManualClock())
     let waiting = BlockOperation {} ==> plain("waiting", journal)
     executing ==> after
-    conditional.addCondition(
-      OperationCondition(name: "c") { _ in
-        asked.open()
-        await Gate().opened()
-        try Task.checkCancellation()
-      }
-    )
+    conditional.addCondition("c") { _ in
+      asked.open()
+      await Gate().opened()
+      try Task.checkCancellation()
+    }
     let repetition = RepeatOperation(pausing: .constant(.seconds(60))) { _ in note("run") }
     let nested = GroupOperation([inner, note("inner next").waits(for: inner)])
     let group = stopping([bad, executing, after, waiting, nested, conditional, repetition])

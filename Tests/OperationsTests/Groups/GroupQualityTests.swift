@@ -55,7 +55,7 @@ struct GroupQualityTests {
     let inherited = ResultOperation { Self.isExecuting(at: .utility) }
     let own = (0..<2).map { _ in ResultOperation { Self.isExecuting(at: .background) } }
     for operation in own { operation.qualityOfService = .background }
-    own[1].addCondition(OperationCondition(name: "met") { _ in await Task.yield() })
+    own[1].addCondition("met") { _ in await Task.yield() }
     let group = GroupOperation([inherited] + own)
     group.qualityOfService = .utility
     try await OperationQueue().run(group)

@@ -44,7 +44,7 @@ struct HostileErrorTests {
       gets: "“x” did not run because its condition “c” was not met: SilentError."
     ) {
       let operation = AsyncOperation().named("x")
-      operation.addCondition(OperationCondition(name: "c") { _ in throw SilentError() })
+      operation.addCondition("c") { _ in throw SilentError() }
       do { try await OperationQueue().run(operation) } catch { return "\(error)" }
       return "success"
     },

@@ -41,7 +41,7 @@ struct HostileNameTests {
     #expect(error.primary.path == path && error.description == path.joined(separator: " › ") + ": boom")
 
     let conditional = AsyncOperation().named(name)
-    conditional.addCondition(OperationCondition(name: name) { _ in throw TestError("boom") })
+    conditional.addCondition(name) { _ in throw TestError("boom") }
     let unmet = "“\(spoken(name, "async operation"))” did not run because its condition “\(name)” was not met: boom."
     let thrown = await #expect(throws: OperationError.self) { try await OperationQueue().run(conditional) }
     #expect(thrown?.message == unmet)

@@ -33,12 +33,10 @@ private func observed(_ operation: AsyncOperation = .init(), by observer: Operat
 /// Calls a closure in its condition, which is not met if there is an error.
 private func conditional(_ body: @escaping Body, error: TestError? = nil) -> AsyncOperation {
   let operation = AsyncOperation()
-  operation.addCondition(
-    OperationCondition(name: "c") { operation in
-      body(operation)
-      if let error { throw error }
-    }
-  )
+  operation.addCondition("c") { operation in
+    body(operation)
+    if let error { throw error }
+  }
   return operation
 }
 

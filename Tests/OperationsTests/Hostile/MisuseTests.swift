@@ -129,7 +129,7 @@ struct MisuseTests {
       started().waits(for: AsyncOperation().named("y"))
     },
     Mistake("a dependency in a condition", says: "“x” has been started and can no longer wait for", with: x()) { x in
-      x.addCondition(OperationCondition(name: "c") { $0.waits(for: AsyncOperation()) })
+      x.addCondition("c") { $0.waits(for: AsyncOperation()) }
       _ = try await OperationQueue().run(x)
     },
   ]
@@ -226,7 +226,7 @@ struct MisuseTests {
       try await OperationQueue().run(Migrated().named("x"))
     },
     Mistake("a condition of a started one", says: "“x” has been started", "too late for its condition “c”", "before") {
-      started().addCondition(OperationCondition(name: "c") { _ in })
+      started().addCondition("c") { _ in }
     },
     Mistake("a task with nothing to run", says: "“x” has nothing to run", "override run()") {
       _ = try await OperationQueue().run(TaskOperation<Int>().named("x"))

@@ -58,12 +58,10 @@ struct OperationConditionTests {
   @Test func cancellingDuringTheEvaluationEndsTheOperationAtOnceAndCancelsTheEvaluation() async {
     let (evaluating, cancelled, end) = (Gate(), Gate(), Gate())
     let operation = unexecuted()
-    operation.addCondition(
-      OperationCondition(name: "stubborn") { _ in
-        evaluating.open()
-        await withTaskCancellationHandler(operation: end.opened, onCancel: cancelled.open)
-      }
-    )
+    operation.addCondition("stubborn") { _ in
+      evaluating.open()
+      await withTaskCancellationHandler(operation: end.opened, onCancel: cancelled.open)
+    }
     queue.addOperation(operation)
     await evaluating.opened()
     operation.cancel()
@@ -74,14 +72,12 @@ struct OperationConditionTests {
 
   @Test func theConditionMayCancelOrFinishTheOperation() async throws {
     let (cancelled, finished, value) = (unexecuted(), unexecuted(), ResultOperation<Int> { 1 })
-    cancelled.addCondition(
-      OperationCondition(name: "cancelling") {
-        $0.cancel(with: TestError("reason"))
-        throw TestError("unmet")
-      }
-    )
-    finished.addCondition(OperationCondition(name: "finishing") { $0.finish(with: TestError("done")) })
-    value.addCondition(OperationCondition(name: "knows it") { ($0 as? ResultOperation<Int>)?.finish(returning: 2) })
+    cancelled.addCondition("cancelling") {
+      $0.cancel(with: TestError("reason"))
+      throw TestError("unmet")
+    }
+    finished.addCondition("finishing") { $0.finish(with: TestError("done")) }
+    value.addCondition("knows it") { ($0 as? ResultOperation<Int>)?.finish(returning: 2) }
     await queue.run(settling: [cancelled, finished, value])
     #expect(cancelled.errors as? [TestError] == [TestError("reason")] && cancelled.isCancelled)
     #expect(finished.errors as? [TestError] == [TestError("done")] && !finished.isCancelled)
@@ -90,9 +86,7 @@ struct OperationConditionTests {
 
   @Test func aConditionThatCancelsItsOwnTaskIsMetAllTheSame() async throws {
     let operation = AsyncOperation()
-    operation.addCondition(
-      OperationCondition(name: "odd") { _ in unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() } }
-    )
+    operation.addCondition("odd") { _ in unsafe withUnsafeCurrentTask { task in unsafe task?.cancel() } }
     try await queue.run(operation)
   }
 

@@ -58,7 +58,7 @@ struct TimeoutTests {
 
   @Test func theTimeBeginsWithTheExecutionAndMayBeSetByAnObserverOfTheStart() async {
     let (first, operation, sleepers) = (HeldOperation(), held(.seconds(1)), Journal<Int>())
-    operation.addCondition(OperationCondition(name: "later") { [clock] _ in try await clock.sleep(for: .seconds(50)) })
+    operation.addCondition("later") { [clock] _ in try await clock.sleep(for: .seconds(50)) }
     operation.addObserver(didStart: { [clock] operation in
       sleepers.write(clock.sleepers)
       operation.timeout = .seconds(9)
@@ -116,7 +116,7 @@ struct TimeoutTests {
   @Test(arguments: [Duration.zero, .seconds(-1), .shortest])
   func oneThatHasNoTimeDoesNotExecute(_ timeout: Duration) async {
     let block = timed(unexecuted(), timeout)
-    block.addCondition(OperationCondition(name: "not asked") { _ in Issue.record("evaluated") })
+    block.addCondition("not asked") { _ in Issue.record("evaluated") }
     block.addObserver(didStart: { _ in Issue.record("started") })
     await #expect(throws: OperationError(.timedOut, "")) { try await queue.run(block) }
     let member = unexecuted()

@@ -144,12 +144,10 @@ struct WaitLimitTests {
   @Test func aConditionIsNamed() async {
     let (begun, gate) = (Gate(), Gate())
     let operation = late()
-    operation.addCondition(
-      OperationCondition(name: "online") { _ in
-        begun.open()
-        await gate.opened()
-      }
-    )
+    operation.addCondition("online") { _ in
+      begun.open()
+      await gate.opened()
+    }
     await queue.add(operation, until: begun)
     expectExpiry(of: operation, waitingFor: "its condition “online”")
     gate.open()

@@ -262,7 +262,7 @@ struct RunTests {
     let operations = try await onThread { [queue] () -> [AsyncOperation] in
       transform.input = 1
       let conditional = AsyncOperation()
-      conditional.addCondition(OperationCondition(name: "any") { _ in write() })
+      conditional.addCondition("any") { _ in write() }
       let closures = [ResultOperation(write), TaskOperation { write() }, transform, queue.addTask { write() }]
       return [conditional] + closures
     }.get()

@@ -120,6 +120,10 @@ extension AsyncOperation {
   ) {
     addObserver(OperationObserver(didStart: didStart, didCancel: didCancel, didFinish: didFinish))
   }
+
+  func addCondition(_ name: String, _ evaluate: @escaping @Sendable (AsyncOperation) async throws -> Void) {
+    addCondition(OperationCondition(name: name, evaluate))
+  }
 }
 
 extension ManualClock {

@@ -28,7 +28,7 @@ struct PassTests {
   func theHandOverIsOnTheConsumersThreadJustBeforeItExecutes(hasCondition: Bool) async throws {
     let (threads, journal) = (Journal<ObjectIdentifier>(), Journal<String>())
     let consumer = ResultOperation { ObjectIdentifier(Thread.current) }
-    if hasCondition { consumer.addCondition(OperationCondition(name: "met") { _ in journal.write("condition") }) }
+    if hasCondition { consumer.addCondition("met") { _ in journal.write("condition") } }
     ResultOperation { 1 }.pass(to: consumer) { consumer, _ in
       threads.write(ObjectIdentifier(Thread.current))
       journal.write("\(consumer.state)")
