@@ -240,9 +240,7 @@ struct HostileReentrancyTests {
 
   @Test(arguments: [3, 40]) func anObserverFarOutsideMayWaitForTheGroupThatItCancels(levels: Int) async {
     let others = (0..<levels).map { _ in
-      (0..<levels).reduce(GroupOperation([StoppedOperation(reporting: TestError("stopped"))])) { group, _ in
-        GroupOperation([group])
-      }
+      nestedGroups(around: StoppedOperation(reporting: TestError("stopped")), levels: levels + 1)
     }
     for other in others { await OperationQueue().begin(other) }
     var group = GroupOperation([AsyncBlockOperation { $0.finish() }])

@@ -5,12 +5,6 @@ import Testing
 
 @testable import Operations
 
-private func nested(_ inner: Operation, levels: Int) -> GroupOperation {
-  var group = GroupOperation([inner])
-  for _ in 0..<levels { group = GroupOperation([group]) }
-  return group
-}
-
 /// Operations that report their own units, and the groups around them.
 @Suite(.timeLimit(.minutes(5)))
 struct OperationProgressTests {
@@ -123,7 +117,8 @@ struct OperationProgressTests {
     let (held, plain) = (HeldOperation(), HeldOperation())
     held.progress.totalUnitCount = 2
     let innermost = GroupOperation([held, plain])
-    let inner = nested(GroupOperation([innermost, AsyncOperation()]), levels: isThorough ? 20_000 : 4_000)
+    let middle = GroupOperation([innermost, AsyncOperation()])
+    let inner = nestedGroups(around: middle, levels: isThorough ? 20_001 : 4_001)
     inner.timeout = .seconds(1)
     let outer = GroupOperation([inner, AsyncOperation()])
     outer.clock = clock
@@ -156,7 +151,7 @@ struct OperationProgressTests {
 
   @Test func deepInside() async {
     let innermost = AsyncOperation()
-    let group = nested(innermost, levels: isThorough ? 50_000 : 10_000)
+    let group = nestedGroups(around: innermost, levels: isThorough ? 50_001 : 10_001)
     innermost.progress.completedUnitCount = 1
     await queue.run(settling: [group])
     #expect(group.progress.isFinished)
@@ -183,7 +178,8 @@ struct OperationProgressTests {
 
   @Test func nestedGroupsReleaseItWithoutRecursion() async throws {
     try await onSmallStack {
-      var progress: Progress? = nested(AsyncOperation(), levels: isThorough ? 50_000 : 10_000).progress
+      let levels = isThorough ? 50_001 : 10_001
+      var progress: Progress? = nestedGroups(around: AsyncOperation(), levels: levels).progress
       #expect(progress?.totalUnitCount == 1)
       progress = nil
     }
@@ -208,7 +204,7 @@ struct OperationProgressTests {
   @Test func theStreamTellsTheNewestAndEndsWithTheGroup() async {
     let members = (0..<4).map { _ in HeldOperation() }
     let inner = GroupOperation(members)
-    let group = nested(inner, levels: 1)
+    let group = nestedGroups(around: inner, levels: 2)
     await begin(group, members)
     var updates = group.progressUpdates.makeAsyncIterator()
     #expect(await updates.next() == 0)
