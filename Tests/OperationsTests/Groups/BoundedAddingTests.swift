@@ -5,11 +5,9 @@ import Testing
 
 /// Adding a member as soon as there is room.
 @Suite(.timeLimit(.minutes(5)))
-struct BoundedAddingTests {
+struct BoundedAddingTests: NotingSuite {
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+  let journal = Journal<String>()
 
   /// Adds operations in the order of their calls. Each call is waiting when this returns.
   private func add(_ operations: [Operation], to group: GroupOperation, whenBelow count: Int) -> [Task<Void, any Error>]

@@ -4,15 +4,9 @@ import OperationsTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
-struct CancelDependentsTests {
+struct CancelDependentsTests: NotingSuite {
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
-
-  private func failing(_ name: String) -> NoteOperation {
-    NoteOperation(name, journal, failing: TestError("error of \(name)"))
-  }
+  let journal = Journal<String>()
 
   private func group(_ members: [Operation]) -> GroupOperation {
     GroupOperation(members, errorPolicy: .cancelDependents)

@@ -27,11 +27,9 @@ func stubbornWork<T: Sendable>(
 
 /// Waiting until no member executes, and cancelling the members that have not started.
 @Suite(.timeLimit(.minutes(5)))
-struct DrainingTests {
+struct DrainingTests: NotingSuite {
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+  let journal = Journal<String>()
 
   /// Starts to wait for the members, and reports whether the member had finished when the wait ended.
   private func drain(_ group: GroupOperation, _ member: Operation) -> Task<Bool, any Error> {

@@ -7,12 +7,10 @@ import Testing
 
 /// Cancelling groups, and members that have not started.
 @Suite(.timeLimit(.minutes(5)))
-struct GroupCancellationTests {
+struct GroupCancellationTests: NotingSuite {
   private let queue = OperationQueue()
   private let domain = ExclusivityDomain()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+  let journal = Journal<String>()
 
   /// Groups around a leaf, the innermost first.
   private func nested(_ depth: Int) -> [GroupOperation] {

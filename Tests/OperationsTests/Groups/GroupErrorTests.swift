@@ -6,25 +6,19 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
-struct GroupErrorTests {
+struct GroupErrorTests: NotingSuite {
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
-
-  private func failing(_ name: String) -> NoteOperation {
-    NoteOperation(name, journal, failing: TestError("error of \(name)"))
-  }
+  let journal = Journal<String>()
 
   @Test func cancelOnFailureCancelsTheOthersAndWhatComesLater() async {
-    let (held, bad, never) = (HeldOperation(), failing("a"), NoteOperation("never", journal))
+    let (held, bad, never) = (HeldOperation(), failing("a"), note("never"))
     bad ==> never
     let group = GroupOperation([held, never], errorPolicy: .cancelOnFailure)
     await queue.add(group, until: held.begun)
     group.addOperation(bad)
     await poll { held.isCancelled }
     #expect(!group.isFinished, "a member is still executing")
-    let late = NoteOperation("late", journal)
+    let late = note("late")
     group.addOperation(late)
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["a"])
@@ -45,7 +39,7 @@ struct GroupErrorTests {
       }
     }
     let nested = GroupOperation("nested") { failing("a") ==> failing("b") }
-    let members = [failing("translated"), failing("dropped"), NoteOperation("added", journal), nested]
+    let members = [failing("translated"), failing("dropped"), note("added"), nested]
     let group = Translating(chain(members)).named("G")
     await queue.run(settling: [group])
     let failures = ["G › translated: translated", "G › added: added", "G › nested › b: error of b"]
@@ -108,9 +102,9 @@ struct GroupErrorTests {
 
   @Test(arguments: [true, false])
   func whatAMemberLetsIn_startsAfterTheHookHasReturned(fails: Bool) async {
-    let (domain, first) = (ExclusivityDomain(), fails ? failing("first") : NoteOperation("first", journal))
-    let (keyed, next) = (NoteOperation("keyed", journal), NoteOperation("next", journal))
-    let (again, dependent) = (NoteOperation("again", journal), NoteOperation("dependent", journal).waits(for: first))
+    let (domain, first) = (ExclusivityDomain(), fails ? failing("first") : note("first"))
+    let (keyed, next) = (note("keyed"), note("next"))
+    let (again, dependent) = (note("again"), note("dependent").waits(for: first))
     for operation in [first, keyed, again] { operation.exclusive("key", in: domain) }
     again.queuePriority = .veryHigh
     let group = Holding([first, keyed, next, dependent])
@@ -147,8 +141,8 @@ struct GroupErrorTests {
       let bad = AsyncBlockOperation { operation in
         DispatchQueue.global().async { operation.finish(with: TestError("bad")) }
       }.named("bad")
-      let dependents = (0..<4).map { NoteOperation("dependent \($0)", journal).waits(for: bad) }
-      let independent = limit == 1 ? (0..<20).map { NoteOperation("\($0)", journal) } : []
+      let dependents = (0..<4).map { note("dependent \($0)").waits(for: bad) }
+      let independent = limit == 1 ? (0..<20).map { note("\($0)") } : []
       let group = stopping([bad] + dependents + independent, policy, limit: limit)
       let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
       #expect(error?.failures.map(\.path) == [["make", "bad"]] && error?.isCancelled == false)
@@ -161,7 +155,7 @@ struct GroupErrorTests {
   func noMemberStartsWithTheKeyOfAFailedOne(_ policy: GroupOperation.ErrorPolicy) async {
     let domain = ExclusivityDomain()
     let bad = HeldOperation().exclusive("key", in: domain)
-    let (first, second) = (NoteOperation("first", journal), NoteOperation("second", journal))
+    let (first, second) = (note("first"), note("second"))
     let group = stopping([bad, first.shared("key", in: domain), second.shared("key", in: domain)], policy)
     queue.addOperation(group)
     await fail(bad)

@@ -6,11 +6,9 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
-struct GroupOperationTests {
-  private let journal = Journal<String>()
+struct GroupOperationTests: NotingSuite {
+  let journal = Journal<String>()
   private let queue = OperationQueue()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
 
   // MARK: What is in it
 
@@ -146,7 +144,7 @@ struct GroupOperationTests {
   @Test func anObserverOfTheLastMemberMayAddAnother() async throws {
     let last = note("last")
     let group = GroupOperation([last])
-    last.addObserver(didFinish: { _ in group.addOperation(NoteOperation("one more", journal)) })
+    last.addObserver(didFinish: { _ in group.addOperation(note("one more")) })
     try await queue.run(group)
     #expect(journal.entries == ["last", "one more"])
   }

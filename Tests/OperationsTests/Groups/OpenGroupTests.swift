@@ -6,7 +6,7 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
-struct OpenGroupTests {
+struct OpenGroupTests: NotingSuite {
   enum Closing: CaseIterable, Sendable {
     case byProperty, byFinish, byFinishWithError, byCancel
 
@@ -21,9 +21,7 @@ struct OpenGroupTests {
   }
 
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+  let journal = Journal<String>()
 
   /// A group that stays open, and executes when this returns.
   private func openGroup(_ operations: [Operation] = [], suspended: Bool = false) async -> GroupOperation {

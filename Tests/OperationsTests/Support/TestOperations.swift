@@ -21,6 +21,19 @@ final class NoteOperation: AsyncOperation, @unchecked Sendable {
   }
 }
 
+/// A suite whose operations write to its journal.
+protocol NotingSuite {
+  var journal: Journal<String> { get }
+}
+
+extension NotingSuite {
+  func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+
+  func failing(_ name: String) -> NoteOperation {
+    NoteOperation(name, journal, failing: TestError("error of \(name)"))
+  }
+}
+
 /// Opens one gate when it begins, and finishes when another one is opened.
 final class HeldOperation: AsyncOperation, @unchecked Sendable {
   let (gate, begun) = (Gate(), Gate())
