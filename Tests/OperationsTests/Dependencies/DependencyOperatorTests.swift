@@ -5,10 +5,8 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
-struct DependencyOperatorTests {
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+struct DependencyOperatorTests: NotingSuite {
+  let journal = Journal<String>()
 
   @Test func oneToManyToManyToOne_eachOnce() async {
     let (a, b, c, d, e, f) = (note("a"), note("b"), note("c"), note("d"), note("e"), note("f"))

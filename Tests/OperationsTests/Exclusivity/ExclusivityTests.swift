@@ -15,12 +15,10 @@ extension OperationQueue {
 
 /// Operations of queues that exclude each other.
 @Suite(.timeLimit(.minutes(5)))
-struct ExclusivityTests {
+struct ExclusivityTests: NotingSuite {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
-  private let journal = Journal<String>()
-
-  private func note(_ name: String) -> NoteOperation { NoteOperation(name, journal) }
+  let journal = Journal<String>()
 
   // MARK: Keys
 
