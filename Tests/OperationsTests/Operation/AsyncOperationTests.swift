@@ -11,7 +11,7 @@ struct AsyncOperationTests {
     let journal = Journal<String>()
     let body: @Sendable (Probe) -> Void
 
-    init(_ body: @escaping @Sendable (Probe) -> Void = { $0.finish() }) { self.body = body }
+    init(_ body: @escaping @Sendable (Probe) -> Void) { self.body = body }
 
     override func execute() {
       journal.write("execute")
@@ -28,35 +28,6 @@ struct AsyncOperationTests {
     #expect(operation.state == .executing && operation.isExecuting && !operation.isFinished)
     await operation.finished(opening: operation.gate)
     #expect(operation.state == .finished && !operation.isExecuting && operation.isFinished && operation.isSuccessful)
-  }
-
-  @Test(arguments: [false, true]) func cancelledInAQueueNeverExecutes(finishesWhenCancelled: Bool) async {
-    let (queue, operation) = (OperationQueue.suspended(), Probe())
-    operation.finishesWhenCancelled = finishesWhenCancelled
-    queue.addOperation(operation)
-    operation.cancel()
-    #expect(operation.isCancelled && operation.state == .pending && operation.isReady)
-    queue.isSuspended = false
-    await operation.finished()
-    #expect(operation.journal.entries == ["didFinish true"])
-    #expect(operation.isFinished && operation.isCancelled && !operation.isSuccessful)
-  }
-
-  @Test(arguments: [false, true])
-  func cancelledWhileExecuting_staysExecutingUntilItFinishes(finishesWhenCancelled: Bool) async {
-    let operation = Probe { _ in }
-    operation.finishesWhenCancelled = finishesWhenCancelled
-    OperationQueue().addOperation(operation)
-    await operation.journal.reaches(1)
-    operation.cancel()
-    operation.cancel()
-    #expect(operation.isCancelled && operation.isFinished == finishesWhenCancelled)
-    #expect(operation.isExecuting != finishesWhenCancelled)
-    operation.finish()
-    await operation.finished()
-    #expect(operation.journal.entries == ["execute", "didCancel false", "didFinish true"])
-    #expect(!operation.isSuccessful && operation.errors.isEmpty)
-    #expect(operation.finishesWhenCancelled == finishesWhenCancelled)
   }
 
   @Test func startedByHand_theFirstFinishCountsAndNoLateStartOrCancellation() async {
@@ -100,24 +71,17 @@ struct AsyncOperationTests {
     await queue.finished()
   }
 
-  @Test func theQueuesProgressCountsIt() async {
+  @Test(arguments: [false, true])
+  func theQueuesProgressCountsIt_unlessItIsCancelledWhileItExecutes(isCancelled: Bool) async {
     // One at a time: two that run at once make Foundation on Linux change its Progress from two threads without a lock.
-    let queue = OperationQueue.limited(to: 1)
-    queue.progress.totalUnitCount = 2
-    queue.addOperations([AsyncOperation(), AsyncOperation()])
-    await queue.finished()
-    #expect(queue.progress.completedUnitCount == 2)
-  }
-
-  @Test func theQueuesProgressMissesOneThatIsCancelledWhileItExecutes() async {
     let (queue, held) = (OperationQueue.limited(to: 1), HeldOperation())
     queue.progress.totalUnitCount = 2
     await queue.add(held, until: held.begun)
-    held.cancel()
+    if isCancelled { held.cancel() }
     await held.finished(opening: held.gate)
-    queue.addOperation(AsyncOperation())
+    queue.addOperations([AsyncOperation()])
     await queue.finished()
-    #expect(queue.progress.completedUnitCount == 1)
+    #expect(queue.progress.completedUnitCount == (isCancelled ? 1 : 2))
   }
 
   @Test func finishedOnAnotherThreadWhileItsStartReturns_itEndsOnce() async {
@@ -186,25 +150,31 @@ struct AsyncOperationTests {
     #expect(journal.entries == entries && dependent.isReady)
   }
 
-  @Test(arguments: [false, true])
-  func theyHearOfACancellationOnce_andALateOneOfTheFinishAtOnce(whileExecuting: Bool) async {
-    let (journal, operation) = (Journal<String>(), HeldOperation())
+  @Test(arguments: [false, true], [false, true])
+  func cancelledTwice_hooksAndObserversAreCalledOnce(whileExecuting: Bool, finishesWhenCancelled: Bool) async {
+    let (queue, operation) = (OperationQueue.suspended(), Probe { _ in })
+    let journal = operation.journal
+    operation.finishesWhenCancelled = finishesWhenCancelled
     operation.addObserver(observer(journal))
-    let queue = OperationQueue.suspended()
     queue.addOperation(operation)
     if whileExecuting {
       queue.isSuspended = false
-      await operation.begun.opened()
+      await journal.reaches(2)
     }
     operation.cancel()
     operation.cancel()
-    #expect(journal.entries.last == "cancel true")
-    operation.gate.open()
+    #expect(operation.isCancelled && operation.isFinished == (whileExecuting && finishesWhenCancelled))
+    #expect(operation.isExecuting == (whileExecuting && !finishesWhenCancelled))
+    #expect(whileExecuting || (operation.state == .pending && operation.isReady))
+    #expect(journal.entries.contains("cancel true"))
+    if whileExecuting { operation.finish() }
     queue.isSuspended = false
     await operation.finished()
     operation.addObserver(observer(journal, "late "))
-    let started = whileExecuting ? ["start true"] : []
-    #expect(journal.entries == started + ["cancel true", "finish true", "late finish true"])
+    let calls = whileExecuting ? ["start true", "execute", "cancel true", "didCancel false"] : ["cancel true"]
+    #expect(journal.entries == calls + ["didFinish true", "finish true", "late finish true"])
+    #expect(operation.isFinished && operation.isCancelled && !operation.isSuccessful && operation.errors.isEmpty)
+    #expect(operation.finishesWhenCancelled == finishesWhenCancelled)
   }
 
   @Test func addedDuringTheEnd_isNotifiedOnce() async {
