@@ -9,7 +9,6 @@ import Testing
 struct ResultsTests {
   private let queue = OperationQueue()
   private let journal = Journal<String>()
-  private let begun = Gate()
 
   /// A sequence that writes an entry for each element that is read.
   private func elements(_ count: Int) -> some Sequence<Int> {
@@ -192,7 +191,7 @@ struct ResultsTests {
 
   @Test(arguments: [true, false]) func leavingALoopOverAStream_cancelsTheReaderAndTheRest(byTask: Bool) async {
     let (stream, source) = AsyncStream.makeStream(of: Int.self)
-    let ended = Gate()
+    let (begun, ended) = (Gate(), Gate())
     source.onTermination = { _ in ended.open() }
     for element in 0..<2 { source.yield(element) }
     let task = Task {
@@ -276,15 +275,13 @@ struct ResultsTests {
   }
 
   @Test func staggered_theNextBeginsWhenOneFailsOrTheTimeHasPassed() async throws {
-    let clock = ManualClock()
-    let slow = HeldResult()
-    slow.addObserver(didStart: { _ in begun.open() })
+    let (clock, slow) = (ManualClock(), HeldResult())
     let failing = ResultOperation<Int> { throw TestError("down") }
     let (good, unused) = (ResultOperation { 3 }, ResultOperation { 4 })
     let operations = [slow as ResultOperation, failing, good, unused]
     for operation in operations { operation.clock = clock }
     let task = Task { try await queue.first(of: operations, staggered: .milliseconds(250)) }
-    await begun.opened()
+    await slow.begun.opened()
     await clock.waitForSleepers()
     #expect(failing.state == .pending)
     clock.advance(by: .milliseconds(250))
@@ -295,9 +292,8 @@ struct ResultsTests {
 
   @Test func cancellingTheTask_cancelsAll() async {
     let operations = (0..<3).map { _ in HeldResult() }
-    operations[2].addObserver(didStart: { _ in begun.open() })
     let task = Task { try await queue.first(of: operations) }
-    await begun.opened()
+    await operations[2].begun.opened()
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     for operation in operations {

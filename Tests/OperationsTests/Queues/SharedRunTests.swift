@@ -11,27 +11,20 @@ struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
 
-  /// Executes until the test finishes it.
-  private final class Login: ResultOperation<Int>, @unchecked Sendable {
-    let begun = Gate()
-
-    override func execute() { begun.open() }
-    override func didCancel() { finish() }
-  }
-
   /// The operations that have been made.
-  private let logins = Journal<Login>()
+  private let logins = Journal<HeldResult>()
 
   private func login() async throws -> Int {
     try await queue.run(sharing: "login", in: domain) { [logins] in
-      let login = Login().named("login \(logins.count + 1)")
+      let login = HeldResult().named("login \(logins.count + 1)")
+      login.finishesWhenCancelled = true
       logins.write(login)
       return login
     }
   }
 
   /// Returns the login with this number when it executes.
-  private func startedLogin(_ number: Int) async -> Login {
+  private func startedLogin(_ number: Int) async -> HeldResult {
     await logins.reaches(number)
     let login = logins.entries[number - 1]
     await login.begun.opened()

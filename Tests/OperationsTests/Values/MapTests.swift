@@ -7,7 +7,9 @@ import Testing
 
 /// Executes until it is finished from outside.
 final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
-  override func execute() {}
+  let begun = Gate()
+
+  override func execute() { begun.open() }
 
   var followerCount: Int { core.withLock { $0.ledger.dependents?.entries ?? [] }.count { $0.operation != nil } }
 }
