@@ -230,14 +230,12 @@ struct GroupCycleTests {
     let cycle: [Operation] = arePlain ? [plain("a", journal), plain("b", journal)] : named("a", "b")
     cycle[0] ==> cycle[1] ==> cycle[0]
     // The group reads the priority of `last` while it adds the members, and has searched for cycles when it has started.
-    last.isRead.withLock {
-      $0 = {
-        if group.operations.count < 4 || starting.isOpen { return }
-        starting.open()
-        queue.addOperation(group)
-        var isStarted: Bool { group.engine.state.withLock { $0.schedule.life.isRunning && $0.schedule.additions == 1 } }
-        while !isStarted {}
-      }
+    last.whenRead {
+      if group.operations.count < 4 || starting.isOpen { return }
+      starting.open()
+      queue.addOperation(group)
+      var isStarted: Bool { group.engine.state.withLock { $0.schedule.life.isRunning && $0.schedule.additions == 1 } }
+      while !isStarted {}
     }
     _ = await onThread { group.addOperations(cycle + [last]) }
     await expectEnd(of: cycle, in: group, waitingFor: outside)

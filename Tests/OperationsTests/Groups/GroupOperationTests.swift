@@ -83,15 +83,13 @@ struct GroupOperationTests: NotingSuite {
     let taken = isPlain ? BlockOperation {} : note("taken")
     await queue.add(other, until: held.begun)
     probe ==> taken ==> last
-    probe.isRead.withLock {
-      $0 = {
-        guard group.operations.contains(taken), !other.operations.contains(taken) else { return }
-        other.addOperation(taken)
-        group.cancel()
-      }
+    probe.whenRead {
+      guard group.operations.contains(taken), !other.operations.contains(taken) else { return }
+      other.addOperation(taken)
+      group.cancel()
     }
     group.addGraph(endingIn: last)
-    probe.isRead.withLock { $0 = {} }
+    probe.whenRead {}
     #expect(other.operations.contains(taken) && !taken.isCancelled && last.isCancelled && probe.isCancelled)
     await queue.run(settling: [group])
     await other.finished(opening: held.gate)
@@ -246,7 +244,7 @@ struct GroupOperationTests: NotingSuite {
 
   @Test func aPriorityThatAsksTheGroupIsNoDeadlock() async throws {
     let (probe, group) = (PriorityProbe(), GroupOperation())
-    probe.isRead.withLock { $0 = { [weak group] in _ = group?.operations } }
+    probe.whenRead { [weak group] in _ = group?.operations }
     group.addOperation(probe)
     try await queue.run(group)
   }

@@ -185,7 +185,9 @@ final class PriorityOperation: AsyncOperation, @unchecked Sendable {
 
 /// A plain operation that calls a closure in the middle of its addition to a group, which reads the priority.
 final class PriorityProbe: Operation, @unchecked Sendable {
-  let isRead = Locked({})
+  private let isRead = Locked({})
+
+  func whenRead(_ body: @escaping () -> Void) { isRead.withLock { $0 = body } }
 
   override var queuePriority: QueuePriority {
     get {
