@@ -152,8 +152,6 @@ struct PlainMemberTests {
     #expect(member.isFinished && journal.entries == (isCancelled ? [] : ["member"]))
   }
 
-  // MARK: Not while the group is suspended
-
   @Test func itDoesNotStartWhileTheGroupIsSuspended() async throws {
     let (held, willing, waited) = (HeldOperation(), Willing { journal.write("willing") }, plain("waited", journal))
     held ==> waited

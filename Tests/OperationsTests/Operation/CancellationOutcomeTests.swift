@@ -111,8 +111,6 @@ struct CancellationOutcomeTests {
     await #expect(throws: CancellationError.self) { try await group.completed() }
   }
 
-  // MARK: The start
-
   private enum End: CaseIterable { case success, failure, cancellation, timeout }
 
   @Test(arguments: End.allCases, [false, true])
@@ -147,8 +145,6 @@ struct CancellationOutcomeTests {
     await inner.finished()
     #expect(inner.isCancelled && inner.errors.isEmpty)
   }
-
-  // MARK: In the middle
 
   @Test(arguments: [false, true])
   func retryIfThatCancelsOrFinishesLeavesOneOutcome(cancels: Bool) async {

@@ -55,8 +55,6 @@ struct CancelledWaitTests {
     #expect(!other.isOpen)
   }
 
-  // MARK: The list
-
   @Test func waiters_areInTheOrderOfTheWaits_withoutThoseThatWereRemoved() {
     let journal = Journal<Int>()
     var list = NumberedList<Waiter>()

@@ -216,8 +216,6 @@ struct TimeoutTests {
     }
   }
 
-  // MARK: Clocks
-
   @Test func membersTakeTheirGroupsClockAndKeepItAfterTheEnd() async throws {
     let own = ManualClock()
     let (plain, special, attempt) = (AsyncOperation(), AsyncOperation(), ResultOperation { 1 })

@@ -125,8 +125,6 @@ struct BackoffTests {
     await poll { clock.sleepers == 0 }
   }
 
-  // MARK: What runs
-
   @Test(arguments: Kind.allCases, [false, true])
   func cancelledWithWhatRunsOrByIt_endsWithoutErrors(_ kind: Kind, byWhatRuns: Bool) async {
     let held = HeldOperation()
