@@ -52,8 +52,7 @@ struct CancelDependentsTests: NotingSuite {
       arePlain ? (plain("late", journal), plain("indirect", journal)) : (note("late"), note("indirect"))
     if isDependencyOlder { first ==> late }
     late ==> indirect
-    let group = group([first, held])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(group([first, held]), until: held.begun)
     await first.finished()
     await poll { group.operations == [held] }
     if !isDependencyOlder { first ==> late }
@@ -87,8 +86,7 @@ struct CancelDependentsTests: NotingSuite {
     for _ in 0..<5 {
       let (first, held, late) = (failing("first"), HeldOperation(), LateOperation())
       [first, late.last] ==> late
-      let group = group([first, late.last, held])
-      await queue.add(group, until: held.begun)
+      let group = await queue.add(group([first, late.last, held]), until: held.begun)
       await late.last.begun.opened()
       await first.finished()
       await poll { group.operations.count == 2 }
@@ -102,8 +100,7 @@ struct CancelDependentsTests: NotingSuite {
   @Test func aDependencyThatAMemberGainsAfterTheFailure_cancelsIt() async {
     let (first, held, other) = (failing("first"), HeldOperation(), note("other"))
     held ==> other
-    let group = group([first, held, other])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(group([first, held, other]), until: held.begun)
     await first.finished()
     await poll { group.operations.count == 2 }
     first ==> other

@@ -72,8 +72,7 @@ struct DrainingTests: NotingSuite {
       end.pass()
       journal.write("end")
     }
-    let group = GroupOperation([block])
-    await queue.add(group, until: begun)
+    let group = await queue.add(GroupOperation([block]), until: begun)
     await group.finished()
     let drain = immediately {
       await group.drained()

@@ -13,8 +13,7 @@ struct FlowTests {
   /// Waits for members in groups that have one slot, which a member without a flow uses first.
   private func order(of members: [AsyncOperation]) async -> String {
     let held = HeldOperation()
-    let group = GroupOperation([held], maxConcurrentOperationCount: 1)
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held], maxConcurrentOperationCount: 1), until: held.begun)
     for member in members { group.addOperation(member) }
     await group.finished(opening: held.gate)
     return journal.entries.joined()
@@ -57,8 +56,7 @@ struct FlowTests {
     let (falling, held) = (PriorityOperation(.high), HeldOperation())
     falling.flow = "a"
     falling.addObserver(didStart: { [journal] _ in journal.write("falling") })
-    let group = GroupOperation([held], maxConcurrentOperationCount: 1)
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held], maxConcurrentOperationCount: 1), until: held.begun)
     for member in [falling] + notes(of: "ab") { group.addOperation(member) }
     falling.priority.withLock { $0 = .normal }
     await group.finished(opening: held.gate)

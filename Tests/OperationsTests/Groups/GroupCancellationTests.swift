@@ -145,8 +145,7 @@ struct GroupCancellationTests: NotingSuite {
   @Test(arguments: Obstacle.allCases, Candidate.allCases)
   func cancelledMember_finishesAtOnce(_ obstacle: Obstacle, _ candidate: Candidate) async {
     let (held, events) = (HeldOperation().exclusive("a", in: domain), Journal<String>())
-    let group = GroupOperation([held])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held]), until: held.begun)
     let member = candidate == .nestedGroup ? GroupOperation([note("inner")]).named("member") : note("member")
     switch obstacle {
     case .limit: group.maxConcurrentOperationCount = 1
@@ -176,8 +175,7 @@ struct GroupCancellationTests: NotingSuite {
   @Test func cancelledBehindAMemberThatBlocks_finishesAtOnce() async {
     let (begun, end, waiting) = (Gate(), Gate(), note("waiting"))
     let blocking = stubbornWork(asTask: false, begun, until: end) {}
-    let group = GroupOperation([blocking, waiting], maxConcurrentOperationCount: 1)
-    await queue.add(group, until: begun)
+    let group = await queue.add(GroupOperation([blocking, waiting], maxConcurrentOperationCount: 1), until: begun)
     waiting.cancel()
     await waiting.finished()
     #expect(blocking.isExecuting)

@@ -71,8 +71,7 @@ struct GroupCycleTests {
   func aCycleThatIsAddedOneByOne(length: Int) async {
     let (held, operations) = (HeldOperation(), chain((0..<length).map { _ in AsyncOperation() }))
     operations[length - 1] ==> operations[0]
-    let group = GroupOperation([held])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held]), until: held.begun)
     for operation in operations { group.addOperation(operation) }
     if length == 2 { #expect(operations[0].isCancelled, "a short cycle is found, and broken, when it is added") }
     await group.finished(opening: held.gate)
@@ -84,8 +83,7 @@ struct GroupCycleTests {
     let (held, operations) = (HeldOperation(), named("a", "b"))
     held ==> operations[0] ==> operations[1]
     let last = throughANestedGroup ? GroupOperation([operations[1]]).named("nested") : operations[1]
-    let group = GroupOperation([held, operations[0], last])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held, operations[0], last]), until: held.begun)
     last ==> operations[0]
     await group.finished(opening: held.gate)
     #expect(!cycleMessages(of: group).isEmpty)

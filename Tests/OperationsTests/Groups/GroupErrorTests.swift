@@ -13,8 +13,7 @@ struct GroupErrorTests: NotingSuite {
   @Test func cancelOnFailureCancelsTheOthersAndWhatComesLater() async {
     let (held, bad, never) = (HeldOperation(), failing("a"), note("never"))
     bad ==> never
-    let group = GroupOperation([held, never], errorPolicy: .cancelOnFailure)
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([held, never], errorPolicy: .cancelOnFailure), until: held.begun)
     group.addOperation(bad)
     await poll { held.isCancelled }
     #expect(!group.isFinished, "a member is still executing")
@@ -75,8 +74,7 @@ struct GroupErrorTests: NotingSuite {
       }
     }
     let (first, second) = (HeldOperation().named("first"), HeldOperation().named("second"))
-    let group = Waiting([first, second])
-    await queue.add(group, until: first.begun)
+    let group = await queue.add(Waiting([first, second]), until: first.begun)
     await second.begun.opened()
     DispatchQueue.global().async { first.gate.open() }
     await group.calls.reaches(1)

@@ -29,9 +29,7 @@ struct MemberPriorityTests {
 
   /// Starts a group with one slot, which the first member uses.
   private func begin(_ held: HeldOperation, _ others: [Operation] = []) async -> GroupOperation {
-    let group = GroupOperation([held] + others, maxConcurrentOperationCount: 1)
-    await queue.add(group, until: held.begun)
-    return group
+    await queue.add(GroupOperation([held] + others, maxConcurrentOperationCount: 1), until: held.begun)
   }
 
   /// Fails once, and backs off for ten seconds.

@@ -58,8 +58,7 @@ struct CommonObserverTests {
   @Test func anObserverOfMembers_isAddedAtAnyDepthToWhatComesLater() async {
     let (held, inner) = (HeldOperation(), GroupOperation("inner", maxConcurrentOperationCount: 1))
     inner.addOperations([held, AsyncOperation().named("before")])
-    let group = GroupOperation([inner])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(GroupOperation([inner]), until: held.begun)
     group.addObserver(toMembers: observer)
     inner.addOperation(AsyncOperation().named("a"))
     // It waits, so that its group does not end before the last operation is added.

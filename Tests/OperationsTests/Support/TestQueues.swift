@@ -47,10 +47,12 @@ extension OperationQueue {
     for operation in operations { await operation.finished() }
   }
 
-  /// Adds an operation, and returns when a gate is open, such as that of an operation that executes.
-  func add(_ operation: AsyncOperation, until gate: Gate) async {
+  /// Adds an operation, and returns it when a gate is open, such as that of an operation that executes.
+  @discardableResult
+  func add<O: AsyncOperation>(_ operation: O, until gate: Gate) async -> O {
     addOperation(operation)
     await gate.opened()
+    return operation
   }
 
   /// Adds a group, and returns when it has started its members, which is after its observers have been notified.

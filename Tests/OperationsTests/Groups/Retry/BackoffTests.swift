@@ -69,8 +69,7 @@ struct BackoffTests {
   @Test(arguments: [false, true])
   func afterADelayItWaitsForASlotOfAGroupThatIsNotSuspended(isSuspended: Bool) async throws {
     let (retry, held) = (operation(.retry), HeldOperation())
-    let group = group([retry, held])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(group([retry, held]), until: held.begun)
     // The retry releases its slot before it starts its timer.
     await clock.waitForSleepers(1)
     if isSuspended {
@@ -88,8 +87,7 @@ struct BackoffTests {
   func cancelledInAGroup_itFinishesAtOnce_freesNobodysSlotAndTakesNone(_ kind: Kind, isOver: Bool) async throws {
     let (operation, held) = (operation(kind), HeldOperation())
     let waiting = ResultOperation { held.isFinished }
-    let group = group([operation, held, waiting])
-    await queue.add(group, until: held.begun)
+    let group = await queue.add(group([operation, held, waiting]), until: held.begun)
     await clock.waitForSleepers(1)
     if isOver { clock.advance(by: .seconds(1)) }
     operation.cancel()
