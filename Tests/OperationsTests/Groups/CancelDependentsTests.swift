@@ -117,9 +117,7 @@ struct CancelDependentsTests: NotingSuite {
     }
     let (first, next) = (HeldOperation(), note("next"))
     first ==> next
-    let group = Dropping([first, next])
-    group.errorPolicy = policy
-    await queue.add(group, until: first.begun)
+    let group = await queue.add(Dropping([first, next], errorPolicy: policy), until: first.begun)
     if isCancelled { first.cancel() }
     first.finish(with: TestError("dropped"))
     await group.finished()

@@ -105,8 +105,7 @@ struct GroupErrorTests: NotingSuite {
     let (again, dependent) = (note("again"), note("dependent").waits(for: first))
     for operation in [first, keyed, again] { operation.exclusive("key", in: domain) }
     again.queuePriority = .veryHigh
-    let group = Holding([first, keyed, next, dependent])
-    group.maxConcurrentOperationCount = 1
+    let group = Holding([first, keyed, next, dependent], maxConcurrentOperationCount: 1)
     group.again = again
     queue.addOperation(group)
     await first.finished()

@@ -159,9 +159,7 @@ struct ExecutionPlaceTests {
       if index > 3 { member.qualityOfService = .utility }
       return member
     }
-    let group = GroupOperation(members)
-    group.maxConcurrentOperationCount = 1
-    try await OperationQueue().run(group)
+    try await OperationQueue().run(GroupOperation(members, maxConcurrentOperationCount: 1))
     #expect(queues.entries.count == 6 && queues.entries[0] != nil)
     #expect(Set(queues.entries.map { $0.map(ObjectIdentifier.init) }).count == 1)
   }

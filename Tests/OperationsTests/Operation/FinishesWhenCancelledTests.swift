@@ -52,8 +52,7 @@ struct FinishesWhenCancelledTests {
   @Test func asAMember_itFreesItsSlotAndItsLateErrorIsIgnored() async {
     let (held, next) = (HeldOperation(), NoteOperation("next", journal))
     held.finishesWhenCancelled = true
-    let group = GroupOperation([held, next])
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation([held, next], maxConcurrentOperationCount: 1)
     await OperationQueue().add(group, until: held.begun)
     held.cancel()
     await group.finished()

@@ -45,8 +45,7 @@ struct OperationProgressTests {
 
   @Test func askedForLateTheGroupKnowsWhatHasBeenReported() async {
     let held = HeldOperation()
-    let group = GroupOperation([held, AsyncOperation()])
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation([held, AsyncOperation()], maxConcurrentOperationCount: 1)
     report(1, of: 2, held)
     await begin(group, [held])
     #expect(group.progress.fractionCompleted == 0.25)
