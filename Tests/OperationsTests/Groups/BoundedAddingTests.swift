@@ -3,7 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Adding a member as soon as there is room.
 @Suite(.timeLimit(.minutes(5)))
 struct BoundedAddingTests: NotingSuite {
   private let queue = OperationQueue()

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// Cancelling groups, and members that have not started.
 @Suite(.timeLimit(.minutes(5)))
 struct GroupCancellationTests: NotingSuite {
   private let queue = OperationQueue()

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Operations
 
-/// Changes of the priority of a member that has not started.
 @Suite(.timeLimit(.minutes(5)))
 struct MemberPriorityTests {
   private static let changes: [([(Int, Operation.QueuePriority)], String)] = [

@@ -7,7 +7,6 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// How a cancelled operation ends.
 @Suite(.timeLimit(.minutes(5)))
 struct CancellationOutcomeTests {
   private let queue = OperationQueue()

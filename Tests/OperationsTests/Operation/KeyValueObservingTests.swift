@@ -5,7 +5,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What a key-value observer of an operation is notified of.
 @Suite(.timeLimit(.minutes(5)))
 struct KeyValueObservingTests {
   private let journal = Journal<String>()

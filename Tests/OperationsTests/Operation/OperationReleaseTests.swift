@@ -4,7 +4,6 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// An operation is released once it has finished and has no other references.
 @Suite(.timeLimit(.minutes(5)))
 struct OperationReleaseTests {
   @Test(arguments: [false, true])

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// Operations and tasks that wait for their start for a limited time only.
 @Suite(.timeLimit(.minutes(5)))
 struct WaitLimitTests {
   private let domain = ExclusivityDomain()

@@ -3,7 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The delays between the attempts of a retry, and between the operations of a repetition.
 @Suite(.timeLimit(.minutes(5)))
 struct BackoffTests {
   enum Kind: CaseIterable, Sendable { case retry, repetition }
