@@ -105,11 +105,7 @@ struct SlotTests {
     let waiter = immediately { try await write("never", inAGroup: inAGroup) }
     let found = inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot")
     let operation = try #require(found.first as? AsyncOperation)
-    if byObserver {
-      operation.addObserver(didStart: { $0.finish() })
-    } else {
-      operation.finish()
-    }
+    if byObserver { operation.addObserver(didStart: { $0.finish() }) } else { operation.finish() }
     held.gate.open()
     await #expect(throws: CancellationError.self) { try await waiter.value }
     await queue.finished()
@@ -176,21 +172,12 @@ struct SlotTests {
 
   // MARK: Cycles
 
-  private actor Library: ScheduledActor {
-    nonisolated let scheduler: SerialScheduler
-    private var books = 0
-
-    init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
-
-    func add(in queue: OperationQueue) async throws { try await queue.withSlot("add") { books += 1 } }
-  }
-
-  @Test(arguments: [SerialScheduler(name: "library"), .main])
+  @Test(arguments: [SerialScheduler(name: "notes"), .main])
   func anActorThatRunsInTheQueue_receivesAnError(scheduler: SerialScheduler) async throws {
-    let library = Library(on: scheduler)
-    let error = await #expect(throws: OperationError.self) { try await library.add(in: scheduler.queue) }
+    let notes = Notes(on: scheduler)
+    let error = await #expect(throws: OperationError.self) { try await notes.note("own", in: scheduler.queue) }
     #expect(error?.code == .waitCycle && error?.message.contains("its actor runs in it") == true)
-    try await library.add(in: queue)
+    try await notes.note("other", in: queue)
     try await scheduler.queue.withSlot {}
   }
 
@@ -217,5 +204,12 @@ struct SlotTests {
         try await children.waitForAll()
       }
     }
+  }
+}
+
+extension Notes {
+  /// Writes an entry in a slot of the queue.
+  fileprivate func note(_ text: String, in queue: OperationQueue) async throws {
+    try await queue.withSlot("note") { note(text) }
   }
 }
