@@ -22,9 +22,7 @@ struct GroupCancellationTests: NotingSuite {
   func nestedGroupsAreCancelledWhenCancelReturns(depth: Int) async throws {
     try await onSmallStack {
       let (groups, others, levels) = (nested(depth), nested(depth), Journal<Int>())
-      for (level, group) in groups.enumerated() {
-        group.addObserver(didCancel: { _ in levels.write(level) })
-      }
+      for (level, group) in groups.enumerated() { group.addObserver(didCancel: { _ in levels.write(level) }) }
       groups[0].addObserver(didCancel: { _ in
         others[depth - 1].cancel()
         #expect(others.flatMap(\.operations).allSatisfy { $0.isCancelled })

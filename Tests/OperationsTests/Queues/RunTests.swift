@@ -169,9 +169,7 @@ struct RunTests {
   }
 
   @Test func anOperationThatWaited_isCheckedOnceMoreAndAReadyOneIsNot() async {
-    let methods: [(OperationQueue, AsyncOperation) -> Void] = [
-      { $0.addOperation($1) }, { $0.addOperations([$1]) },
-    ]
+    let methods: [(OperationQueue, AsyncOperation) -> Void] = [{ $0.addOperation($1) }, { $0.addOperations([$1]) }]
     for add in methods {
       let (queue, waiting) = (ForgetfulQueue(), AsyncOperation())
       AsyncOperation() ==> waiting

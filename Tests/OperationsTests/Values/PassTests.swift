@@ -84,9 +84,7 @@ struct PassTests {
     let consumer = TransformOperation { (_: Int) in Issue.record("executed") }.named("consumer")
     producer.pass(to: consumer)
     if isCancelled { producer.cancel() }
-    let error = await #expect(throws: OperationError(.inputUnavailable, "")) {
-      try await queue.run(consumer)
-    }
+    let error = await #expect(throws: OperationError(.inputUnavailable, "")) { try await queue.run(consumer) }
     let reason = isCancelled ? "which was cancelled." : "which failed: “producer” finished without a value."
     #expect(error?.message.hasPrefix("“consumer” has no input from “producer”, \(reason)") == true)
     let cause = error?.underlyingErrors.first
