@@ -4,20 +4,18 @@ import Testing
 
 /// A line of a table of bad inputs: what is done, and what must come of it, in words.
 struct HostileCase: Sendable, CustomTestStringConvertible {
-  let name: String
+  let testDescription: String
   private let expected: String
   private let body: @Sendable () async throws -> String
 
   /// - Parameter body: Does it, and returns what came of it; what it throws is put into words.
   init(_ name: String, gets expected: String, _ body: @escaping @Sendable () async throws -> String) {
-    (self.name, self.expected, self.body) = (name, expected, body)
+    (testDescription, self.expected, self.body) = (name, expected, body)
   }
-
-  var testDescription: String { name }
 
   func check() async {
     let outcome = await words(body)
-    #expect(outcome == expected, "\(name)")
+    #expect(outcome == expected, "\(testDescription)")
   }
 }
 
@@ -40,14 +38,6 @@ func words(_ error: any Error) -> String {
 func ending(_ operation: AsyncOperation) async -> String {
   await words {
     try await OperationQueue().run(operation)
-    return "success"
-  }
-}
-
-/// The end of an operation that other code runs.
-func completion(of operation: AsyncOperation) async -> String {
-  await words {
-    try await operation.completed()
     return "success"
   }
 }
