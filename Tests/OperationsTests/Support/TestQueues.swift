@@ -27,8 +27,7 @@ extension OperationQueue {
   /// Returns an operation that executes in the queue until its gate is opened.
   func holding(_ name: String = "held") async -> HeldOperation {
     let held = HeldOperation().named(name)
-    await add(held, until: held.begun)
-    return held
+    return await add(held, until: held.begun)
   }
 
   /// Adds the operation by Foundation's own method.
