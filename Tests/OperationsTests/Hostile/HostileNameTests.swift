@@ -27,13 +27,6 @@ struct HostileNameTests {
     AsyncBlockOperation { $0.finish(with: TestError("boom")) }.named(name)
   }
 
-  /// A group with a member, and the operation that it waits for, all of this name.
-  private func threeOperations(_ name: String) -> [AsyncOperation] {
-    let (first, second) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
-    first ==> second
-    return [first, second]
-  }
-
   @Test(arguments: names) func inErrors(_ name: String) async throws {
     let group = GroupOperation([failing(name)]).named(name)
     let error = try #require(await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) })
@@ -61,7 +54,9 @@ struct HostileNameTests {
   @Test(arguments: names) func inStallReports(_ name: String) throws {
     let queue = OperationQueue.suspended()
     queue.name = name
-    queue.addOperations(threeOperations(name))
+    let (first, group) = (AsyncOperation().named(name), GroupOperation([AsyncOperation().named(name)]).named(name))
+    first ==> group
+    queue.addOperations([first, group])
     let report = queue.stallReport()
     #expect(report.entries.count == 3)
     // A line each, and one above them.

@@ -8,14 +8,11 @@ import Testing
 /// A cancelled wait leaves nothing behind, however long the operation still takes.
 @Suite(.timeLimit(.minutes(5)))
 struct CancelledWaitTests {
-  private let queue = OperationQueue()
-
   @Test(arguments: [false, true])
   func cancelledWaitsForAnOperationOrTheWorkOfAGroup_areForgotten(isForTheWork: Bool) async {
     let held = HeldOperation()
-    let group = GroupOperation([held])
+    let group = await OperationQueue().add(GroupOperation([held]), until: held.begun)
     group.finishesWhenCancelled = true
-    await queue.add(group, until: held.begun)
     if isForTheWork { group.cancel() }
     var waiters: Int {
       isForTheWork ? group.engine.state.withLock { $0.drainWaiters.count } : held.core.withLock { $0.waiters.count }
