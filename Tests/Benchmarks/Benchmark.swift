@@ -40,16 +40,10 @@ struct Benchmark: Sendable {
   }
 
   /// Compares four times as much of something with the thing itself: 4 is linear, 16 quadratic.
-  static func growth(
-    _ name: String,
-    _ unit: String,
-    of count: Int,
-    target: Target = .atMost(6),
-    _ run: @escaping @Sendable (Int) -> Void
-  ) -> Self {
+  static func growth(_ name: String, _ unit: String, of count: Int, _ run: @escaping @Sendable (Int) -> Void) -> Self {
     func workload(_ count: Int) -> Workload { Workload(name: "\(count)", units: 1) { run(count) } }
     let unit = "round of \(4 * count) or \(count) \(unit)"
-    return Benchmark(name, of: unit, workload(4 * count), over: workload(count), target)
+    return Benchmark(name, of: unit, workload(4 * count), over: workload(count), .atMost(6))
   }
 
   /// Measures both workloads alternately, after a round that does not count.
