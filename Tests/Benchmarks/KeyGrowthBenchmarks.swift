@@ -18,12 +18,12 @@ enum KeyGrowthBenchmarks {
     .growth("keys-overdue", "overdue operations of a suspended queue that are cancelled", of: 1000) {
       permitted($0, untilOverdue: true)
     },
-    .growth("keys-replace", "operations that replace each other and as many cancelled readers", of: 1000, replace),
-    .growth("keys-drop-waiters", "operations that are dropped because of as many waiters", of: 1000) {
-      drop($0, isThrottled: true)
+    .growth("keys-replace", "operations that replace each other and as many cancelled readers", of: 1000) {
+      addBehindReaders($0, policy: .replace)
     },
+    .growth("keys-drop-waiters", "operations that are dropped because of as many waiters", of: 1000, dropBehindWaiters),
     .growth("keys-drop-holders", "operations that are dropped because of as many holders", of: 1000) {
-      drop($0, isThrottled: false)
+      addBehindReaders($0, policy: .drop)
     },
     .growth("keys-deadlock", "waiters before two groups whose members wait for each other", of: 2000, deadlock),
     .growth("keys-lines", "holders of a key, each with members that wait for it or another key", of: 1000) {
@@ -34,7 +34,9 @@ enum KeyGrowthBenchmarks {
     },
     .growth("keys-groups", "groups under a key each, with one member each under one key", of: 1000, waitInGroups),
     .growth("keys-tasks", "tasks that wait in withKeys behind as many holders", of: 500, waitInTasks),
-    .growth("keys-raised", "waiters behind as many holders, whose priority is raised", of: 500, raise),
+    .growth("keys-raised", "waiters behind as many holders, whose priority is raised", of: 500) {
+      addBehindReaders($0) { for waiter in $0 { waiter.escalatePriority(to: .high) } }
+    },
     .growth("keys-weights", "waiters for a key, each with its own weight", of: 1000, weigh),
     .growth("keys-expired", "waiters for a key whose wait limit ends", of: 1000, expire),
     .growth("keys-pauses", "pauses and limits that a domain sets for a key with as many waiters", of: 1000, pause),
@@ -85,39 +87,33 @@ enum KeyGrowthBenchmarks {
     group.waitUntilFinished()
   }
 
-  private static func replace(_ count: Int) {
+  /// Adds operations that want the key that as many readers hold until `body` has returned.
+  private static func addBehindReaders(
+    _ count: Int,
+    policy: ExclusivityPolicy = .wait,
+    _ body: ([AsyncOperation]) -> Void = { _ in }
+  ) {
     let domain = ExclusivityDomain()
     let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
     runGroup(readers) { group in
-      group.addOperations((0..<count).map { _ in AsyncOperation().exclusive("key", policy: .replace, in: domain) })
+      let others = (0..<count).map { _ in AsyncOperation().exclusive("key", policy: policy, in: domain) }
+      group.addOperations(others)
+      body(others)
       for reader in readers { reader.finish() }
     }
   }
 
-  private static func drop(_ count: Int, isThrottled: Bool) {
+  /// The waiters wait for the window of a throttle.
+  private static func dropBehindWaiters(_ count: Int) {
     let domain = ExclusivityDomain()
-    if isThrottled { run(AsyncOperation().throttled("key", to: 1, per: .seconds(60), in: domain)) }
-    let first = held(count) { operation, _ in
-      if isThrottled {
-        operation.throttled("key", to: 1, per: .seconds(60), in: domain)
-      } else {
-        operation.shared("key", in: domain)
-      }
-    }
-    let dropped = (0..<count).map { _ in AsyncOperation().exclusive("key", policy: .drop, in: domain) }
-    if isThrottled {
-      let group = GroupOperation(first)
-      OperationQueue().addOperation(group)
-      while domain.waiting(for: "key").isEmpty { Thread.sleep(forTimeInterval: 0.0001) }
-      run(GroupOperation(dropped))
-      group.cancel()
-      group.waitUntilFinished()
-    } else {
-      runGroup(first) { group in
-        group.addOperations(dropped)
-        for operation in first { operation.finish() }
-      }
-    }
+    func throttled() -> AsyncOperation { AsyncOperation().throttled("key", to: 1, per: .seconds(60), in: domain) }
+    run(throttled())
+    let waiters = GroupOperation((0..<count).map { _ in throttled() })
+    OperationQueue().addOperation(waiters)
+    while domain.waiting(for: "key").isEmpty { Thread.sleep(forTimeInterval: 0.0001) }
+    run(GroupOperation((0..<count).map { _ in AsyncOperation().exclusive("key", policy: .drop, in: domain) }))
+    waiters.cancel()
+    waiters.waitUntilFinished()
   }
 
   private static func deadlock(_ count: Int) {
@@ -209,16 +205,5 @@ enum KeyGrowthBenchmarks {
     let members = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
     let groups = zip(members, 0...).map { GroupOperation([$0]).exclusive(ExclusivityKey("\($1)"), in: domain) }
     run(GroupOperation(groups))
-  }
-
-  private static func raise(_ count: Int) {
-    let domain = ExclusivityDomain()
-    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
-    runGroup(readers) { group in
-      let waiters = (0..<count).map { _ in AsyncOperation().exclusive("key", in: domain) }
-      group.addOperations(waiters)
-      for waiter in waiters { waiter.escalatePriority(to: .high) }
-      for reader in readers { reader.finish() }
-    }
   }
 }
