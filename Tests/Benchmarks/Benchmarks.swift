@@ -42,20 +42,14 @@ struct Benchmarks {
     if let soakTime { exit(await soak(seconds: soakTime, seed: seed)) }
     for name in only where !benchmarks.contains(where: { $0.name == name }) { fail("no benchmark is named \(name)") }
     let chosen = only.isEmpty ? benchmarks : benchmarks.filter { only.contains($0.name) }
-    print(Report.table(await measure(chosen, rounds: rounds)))
-  }
-
-  /// On a thread of its own, because some workloads use the main actor.
-  private static func measure(_ benchmarks: [Benchmark], rounds: Int) async -> [[String]] {
-    await withCheckedContinuation { continuation in
-      Thread.detachNewThread {
-        let rows = benchmarks.map { benchmark in
-          say("measuring \(benchmark.name) …")
-          return benchmark.measure(rounds: rounds)
-        }
-        continuation.resume(returning: rows)
+    // Not on the main thread, because some workloads use the main actor.
+    let rows = await onNewThread { [rounds] in
+      chosen.map { benchmark in
+        say("measuring \(benchmark.name) …")
+        return benchmark.measure(rounds: rounds)
       }
     }
+    print(Report.table(rows))
   }
 
   private static func number(of option: String, _ arguments: inout ArraySlice<String>) -> Int {

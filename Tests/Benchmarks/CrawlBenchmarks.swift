@@ -55,7 +55,7 @@ enum CrawlBenchmarks {
         let ends = ends.withLock { ends in
           if let ends = ends[round] { return ends }
           let crawl = Crawl()
-          _ = Workload.awaiting(name, units: 1) { [run] in await run(crawl) }.measure(round)
+          startTasks(1) { [run] _ in await run(crawl) }.wait()
           ends[round] = crawl.ends
           return crawl.ends
         }

@@ -126,14 +126,7 @@ extension Workload {
 
   /// Waits on the calling thread for `body` to return.
   static func awaiting(_ name: String, units: Int, _ body: @escaping @Sendable () async -> Void) -> Workload {
-    Workload(name: name, units: units) {
-      let done = DispatchSemaphore(value: 0)
-      Task {
-        await body()
-        done.signal()
-      }
-      done.wait()
-    }
+    Workload(name: name, units: units) { startTasks(1) { _ in await body() }.wait() }
   }
 
   static func tasks(_ count: Int) -> Workload {

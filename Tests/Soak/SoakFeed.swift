@@ -19,7 +19,7 @@ final class SoakFeed: Sendable {
     }
     groups[1].maxConcurrentOperationCount = 3
     let made = await withTaskGroup(of: [Operation].self) { tasks in
-      for index in groups.indices { tasks.addTask { await onThread { self.feed(index, logins) } } }
+      for index in groups.indices { tasks.addTask { await onNewThread { self.feed(index, logins) } } }
       return await tasks.reduce(into: []) { $0 += $1 }
     }
     for member in staying { member.finish() }

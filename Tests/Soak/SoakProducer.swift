@@ -2,7 +2,7 @@ import Foundation
 import Operations
 
 /// Calls `body` on a thread of its own, because it may block.
-func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+package func onNewThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
   await withCheckedContinuation { continuation in
     Thread.detachNewThread { continuation.resume(returning: body()) }
   }
@@ -23,7 +23,7 @@ final class SoakProducer: Sendable {
   }
 
   func run() async {
-    await onThread {
+    await onNewThread {
       for (count, step) in self.steps.enumerated() {
         self.carryOut(step.event, self.world.homes[step.home], self.world.tenants[step.home])
         if self.number == 1 { self.disturb(after: count) }

@@ -50,7 +50,7 @@ final class SoakRound: @unchecked Sendable {
   private func enqueueAll() async {
     await withTaskGroup(of: Void.self) { group in
       for indices in world.plan.enqueuers {
-        group.addTask { await onThread { for index in indices { self.enqueue(self.world.plan.items[index]) } } }
+        group.addTask { await onNewThread { for index in indices { self.enqueue(self.world.plan.items[index]) } } }
       }
     }
   }
