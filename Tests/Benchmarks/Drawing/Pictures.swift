@@ -14,20 +14,20 @@ enum Pictures {
 
   /// Draws a running group with Graphviz.
   private static func groupGraph(into file: URL) async throws {
-    let (parse, news) = (Held().named("parse"), Held().named("news"))
+    let begun = Journal<Void>()
+    func held(_ name: String) -> AsyncOperation { AsyncBlockOperation { _ in begun.write(()) }.named(name) }
+    let (parse, news, home) = (held("parse"), held("news"), AsyncOperation().named("home"))
     let group = GroupOperation("Import") {
       ResultOperation {}.named("download") ==> parse ==> AsyncOperation().named("store")
         ==> AsyncOperation().named("cleanUp")
-      AsyncOperation().named("home")
+      home
       news
     }
-    let home = group.operations(named: "home").compactMap { $0 as? AsyncOperation }
     let tracer = OperationTracer()
     tracer.trace(group)
     OperationQueue().addOperation(group)
-    for operation in home { await operation.finished() }
-    await parse.begun.opened()
-    await news.begun.opened()
+    await home.finished()
+    await begun.reaches(2)
     let dot = tracer.graph.withDurations { _ in nil }.dot()
     for operation in [parse, news] { operation.finish() }
     await group.finished()
@@ -63,12 +63,6 @@ enum Pictures {
     try process.run()
     process.waitUntilExit()
     if process.terminationStatus != 0 { throw CocoaError(.fileWriteUnknown) }
-  }
-
-  private final class Held: AsyncOperation, @unchecked Sendable {
-    let begun = Gate()
-
-    override func execute() { begun.open() }
   }
 
   // MARK: The timeline of a crawl
