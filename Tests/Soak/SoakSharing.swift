@@ -4,14 +4,9 @@ import OperationsTestSupport
 
 /// Tasks that request the operation shared under a key.
 final class SoakSharing: Sendable {
-  private struct State {
-    var made = 0
-    var running = 0
-  }
-
   private let world: SoakWorld
   /// The operations made, and those running, under each key.
-  private let states = Locked(SoakPlan.sharedKeys.map { _ in State() })
+  private let states = Locked(SoakPlan.sharedKeys.map { _ in (made: 0, running: 0) })
 
   init(_ world: SoakWorld) { self.world = world }
 
