@@ -38,16 +38,17 @@ final class SoakHome: Schedulable, @unchecked Sendable {
   let scheduler: SerialScheduler
   let account = Locked(Account())
   let box: SchedulableObject<Box>
+  private let log: SoakLog
   private let token: LiveCount.Token
   private var isInside = false
   private var last: [Int: Int] = [:]
   private var lastCoalesced: [Int: Int] = [:]
-  private var violations: [String] = []
   /// The visits that were events.
   private var eventVisits = 0
 
-  init(_ index: Int, _ plan: SoakHomePlan, _ clock: ManualClock, _ live: LiveCount) {
+  init(_ index: Int, _ plan: SoakHomePlan, _ clock: ManualClock, _ log: SoakLog, _ live: LiveCount) {
     self.plan = plan
+    self.log = log
     scheduler = SerialScheduler(name: "home \(index)", capacity: plan.capacity, clock: clock)
     box = SchedulableObject(Box(), on: scheduler)
     token = LiveCount.Token(live)
@@ -85,10 +86,10 @@ final class SoakHome: Schedulable, @unchecked Sendable {
     lastCoalesced[producer] = number
   }
 
-  private func report(_ violation: String) { violations.append("\(scheduler.name): \(violation)") }
+  private func report(_ violation: String) { log.report("\(scheduler.name): \(violation)") }
 
   /// Everything has been run by now.
-  func check() -> [String] {
+  func check() {
     let (statistics, account) = (scheduler.statistics, account.withLock { $0 })
     if plan.takesAll {
       if last != account.numbers { report("events were lost, \(last) of \(account.numbers)") }
@@ -101,7 +102,6 @@ final class SoakHome: Schedulable, @unchecked Sendable {
     let known = statistics.eventsRun + statistics.eventsCoalesced + statistics.eventsDropped
     let isRight = plan.shutdown == nil ? known == account.attempts : (account.accepted...account.attempts) ~= known
     if !isRight { report("\(account) became \(statistics)") }
-    return violations
   }
 }
 
@@ -118,14 +118,12 @@ extension SoakWorld {
     }
   }
 
-  func checkEvents() async -> [String] {
-    var violations: [String] = []
+  func checkEvents() async {
     for home in homes {
       // Not as an event, which would be counted; and a scheduler that is shut down takes none.
-      violations += await withCheckedContinuation { continuation in
+      await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
         home.scheduler.queue.addOperation { continuation.resume(returning: home.check()) }
       }
     }
-    return violations
   }
 }

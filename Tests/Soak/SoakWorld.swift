@@ -37,7 +37,7 @@ final class SoakWorld: @unchecked Sendable {
       if limit > 0 { queue.maxConcurrentOperationCount = limit }
       return queue
     }
-    homes = plan.homes.enumerated().map { [clock] in SoakHome($0, $1, clock, live) }
+    homes = plan.homes.enumerated().map { [clock, log] in SoakHome($0, $1, clock, log, live) }
     tenants = homes.map { SoakHome.Tenant($0) }
     producers = plan.producers.enumerated().map { SoakProducer($0 + 1, $1, self) }
     for item in plan.items {
