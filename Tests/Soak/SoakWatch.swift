@@ -20,16 +20,15 @@ final class SoakLog: Sendable {
   }
 
   private let journal = Journal<Entry>()
-  private let found = Locked<[String]>([])
+  /// What was seen to be wrong while it happened.
+  private let found = Journal<String>()
 
   var entries: [Entry] { journal.entries }
-
-  /// What was seen to be wrong while it happened.
-  var violations: [String] { found.withLock { $0 } }
+  var violations: [String] { found.entries }
 
   func write(_ entry: Entry) { journal.write(entry) }
 
-  func report(_ violation: String) { found.withLock { $0.append(violation) } }
+  func report(_ violation: String) { found.write(violation) }
 }
 
 /// Checks that the operations exclude each other under their keys, and that no group exceeds its limit.
@@ -63,10 +62,8 @@ final class SoakWatch: Sendable {
     // Once resumed, it is never suspended again.
     if group.isSuspended { log.report("\(index) began in the suspended \(outer)") }
     // A retry gives its slot back in its pauses, and a delay when it begins.
-    switch item.kind {
-    case .retry, .delay: return
-    default: break
-    }
+    if case .retry = item.kind { return }
+    if case .delay = item.kind { return }
     let limit = plan.items[outer].limit
     if limit < 0 || changing.contains(outer) { return }
     let others = slots.withLock { slots in
