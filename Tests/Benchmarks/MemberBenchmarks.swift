@@ -9,7 +9,7 @@ enum MemberBenchmarks {
   private static let awaited = "value awaited, one at a time"
 
   static let all: [Benchmark] = [
-    Benchmark("window", of: window, windowOfMembers, over: windowOfChildren, .atMost(3.5)),
+    Benchmark("window", of: window, members("TaskOperation", task), over: windowOfChildren, .atMost(3.5)),
     Benchmark("window-results", of: window, windowOfResults, over: windowOfChildren, .atMost(5)),
     Benchmark("task-chain", of: "task after another", chainOfTasks, over: tasks, .atMost(4.3)),
     Benchmark("retry", of: "member", members("retry", retry), over: members("task operation", task), .atMost(1.5)),
@@ -31,11 +31,6 @@ enum MemberBenchmarks {
         group.addTask { index }
       }
     }
-  }
-
-  private static let windowOfMembers = Workload.awaiting("TaskOperation, GroupOperation", units: count) {
-    let group = GroupOperation((0..<count).map { index in TaskOperation { index } }, maxConcurrentOperationCount: 4)
-    try? await OperationQueue().run(group)
   }
 
   private static let windowOfResults = Workload.awaiting("results(of:atMost:)", units: count) {
