@@ -71,7 +71,6 @@ extension AsyncOperation {
 
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
-    end.task?.cancel()
     let runner = end.membership?.runner
     // That of the former group, unless the operation has its own.
     if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
@@ -80,6 +79,8 @@ extension AsyncOperation {
     }
     for waiter in end.waiters.elements { waiter() }
     runner?.memberDidFinish(self, end)
+    // Last, because it calls code of the user.
+    end.task?.cancel()
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
   }

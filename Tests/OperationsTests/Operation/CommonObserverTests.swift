@@ -9,7 +9,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct CommonObserverTests {
   private let queue = OperationQueue()
-  private let (started, ended) = (Journal<String>(), Journal<String>())
+  private let started = Journal<String>()
+  private let ended = Journal<String>()
 
   private var observer: OperationObserver {
     OperationObserver(

@@ -84,7 +84,8 @@ struct StallNode {
     }
 
     static func starting(in place: StallPlace) -> Self {
-      let thread = place == .queue(.main) ? "the main thread gets to it" : "there is a thread for \(place.description)"
+      let isMain = place.id == ObjectIdentifier(OperationQueue.main)
+      let thread = isMain ? "the main thread gets to it" : "there is a thread for \(place.description)"
       return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
     }
 
@@ -108,9 +109,16 @@ struct StallNode {
 }
 
 /// The queue or the group that provides the slots of an operation.
-enum StallPlace: Hashable {
+enum StallPlace {
   case queue(OperationQueue)
   case group(GroupOperation)
+
+  var id: ObjectIdentifier {
+    switch self {
+    case .queue(let queue): ObjectIdentifier(queue)
+    case .group(let group): ObjectIdentifier(group)
+    }
+  }
 
   var name: String? {
     switch self {

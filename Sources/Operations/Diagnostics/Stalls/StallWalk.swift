@@ -4,12 +4,12 @@ import Foundation
 struct StallWalk {
   private(set) var nodes: [StallNode] = []
   private var snapshot = WaitSnapshot()
-  private var slots: [StallPlace: Int] = [:]
+  private var slots: [ObjectIdentifier: Int] = [:]
   private var keys: [KeyTable.Obstacle: (node: Int, users: [KeyClaimant])] = [:]
   private var resources: [Int: StallNode.Subject] = [:]
   /// The places of operations, some of which do not store theirs. A released operation's address could be reused.
   private var places: [ObjectIdentifier: (operation: Operation, place: StallPlace)] = [:]
-  private var searched: Set<StallPlace> = []
+  private var searched: [ObjectIdentifier: StallPlace] = [:]
   /// The operations whose place is unknown. A later part of the walk may still find the place.
   private var unplaced: [(node: Int, operation: Operation)] = []
 
@@ -49,7 +49,7 @@ struct StallWalk {
   private mutating func look(into place: StallPlace) {
     var toDo = [place]
     while let place = toDo.popLast() {
-      guard searched.insert(place).inserted else { continue }
+      guard searched.updateValue(place, forKey: place.id) == nil else { continue }
       for operation in place.slots.operations {
         places[ObjectIdentifier(operation)] = (operation, place)
         if let group = (operation as? AsyncOperation)?.groupInside { toDo.append(.group(group)) }
@@ -68,9 +68,9 @@ struct StallWalk {
   }
 
   private mutating func slots(of place: StallPlace) -> Int {
-    if let node = slots[place] { return node }
+    if let node = slots[place.id] { return node }
     let node = add(.slots(of: place))
-    slots[place] = node
+    slots[place.id] = node
     return node
   }
 

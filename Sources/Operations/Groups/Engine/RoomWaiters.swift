@@ -60,6 +60,8 @@ struct RoomWaiters {
   }
 
   mutating func end() -> [Waiter] {
+    // These tasks are about to add their members, which finish unexecuted.
+    reserved += adding.values.reduce(0) { $0 + $1.count }
     defer { (watching, adding, order) = ([:], [:], [:]) }
     return [watching, adding].flatMap { $0.values.flatMap(\.values) }
   }
@@ -89,7 +91,7 @@ extension GroupEngine {
     }
     // A task that was cancelled may have room, which must then be used.
     let waiter = state.withLock { state in ticket.flatMap { state.roomWaiters.remove(ticket: $0, below: count) } }
-    return waiter == nil && !group.isFinished
+    return waiter == nil
   }
 
   private func endRoomWaits() { for waiter in state.withLock({ $0.roomWaiters.end() }) { waiter() } }
