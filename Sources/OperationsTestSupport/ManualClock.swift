@@ -52,7 +52,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
 
     /// Removes the next sleeper due at `time`, and moves the clock to its deadline, or to `time` if there is none.
     mutating func next(until time: Instant) -> Sleeper? {
-      let next = sleepers.popFirst(dueAt: time)
+      let next = sleepers.earliest.flatMap { $0 <= time ? sleepers.popFirst() : nil }
       now = max(now, next?.deadline ?? time)
       return next?.element
     }

@@ -51,14 +51,9 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     return (first.deadline, element)
   }
 
-  package mutating func popFirst(dueAt time: Deadline) -> (deadline: Deadline, element: Element)? {
-    guard let earliest, earliest <= time else { return nil }
-    return popFirst()
-  }
-
   package mutating func popAll(dueAt time: Deadline) -> [Element] {
     var due: [Element] = []
-    while let (_, element) = popFirst(dueAt: time) { due.append(element) }
+    while let earliest, earliest <= time, let (_, element) = popFirst() { due.append(element) }
     return due
   }
 
