@@ -7,8 +7,8 @@ final class ClockTimer: Sendable {
     var cancel: (@Sendable () -> Void)? = {}
   }
 
-  private static let continuous = TimerService(ContinuousClock(), countsSleep: true)
-  private static let suspending = TimerService(SuspendingClock(), countsSleep: false)
+  private static let continuous = TimerService(ContinuousClock())
+  private static let suspending = TimerService(SuspendingClock())
 
   private let state = Locked(State())
 

@@ -23,10 +23,10 @@ final class TimerService: @unchecked Sendable {
   private let uptime: any DispatchSourceTimer
   private let wall: (any DispatchSourceTimer)?
 
-  init(_ clock: any Clock<Duration>, countsSleep: Bool) {
+  init(_ clock: any Clock<Duration>) {
     time = ElapsedTime(clock)
     uptime = DispatchSource.makeTimerSource(queue: queue)
-    wall = countsSleep ? DispatchSource.makeTimerSource(queue: queue) : nil
+    wall = clock is ContinuousClock ? DispatchSource.makeTimerSource(queue: queue) : nil
     for alarm in [uptime, wall].compactMap(\.self) {
       alarm.setEventHandler(handler: DispatchWorkItem { [unowned self] in wake() })
       alarm.schedule(deadline: .distantFuture)
