@@ -52,7 +52,9 @@ struct DocumentationTests {
     let articles = try Repository.files(in: "Sources/Operations/Operations.docc", ending: "md")
     for page in try articles + [Repository.file(".github/CONTRIBUTING.md")] {
       for match in page.lines.joined(separator: "\n").matches(of: #/`(\w+Tests)\.(\w+)`/#) {
-        let isFound = tests.contains { $0.contains("struct \(match.1) ") && $0.contains("func \(match.2)(") }
+        let isFound = tests.contains { test in
+          [" ", ":"].contains { test.contains("struct \(match.1)\($0)") } && test.contains("func \(match.2)(")
+        }
         #expect(isFound, "\(page.path) names \(match.0)")
       }
     }

@@ -2,8 +2,8 @@ import Foundation
 
 /// A claimant of keys: what the table of keys needs to know of an operation or a task.
 class KeyClaimant: @unchecked Sendable {
-  /// Nil until the claimant enters the table, or never will. Its entry may have left the table, for example because a
-  /// newer claimant has replaced it, and does not return then. Guarded by the lock of the registry.
+  /// Nil until the claimant enters the table, or never will. Its entry may have left the table for good, for example
+  /// because a newer claimant has replaced it. Guarded by the lock of the registry.
   final var ticket: KeyTicket?
   /// One for each key and interval. Constant once the claimant has entered the table.
   final var claims: [KeyClaim]

@@ -84,18 +84,24 @@ struct TaskOperationTests {
     }
   }
 
-  @Test func finishedFromOutsideItCancelsTheTask() async throws {
-    let clock = ManualClock()
+  @Test func finishedFromOutside_cancelsItsTaskWhenItsDependentsMayStart() async throws {
+    let (clock, dependentHasRun) = (ManualClock(), DispatchSemaphore(value: 0))
+    let waits = Journal<DispatchTimeoutResult>()
     let operation = TaskOperation<Int> {
-      try await clock.sleep(for: .seconds(1))
+      try await withTaskCancellationHandler {
+        try await clock.sleep(for: .seconds(1))
+      } onCancel: {
+        waits.write(dependentHasRun.wait(timeout: .now() + 10))
+      }
       return 1
     }
-    queue.addOperation(operation)
+    let dependent = ResultOperation { _ = dependentHasRun.signal() }
+    queue.addOperations([operation, operation ==> dependent])
     await clock.waitForSleepers()
     operation.finish(returning: 2)
     #expect(try await operation.value == 2)
     await poll { clock.sleepers == 0 }
-    #expect(!operation.isCancelled)
+    #expect(waits.entries == [.success] && !operation.isCancelled)
   }
 
   // MARK: TransformOperation
