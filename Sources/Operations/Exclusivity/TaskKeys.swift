@@ -58,7 +58,7 @@ public func withKeys<R>(
 }
 
 final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
-  /// Closures, so that one place handles the continuation.
+  /// Closures, because the program finds out the size of a continuation when it runs.
   private enum Wait {
     typealias Resume = @Sendable (Result<Void, any Error>) -> Void
 
@@ -136,8 +136,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     let escalate = { @Sendable [self] in if $0 != priority { raise(to: $0) } }
     try await lendingPriority(to: escalate) {
       try await withTaskCancellationHandler {
-        try await unsafe withUnsafeThrowingContinuation { continuation in
-          suspend { unsafe continuation.resume(with: $0) }
+        try await withCheckedThrowingContinuation { continuation in
+          suspend { continuation.resume(with: $0) }
         }
       } onCancel: {
         fail(with: CancellationError())

@@ -14,23 +14,27 @@
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {
+  private let isSynchronous: Bool
   private var storedInput: Input?
   /// The closures need no lock: only one thread executes the operation, or finishes it unexecuted.
   private var closure: (@Sendable (Input) throws -> Output)?
   private var asynchronousClosure: (@Sendable (Input) async throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``transform(_:)``.
-  public override init() { super.init(in: TaskContext()) }
+  public override init() {
+    isSynchronous = false
+    super.init(in: TaskContext())
+  }
 
   /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
-    closure = transform
+    (isSynchronous, closure) = (true, transform)
     super.init(in: TaskContext())
   }
 
   /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
-    asynchronousClosure = transform
+    (isSynchronous, asynchronousClosure) = (false, transform)
     super.init(in: TaskContext())
   }
 
@@ -59,7 +63,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var finishesByItself: Bool { true }
 
-  final override var beginsElsewhere: Bool { closure == nil && input != nil }
+  final override var beginsElsewhere: Bool { !isSynchronous && input != nil }
 
   final override func willNotExecute() { (closure, asynchronousClosure, context) = (nil, nil, nil) }
 }

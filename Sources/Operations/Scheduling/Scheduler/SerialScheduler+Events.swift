@@ -79,11 +79,11 @@ extension SerialScheduler {
   ) async throws -> T {
     let ticket = EventTicket(EventOrigin(file: file, line: line), capacity: .suspending())
     return try await withTaskCancellationHandler {
-      // The types of a checked continuation and of a `Result` depend on `T`, and are looked up when the program runs.
-      try await unsafe withUnsafeThrowingContinuation { continuation in
+      try await withCheckedThrowingContinuation { continuation in
         submit(ticket) { refusal in
-          if let refusal { return unsafe continuation.resume(throwing: refusal) }
-          do { unsafe continuation.resume(returning: try body()) } catch { unsafe continuation.resume(throwing: error) }
+          // Not by a `Result`, whose type depends on `T` and is looked up when the program runs.
+          if let refusal { return continuation.resume(throwing: refusal) }
+          do { continuation.resume(returning: try body()) } catch { continuation.resume(throwing: error) }
         }
       }
     } onCancel: {
