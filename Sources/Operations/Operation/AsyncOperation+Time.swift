@@ -58,7 +58,8 @@ extension AsyncOperation {
       }
     }
     set {
-      _ = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
+      let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
+      withExtendedLifetime(old) {}
     }
   }
 

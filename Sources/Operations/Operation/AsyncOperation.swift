@@ -307,7 +307,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// On Linux, Foundation's own implementation leaves the operation waiting forever.
   public final override func removeDependency(_ operation: Operation) {
-    _ = core.withLock { $0.extras?.handOvers.remove(ObjectIdentifier(operation)) }
+    let handOvers = core.withLock { $0.extras?.handOvers.remove(ObjectIdentifier(operation)) }
+    withExtendedLifetime(handOvers) {}
     var unsentNotifications = 0
     if let own = operation as? AsyncOperation {
       let removed = own.core.withLock { $0.ledger.remove(dependent: self) }

@@ -46,8 +46,9 @@ extension AsyncOperation: EnclosingWork {
   }
 
   final func endAwaiting(_ awaited: AnyObject) {
-    _ = core.withLock { core in
+    let former = core.withLock { core in
       core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
     }
+    withExtendedLifetime(former) {}
   }
 }

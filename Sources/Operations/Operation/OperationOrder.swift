@@ -15,7 +15,8 @@ extension AsyncOperation {
     get { core.withLock { $0.extras?.flow } }
     set {
       if !isFree { misuse("\(quotedName) has been added or started already. Set the flow before, or make a new one.") }
-      _ = core.withLock { exchange(&$0.makeExtras().flow, with: newValue) }
+      let old = core.withLock { exchange(&$0.makeExtras().flow, with: newValue) }
+      withExtendedLifetime(old) {}
     }
   }
 
