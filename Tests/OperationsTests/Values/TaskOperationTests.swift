@@ -13,10 +13,19 @@ enum Request {
 /// Operations that get their value from a task, a transformation, a closure or a caller.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskOperationTests {
+  private final class Answer: TaskOperation<Int>, @unchecked Sendable {
+    override func run() async throws -> Int { 42 }
+  }
+
+  private final class Squaring: TransformOperation<Int, Int>, @unchecked Sendable {
+    override func transform(_ input: Int) async throws -> Int { input * input }
+  }
+
   private let queue = OperationQueue()
 
-  @Test func aClosureDoesTheWorkInATaskOfItsPriority() async throws {
+  @Test func aClosureOrASubclassDoesTheWork() async throws {
     #expect(try await queue.run(TaskOperation { await Task { "value" }.value }) == "value")
+    #expect(try await queue.run(Answer()) == 42)
     #expect(try await queue.run(TaskOperation(priority: .low) { Task.currentPriority }) == .low)
   }
 
@@ -106,15 +115,17 @@ struct TaskOperationTests {
 
   // MARK: TransformOperation
 
-  @Test func aSynchronousTransformRunsOnTheQueuesThread_andAnAsynchronousOneInATask() async throws {
+  @Test func aSynchronousTransformRunsOnTheQueuesThread_andTheOthersInATask() async throws {
     let synchronous = TransformOperation { [queue] (_: Int) in OperationQueue.current === queue }
     let asynchronous = TransformOperation { (input: Int) in
       await Task.yield()
       return unsafe withUnsafeCurrentTask { task in unsafe task != nil } ? input + 1 : 0
     }
-    (synchronous.input, asynchronous.input) = (1, 1)
+    let subclass = Squaring()
+    (synchronous.input, asynchronous.input, subclass.input) = (1, 1, 7)
     #expect(try await queue.run(synchronous))
     #expect(try await queue.run(asynchronous) == 2)
+    #expect(try await queue.run(subclass) == 49)
   }
 
   @Test func theInputMayBeReadAndWrittenOnAnyThread() async {
