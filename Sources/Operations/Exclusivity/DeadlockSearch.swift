@@ -82,22 +82,26 @@ struct DeadlockSearch {
 
   private func isAdmitted(_ share: KeyEntry.Share) -> Bool { loads[share.use]?.admits(share) ?? true }
 
-  /// Returns the last member that waits on a cycle through a holder around it.
   private func lastWaiterForOwnGroup() -> KeyTicket? {
-    let tickets = entries.keys.sorted()
-    let indices = Dictionary(uniqueKeysWithValues: zip(tickets, tickets.indices))
-    var waits = [[Int]](repeating: [], count: tickets.count)
-    for (waiter, index) in indices {
-      guard let entry = entries[waiter], !entry.state.isHolding else { continue }
-      let holders = entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets ?? [] }
-      waits[index] += holders.compactMap { indices[$0] }
-      for case let group? in entry.enclosing.map({ indices[$0] }) { waits[group].append(index) }
+    let waiters = entries.filter { !$1.state.isHolding && !$1.enclosing.isEmpty }.keys.sorted()
+    var members: [KeyTicket: [KeyTicket]] = [:]
+    for waiter in waiters {
+      for group in entries[waiter]?.enclosing ?? [] { members[group, default: []].append(waiter) }
     }
-    let sets = WaitOrder(waits).stuck.map { Set($0.items.map { tickets[$0] }) }
-    let victims = sets.flatMap { set in
-      set.filter { entries[$0].map { !$0.state.isHolding && !set.isDisjoint(with: $0.enclosing) } ?? false }
+    return waiters.last { waiter in
+      var seen: Set<KeyTicket> = []
+      var toVisit = [waiter]
+      while let next = toVisit.popLast() {
+        guard let entry = entries[next] else { continue }
+        if next != waiter, entries[waiter]?.enclosing.contains(next) == true { return true }
+        let following =
+          entry.state.isHolding
+          ? members[next] ?? []
+          : entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets.sorted() ?? [] }
+        toVisit += following.filter { seen.insert($0).inserted }
+      }
+      return false
     }
-    return victims.max()
   }
 }
 
