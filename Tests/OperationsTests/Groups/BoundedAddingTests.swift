@@ -63,7 +63,7 @@ struct BoundedAddingTests: NotingSuite {
     #expect(journal.entries.sorted() == ["member", "other", "waiting"])
     for _ in 0..<2 {
       let late = note("late")
-      #expect(group.addOperation(late, ifBelow: 1) && late.errors.contains { OperationError.Code.shutDown ~= $0 })
+      #expect(group.addOperation(late, ifBelow: 0) && late.errors.contains { OperationError.Code.shutDown ~= $0 })
     }
   }
 

@@ -68,8 +68,8 @@ struct RoomWaiters {
 }
 
 extension GroupEngine {
-  /// Waits until there are fewer than `count` members, and returns whether that is so. If not, the group has finished or
-  /// the task has been cancelled. An adding task must add a member then.
+  /// Waits until there are fewer than `count` members, or the group has finished, or the task has been cancelled. Returns
+  /// whether the room of an adding task is reserved. An adding task must add a member in any case.
   func waitForRoom(below count: Int, in group: GroupOperation, isAdding: Bool) async -> Bool {
     if count < 1 {
       let remedy = isAdding ? "Add an operation below 1 or more." : "Wait for room below 1 or more."
