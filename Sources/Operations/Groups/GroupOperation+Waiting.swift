@@ -54,8 +54,9 @@ extension GroupOperation {
   @discardableResult
   public final func addOperation(_ operation: Operation, ifBelow count: Int) -> Bool {
     let hasRoom = engine.state.withLock { $0.hasRoom(below: count, isAdding: true) }
-    if hasRoom || isFinished { engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom) }
-    return hasRoom || isFinished
+    let isAdded = hasRoom || isFinished
+    if isAdded { engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom) }
+    return isAdded
   }
 
   /// Waits until the group has finished and no work of its members runs, at any depth, without holding a thread.
