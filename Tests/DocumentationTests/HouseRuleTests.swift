@@ -10,7 +10,7 @@ struct HouseRuleTests {
     #expect(all.storedBooleans <= 23)
     #expect(all.extensionFiles <= 11)
     #expect(all.internalDocumentationLines <= 984)
-    #expect(all.lines <= 16_690)
+    #expect(all.lines <= 16_689)
     #expect(all.longestFile <= 337)
   }
 

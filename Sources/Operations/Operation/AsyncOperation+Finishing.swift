@@ -79,7 +79,7 @@ extension AsyncOperation {
     }
     for waiter in end.waiters.elements { waiter() }
     runner?.memberDidFinish(self, end)
-    // Last, because it calls code of the user.
+    // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
     AsyncOperation.release(end.extras)
     for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }

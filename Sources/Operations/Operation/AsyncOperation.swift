@@ -121,7 +121,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       super.queuePriority = newValue
       let (wait, engine, turn) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.turn) }
       if wait == .slot { engine?.memberPriorityWasChanged(self) }
-      turn?.priorityDidChange(to: newValue, lent: lentPriority?.rawValue ?? 0)
+      turn?.priorityDidChange(to: newValue, lent: core.withLock { $0.lent })
     }
   }
 

@@ -15,17 +15,17 @@ struct Addition {
     }
   }
 
+  /// The priority of a ready member and the flow are read without the lock of the group.
+  typealias Member = (
+    operation: AsyncOperation, claim: OperationCore.Claim, priority: Operation.QueuePriority, flow: ExclusivityKey?
+  )
+
   let count: Int
   let policy: GroupOperation.ErrorPolicy
   /// Whether no member starts before all new ones have been claimed, or cancelled.
   let postponesStarts: Bool
   /// Released with the addition.
   let forgottenFlows: [ExclusivityKey: Int]
-  /// The priority of a ready member and the flow are read without the lock of the group.
-  typealias Member = (
-    operation: AsyncOperation, claim: OperationCore.Claim, priority: Operation.QueuePriority, flow: ExclusivityKey?
-  )
-
   var members: [Member] = []
   var skipped: [Int] = []
   var parts: [MemberPart] = []

@@ -30,8 +30,7 @@ final class WaitLink: @unchecked Sendable {
     self.target = target
     self.previous = previous
     ticket = EventTicket(origin)
-    let isJob = unsafe withUnsafeCurrentTask { task in unsafe task != nil }
-    inbox = isJob ? nil : ArrayDeque()
+    inbox = Task.basePriority == nil ? ArrayDeque() : nil
   }
 
   func wake() { signal.signal() }
