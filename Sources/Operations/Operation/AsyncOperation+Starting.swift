@@ -124,13 +124,12 @@ extension AsyncOperation {
     priority: TaskPriority,
     in context: TaskContext?,
     while phase: OperationLifecycle.Phase,
-    _ body: @escaping @Sendable () async -> Void
+    _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
-    let work = { @Sendable in await $currentWork.withValue(self, operation: body) }
     if let context {
-      _ = context.run { adopt(Task(priority: priority, operation: work), while: phase) }
+      _ = run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
     } else {
-      adopt(.detached(priority: priority, operation: work), while: phase)
+      adopt(.detached(priority: priority) { await $currentWork.withValue(self, operation: body) }, while: phase)
     }
   }
 

@@ -31,12 +31,7 @@ final class TaskContext: Sendable {
   /// Runs `work` in the task, on this thread and on no other at once.
   func run<Value>(_ work: () -> Value) -> Value {
     var value: Value?
-    let keepValue = { value = work() }
-    withoutActuallyEscaping(keepValue) { work in
-      carrier.work = work
-      carrier.runJob()
-      carrier.work = nil
-    }
+    carrier.runJob(around: { value = work() })
     guard let value else { misuse("The job of this task context has been run before.") }
     return value
   }
@@ -49,6 +44,15 @@ private final class Carrier: TaskExecutor, @unchecked Sendable {
   private var resume: (() -> Void)?
 
   func enqueue(_ job: consuming ExecutorJob) { self.job = UnownedJob(job) }
+
+  /// Runs the job, which calls `work`.
+  func runJob(around work: () -> Void) {
+    withoutActuallyEscaping(work) { work in
+      self.work = work
+      runJob()
+      self.work = nil
+    }
+  }
 
   func runJob() {
     resume.take()?()

@@ -80,8 +80,10 @@ extension OperationQueue {
     let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
     let dependencies = mayWait ? claimDependencies(of: operation) : []
     operation.claim(for: self)
-    for case let own as AsyncOperation in dependencies + [operation] { own.belong(to: caller) }
-    if dependencies.isEmpty { addClaimed(operation) } else { addClaimed(dependencies + [operation]) }
+    operation.belong(to: caller)
+    if dependencies.isEmpty { return addClaimed(operation) }
+    for case let own as AsyncOperation in dependencies { own.belong(to: caller) }
+    addClaimed(dependencies + [operation])
   }
 
   private func claimDependencies(of last: AsyncOperation) -> [Operation] {

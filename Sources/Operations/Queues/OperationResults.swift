@@ -278,7 +278,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   nonisolated(nonsending) func next() async throws(Failure) -> ElementResults<Source, Output, Failure>.Element? {
     while !Task.isCancelled {
-      if let result = takeResult() { return result }
+      if let entry = takeFinished() { return (entry.element, entry.work.result) }
       fill()
       if read == nil, reports.withLock({ $0.started?.count ?? 0 }) == 0 {
         if let failure = failure.take() { throw failure }
@@ -290,18 +290,18 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     return nil
   }
 
-  private func takeResult() -> ElementResults<Source, Output, Failure>.Element? {
-    let object = reports.withLock { reports -> AnyObject? in
+  private func takeFinished() -> Entry? {
+    let entry = reports.withLock { reports -> AnyObject? in
       reports.newCount = 0
       if let next = reports.next, reports.finished.first != next { return nil }
       reports.next? += 1
       return reports.finished.popFirst().flatMap { reports.started?.remove($0) }
     }
-    guard let entry = object.map({ unsafe unsafeDowncast($0, to: Entry.self) }) else { return nil }
+    guard let entry else { return nil }
     unreadCount -= 1
     // A staggered run continues only if its caller does not accept this result.
     if timer == nil { fill() }
-    return (entry.element, entry.work.result)
+    return unsafe unsafeDowncast(entry, to: Entry.self)
   }
 
   private func fill() {
