@@ -1,12 +1,15 @@
 extension KeyTable {
-  func has(_ ticket: Ticket, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Bool {
-    entries[ticket.place].shares.contains { uses[$0.use].id.domain === domain && uses[$0.use].id.key == key }
+  /// Returns what a claimant takes of a key, apart from starts. Every claimant that is throttled under a key shares it.
+  func share(of ticket: Ticket, _ key: ExclusivityKey, in domain: ExclusivityDomain) -> Entry.Share? {
+    entries[ticket.place].shares.first { share in
+      share.interval == nil && uses[share.use].id.domain === domain && uses[share.use].id.key == key
+    }
   }
 
   /// Returns the claimants that hold a key or wait for it, in all its uses, in the order of arrival.
   func claimants(of key: ExclusivityKey, in domain: ExclusivityDomain, areHolding: Bool) -> [KeyClaimant] {
-    entries.all.filter { $0.state != .away && $0.state.isHolding == areHolding && has($0.ticket, key, in: domain) }
-      .map(\.ticket).sorted().compactMap { claimant($0) }
+    entries.all.filter { $0.state != .away && $0.state.isHolding == areHolding }.map(\.ticket)
+      .filter { share(of: $0, key, in: domain) != nil }.sorted().compactMap { claimant($0) }
   }
 
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.

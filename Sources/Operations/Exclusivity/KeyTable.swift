@@ -112,7 +112,7 @@ struct KeyTable {
 
   /// The enclosing holders of a key, innermost first.
   func lenders(of claim: KeyClaim, inside enclosing: [Ticket]) -> [Ticket] {
-    enclosing.filter { state(of: $0)?.isHolding == true && has($0, claim.key, in: claim.domain) }
+    enclosing.filter { state(of: $0)?.isHolding == true && share(of: $0, claim.key, in: claim.domain) != nil }
   }
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
@@ -136,7 +136,7 @@ struct KeyTable {
       entry.shares.append(Entry.Share(use: join(id), limit: claim.limit, weight: weight))
       guard let lender else { break }
       entries[lender.place].loans += 1
-      let other = entries[lender.place].shares.first { uses[$0.use].id.key == claim.key && $0.interval == nil }
+      let other = share(of: lender, claim.key, in: claim.domain)
       guard let other, claim.limit < other.limit || claim.weight > other.weight else { break }
       weight = max(claim.weight - other.weight, 0)
     }

@@ -113,6 +113,17 @@ struct KeyTableTests {
     #expect(leave(member).isEmpty && slots.count == 1 && table.isEmpty)
   }
 
+  /// The group also holds the key of the same name in another domain, exclusively.
+  @Test mutating func aStrongerClaim_waitsForTheHoldersInItsDomain() {
+    let group = TestClaimant("group")
+    group.claims = [(Self.homes[0], 1), (Self.domain, 2)].map { KeyClaim(domain: $0, key: "a", limit: $1) }
+    table.enter(group, &effects)
+    let other = enter("other", ["a": 2])
+    let member = enter("member", ["a": 1], inside: group.ticket.map { [$0] } ?? [])
+    #expect(isHolding(other) && isWaiting(member))
+    #expect(leave(other) == ["member"])
+  }
+
   // MARK: Called claimants
 
   @Test mutating func aCalledClaimantIsWaitedForFor20Milliseconds() {
