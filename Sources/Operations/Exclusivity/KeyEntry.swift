@@ -73,16 +73,16 @@ struct KeyEntry {
   /// A part of the wait queue of a use. Within it, no claimant passes another.
   struct Line: Hashable {
     let place: KeyPlace
-    /// The number of the innermost holder around the claimants.
-    let holder: Int?
+    /// The innermost holder around the claimants.
+    let holder: KeyTicket?
   }
 
   var rank: Rank
   var shares: [Share] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]
-  /// The number of the innermost of them that holds keys.
-  let holder: Int?
+  /// The innermost of them that holds keys.
+  let holder: KeyTicket?
   var place: KeyPlace
   var state = KeyState.away
   /// The number of the request, which the claimant chooses.

@@ -100,7 +100,7 @@ struct KeyTable {
     let ticket = makeTicket()
     claimant.ticket = ticket
     if !isAdmitted { return }
-    let holder = enclosing.first { state(of: $0)?.isHolding == true }?.number
+    let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
     for claim in claimant.claims { addShares(of: claim, to: &entry) }
@@ -110,36 +110,32 @@ struct KeyTable {
     serve(&effects)
   }
 
-  /// The enclosing holders of a key, innermost first.
-  func lenders(of claim: KeyClaim, inside enclosing: [Ticket]) -> [Ticket] {
-    enclosing.filter { state(of: $0)?.isHolding == true && share(of: $0, claim.key, in: claim.domain) != nil }
+  /// The enclosing holders of a key, innermost first, and what they take of it. A throttle counts in the whole program.
+  func lenders(of claim: KeyClaim, inside enclosing: [Ticket]) -> [(ticket: Ticket, share: Entry.Share)] {
+    if claim.interval != nil { return [] }
+    return enclosing.compactMap { ticket in
+      guard state(of: ticket)?.isHolding == true else { return nil }
+      return share(of: ticket, claim.key, in: claim.domain).map { (ticket, $0) }
+    }
   }
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
   func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID {
-    let lender = lenders(of: claim, inside: enclosing).first
-    return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender?.number)
+    let lender = lenders(of: claim, inside: enclosing).first?.ticket
+    return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender)
   }
 
-  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs,
-  /// and a throttle always counts in the whole program.
+  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs.
   mutating func addShares(of claim: KeyClaim, to entry: inout Entry) {
-    if let interval = claim.interval {
-      let (use, limit, weight) = (join(claim.id), claim.limit, claim.weight)
-      return entry.shares.append(Entry.Share(use: use, limit: limit, weight: weight, interval: interval))
-    }
-    var lenders = lenders(of: claim, inside: entry.enclosing)[...]
     var weight = claim.weight
-    while true {
-      let lender = lenders.popFirst()
-      let id = KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender?.number)
+    for (lender, share) in lenders(of: claim, inside: entry.enclosing) {
+      let id = KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender)
       entry.shares.append(Entry.Share(use: join(id), limit: claim.limit, weight: weight))
-      guard let lender else { break }
       entries[lender.place].loans += 1
-      let other = share(of: lender, claim.key, in: claim.domain)
-      guard let other, claim.limit < other.limit || claim.weight > other.weight else { break }
-      weight = max(claim.weight - other.weight, 0)
+      if claim.limit >= share.limit, claim.weight <= share.weight { return }
+      weight = max(claim.weight - share.weight, 0)
     }
+    entry.shares.append(Entry.Share(use: join(claim.id), limit: claim.limit, weight: weight, interval: claim.interval))
   }
 
   mutating func join(_ id: KeyUse.ID) -> Int {
@@ -229,7 +225,7 @@ struct KeyTable {
     while let ticket = rest.popLast() {
       withdrawCall(of: ticket)
       leavePosition(ticket)
-      let (shares, enclosing) = (entries[ticket.place].shares, entries[ticket.place].enclosing)
+      let shares = entries[ticket.place].shares
       // The table may hold the last reference to a task that has ended.
       if entries[ticket.place].state == .lending, let claimant = claimants[ticket.place] {
         effects.append(.release(claimant))
@@ -238,9 +234,7 @@ struct KeyTable {
       entries.remove(ticket.place)
       ended += shares
       for share in shares {
-        guard let number = uses[share.use].id.holder,
-          let lender = enclosing.first(where: { $0.number == number }), entries.contains(lender)
-        else { continue }
+        guard let lender = uses[share.use].id.holder, entries.contains(lender) else { continue }
         entries[lender.place].loans -= 1
         if entries[lender.place].loans == 0, entries[lender.place].state == .lending { rest.append(lender) }
       }

@@ -4,7 +4,7 @@ struct KeyUse {
     let domain: ExclusivityDomain
     let key: ExclusivityKey
     /// The entry whose members share the use. Nil for the use in the whole program.
-    var holder: Int?
+    var holder: KeyTicket?
     /// The interval of a throttle, whose starts are counted apart.
     var interval: Duration?
 
