@@ -58,18 +58,8 @@ public func withKeys<R>(
 }
 
 final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
-  /// Closures, because the program finds out the size of a continuation when it runs.
-  private enum Wait {
-    typealias Resume = @Sendable (Result<Void, any Error>) -> Void
-
-    case none
-    case suspended(Resume)
-    /// The task holds its keys. If it was suspended, the caller of the table resumes it. Does not change any more.
-    case granted(Resume?)
-    case failed(any Error)
-
-    var resume: Resume? { if case .suspended(let resume) = self { resume } else { nil } }
-  }
+  /// A closure, because the program finds out the size of a continuation when it runs.
+  private typealias Resume = @Sendable (Result<Void, any Error>) -> Void
 
   /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
   private weak var caller = currentWork
@@ -77,8 +67,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   private let givenName: String?
   private let function: StaticString
   private let line: UInt
-  /// Guarded by the lock of the registry.
-  private var wait = Wait.none
+  /// The outcome of the wait for the keys. Nil until the wait has ended. Guarded by the lock of the registry.
+  private var outcome: Result<Void, any Error>?
+  /// Resumes the task if it was suspended. Constant once the wait has ended, when the caller of the table resumes the task.
+  private var resume: Resume?
 
   init(
     _ claims: [KeyClaim],
@@ -118,7 +110,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
       let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
       table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
-      if case .granted = wait { return nil }
+      if outcome != nil { return nil }
       return ticket.map { table.holders(before: $0, toLend: priority.lent) } ?? []
     }
     guard let holders else { return }
@@ -155,15 +147,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     for holder in holders { holder.operation?.escalatePriority(to: priority) }
   }
 
-  private func suspend(_ resume: @escaping Wait.Resume) {
-    let result = KeyRegistry.withTable { _ -> Result<Void, any Error>? in
-      switch wait {
-      case .none: wait = .suspended(resume)
-      case .suspended: break
-      case .granted: return .success(())
-      case .failed(let error): return .failure(error)
-      }
-      return nil
+  private func suspend(_ resume: @escaping Resume) {
+    let result = KeyRegistry.withTable { _ in
+      if outcome == nil { self.resume = resume }
+      return outcome
     }
     if let result { resume(result) }
   }
@@ -174,9 +161,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
 
-  override func didTakeKeys() { wait = .granted(wait.resume) }
+  override func didTakeKeys() { outcome = .success(()) }
 
-  override func call(holdsKeys: Bool, request: Int) { if case .granted(let resume?) = wait { resume(.success(())) } }
+  override func call(holdsKeys: Bool, request: Int) { resume?(.success(())) }
 
   /// Has no effect on a task that holds its keys.
   override func cancel(with error: OperationError?) { fail(with: error ?? CancellationError()) }
@@ -187,14 +174,11 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// Ends the wait, unless it has ended.
   private func fail(with error: any Error) {
-    let resume = KeyRegistry.change { table, effects -> Wait.Resume? in
-      let resume = wait.resume
-      switch wait {
-      case .none, .suspended: wait = .failed(error)
-      case .granted, .failed: return nil
-      }
+    let resume = KeyRegistry.change { table, effects -> Resume? in
+      if outcome != nil { return nil }
+      outcome = .failure(error)
       if let ticket { table.leave(ticket, &effects) }
-      return resume
+      return self.resume
     }
     resume?(.failure(error))
   }
