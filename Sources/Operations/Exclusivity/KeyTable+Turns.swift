@@ -43,8 +43,10 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks.
+  /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks. Then returns
+  /// the slot of the leaver, unless one of them has taken it.
   mutating func serve(_ effects: inout [Effect]) {
+    defer { leaver.take()?.claimant.returnSlot() }
     var turns = ArrayDeque<Entry.Rank>()
     repeat {
       while let use = usesToServe.popLast() {
@@ -219,7 +221,7 @@ extension KeyTable {
     leavePosition(ticket)
     leaver = claimants[ticket.place].map { (entries[ticket.place].place, $0) }
     wait(ticket, &effects)
-    serveAndReturnSlot(&effects)
+    serve(&effects)
   }
 
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {

@@ -205,7 +205,7 @@ struct KeyTable {
     leavePosition(ticket)
     entries[ticket.place].state = .away
     for share in entries[ticket.place].shares { uses[share.use].away.insert(ticket) }
-    serveAndReturnSlot(&effects)
+    serve(&effects)
   }
 
   /// Removes a claimant. If it lends its keys, they are held until those that use them have left.
@@ -214,7 +214,7 @@ struct KeyTable {
     if lends, state.isHolding, entries[ticket.place].loans > 0 {
       offerSlot(of: ticket)
       entries[ticket.place].state = .lending
-      return serveAndReturnSlot(&effects)
+      return serve(&effects)
     }
     remove([ticket], &effects)
   }
@@ -239,7 +239,7 @@ struct KeyTable {
         if entries[lender.place].loans == 0, entries[lender.place].state == .lending { rest.append(lender) }
       }
     }
-    serveAndReturnSlot(&effects)
+    serve(&effects)
     for share in ended { release(share.use, &effects) }
     if entries.isEmpty { (claimants, blocked) = ([], [:]) }
   }
@@ -274,11 +274,6 @@ struct KeyTable {
     leaver = (place, claimant)
     claimant.slotIsOffered()
     recallFirst(of: place)
-  }
-
-  mutating func serveAndReturnSlot(_ effects: inout [Effect]) {
-    serve(&effects)
-    leaver.take()?.claimant.returnSlot()
   }
 
   mutating func release(_ use: Int, _ effects: inout [Effect]) {
