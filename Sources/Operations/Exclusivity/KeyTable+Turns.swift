@@ -35,7 +35,7 @@ extension KeyTable {
       wait(ticket, &effects)
       report(ticket, &effects)
     case .called(until: nil):
-      endCall(ticket, until: nil)
+      endCall(ticket)
       entries[ticket.place].rank.priority = priority
       pass(ticket)
     case .away, .called, .holding, .replaced, .lending: entries[ticket.place].rank.priority = priority
@@ -187,10 +187,10 @@ extension KeyTable {
     close(place)
   }
 
-  mutating func endCall(_ ticket: Ticket, until: Int?) {
+  mutating func endCall(_ ticket: Ticket) {
     let (shares, place) = (entries[ticket.place].shares, entries[ticket.place].place)
     usesToServe += shares.map(\.use)
-    if let until {
+    if case .called(let until?) = entries[ticket.place].state {
       calls.remove(Call(until: until, ticket: ticket))
       for share in shares { uses[share.use].called.remove(ticket, share) }
     } else {
@@ -207,7 +207,7 @@ extension KeyTable {
   mutating func recallFirst(of place: KeyPlace) {
     while let ticket = passed[place]?.first?.ticket {
       withdrawCall(of: ticket)
-      endCall(ticket, until: nil)
+      endCall(ticket)
       enterLines(ticket)
       if hasTurn(ticket) { return }
     }
@@ -286,7 +286,7 @@ extension KeyTable {
   /// Lets the next claimants pass those that have not been started in time.
   mutating func timeDidPass(_ effects: inout [Effect]) {
     while let call = calls.first, call.until <= now {
-      endCall(call.ticket, until: call.until)
+      endCall(call.ticket)
       pass(call.ticket)
     }
     serve(&effects)

@@ -253,8 +253,8 @@ struct KeyTable {
     switch state {
     case .away: for share in shares { uses[share.use].away.remove(ticket) }
     case .waiting: endWait(ticket)
-    case .called(let until):
-      endCall(ticket, until: until)
+    case .called:
+      endCall(ticket)
       for share in shares where uses[share.use].called.count == 0 && uses[share.use].passed.isEmpty {
         uses[share.use].patienceEnd = nil
       }
