@@ -57,11 +57,11 @@ class KeyClaimant: @unchecked Sendable {
     }
   }
 
-  final func holders(toLend priority: UInt8) -> [AsyncOperation] {
-    let holders = KeyRegistry.withTable { table in
-      ticket.map { table.holders(before: $0, toLend: priority) } ?? []
+  /// Moves the claimant in the wait queues. A priority that a task has lent is passed on to the holders of its keys.
+  final func priorityDidChange(to priority: Operation.QueuePriority, lent: UInt8) {
+    KeyRegistry.change { table, effects in
+      if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
     }
-    return holders.compactMap(\.operation)
   }
 
   final var restraint: KeyRestraint? { KeyRegistry.withTable { table in ticket.flatMap { table.restraint(of: $0) } } }

@@ -56,18 +56,6 @@ extension KeyTable {
     return tickets.compactMap { claimant($0) }
   }
 
-  /// Returns the holders of the keys for which a claimant waits, unless they have received this priority before.
-  mutating func holders(before ticket: Ticket, toLend priority: UInt8) -> [KeyClaimant] {
-    guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    var tickets: [Ticket] = []
-    for share in entry.shares where share.interval == nil && uses[share.use].lent < priority {
-      if uses[share.use].holders.admits(share) { continue }
-      uses[share.use].lent = priority
-      tickets += uses[share.use].holders.tickets
-    }
-    return tickets.compactMap { claimant($0) }
-  }
-
   /// What keeps a waiting claimant from a key, apart from other claimants.
   func restraint(of ticket: Ticket) -> KeyRestraint? {
     guard let entry = self[ticket], entry.state == .waiting else { return nil }

@@ -77,7 +77,9 @@ enum KeyRegistry {
       switch effect {
       case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
       case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
-      case .lend(let priority, let claimant): claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority))
+      case .lend(let priority, let claimant):
+        // In a trampoline, because the members of a holder may wait for keys in turn, and lend it to their holders.
+        Trampoline.run { claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority)) }
       case .cancel(let claimant, let refusal): claimant.cancel(with: refusal.map { OperationError(claimant, $0) })
       case .release: break
       }

@@ -105,13 +105,6 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     withExtendedLifetime(former) {}
   }
 
-  /// Moves the operation in the wait queues. A priority that a task has lent is passed on to the next holders.
-  func priorityDidChange(to priority: Operation.QueuePriority, lent: UInt8) {
-    KeyRegistry.change { table, effects in
-      if let ticket { table.setPriority(priority.rawValue, lent: lent, of: ticket, &effects) }
-    }
-  }
-
   /// Releases the keys of operations that have finished but are still notifying their observers.
   private func releaseFinishedHolders(of claim: KeyClaim, inside enclosing: [KeyClaimant]) {
     while true {

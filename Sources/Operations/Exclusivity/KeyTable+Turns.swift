@@ -7,6 +7,7 @@ extension KeyTable {
   mutating func wait(_ ticket: Ticket, _ effects: inout [Effect]) {
     if hasTurn(ticket) { return call(ticket, &effects) }
     enterLines(ticket)
+    lend(from: ticket, &effects)
     if entries[ticket.place].holder != nil { suspectDeadlock() }
   }
 
@@ -27,7 +28,7 @@ extension KeyTable {
   mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
     entries[ticket.place].lent = max(lent, entry.lent)
-    if priority == entry.rank.priority { return }
+    if priority == entry.rank.priority { return lend(from: ticket, &effects) }
     switch entry.state {
     case .waiting:
       endWait(ticket)
@@ -41,6 +42,17 @@ extension KeyTable {
     case .away, .called, .holding, .replaced, .lending: entries[ticket.place].rank.priority = priority
     }
     serve(&effects)
+  }
+
+  /// Lends the priority of a claimant that waits to the holders of its keys, unless they have received it before.
+  mutating func lend(from ticket: Ticket, _ effects: inout [Effect]) {
+    let priority = entries[ticket.place].lent
+    if priority == 0 || entries[ticket.place].state != .waiting { return }
+    for share in entries[ticket.place].shares where share.interval == nil && uses[share.use].lent < priority {
+      if uses[share.use].holders.admits(share) { continue }
+      uses[share.use].lent = priority
+      effects += uses[share.use].holders.tickets.compactMap { claimant($0) }.map { .lend(priority, $0) }
+    }
   }
 
   /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks. Then returns

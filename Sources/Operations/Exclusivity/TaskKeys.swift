@@ -107,14 +107,12 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
-    let holders = KeyRegistry.change { table, effects -> [KeyClaimant]? in
+    let isWaiting = KeyRegistry.change { table, effects in
       let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
       table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
-      if outcome != nil { return nil }
-      return ticket.map { table.holders(before: $0, toLend: priority.lent) } ?? []
+      return outcome == nil
     }
-    guard let holders else { return }
-    for holder in holders { holder.operation?.escalatePriority(to: priority) }
+    if !isWaiting { return }
     let operation = around.first
     operation?.beginAwaiting(self)
     defer { operation?.endAwaiting(self) }
@@ -125,7 +123,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     } else if let limit {
       expire(after: limit)
     }
-    let escalate = { @Sendable [self] in if $0 != priority { raise(to: $0) } }
+    let escalate = { @Sendable [self] (new: TaskPriority) in
+      if new != priority { priorityDidChange(to: new.queuePriority, lent: new.lent) }
+    }
     try await lendingPriority(to: escalate) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
@@ -135,16 +135,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
         fail(with: CancellationError())
       }
     }
-  }
-
-  /// Moves the task in the wait queues, and raises the priorities of the holders. The next holders follow.
-  private func raise(to priority: TaskPriority) {
-    let holders = KeyRegistry.change { table, effects -> [KeyClaimant] in
-      guard let ticket else { return [] }
-      table.setPriority(priority.queuePriority.rawValue, lent: priority.lent, of: ticket, &effects)
-      return table.holders(before: ticket, toLend: priority.lent)
-    }
-    for holder in holders { holder.operation?.escalatePriority(to: priority) }
   }
 
   private func suspend(_ resume: @escaping Resume) {

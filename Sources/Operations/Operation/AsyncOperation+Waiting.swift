@@ -125,9 +125,8 @@ extension AsyncOperation {
     let (trace, turn, lent) = core.withLock { core in
       (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.lent)
     }
-    if lent > 0, let turn {
-      for holder in turn.holders(toLend: lent) { holder.escalatePriority(to: TaskPriority(rawValue: lent)) }
-    }
+    // A task may have lent a priority since the operation requested its turn.
+    if lent > 0 { turn?.priorityDidChange(to: queuePriority, lent: lent) }
     trace?.send(.waitsForTurn)
     // Another thread may have called the operation and sent this event before.
     if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }

@@ -49,14 +49,11 @@ extension AsyncOperation {
     guard let (task, dependencies, turn) = change else { return }
     task?.raisePriority(to: priority)
     let queuePriority = priority.queuePriority
-    if queuePriority.rawValue > self.queuePriority.rawValue {
-      self.queuePriority = queuePriority
-    } else {
-      turn?.priorityDidChange(to: self.queuePriority, lent: priority.lent)
-    }
+    if queuePriority.rawValue > self.queuePriority.rawValue { self.queuePriority = queuePriority }
+    // Passes the priority on to the holders of the keys, even if a subclass overrides the property.
+    turn?.priorityDidChange(to: self.queuePriority, lent: priority.lent)
     for case .own(let dependency) in dependencies { rest.append(dependency) }
     rest += members
-    if let turn { rest += turn.holders(toLend: priority.lent) }
   }
 }
 

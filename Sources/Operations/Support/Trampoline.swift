@@ -1,6 +1,6 @@
 /// A replacement for unbounded recursion, because the stack of a thread can be as small as 512 KiB. Up to
 /// ``inlineDepth`` levels run at once, and deeper levels when the stack has unwound, which may be after the call has
-/// returned. Use it only for releases, and for operations that finish because another one has finished.
+/// returned. Use it only for releases, for priorities, and for operations that finish because another one has finished.
 enum Trampoline {
   private static let inlineDepth = 16
   private static let current = ThreadLocal<Frame>()
