@@ -64,29 +64,29 @@ struct SchedulerInstruments {
 extension SerialScheduler {
   /// Changes the instruments. While any are in use, every event takes the slow path.
   func updateInstruments<Result>(_ body: (inout SchedulerInstruments) -> Result) -> Result {
-    core.instruments.withLock { instruments in
+    instruments.withLock { instruments in
       let result = body(&instruments)
-      core.set(.instrumented, to: instruments.recordsTimings || instruments.watchdog != nil)
+      set(.instrumented, to: instruments.recordsTimings || instruments.watchdog != nil)
       return result
     }
   }
 
   func runInstrumented(_ origin: EventOrigin?, _ event: () -> Void) {
-    if core.mode.isPlain { return event() }
-    let start = core.time.now
-    let alarm = core.instruments.withLock { $0.begin(origin, at: start) }
+    if mode.isPlain { return event() }
+    let start = time.now
+    let alarm = instruments.withLock { $0.begin(origin, at: start) }
     startWatchdogTimer(alarm)
     event()
-    let end = core.time.now
-    core.instruments.withLock { $0.end(at: end) }
+    let end = time.now
+    instruments.withLock { $0.end(at: end) }
   }
 
   func recordingWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
-    let start = core.time.now
-    return { [core] refusal in
+    let start = time.now
+    return { [self] refusal in
       if refusal == nil {
-        let wait = core.time.now - start
-        core.instruments.withLock { $0.recordWait(wait) }
+        let wait = time.now - start
+        instruments.withLock { $0.recordWait(wait) }
       }
       body(refusal)
     }

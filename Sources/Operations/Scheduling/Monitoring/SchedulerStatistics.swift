@@ -29,9 +29,9 @@ extension SerialScheduler {
   /// The current statistics of the scheduler.
   public var statistics: SchedulerStatistics {
     // The counts are read before the mailbox, so that no event appears to have begun before it was accepted.
-    let (eventsRun, eventsBegun, jobsBegun) = (core.eventsRun.count, core.eventsBegun.count, core.jobsBegun.count)
-    let longest = core.instruments.withLock { $0.longest }
-    return core.mailbox.withLock { mailbox in
+    let (eventsRun, eventsBegun, jobsBegun) = (eventsRun.count, eventsBegun.count, jobsBegun.count)
+    let longest = instruments.withLock { $0.longest }
+    return mailbox.withLock { mailbox in
       SchedulerStatistics(
         eventsRun: eventsRun,
         eventsQueued: mailbox.eventsAccepted - eventsBegun,
@@ -46,13 +46,13 @@ extension SerialScheduler {
   }
 
   /// The number of events and jobs that have begun. It never decreases.
-  package var begunSoFar: Int { core.eventsBegun.count + core.jobsBegun.count }
+  package var begunSoFar: Int { eventsBegun.count + jobsBegun.count }
 
   /// Whether the scheduler records the longest wait and the longest run. The default is false.
   ///
   /// Recording reads the clock for every event. Setting the property to false discards the recorded times.
   public var recordsTimings: Bool {
-    get { core.instruments.withLock { $0.recordsTimings } }
+    get { instruments.withLock { $0.recordsTimings } }
     set { updateInstruments { $0.recordsTimings = newValue } }
   }
 }

@@ -41,9 +41,9 @@ public struct SchedulerWatchdog: Sendable {
 extension SerialScheduler {
   /// The watchdog of the scheduler. The default is nil.
   public var watchdog: SchedulerWatchdog? {
-    get { core.instruments.withLock { $0.watchdog } }
+    get { instruments.withLock { $0.watchdog } }
     set {
-      let now = core.time.now
+      let now = time.now
       // The former watchdog is released after the lock, because releasing what its closure captures can run any code.
       let (former, alarm) = updateInstruments { $0.replaceWatchdog(with: newValue, at: now) }
       withExtendedLifetime(former) { startWatchdogTimer(alarm) }
@@ -52,12 +52,12 @@ extension SerialScheduler {
 
   func startWatchdogTimer(_ alarm: SchedulerInstruments.Alarm?) {
     guard let (timer, delay) = alarm else { return }
-    timer.start(after: delay, on: core.time.clock) { [weak self] in self?.watchdogTimerDidFire(timer) }
+    timer.start(after: delay, on: time.clock) { [weak self] in self?.watchdogTimerDidFire(timer) }
   }
 
   private func watchdogTimerDidFire(_ timer: ClockTimer) {
-    let now = core.time.now
-    let firing = core.instruments.withLock { $0.timerDidFire(timer, at: now) }
+    let now = time.now
+    let firing = instruments.withLock { $0.timerDidFire(timer, at: now) }
     guard let (watchdog, overdue, next) = firing else { return }
     for origin in overdue {
       watchdog.report(SchedulerWatchdog.Report(scheduler: name, origin: origin, limit: watchdog.limit))

@@ -36,10 +36,10 @@ extension SerialScheduler {
     func isReady(_ mailbox: borrowing Mailbox) -> Bool {
       mailbox.hasOpenSegment || (!evenIfShutDown && mailbox.isShutDown)
     }
-    let result = core.mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
+    let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
-    return core.exclusively {
-      let (result, segment) = core.mailbox.withLock { mailbox in
+    return ordering.withLock {
+      let (result, segment) = mailbox.withLock { mailbox in
         let segment = isReady(mailbox) ? nil : mailbox.open()
         return (change(&mailbox), segment)
       }
@@ -75,9 +75,9 @@ extension SerialScheduler {
     while true {
       if batch.isEmpty {
         batch.clear()
-        if !core.mailbox.withLock({ $0.refill(&batch, from: segment) }) { return true }
+        if !mailbox.withLock({ $0.refill(&batch, from: segment) }) { return true }
       }
-      if core.mode.contains(.suspended) { return false }
+      if mode.contains(.suspended) { return false }
       if events % stride == 0, DispatchTime.now().uptimeNanoseconds >= end { return false }
       guard let entry = batch.next() else { continue }
       withAutoreleasePool { run(entry) }
@@ -87,7 +87,7 @@ extension SerialScheduler {
 
   @inline(__always)
   private func run(_ entry: Mailbox.Entry) {
-    guard case .event(let event, _) = entry, core.mode.isPlain else { return runSlowly(entry) }
+    guard case .event(let event, _) = entry, mode.isPlain else { return runSlowly(entry) }
     count(event)
   }
 
@@ -95,10 +95,10 @@ extension SerialScheduler {
   private func runSlowly(_ entry: Mailbox.Entry) {
     switch entry {
     case .event(let event, let origin):
-      if core.mode.contains(.discarding) { return core.mailbox.withLock { $0.noteDropped(1) } }
+      if mode.contains(.discarding) { return mailbox.withLock { $0.noteDropped(1) } }
       runInstrumented(origin) { count(event) }
     case .job(let job):
-      core.jobsBegun.countUp()
+      jobsBegun.countUp()
       runInstrumented(nil) {
         unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
@@ -110,13 +110,13 @@ extension SerialScheduler {
 
   @inline(__always)
   private func count(_ event: () -> Void) {
-    core.eventsBegun.countUp()
+    eventsBegun.countUp()
     event()
-    core.eventsRun.countUp()
+    eventsRun.countUp()
   }
 
   private func run(_ ticket: EventTicket) {
-    let (body, hasRoom) = core.mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
+    let (body, hasRoom) = mailbox.withLock { ($0.claim(ticket), $0.canAcceptSuspended) }
     if hasRoom { acceptSuspended() }
     guard let body else { return }
     runInstrumented(ticket.origin) { count { body(nil) } }

@@ -1,13 +1,13 @@
 extension SerialScheduler {
   func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    if core.mode.isPlain, let isAccepted = core.mailbox.withLock({ $0.post(event, origin) }) { return isAccepted }
+    if mode.isPlain, let isAccepted = mailbox.withLock({ $0.post(event, origin) }) { return isAccepted }
     return postSlowly(event, origin)
   }
 
   // Not inlined, because inlining would cost the fast path registers.
   @inline(never)
   private func postSlowly(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    if core.mode.isPlain { return withOpenSegment { $0.post(event, origin) == true } }
+    if mode.isPlain { return withOpenSegment { $0.post(event, origin) == true } }
     return accept(EventTicket(origin), event)
   }
 
@@ -21,12 +21,12 @@ extension SerialScheduler {
     handedOver: Bool = false,
     _ body: @escaping EventTicket.Body
   ) -> Mailbox.Acceptance {
-    let body = core.mode.isPlain ? body : recordingWait(of: body)
+    let body = mode.isPlain ? body : recordingWait(of: body)
     let (acceptance, dropped) =
       handedOver
-      ? core.mailbox.withLock { $0.accept(ticket, body, handedOver: true) }
+      ? mailbox.withLock { $0.accept(ticket, body, handedOver: true) }
       : withOpenSegment { $0.accept(ticket, body) }
-    dropped?(OperationError.overflow(name, core.capacity))
+    dropped?(OperationError.overflow(name, capacity))
     return acceptance
   }
 
@@ -37,7 +37,7 @@ extension SerialScheduler {
     case .accepted: return true
     case .suspended: break
     case .shutDown: body(OperationError.shutDown(name))
-    case .full: body(OperationError.overflow(name, core.capacity))
+    case .full: body(OperationError.overflow(name, capacity))
     case .withdrawn: body(CancellationError())
     }
     return false
@@ -45,7 +45,7 @@ extension SerialScheduler {
 
   /// Withdraws an event that has not begun. If `onlyIfSuspended` is true, an accepted event stays.
   func withdraw(_ ticket: EventTicket, onlyIfSuspended: Bool = false) {
-    let (body, hasRoom) = core.mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
+    let (body, hasRoom) = mailbox.withLock { mailbox -> (EventTicket.Body?, Bool) in
       if onlyIfSuspended, ticket.isWaiting { return (nil, false) }
       return (mailbox.withdraw(ticket), mailbox.canAcceptSuspended)
     }

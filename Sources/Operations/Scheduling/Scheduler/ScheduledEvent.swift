@@ -18,10 +18,10 @@ extension SerialScheduler {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
     if delay <= .zero {
       let isAccepted = accept(ticket, event)
-      if !isAccepted { core.mailbox.withLock { $0.eventsDropped += 1 } }
+      if !isAccepted { mailbox.withLock { $0.eventsDropped += 1 } }
     } else {
-      let deadline = core.time.now.adding(delay)
-      core.mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
+      let deadline = time.now.adding(delay)
+      mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
       updateTimer()
     }
     return ScheduledEvent(ticket, self)
@@ -44,11 +44,11 @@ extension SerialScheduler {
   }
 
   func updateTimer() {
-    guard let change = core.mailbox.withLock({ $0.alarmChange() }) else { return }
+    guard let change = mailbox.withLock({ $0.alarmChange() }) else { return }
     change.outdated?.cancel()
     guard let (deadline, timer) = change.new else { return }
-    timer.start(after: deadline.subtracting(core.time.now), on: core.time.clock) { [self] in
-      let now = core.time.now
+    timer.start(after: deadline.subtracting(time.now), on: time.clock) { [self] in
+      let now = time.now
       // Accepts all due events under one lock, so that no other timer accepts later events in between.
       withOpenSegment { $0.acceptDue(at: now, by: timer) }
       updateTimer()

@@ -2,15 +2,15 @@ import Foundation
 
 /// The serial queue of a scheduler. Adding an operation seals the open segment, so events keep their order around it.
 final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable {
-  private let core: SchedulerCore
+  private let label: String
   private let dispatchQueue: DispatchQueue
   weak var scheduler: SerialScheduler?
 
-  init(_ core: SchedulerCore, _ qualityOfService: QualityOfService) {
-    self.core = core
-    dispatchQueue = DispatchQueue(label: core.name, qos: qualityOfService.dispatchQoS)
+  init(_ label: String, _ qualityOfService: QualityOfService) {
+    self.label = label
+    dispatchQueue = DispatchQueue(label: label, qos: qualityOfService.dispatchQoS)
     super.init()
-    name = core.name
+    name = label
     self.qualityOfService = qualityOfService
     maxConcurrentOperationCount = 1
     // A serial dispatch queue gets a thread immediately. A concurrent queue gets a thread only while there are fewer
@@ -21,7 +21,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   override var underlyingQueue: DispatchQueue? {
     get { unsafe super.underlyingQueue }
     set {
-      misuse("“\(core.name)” depends on its own dispatch queue. Set the underlyingQueue of another queue.")
+      misuse("“\(label)” depends on its own dispatch queue. Set the underlyingQueue of another queue.")
     }
   }
 
@@ -34,7 +34,18 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     dispatchQueue.async { [self] in SerialScheduler.running.withValue(scheduler, body) }
   }
 
-  override func addOperation(_ operation: Operation) { core.seal { super.addOperation(operation) } }
+  /// Enqueues an operation after all events scheduled so far and before all later ones. A queue without its scheduler
+  /// has no events.
+  private func seal(_ enqueue: () -> Void) {
+    guard let scheduler else { return enqueue() }
+    scheduler.ordering.withLock {
+      enqueue()
+      // The drain of the open segment precedes the operation, even if the operation's `isReady` opened the segment.
+      scheduler.mailbox.withLock { $0.seal() }
+    }
+  }
+
+  override func addOperation(_ operation: Operation) { seal { super.addOperation(operation) } }
 
   override func addOperation(_ block: @escaping @Sendable () -> Void) { addOperation(BlockOperation(block: block)) }
 
@@ -43,15 +54,15 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
 
   override func addOperations(_ operations: [Operation], waitUntilFinished: Bool) {
     if waitUntilFinished, isCurrent {
-      misuse("“\(core.name)” cannot wait for operations in its own queue. Pass false for waitUntilFinished.")
+      misuse("“\(label)” cannot wait for operations in its own queue. Pass false for waitUntilFinished.")
     }
-    core.seal { super.addOperations(operations, waitUntilFinished: false) }
+    seal { super.addOperations(operations, waitUntilFinished: false) }
     if waitUntilFinished { for operation in operations { operation.waitUntilFinished() } }
   }
 
   override func waitUntilAllOperationsAreFinished() {
     if isCurrent {
-      misuse("“\(core.name)” cannot wait for its own queue, which the current event occupies. Wait on another thread.")
+      misuse("“\(label)” cannot wait for its own queue, which the current event occupies. Wait on another thread.")
     }
     super.waitUntilAllOperationsAreFinished()
   }
@@ -59,11 +70,12 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
   override var isSuspended: Bool {
     get { super.isSuspended }
     set {
-      core.set(.suspended, to: newValue)
+      let scheduler = scheduler
+      scheduler?.set(.suspended, to: newValue)
       // Foundation notifies observers and reads `isReady`, so no lock is held.
       super.isSuspended = newValue
       // The flag and the queue must agree even if two threads set them.
-      core.exclusively { core.set(.suspended, to: super.isSuspended) }
+      scheduler?.ordering.withLock { scheduler?.set(.suspended, to: super.isSuspended) }
     }
   }
 
@@ -71,7 +83,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     get { super.maxConcurrentOperationCount }
     set {
       if newValue != 1 {
-        misuse("The queue of the scheduler “\(core.name)” runs one operation at a time. Use another queue for more.")
+        misuse("The queue of the scheduler “\(label)” runs one operation at a time. Use another queue for more.")
       }
       super.maxConcurrentOperationCount = newValue
     }

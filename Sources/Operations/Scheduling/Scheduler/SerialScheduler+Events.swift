@@ -12,7 +12,7 @@ extension SerialScheduler {
     line: UInt = #line
   ) -> Bool {
     let origin = EventOrigin(file: file, line: line)
-    if core.capacity != nil { return accept(EventTicket(origin, capacity: .counted), event) }
+    if capacity != nil { return accept(EventTicket(origin, capacity: .counted), event) }
     return post(event, origin)
   }
 
@@ -112,7 +112,7 @@ extension SerialScheduler {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         sender.withLock { $0 = continuation }
-        let fails = core.capacity?.policy == .fail
+        let fails = capacity?.policy == .fail
         let isAccepted = submit(ticket) { refusal in
           guard let refusal else { return event() }
           // By any other policy, an event is dropped only after it has been accepted.
@@ -153,7 +153,7 @@ extension SerialScheduler {
     let acceptance = accept(EventTicket(origin, capacity: .counted)) { refusal in
       let result = EventTicket.outcome(refusal, work)
       let isDelivered = scheduler.post({ deliver(result) }, origin)
-      if !isDelivered { scheduler.core.mailbox.withLock { $0.eventsDropped += 1 } }
+      if !isDelivered { scheduler.mailbox.withLock { $0.eventsDropped += 1 } }
     }
     return acceptance == .accepted
   }

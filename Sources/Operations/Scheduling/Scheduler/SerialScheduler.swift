@@ -1,4 +1,5 @@
 public import Foundation
+import Synchronization
 
 /// A scheduler that runs events one at a time, in the order in which they were scheduled.
 ///
@@ -70,9 +71,22 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///   thread, not schedule events on another scheduler, and not take a lock that other code holds while it schedules
   ///   events.
   public let queue: OperationQueue
-  let core: SchedulerCore
   /// The quality of service of the underlying dispatch queue.
   let initialQualityOfService: QualityOfService
+  let capacity: EventCapacity?
+  let mailbox: Locked<Mailbox>
+  let time: ElapsedTime
+  let instruments = Locked(SchedulerInstruments())
+  // The scheduler's thread writes the counts, and any thread can read them.
+  let eventsBegun = Atomic(0)
+  let eventsRun = Atomic(0)
+  let jobsBegun = Atomic(0)
+  private let modes = Atomic<UInt8>(0)
+
+  /// Keeps operations and drains in the order of the segments. Recursive, because Foundation is called under it and may
+  /// call an overridden `isReady`, which may schedule an event. A thread that takes it must hold no other lock. Without it,
+  /// a drain enqueued before an operation could run events that were scheduled after the operation.
+  let ordering = NSRecursiveLock()
 
   /// Creates a scheduler.
   ///
@@ -87,19 +101,23 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
     capacity: EventCapacity? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
+    let queue = SchedulerQueue(name, qualityOfService)
     self.name = name
-    core = SchedulerCore(name, capacity, clock)
-    let queue = SchedulerQueue(core, qualityOfService)
     self.queue = queue
     initialQualityOfService = qualityOfService
+    self.capacity = capacity
+    mailbox = Locked(Mailbox(capacity))
+    time = ElapsedTime(clock)
     queue.scheduler = self
   }
 
   private init(main queue: OperationQueue) {
     name = "main"
-    core = SchedulerCore(name, nil, ContinuousClock())
     self.queue = queue
     initialQualityOfService = queue.qualityOfService
+    capacity = nil
+    mailbox = Locked(Mailbox(nil))
+    time = ElapsedTime(ContinuousClock())
   }
 
   var isMain: Bool { queue === OperationQueue.main }
@@ -147,7 +165,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   }
 
   /// Whether the scheduler has been shut down and refuses events.
-  public var isShutDown: Bool { core.mailbox.withLock { $0.isShutDown } }
+  public var isShutDown: Bool { mailbox.withLock { $0.isShutDown } }
 
   /// Shuts the scheduler down, so that it refuses all further events.
   ///
@@ -163,8 +181,8 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
   public func shutDown(_ mode: ShutdownMode = .drain) {
     refuseMain("shut down", "Shut down")
-    if mode == .discard { core.set(.discarding, to: true) }
-    let (refused, released) = core.mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
+    if mode == .discard { set(.discarding, to: true) }
+    let (refused, released) = mailbox.withLock { $0.shutDown(discarding: mode == .discard) }
     for body in refused { body(OperationError.shutDown(name)) }
     withExtendedLifetime(released) {}
     updateTimer()
@@ -179,4 +197,28 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
       withOpenSegment(evenIfShutDown: true) { $0.append(.mark { continuation.resume() }) }
     }
   }
+
+  /// What a drain and `schedule` check for each event, with one relaxed load.
+  struct Mode: OptionSet {
+    let rawValue: UInt8
+    static let discarding = Self(rawValue: 1)
+    static let instrumented = Self(rawValue: 2)
+    static let suspended = Self(rawValue: 4)
+
+    var isPlain: Bool { isDisjoint(with: [.discarding, .instrumented]) }
+  }
+
+  var mode: Mode { Mode(rawValue: modes.load(ordering: .relaxed)) }
+
+  func set(_ mode: Mode, to isOn: Bool) {
+    _ = isOn ? modes.bitwiseOr(mode.rawValue, ordering: .relaxed) : modes.bitwiseAnd(~mode.rawValue, ordering: .relaxed)
+  }
+}
+
+extension Atomic<Int> {
+  var count: Int { load(ordering: .acquiring) }
+
+  // A load and a store suffice because only one thread writes at a time. They cost a fraction of an atomic addition.
+  @inline(__always)
+  func countUp() { store(load(ordering: .relaxed) &+ 1, ordering: .releasing) }
 }

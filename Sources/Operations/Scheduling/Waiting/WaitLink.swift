@@ -100,7 +100,7 @@ extension SerialScheduler {
     if isAccepted, server != nil { deliver(link) }
     block(link, timeout)
     if let result = outcome.withLock({ $0 }) { return try result.get() }
-    let hasBegun = core.mailbox.withLock { $0.withdraw(link.ticket) } == nil
+    let hasBegun = mailbox.withLock { $0.withdraw(link.ticket) } == nil
     // The body may have finished after the timeout expired.
     if let result = outcome.withLock({ $0 }) { return try result.get() }
     let state = hasBegun ? "The event is still running." : "The event had not begun and will not run."
@@ -115,7 +115,7 @@ extension SerialScheduler {
       if let server = try WaitGraph.shared.withLock({ try $0.deliver(link) }) { return server.wake() }
       withOpenSegment(evenIfShutDown: true) { $0.append(.ticket(link.ticket)) }
     } catch {
-      core.mailbox.withLock { $0.withdraw(link.ticket) }?(error)
+      mailbox.withLock { $0.withdraw(link.ticket) }?(error)
     }
   }
 

@@ -136,7 +136,7 @@ struct SchedulerQueueTests {
         arrivals.withLock { $0 += 1 }
         while arrivals.withLock({ $0 }) < round * 2 { sched_yield() }
         if round.isMultiple(of: 2) {
-          isAgreed.write(scheduler.core.mode.contains(.suspended) == scheduler.queue.isSuspended)
+          isAgreed.write(scheduler.mode.contains(.suspended) == scheduler.queue.isSuspended)
         } else {
           scheduler.isSuspended = isSuspended
         }
