@@ -22,9 +22,8 @@ extension Mailbox {
 
     var isEmpty: Bool { position == entries.count }
 
-    /// Removes and returns the next entry, without keeping a reference to it.
-    mutating func next() -> Entry? {
-      guard position < entries.count else { return nil }
+    /// Removes and returns the next entry, without keeping a reference to it. The batch must not be empty.
+    mutating func next() -> Entry {
       var entry = Entry.takenOut
       swap(&entry, &entries[position])
       position += 1

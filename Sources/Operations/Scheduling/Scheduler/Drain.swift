@@ -23,9 +23,7 @@ final class DrainOperation: Operation, @unchecked Sendable {
 
   override func main() {
     // Moves the batch out of the operation, because a second reference would keep finished events alive.
-    var taken = Mailbox.Batch()
-    swap(&taken, &batch)
-    scheduler.drain(segment, consume taken)
+    scheduler.drain(segment, exchange(&batch, with: Mailbox.Batch()))
   }
 }
 
@@ -79,7 +77,7 @@ extension SerialScheduler {
       }
       if mode.contains(.suspended) { return false }
       if events % stride == 0, DispatchTime.now().uptimeNanoseconds >= end { return false }
-      guard let entry = batch.next() else { continue }
+      let entry = batch.next()
       withAutoreleasePool { run(entry) }
       events += 1
     }

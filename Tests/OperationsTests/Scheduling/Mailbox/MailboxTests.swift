@@ -23,8 +23,8 @@ import Testing
     var batch = Mailbox.Batch()
     _ = mailbox.refill(&batch, from: segment)
     var isWaiting: [Bool] = []
-    while let entry = batch.next() {
-      if case .ticket(let ticket) = entry { isWaiting.append(ticket.isWaiting) } else { isWaiting.append(true) }
+    while !batch.isEmpty {
+      if case .ticket(let ticket) = batch.next() { isWaiting.append(ticket.isWaiting) } else { isWaiting.append(true) }
     }
     #expect(isWaiting.count < 200 && isWaiting.filter { $0 }.count == 2)
     #expect(isWaiting.first == true && isWaiting.last == true)
