@@ -80,15 +80,14 @@ final class DueWork: TaskExecutor {
 
   private struct State {
     var works = ArrayDeque<@Sendable () -> Void>()
-    var begun = 0
     /// The number of queues that are running closures.
     var runners = 0
-    /// The value of `begun` when the next check was scheduled, or nil if no check is.
+    /// The number of closures that have begun since the next check was scheduled, or nil if none is scheduled.
     var begunBeforeCheck: Int?
 
     mutating func next() -> (@Sendable () -> Void)? {
       let next = works.popFirst()
-      if next == nil { runners -= 1 } else { begun += 1 }
+      if next == nil { runners -= 1 } else { begunBeforeCheck? += 1 }
       return next
     }
   }
@@ -102,7 +101,7 @@ final class DueWork: TaskExecutor {
       for work in works { state.works.append(work) }
       let (addsRunner, addsCheck) = (state.runners == 0, state.begunBeforeCheck == nil)
       if addsRunner { state.runners = 1 }
-      if addsCheck { state.begunBeforeCheck = state.begun }
+      if addsCheck { state.begunBeforeCheck = 0 }
       return (addsRunner, addsCheck)
     }
     if addsRunner { run() }
@@ -123,9 +122,9 @@ final class DueWork: TaskExecutor {
   private func checkLater() {
     watch.asyncAfter(deadline: .now() + .milliseconds(10)) { [self] in
       let (addsRunner, addsCheck) = state.withLock { state in
-        let isBlocked = !state.works.isEmpty && state.begun == state.begunBeforeCheck
+        let isBlocked = !state.works.isEmpty && state.begunBeforeCheck == 0
         if isBlocked { state.runners += 1 }
-        state.begunBeforeCheck = state.works.isEmpty ? nil : state.begun
+        state.begunBeforeCheck = state.works.isEmpty ? nil : 0
         return (isBlocked, !state.works.isEmpty)
       }
       if addsRunner { run() }
