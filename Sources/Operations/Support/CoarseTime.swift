@@ -5,8 +5,6 @@ import Foundation
 struct CoarseTime: Sendable {
   private let nanoseconds: UInt64
 
-  static let never = CoarseTime(nanoseconds: 0)
-
   #if canImport(Darwin)
   static var now: Self { Self(nanoseconds: clock_gettime_nsec_np(CLOCK_UPTIME_RAW_APPROX)) }
   #else
@@ -19,8 +17,7 @@ struct CoarseTime: Sendable {
 
   var milliseconds: Int { Int(nanoseconds / 1_000_000) }
 
-  var elapsed: Duration? {
-    if nanoseconds == 0 { return nil }
+  var elapsed: Duration {
     let now = Self.now.nanoseconds
     return .nanoseconds(now > nanoseconds ? now - nanoseconds : 0)
   }

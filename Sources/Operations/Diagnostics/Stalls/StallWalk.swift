@@ -106,7 +106,7 @@ struct StallWalk {
     }
     let (time, pause, condition) = own.core.withLock { ($0.startTime, $0.extras?.pause, $0.extras?.condition) }
     if let group = own.groupInside { look(into: .group(group)) }
-    let elapsed = stamp.phase.isPending ? nil : time.elapsed
+    let elapsed = stamp.phase.isPending ? nil : time?.elapsed
     nodes[node].elapsed = elapsed
     if !nodes[node].waits.isEmpty { return }
     switch stamp.phase {

@@ -66,13 +66,13 @@ enum MemberSlot {
   var turn: KeyRequest?
   /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
+  /// The time when the operation was started, or when it last proceeded to evaluating or executing.
+  private(set) var startTime: CoarseTime?
   /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Not a `TaskPriority`,
   /// because the program finds out the size of a structure with such a property when it runs.
   var lent: UInt8 = 0
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
-  /// The time when the operation was started, or when it last proceeded to evaluating or executing.
-  private(set) var startTime = CoarseTime.never
 
   /// Whether the operation waits for no more than a slot, and Foundation has been notified.
   var isSatisfied: Bool { !isBlocked && !bridge.isOpening }
