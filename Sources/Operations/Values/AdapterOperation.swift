@@ -24,19 +24,13 @@ public import Foundation
 /// An adapter that never runs keeps itself and a plain target alive. On Linux, Foundation would otherwise use the
 /// target after its release.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
-  private enum Job {
-    case waiting(transfer: @Sendable (Source, Target) throws -> Void)
-    case begun
-    case transferred
-    case hasNoInput(MissingInput)
-  }
-
   /// The source. The reference is weak, because the ledger holds the source until the end.
   private weak var source: Source?
-  /// The target. The reference is weak, because the target holds this operation.
+  /// The target until the transfer. Weak, because the target holds this operation. Guarded by the lock of the core.
   private weak var target: Target?
   private let policy: InputPolicy
-  private let job: Locked<Job>
+  /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
+  private var transfer: (@Sendable (Source, Target) throws -> Void)?
 
   /// Creates an adapter that requires the source to succeed.
   ///
@@ -72,7 +66,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     self.source = source
     self.target = target
     self.policy = policy
-    job = Locked(.waiting(transfer: transfer))
+    self.transfer = transfer
     super.init()
     // Keeps a plain target, because Foundation on Linux may use it until its dependencies have finished.
     if !(target is AsyncOperation) { whenFinished { withExtendedLifetime(target) {} } }
@@ -82,39 +76,36 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   }
 
   public override func execute() {
-    guard case .waiting(let transfer) = exchangeJob(.begun), let source, let target, !target.isCancelled else {
-      return finish()
-    }
+    let target = core.withLock { _ in self.target }
+    guard let transfer = transfer.take(), let source, let target, !target.isCancelled else { return finish() }
     if policy == .required, let obstacle = obstacle(in: source) {
-      let missing: MissingInput = (source, obstacle)
-      _ = exchangeJob(.hasNoInput(missing))
-      cancel(with: OperationError.inputUnavailable(to: self, [missing]))
+      cancelTargetUnlessTransferred(because: (source, obstacle))
+      cancel(with: OperationError.inputUnavailable(to: self, [(source, obstacle)]))
       return finish()
     }
     do {
       try transfer(source, target)
-      _ = exchangeJob(.transferred)
+      core.withLock { _ in self.target = nil }
       finish()
     } catch { finish(with: error) }
   }
 
   override var finishesByItself: Bool { true }
 
-  private func exchangeJob(_ new: Job) -> Job { job.withLock { exchange(&$0, with: new) } }
+  override func willNotExecute() { transfer = nil }
 
   private func obstacle(in source: Source) -> (any Error)? {
     guard let own = source as? AsyncOperation else { return source.isCancelled ? CancellationError() : nil }
     return own.outcomeError
   }
 
-  /// Cancels the target if nothing was transferred, before the adapter has finished.
   override func prepareToFinish() {
-    let job = exchangeJob(.begun)
-    if case .transferred = job { return }
-    guard let target, !target.isCancelled, !target.isFinished else { return }
+    cancelTargetUnlessTransferred(because: (self, outcomeError ?? CancellationError()))
+  }
+
+  private func cancelTargetUnlessTransferred(because missing: @autoclosure () -> MissingInput) {
+    guard let target = core.withLock({ _ in target }), !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
-    let missing: MissingInput =
-      if case .hasNoInput(let missing) = job { missing } else { (self, outcomeError ?? CancellationError()) }
-    own.cancel(with: OperationError.inputUnavailable(to: own, [missing]))
+    own.cancel(with: OperationError.inputUnavailable(to: own, [missing()]))
   }
 }
