@@ -24,9 +24,8 @@ struct FoundationBridge {
     case leftToFoundation
     /// As ``leftToFoundation``, but the caller must nudge Foundation, which may have recorded the opposite.
     case overlooked
-    case waiting
-    /// The caller must add this new gate to Foundation.
-    case waitingBehindNew(gate: Operation)
+    /// The caller must add the new gate, if there is one, to Foundation.
+    case waiting(newGate: Operation?)
   }
 
   private(set) var gate: Operation?
@@ -67,7 +66,7 @@ struct FoundationBridge {
   /// may be answered before an older answer is recorded.
   mutating func check(isWaiting: Bool, isOpener: @autoclosure () -> Bool, isNudge: @autoclosure () -> Bool) -> Readiness
   {
-    if isWaiting { return makeGate().map { .waitingBehindNew(gate: $0) } ?? .waiting }
+    if isWaiting { return .waiting(newGate: makeGate()) }
     switch record {
     case .unread: record = .ready
     case .ready, .corrected: break

@@ -271,8 +271,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       // On another thread, because Foundation is in the middle of a check on this one.
       DispatchQueue.global().async { [weak self] in self?.recheckReadiness() }
       return super.isReady
-    case .waiting: return false
-    case .waitingBehindNew(let gate):
+    case .waiting(newGate: nil): return false
+    case .waiting(let gate?):
       super.addDependency(gate)
       recheckReadiness()
       return core.withLock { !$0.isBlocked || $0.lifecycle.isCancelled } && super.isReady

@@ -170,8 +170,8 @@ enum LedgerStep: InterleavedStep {
       case .overlooked:
         actor.spawn([.recheckReadiness])
         actor.go(on: .askOwn)
-      case .waiting: actor.answer = false
-      case .waitingBehindNew(let gate): actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness, .askAgain)
+      case .waiting(newGate: nil): actor.answer = false
+      case .waiting(let gate?): actor.go(on: .giveGate(world.enter(gate)), .recheckReadiness, .askAgain)
       }
     case .askOwn: actor.answer = world.books.isReady
     case .askAgain:
