@@ -1,7 +1,7 @@
 import Foundation
 
-/// Runs a closure when Foundation operations have finished. It depends on them, so it holds no thread. Each relay has
-/// its own queue, because Foundation walks all waiting operations of a queue at every finish.
+/// Runs a closure when a Foundation operation has finished. It depends on that operation, so it holds no thread. Each relay
+/// has its own queue, because Foundation walks all waiting operations of a queue at every finish.
 final class FinishRelay: Operation, @unchecked Sendable {
   private static let threads = DispatchQueue(label: "Operations.relay", attributes: .concurrent)
 
@@ -33,9 +33,9 @@ final class FinishRelay: Operation, @unchecked Sendable {
     }
   }
 
-  /// The action is called once, on a thread of the relays, when all of `operations` have finished.
-  func wait(for operations: [Operation]) {
-    for operation in operations { addDependency(operation) }
+  /// The action is called once, on a thread of the relays, when `operation` has finished.
+  func wait(for operation: Operation) {
+    addDependency(operation)
     let queue = OperationQueue()
     unsafe queue.underlyingQueue = FinishRelay.threads
     queue.addOperation(self)
@@ -44,21 +44,21 @@ final class FinishRelay: Operation, @unchecked Sendable {
       if state == .new { state = .waiting }
       return state == .stopped
     }
-    if isStopped { release(operations) }
+    if isStopped { releaseDependency() }
   }
 
-  /// Releases the operations, and returns whether this call prevented the action.
+  /// Releases the operation, and returns whether this call prevented the action.
   @discardableResult
-  func stop(waitingFor operations: [Operation]) -> Bool {
+  func stop() -> Bool {
     let previous = end(as: .stopped)
-    // If another thread is still inside `wait(for:)`, that thread releases the operations.
-    if previous == .waiting { release(operations) }
+    // If another thread is still inside `wait(for:)`, that thread releases the operation.
+    if previous == .waiting { releaseDependency() }
     return previous != nil
   }
 
-  /// The dependencies are removed first, because Foundation would keep unretained pointers to them.
-  private func release(_ operations: [Operation]) {
-    for operation in operations { removeDependency(operation) }
+  /// The dependency is removed first, because Foundation would keep an unretained pointer to it.
+  private func releaseDependency() {
+    for operation in dependencies { removeDependency(operation) }
     cancel()
   }
 }

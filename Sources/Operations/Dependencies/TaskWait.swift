@@ -26,7 +26,7 @@ struct TaskWait {
   func refuseCycle(in queue: OperationQueue? = nil) throws {
     guard let work else { return }
     let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)
-    var snapshot = WaitSnapshot(of: [])
+    var snapshot = WaitSnapshot()
     var node = snapshot.index(of: awaited)
     if let queue, let own = awaited as? AsyncOperation { try own.refuseSlotCycle(among: around, of: queue) }
     while node < min(snapshot.nodes.count, Self.stepsAtMost), snapshot.read(node, limit: Self.stepsAtMost) {

@@ -82,7 +82,7 @@ extension AsyncOperation {
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
     AsyncOperation.release(end.extras)
-    for case .foreign(let operation, let relay)? in end.dependencies { relay.stop(waitingFor: [operation]) }
+    for case .foreign(_, let relay)? in end.dependencies { relay.stop() }
   }
 
   /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
@@ -100,7 +100,7 @@ extension AsyncOperation {
     var operations: [AnyObject] = []
     while let slot = dependencies.popLast() {
       guard let dependency = slot else { continue }
-      if case .foreign(let operation, let relay) = dependency { relay.stop(waitingFor: [operation]) }
+      if case .foreign(_, let relay) = dependency { relay.stop() }
       operations.append(dependency.operation)
     }
     Trampoline.release(consume operations)
@@ -204,7 +204,7 @@ extension Operation {
       return nil
     }
     let relay = FinishRelay(body)
-    relay.wait(for: [self])
-    return { relay.stop(waitingFor: [self]) }
+    relay.wait(for: self)
+    return { relay.stop() }
   }
 }

@@ -60,7 +60,7 @@ extension AsyncOperation {
     var isWaitedFor = true
     switch dependency {
     case .own(let operation): isWaitedFor = operation.core.withLock { $0.ledger.add(dependent: self) }.isWaitedFor
-    case .foreign(let operation, let relay): relay.wait(for: [operation])
+    case .foreign(let operation, let relay): relay.wait(for: operation)
     }
     // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
     engine?.memberGainedDependency(self)

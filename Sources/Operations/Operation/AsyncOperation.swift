@@ -314,9 +314,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       let removed = own.core.withLock { $0.ledger.remove(dependent: self) }
       unsentNotifications = removed.count { $0.operation === self }
     }
-    for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop(waitingFor: [operation]) {
-      unsentNotifications += 1
-    }
+    for relay in core.withLock({ $0.ledger.remove(operation) }) where relay.stop() { unsentNotifications += 1 }
     dependencyDidFinish(count: unsentNotifications)
   }
 }

@@ -68,7 +68,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
       for _ in 0..<2 { queue.nudge() }
     }
     if operation.isFinished { return operationDidFinish() }
-    FinishRelay { self.operationDidFinish() }.wait(for: [operation])
+    FinishRelay { self.operationDidFinish() }.wait(for: operation)
   }
 
   override func finishUnexecuted() {
