@@ -3,9 +3,8 @@
 struct StallFindings {
   struct Finding {
     let cause: StallReport.Cause
-    /// How unlikely the cause is to end by itself. Of equal ranks, the cause that has lasted longer is more severe.
-    let rank: Int
-    var elapsed = Duration.zero
+    /// The last node on the way to the cause, if that is no cycle. Its reason and its time tell how severe the cause is.
+    let end: Int
     /// The wait that leads to the cause or to the next node of the cycle. Nil for a root.
     var wait: StallNode.Wait?
     let explainer: Int
@@ -33,7 +32,7 @@ struct StallFindings {
         let user = nodes[node].operation == nil ? next : node
         findings[node] = Finding(
           cause: .cycle,
-          rank: 10,
+          end: node,
           wait: nodes[node].waits.first { $0.node == next },
           explainer: user,
           root: user,
@@ -71,13 +70,15 @@ struct StallFindings {
   private func finding(of node: Int) -> Finding {
     // Nodes receive their findings in order of rank, and a node that needs only some of its waits as soon as enough of
     // them have one. Waits without a finding, such as those in a cycle, do not count.
-    let decisive = nodes[node].waits.filter { findings[$0.node] != nil }.max { left, right in
-      let (left, right) = (self[left.node], self[right.node])
-      return (left.rank, left.elapsed, right.depth) < (right.rank, right.elapsed, left.depth)
-    }
+    let decisive = nodes[node].waits.filter { findings[$0.node] != nil }.max { severity(of: $0) < severity(of: $1) }
     if let decisive { return finding(of: node, through: decisive) }
-    let (reason, elapsed) = (nodes[node].reason, nodes[node].elapsed ?? .zero)
-    return Finding(cause: reason.cause, rank: reason.rank, elapsed: elapsed, explainer: node, root: node, depth: 0)
+    return Finding(cause: nodes[node].reason.cause, end: node, explainer: node, root: node, depth: 0)
+  }
+
+  /// Of causes of one rank, the one that has lasted longer is more severe, and then the nearer one.
+  private func severity(of wait: StallNode.Wait) -> (rank: Int, elapsed: Duration, nearness: Int) {
+    let finding = self[wait.node]
+    return (nodes[finding.end].reason.rank, nodes[finding.end].elapsed ?? .zero, -finding.depth)
   }
 
   private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
@@ -94,8 +95,7 @@ struct StallFindings {
     let isStep = nodes[wait.node].operation != nil && wait.kind != .ownStart
     return Finding(
       cause: own ?? next.cause,
-      rank: next.rank,
-      elapsed: next.elapsed,
+      end: next.end,
       wait: wait,
       explainer: own == nil ? next.explainer : node,
       // Slots and keys are no operations, so the operation that waits for them is the root.

@@ -14,6 +14,7 @@ struct StallNode {
   /// The reason why a node that waits for no other node has not finished.
   struct Reason {
     let cause: StallReport.Cause
+    /// How unlikely the cause is to end by itself.
     let rank: Int
     /// The rest of a sentence that begins with the name of the operation.
     let predicate: String
