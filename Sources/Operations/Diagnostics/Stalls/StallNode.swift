@@ -6,7 +6,8 @@ struct StallNode {
     case operation(Operation, isStart: Bool = false)
     case slots(of: StallPlace)
     case key(KeyTable.Obstacle)
-    case task(KeyClaimant, name: String, isHolder: Bool)
+    /// A task that holds keys or, if there is a claimant, that waits for them.
+    case task(name: String, waitsAs: KeyClaimant?)
   }
 
   typealias Wait = WaitSnapshot.Wait

@@ -35,7 +35,7 @@ extension StallFindings {
       let next = nodes[wait.node]
       let waited = next.operation == nil ? next.waits.prefix(Self.namesAtMost).map { nodes[$0.node] } : [next]
       return waited.compactMap { node in
-        if case .task(_, let name, _) = node.subject { return name }
+        if case .task(let name, _) = node.subject { return name }
         return node.operation.flatMap { seen.insert(ObjectIdentifier($0)).inserted ? $0.displayName : nil }
       }
     }
@@ -45,7 +45,7 @@ extension StallFindings {
     switch nodes[node].subject {
     case .operation(let operation, _): operation.shownName
     case .slots: "a slot"
-    case .task(_, let name, _): "“\(name.inOneLine)”"
+    case .task(let name, _): "“\(name.inOneLine)”"
     case .key(let obstacle): "the key \(obstacle.use.key.quoted)"
     }
   }
@@ -94,10 +94,10 @@ extension StallFindings {
     switch (wait.kind, resource.subject) {
     case (.key(let limit), .key(.holders)):
       return "waits for \(name(wait.node))\(limit == 1 || limit == .max ? "" : " (limit \(limit))"), held by \(users)"
-    case (.key, _): return "waits for \(name(wait.node)) behind \(users)"
-    default:
-      let (count, place) = (resource.waits.count, resource.place?.description ?? "its queue")
-      return "waits for \(count == 1 ? "the slot" : "one of the \(count) slots") of \(place), taken by \(users)"
+    case (_, .slots(let place)):
+      let slots = resource.waits.count == 1 ? "the slot" : "one of the \(resource.waits.count) slots"
+      return "waits for \(slots) of \(place.description), taken by \(users)"
+    default: return "waits for \(name(wait.node)) behind \(users)"
     }
   }
 

@@ -78,14 +78,14 @@ struct StallWalk {
     switch nodes[node].subject {
     case .operation(let operation, _): visit(node, operation)
     case .slots(let place): visit(node, place)
-    case .task(_, _, isHolder: true): nodes[node].reason = .running
-    case .task(let claimant, _, isHolder: false): waitForKeys(node, claimant)
+    case .task(_, waitsAs: nil): nodes[node].reason = .running
+    case .task(_, waitsAs: let claimant): waitForKeys(node, claimant)
     case .key(let obstacle):
       for user in keys[obstacle]?.users ?? [] {
         if let operation = user.operation {
           wait(node, for: snapshot.index(of: operation), .user)
         } else if let name = user.name {
-          wait(node, for: add(.task(user, name: name, isHolder: obstacle.areHolders)), .user)
+          wait(node, for: add(.task(name: name, waitsAs: obstacle.areHolders ? nil : user)), .user)
         }
       }
       // The key has been released meanwhile.
@@ -99,7 +99,7 @@ struct StallWalk {
     guard let own = operation as? AsyncOperation else {
       switch stamp.phase {
       case .pending: waitForSlot(node, operation)
-      case .executing, .paused: nodes[node].reason = .executing(operation, for: nil, isCancelled: stamp.isCancelled)
+      case .executing: nodes[node].reason = .executing(operation, for: nil, isCancelled: stamp.isCancelled)
       default: nodes[node].reason = .ending
       }
       return
@@ -182,21 +182,18 @@ struct StallWalk {
   }
 
   private mutating func visit(_ node: Int, _ place: StallPlace) {
-    nodes[node].place = place
     let (isSuspended, limit, operations) = place.slots
+    let users = operations.filter(\.usesSlot)
     if isSuspended {
       nodes[node].reason = .suspended(place)
     } else if limit == 0 {
       nodes[node].reason = .hasNoSlots(place)
+    } else if limit < 0 || users.count < limit {
+      nodes[node].reason = .starting(in: place)
     } else {
-      let users = limit < 0 ? [] : operations.filter(\.usesSlot)
-      if limit < 0 || users.count < limit {
-        nodes[node].reason = .starting(in: place)
-      } else {
-        // If the limit has been lowered, more operations than the limit may be executing.
-        nodes[node].needed = users.count - limit + 1
-        for user in users { wait(node, for: snapshot.index(of: user), .user) }
-      }
+      // If the limit has been lowered, more operations than the limit may be executing.
+      nodes[node].needed = users.count - limit + 1
+      for user in users { wait(node, for: snapshot.index(of: user), .user) }
     }
   }
 }
