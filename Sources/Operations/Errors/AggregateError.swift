@@ -75,8 +75,8 @@ struct RootCauses: Sendable {
   }
 
   private mutating func add(_ root: any Error) {
-    let signature = ErrorSignature(root)
-    if errors.contains(where: { ErrorSignature($0) == signature }) { return }
+    let newSignature = signature(of: root)
+    if errors.contains(where: { signature(of: $0) == newSignature }) { return }
     if errors.count < RootCauses.limit { errors.append(root) } else { isComplete = false }
   }
 
@@ -89,13 +89,5 @@ struct RootCauses: Sendable {
   }
 }
 
-/// The type and the description of an error, for comparing errors. Creating one takes microseconds.
-struct ErrorSignature: Hashable {
-  private let type: ObjectIdentifier
-  private let words: String
-
-  init(_ error: any Error) {
-    type = ObjectIdentifier(Swift.type(of: error))
-    words = String(reflecting: error)
-  }
-}
+/// Returns the identity of the type and the text of an error, for comparing errors, in microseconds.
+func signature(of error: any Error) -> String { "\(ObjectIdentifier(type(of: error))) \(String(reflecting: error))" }

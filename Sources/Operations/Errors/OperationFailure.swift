@@ -29,10 +29,10 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
       return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
     }
     // In reverse, so that `popLast()` returns the first of equal failures.
-    var places = Dictionary(grouping: failures.indices.reversed()) { ErrorSignature(failures[$0].error) }
+    var places = Dictionary(grouping: failures.indices.reversed()) { signature(of: failures[$0].error) }
     var next = 0
     return errors.map { error in
-      let signature = ErrorSignature(error)
+      let signature = signature(of: error)
       while let index = places[signature]?.popLast() {
         if index < next { continue }
         next = index + 1
@@ -55,13 +55,13 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
 extension [OperationFailure] {
   /// Returns the failures, with those marked that report others of the list, in O(n).
   func markingConsequences() -> Self {
-    lazy var signatures = Set(map { ErrorSignature($0.error) })
+    lazy var signatures = Set(map { signature(of: $0.error) })
     return map { failure in
       guard let error = failure.error as? OperationError, error.code == .conditionFailed else { return failure }
       var marked = failure
       marked.isConsequence =
         error.underlyingErrors.contains { OperationError.Code.inputUnavailable ~= $0 }
-        || error.rootCauses.errors.contains { signatures.contains(ErrorSignature($0)) }
+        || error.rootCauses.errors.contains { signatures.contains(signature(of: $0)) }
       return marked
     }
   }
