@@ -275,7 +275,10 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   final func process(_ operation: AsyncOperation) {
     let failures = operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
-    if !kept.isEmpty { record(OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) }) }
+    if !kept.isEmpty {
+      let kept = OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) }
+      record(FailureReport(failures: kept))
+    }
     switch errorPolicy {
     case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: operation)
     case .stopOnFailure where !kept.isEmpty: engine.drain(by: .drain)
@@ -284,10 +287,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     }
   }
 
-  private func record(_ failures: [OperationFailure]) {
-    let report = FailureReport(failures: failures)
-    core.withLock { $0.lifecycle.record(report) }
-  }
+  private func record(_ report: FailureReport) { core.withLock { $0.lifecycle.record(report) } }
 
   // MARK: AsyncOperation
 
@@ -310,7 +310,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Adds errors to the group, which finishes when its members have finished.
   final override func complete(with errors: [any Error]) {
-    record(errors.map { OperationFailure(path: [], error: $0) })
+    record(FailureReport(errors))
     engine.change { $0.request(.finish) }
   }
 }
