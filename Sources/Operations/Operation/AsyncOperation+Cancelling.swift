@@ -88,14 +88,14 @@ extension AsyncOperation {
     let operation: AsyncOperation
     let phase: OperationLifecycle.Phase
     let observers: [OperationObserver]
-    let trace: OperationFollower?
+    let trace: [OperationFollower]
     let turn: KeyRequest?
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
     let inner: [AsyncOperation]
 
     func announce() {
-      trace?.send(.cancelled)
+      for follower in trace { follower.noteCancellation() }
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
       turn?.leave(keepsKeys: true)
     }

@@ -4,7 +4,7 @@ extension AsyncOperation {
   /// Finishes the operation. Returns whether that counts. `store` stores the value, under the lock.
   @discardableResult
   final func finish(reporting report: FailureReport?, storing store: () -> Void = {}) -> Bool {
-    let (interrupted, trace) = core.withLock { core -> (OperationLifecycle.Phase?, OperationFollower?) in
+    let (interrupted, trace) = core.withLock { core -> (OperationLifecycle.Phase?, [OperationFollower]) in
       let interrupted = core.lifecycle.finish(report)
       if interrupted != nil { store() }
       return (interrupted, core.trace)
@@ -25,8 +25,8 @@ extension AsyncOperation {
   }
 
   /// Carries out the end. Called once, after the operation's own `start()` has begun.
-  private func end(afterExecution isAfterExecution: Bool, _ trace: OperationFollower?) {
-    trace?.send(.ended(self))
+  private func end(afterExecution isAfterExecution: Bool, _ trace: [OperationFollower]) {
+    for follower in trace { follower.noteEnd(of: self) }
     // Foundation refuses to start an operation that it considers waiting. It considers a cancelled operation ready only
     // after Foundation's own `cancel()`, which another thread may not have called yet. It considers the operation
     // waiting again if a third thread added the gate before that call.

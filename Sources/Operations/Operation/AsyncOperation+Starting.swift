@@ -188,8 +188,8 @@ extension AsyncOperation {
 
   // MARK: Executing
 
-  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: OperationFollower?) {
-    trace?.send(.started)
+  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: [OperationFollower]) {
+    for follower in trace { follower.noteStart() }
     if observers.contains(where: { $0.didStart != nil }), !notifyOfStart(observers) {
       willNotExecute()
       return finishUnexecuted()
@@ -197,7 +197,7 @@ extension AsyncOperation {
     // An observer may have set another timeout. The time of a group begins when its first member starts.
     if hasTimeout, !(self is GroupOperation), !startDeadline() { return willNotExecute() }
     execute()
-    trace?.send(.executionReturned)
+    for follower in trace { follower.noteReturn() }
   }
 
   /// Returns whether the operation may execute. An observer may have cancelled or finished it.

@@ -14,9 +14,9 @@ extension AsyncOperation {
   private func take(for queue: OperationQueue?) -> String? {
     let (obstacle, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
     if let obstacle { return obstacle }
-    let followers = queue.map { QueueFollowers.of($0) } ?? []
-    for follow in followers { follow(self) }
-    (followers.isEmpty ? trace : self.trace)?.send(.enqueued)
+    let queueFollowers = queue.map { QueueFollowers.of($0) } ?? []
+    for follow in queueFollowers { follow(self) }
+    for follower in queueFollowers.isEmpty ? trace : self.trace { follower.noteEnqueuing() }
     return nil
   }
 
@@ -77,7 +77,8 @@ extension AsyncOperation {
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
-    case .open, .notify, .startInside, .resume, .prepareInputs: trace?.send(.ready)
+    case .open, .notify, .startInside, .resume, .prepareInputs:
+      for follower in trace { follower.noteTurn() }
     case .none, .requestTurn, .withdrawTurn, .notifyOfCancellation: break
     }
     carryOut(action)
@@ -123,13 +124,14 @@ extension AsyncOperation {
 
   func turnHasNotCome() {
     let (trace, turn, lent) = core.withLock { core in
-      (core.lifecycle.isCancelled ? nil : core.trace, core.turn, core.lent)
+      (core.lifecycle.isCancelled ? [] : core.trace, core.turn, core.lent)
     }
     // A task may have lent a priority since the operation requested its turn.
     if lent > 0 { turn?.priorityDidChange(to: queuePriority, lent: lent) }
-    trace?.send(.waitsForTurn)
-    // Another thread may have called the operation and sent this event before.
-    if let trace, core.withLock({ $0.lifecycle.phase.wait != .turn }) { trace.send(.ready) }
+    if trace.isEmpty { return }
+    for follower in trace { follower.noteKeyWait() }
+    // Another thread may have called the operation and reported its turn before.
+    if core.withLock({ $0.lifecycle.phase.wait != .turn }) { for follower in trace { follower.noteTurn() } }
   }
 
   /// Another thread may have requested the turn again meanwhile.

@@ -70,5 +70,5 @@ extension AsyncOperation {
     if !(self is PlainMember) { for observer in observers { addObserver(observer) } }
   }
 
-  var trace: OperationFollower? { core.withLock { $0.trace } }
+  var trace: [OperationFollower] { core.withLock { $0.trace } }
 }

@@ -112,9 +112,11 @@ public final class OperationTracer: Sendable {
       return index
     }
     guard let index = newIndex else { return nil }
-    let follower = OperationFollower(self, index)
+    let follower = OperationFollower(tracer: self, index: index)
     let (phase, isReady, isCancelled) = operation.core.withLock { core in
-      follower.next = exchange(&core.makeExtras().trace, with: follower)
+      // A new array, because readers may share the old one.
+      let extras = core.makeExtras()
+      extras.trace = extras.trace + [follower]
       return (core.lifecycle.phase, core.ledger.remaining == 0, core.lifecycle.isCancelled)
     }
     log.withLock { $0.records[index].recordState(now, phase, isReady: isReady, isCancelled: isCancelled) }

@@ -84,59 +84,24 @@ extension OperationGraph {
   }
 }
 
-/// Records the lifecycle events of an operation in a tracer.
-final class OperationFollower: @unchecked Sendable {
-  enum Event {
-    case enqueued
-    case waitsForTurn
-    /// The dependencies have finished, and it is the operation's turn. Not sent if it was ready from the start.
-    case ready
-    case started
-    /// `execute()` has returned. The work may continue, or have ended.
-    case executionReturned
-    case cancelled
-    /// The work has ended, or will not run. The errors are complete, and the end has not been announced yet.
-    case ended(AsyncOperation)
-    /// The operation runs these members inside it from now on. May be sent twice for the same members.
-    case gained([AsyncOperation])
-  }
-
+/// Records the lifecycle events of an operation in a tracer, without a lock held, on the thread where they occur.
+struct OperationFollower: Sendable {
   let tracer: OperationTracer
   let index: Int
-  /// The follower that was attached earlier. Set once, before another thread can access this one.
-  var next: OperationFollower?
-
-  init(_ tracer: OperationTracer, _ index: Int) {
-    self.tracer = tracer
-    self.index = index
-  }
 
   private func note<Result>(_ change: (inout OperationTracer.Record, _ now: Duration) -> Result) -> Result {
     let now = tracer.now
     return tracer.log.withLock { change(&$0.records[index], now) }
   }
 
-  /// Sends an event to this and all earlier followers, without a lock held, on the thread where the event occurred.
-  func send(_ event: Event) {
-    switch event {
-    case .enqueued: note { record, now in record.enqueued = now }
-    case .waitsForTurn: note { record, now in record.beginKeyWait(now) }
-    case .ready: note { record, now in record.endKeyWait(now) }
-    case .started: noteStart()
-    case .executionReturned: note { record, now in if record.finished == nil { record.executeReturned = now } }
-    case .cancelled:
-      note { record, now in
-        record.cancelled = now
-        // Another thread may have ended the operation meanwhile.
-        if record.finished == nil { record.node.state = .cancelled }
-      }
-    case .ended(let operation): noteEnd(of: operation)
-    case .gained(let members): tracer.trace(members, inside: index)
-    }
-    next?.send(event)
-  }
+  func noteEnqueuing() { note { record, now in record.enqueued = now } }
 
-  private func noteStart() {
+  func noteKeyWait() { note { record, now in record.beginKeyWait(now) } }
+
+  /// The dependencies have finished, and it is the operation's turn. Not called if it was ready from the start.
+  func noteTurn() { note { record, now in record.endKeyWait(now) } }
+
+  func noteStart() {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), DispatchQueue.isMainCurrent, tracer.now)
     let queue = OperationQueue.current?.givenName
     let (name, hasEnded) = tracer.log.withLock { log in
@@ -151,7 +116,21 @@ final class OperationFollower: @unchecked Sendable {
     if !hasEnded { Signposts.begin(index, of: ObjectIdentifier(tracer), name) }
   }
 
-  /// Records the finish in this tracer, but not in the other tracers of the operation.
+  /// `execute()` has returned. The work may continue, or have ended.
+  func noteReturn() { note { record, now in if record.finished == nil { record.executeReturned = now } } }
+
+  func noteCancellation() {
+    note { record, now in
+      record.cancelled = now
+      // Another thread may have ended the operation meanwhile.
+      if record.finished == nil { record.node.state = .cancelled }
+    }
+  }
+
+  /// The operation runs these members inside it from now on. May be called twice for the same members.
+  func noteMembers(_ members: [AsyncOperation]) { tracer.trace(members, inside: index) }
+
+  /// The work has ended, or will not run. The errors are complete, and the end has not been announced yet.
   func noteEnd(of operation: AsyncOperation) {
     // The operation is about to release its dependencies.
     tracer.noteDependencies(of: operation)

@@ -109,7 +109,7 @@ extension GroupEngine {
         return first
       }
       // Read after the members have their places, because a trace that was attached before did not see them.
-      group.trace?.send(.gained(members))
+      for follower in group.trace { follower.noteMembers(members) }
       if let priority = group.lentPriority { for member in members { member.escalatePriority(to: priority) } }
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }

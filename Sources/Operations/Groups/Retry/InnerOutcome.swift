@@ -12,7 +12,7 @@ extension AsyncOperation {
     // A group waits for the work of what runs others inside, after their end.
     let isSimple = operation.beginsElsewhere && (!operation.runsOthersInside || operation is GroupOperation)
     if group == nil, isSimple, operation.core.withLock({ $0.claimAlone(inside: self) }) {
-      trace?.send(.gained([operation]))
+      for follower in trace { follower.noteMembers([operation]) }
       return start(operation) { body(InnerOutcome(of: work)) }
     }
     let group = group ?? makePrivateGroup(of: operation)
@@ -58,7 +58,7 @@ extension AsyncOperation {
     if let engine { inner.whenFinished { engine.workContinues(in: inner) } }
     if isOver { inner.cancel() }
     if let priority = lentPriority { inner.escalatePriority(to: priority) }
-    trace?.send(.gained(inner.members))
+    for follower in trace { follower.noteMembers(inner.members) }
     _ = inner.startAsMember(by: nil)
     inner.startWaitLimit()
     // Last, because another thread may end the operation while this one still uses the context that `body` uses.

@@ -1,7 +1,7 @@
 extension OperationCore {
   /// What the caller of a start does after the lock.
   enum StartAction {
-    case execute([OperationObserver], hasTimeout: Bool, OperationFollower?)
+    case execute([OperationObserver], hasTimeout: Bool, [OperationFollower])
     case prepare
     /// The caller takes the keys, and then prepares the operation.
     case takeTurn(KeyRequest)

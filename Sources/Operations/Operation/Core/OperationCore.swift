@@ -93,7 +93,7 @@ enum MemberSlot {
       && observers.allSatisfy { $0.didStart == nil }
   }
 
-  var trace: OperationFollower? { extras?.trace }
+  var trace: [OperationFollower] { extras?.trace ?? [] }
 
   mutating func makeGateIfWaiting() -> Operation? { isBlocked ? bridge.makeGate() : nil }
 

@@ -40,7 +40,7 @@ final class OperationExtras {
   // MARK: Following
 
   /// Kept after the end, because the traces of dependents report their wait for this operation.
-  var trace: OperationFollower?
+  var trace: [OperationFollower] = []
   var progress: OperationProgress?
   var progressWeight = 1
 
@@ -52,7 +52,7 @@ final class OperationExtras {
   /// What stays after the end, if anything. The rest is released after the lock.
   var remainder: OperationExtras? {
     let isUntimed = timeout == nil && waitLimit == nil && clock == nil && !finishesWhenCancelled
-    let isUnfollowed = trace == nil && progress == nil && progressWeight == 1
+    let isUnfollowed = trace.isEmpty && progress == nil && progressWeight == 1
     if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil { return nil }
     let remainder = OperationExtras()
     remainder.flow = flow
