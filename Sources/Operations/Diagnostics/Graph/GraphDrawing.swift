@@ -5,8 +5,7 @@ struct GraphDrawing {
 
   private let outline: [(id: Int, depth: Int)]
   /// A stand-in replaces a box, which is one of the ends of the arrow.
-  private(set) var arrows: [(from: Int, to: Int, standIn: Int?)] = []
-  private(set) var cycle: Set<Int> = []
+  private(set) var arrows: [(from: Int, to: Int, standIn: Int?, isOnCycle: Bool)] = []
   /// For each box, the first and the last node inside it that is not a box. For any other node, the node itself.
   private(set) var firstInside: [Int]
   private(set) var lastInside: [Int]
@@ -22,10 +21,9 @@ struct GraphDrawing {
     var positions = nodes.map { _ in -1 }
     for (position, (id, _)) in outline.enumerated().reversed() {
       positions[id] = position
-      guard let group = nodes[id].group else { continue }
-      if sizes[group] == 1 { lastInside[group] = lastInside[id] }
-      firstInside[group] = firstInside[id]
-      sizes[group] += sizes[id]
+      if sizes[id] > 1 { firstInside[id] = firstInside[outline[position + 1].id] }
+      lastInside[id] = outline[position + sizes[id] - 1].id
+      if let group = nodes[id].group { sizes[group] += sizes[id] }
     }
 
     func isInside(_ node: Int, _ box: Int) -> Bool {
@@ -36,8 +34,7 @@ struct GraphDrawing {
     for node in nodes {
       for dependency in node.dependencies {
         let standIn = isInside(node.id, dependency) ? dependency : isInside(dependency, node.id) ? node.id : nil
-        if cycleWaits.contains([node.id, dependency]) { cycle.insert(arrows.count) }
-        arrows.append((from: dependency, to: node.id, standIn: standIn))
+        arrows.append((dependency, node.id, standIn, cycleWaits.contains([node.id, dependency])))
       }
     }
   }
@@ -119,9 +116,11 @@ extension OperationGraph {
       line("classDef \(state) fill:\(state.colors.fill),stroke:\(state.colors.line),color:#111827\(dashes)")
     }
     for node in nodes where drawing.isBox(node.id) { line("class n\(node.id) \(node.state)") }
-    if !drawing.cycle.isEmpty {
-      let cycle = drawing.cycle.sorted().map(String.init).joined(separator: ",")
-      line("linkStyle \(cycle) stroke:\(GraphDrawing.cycleColor),stroke-width:3px")
+    let cycle = drawing.arrows.indices.filter { drawing.arrows[$0].isOnCycle }
+    if !cycle.isEmpty {
+      line(
+        "linkStyle \(cycle.map(String.init).joined(separator: ",")) stroke:\(GraphDrawing.cycleColor),stroke-width:3px"
+      )
     }
     return text
   }
@@ -169,8 +168,8 @@ extension OperationGraph {
     for node in drawing.standIns {
       line("s\(node) [label=\(dotLabel(of: node)), shape=ellipse, \(colors(of: node, separator: ", "))]")
     }
-    for (index, arrow) in drawing.arrows.enumerated() {
-      var attributes = drawing.cycle.contains(index) ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
+    for arrow in drawing.arrows {
+      var attributes = arrow.isOnCycle ? ["color=\"\(GraphDrawing.cycleColor)\"", "penwidth=3"] : []
       // In DOT, an arrow joins two nodes. An attribute clips the arrow at the border of a box.
       func end(_ node: Int, inside: [Int], _ cut: String) -> String {
         if node == arrow.standIn { return "s\(node)" }
