@@ -6,7 +6,7 @@ struct StallNode {
     case operation(Operation, isStart: Bool = false)
     case slots(of: StallPlace)
     case key(KeyTable.Obstacle)
-    /// A task that holds keys or, if there is a claimant, that waits for them.
+    /// A task that holds its keys, or waits for them as a claimant.
     case task(name: String, waitsAs: KeyClaimant?)
   }
 

@@ -50,9 +50,7 @@ public final class OperationTracer: Sendable {
   /// group in its `execute()`. Drawings show the operation inside `outer`, which is also traced.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
-    guard let index = log.withLock({ $0.index(of: outer) }) else { return }
-    log.withLock { $0.records[index].node.isGroup = true }
-    trace([operation], inside: index)
+    trace([operation], inside: log.withLock { $0.index(of: outer) })
   }
 
   /// Starts to trace every operation that the package's methods add to `queue` from now on.
@@ -99,6 +97,7 @@ public final class OperationTracer: Sendable {
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let (now, name, isGroup) = (now, operation.displayName, operation.runsOthersInside)
     let newIndex = log.withLock { log -> Int? in
+      if let group { log.records[group].node.isGroup = true }
       if let index = log.index(of: operation) {
         // The operation was traced before it was added to this group.
         log.records[index].node.group = log.records[index].group ?? group

@@ -117,8 +117,7 @@ struct TracePicture {
       return bar("cancelled", cancelled, cancelled, y)
     }
     let finished = record.finished ?? now
-    let ready = min(record.wasReady(in: records) ?? started, started)
-    let requested = min(record.requestedKeys ?? ready, ready)
+    let (requested, ready) = record.waits(until: started, in: records)
     let wait = requested < ready ? bar("key", requested, ready, y) : ""
     if record.isGroup {
       let (from, to) = (x(of: started), max(x(of: finished), x(of: started) + 1))

@@ -57,15 +57,17 @@ extension OperationTracer {
 }
 
 extension OperationTracer.Record {
-  /// Returns the time from which the operation waited only for a slot, in a queue or a group that had started.
-  func wasReady(in records: [Self]) -> Duration? {
-    guard let ready else { return nil }
-    return max(ready, enqueued ?? ready, group.flatMap { records[$0].started } ?? ready)
+  /// Returns when the operation began to wait for its keys, and then only for a slot. Both are `start` at the latest.
+  func waits(until start: Duration, in records: [Self]) -> (forKeys: Duration, forSlot: Duration) {
+    let groupStart = group.flatMap { records[$0].started }
+    let forSlot = ready.map { min(max($0, enqueued ?? $0, groupStart ?? $0), start) } ?? start
+    return (min(requestedKeys ?? forSlot, forSlot), forSlot)
   }
 
   /// Returns the time for which the operation waited only for a slot, or nil if it did not wait.
   func wait(in records: [Self]) -> Duration? {
-    guard let started, let ready = wasReady(in: records), started > ready else { return nil }
-    return started - ready
+    guard let started else { return nil }
+    let ready = waits(until: started, in: records).forSlot
+    return ready < started ? started - ready : nil
   }
 }

@@ -98,8 +98,8 @@ private struct TraceTimeline {
     }
     let from = column(started)
     let length = max(column(record.finished ?? now, isEnd: true), from) - from + 1
-    let ready = min(record.wasReady(in: records).map { column($0) } ?? from, from)
-    let requested = min(record.requestedKeys.map { column($0) } ?? ready, ready)
+    let waits = record.waits(until: started, in: records)
+    let (requested, ready) = (column(waits.forKeys), column(waits.forSlot))
     return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
       + String(repeating: record.isGroup ? " " : "·", count: from - ready)
       + (record.isGroup ? bracket(record, from: from, length) : String(repeating: "█", count: length))
