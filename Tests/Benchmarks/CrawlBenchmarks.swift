@@ -9,15 +9,38 @@ import Synchronization
 /// requests than slots while the other hosts are busy.
 enum CrawlBenchmarks {
   static let all: [Benchmark] = {
-    let actor = Form("actor with continuations", byActor)
-    let forms = [
-      ("", Form("limited, GroupOperation", inGroup)),
-      ("-queue", Form("limited, OperationQueue", inQueue)),
-      ("-slots", Form("withSlot(holding: .limited)", withSlots)),
-      ("-keys", Form("withKeys(.limited) around withSlot", withKeysAndSlots)),
-    ]
+    let actor = Form("actor with continuations") { crawl in
+      let limits = Limits()
+      await crawl.tasks { host in
+        await limits.enter(host)
+        await crawl.request(host)
+        await limits.leave(host)
+      }
+    }
+    let group = Form("limited, GroupOperation") { crawl in
+      let group = GroupOperation(crawl.operations(), maxConcurrentOperationCount: 6)
+      crawl.queue.addOperation(group)
+      await group.finished()
+    }
+    let queue = Form("limited, OperationQueue") { crawl in
+      let operations = crawl.operations()
+      for operation in operations { crawl.queue.addOperation(operation) }
+      for operation in operations { await operation.finished() }
+    }
+    let slots = Form("withSlot(holding: .limited)") { crawl in
+      await crawl.tasks { host in
+        try await crawl.queue.withSlot(holding: crawl.limit(host), in: crawl.domain) { await crawl.request(host) }
+      }
+    }
+    let keys = Form("withKeys(.limited) around withSlot") { crawl in
+      await crawl.tasks { host in
+        try await withKeys(crawl.limit(host), in: crawl.domain) {
+          try await crawl.queue.withSlot { await crawl.request(host) }
+        }
+      }
+    }
     let unit = "crawl of \(hosts.count) requests"
-    return forms.flatMap { suffix, form -> [Benchmark] in
+    return [("", group), ("-queue", queue), ("-slots", slots), ("-keys", keys)].flatMap { suffix, form -> [Benchmark] in
       [
         Benchmark("crawl\(suffix)", of: unit, form.time { $0.max() }, over: actor.time { $0.max() }, .atMost(1.05)),
         Benchmark(
@@ -92,41 +115,6 @@ enum CrawlBenchmarks {
       await withTaskGroup(of: Void.self) { group in
         for host in hosts { group.addTask { try? await body(host) } }
       }
-    }
-  }
-
-  private static func inGroup(_ crawl: Crawl) async {
-    let group = GroupOperation(crawl.operations(), maxConcurrentOperationCount: 6)
-    crawl.queue.addOperation(group)
-    await group.finished()
-  }
-
-  private static func inQueue(_ crawl: Crawl) async {
-    let operations = crawl.operations()
-    for operation in operations { crawl.queue.addOperation(operation) }
-    for operation in operations { await operation.finished() }
-  }
-
-  private static func withSlots(_ crawl: Crawl) async {
-    await crawl.tasks { host in
-      try await crawl.queue.withSlot(holding: crawl.limit(host), in: crawl.domain) { await crawl.request(host) }
-    }
-  }
-
-  private static func withKeysAndSlots(_ crawl: Crawl) async {
-    await crawl.tasks { host in
-      try await withKeys(crawl.limit(host), in: crawl.domain) {
-        try await crawl.queue.withSlot { await crawl.request(host) }
-      }
-    }
-  }
-
-  private static func byActor(_ crawl: Crawl) async {
-    let limits = Limits()
-    await crawl.tasks { host in
-      await limits.enter(host)
-      await crawl.request(host)
-      await limits.leave(host)
     }
   }
 

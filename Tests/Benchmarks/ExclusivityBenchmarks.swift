@@ -34,8 +34,42 @@ enum ExclusivityBenchmarks {
     growth("one-key") { .group($0, "one key") { operation, _ in operation.exclusive("key") } },
     growth("own-keys") { .group($0, "own keys") { $0.exclusive(ExclusivityKey("\($1)")) } },
     growth("limited") { .group($0, "limited") { operation, _ in operation.limited("key", to: 4) } },
-    growth("holder", insideHolder),
-    growth("slots", beforeThoseThatWaitForSlots),
+    growth("holder") { count in
+      // A group holds a key that n operations wait for, and adds n members with keys of their own. The waiters are
+      // members of another group: a queue would walk all of them at every finish.
+      let domain = ExclusivityDomain()
+      return Workload(name: "members of a holder", units: count) {
+        Lifetime.run { lifetime in
+          let queue = OperationQueue()
+          let holder = GroupOperation().exclusive("held", in: domain)
+          let waiters = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("held", in: domain) }
+          let members = (0..<count).map {
+            Workload.asyncBlock(lifetime($0)).exclusive(ExclusivityKey("\($0)"), in: domain)
+          }
+          let first = AsyncBlockOperation { operation in
+            queue.addOperation(GroupOperation(waiters))
+            while domain.waiting(for: "held").count < 2 { Thread.sleep(forTimeInterval: 0.0001) }
+            for member in members { holder.addOperation(member) }
+            operation.finish()
+          }
+          holder.addOperation(first)
+          queue.addOperation(holder)
+        }
+      }
+    },
+    growth("slots") { count in
+      // Members of a group want the key for which n operations wait behind the group, whose slot is the only one. The
+      // slot is that of another group: a queue would walk all of them at every finish.
+      let domain = ExclusivityDomain()
+      return Workload(name: "members before a serial queue", units: count) {
+        Lifetime.run { lifetime in
+          let members = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("key", in: domain) }
+          let first = GroupOperation(members)
+          let behind = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("key", in: domain) }
+          OperationQueue().addOperation(GroupOperation([first] + behind, maxConcurrentOperationCount: 1))
+        }
+      }
+    },
   ]
 
   /// By how much the cost of an operation grows if there are four times as many: 1 is linear, and 1.5 stands for 6
@@ -43,46 +77,5 @@ enum ExclusivityBenchmarks {
   private static func growth(_ name: String, _ workload: (Int) -> Workload) -> Benchmark {
     let unit = "operation, \(few * 4) over \(few)"
     return Benchmark("exclusive-growth-\(name)", of: unit, workload(few * 4), over: workload(few), .atMost(1.5))
-  }
-
-  /// A group holds a key that n operations wait for, and adds n members with keys of their own. The waiters are members
-  /// of another group: a queue would walk all of them at every finish.
-  private static func insideHolder(_ count: Int) -> Workload {
-    let domain = ExclusivityDomain()
-    return Workload(name: "members of a holder", units: count) {
-      Lifetime.run { lifetime in
-        let queue = OperationQueue()
-        let holder = GroupOperation().exclusive("held", in: domain)
-        let waiters = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("held", in: domain) }
-        let members = (0..<count).map {
-          Workload.asyncBlock(lifetime($0)).exclusive(ExclusivityKey("\($0)"), in: domain)
-        }
-        let first = AsyncBlockOperation { operation in
-          queue.addOperation(GroupOperation(waiters))
-          while domain.waiting(for: "held").count < 2 { Thread.sleep(forTimeInterval: 0.0001) }
-          for member in members { holder.addOperation(member) }
-          operation.finish()
-        }
-        holder.addOperation(first)
-        queue.addOperation(holder)
-      }
-    }
-  }
-
-  /// Members of a group in a serial queue want the keys that n operations behind the group are next for, which are
-  /// cancelled in the end: a queue would walk all of them at every finish.
-  private static func beforeThoseThatWaitForSlots(_ count: Int) -> Workload {
-    let domain = ExclusivityDomain()
-    return Workload(name: "members before a serial queue", units: count) {
-      Lifetime.run { lifetime in
-        let outer = GroupOperation()
-        outer.maxConcurrentOperationCount = 1
-        let members = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("key", in: domain) }
-        let first = GroupOperation(members)
-        let behind = (0..<count).map { Workload.asyncBlock(lifetime($0)).exclusive("key", in: domain) }
-        outer.addOperations([first] + behind)
-        OperationQueue().addOperation(outer)
-      }
-    }
   }
 }
