@@ -1,5 +1,4 @@
 import Foundation
-import OperationsTestSupport
 import Testing
 
 @testable import Operations

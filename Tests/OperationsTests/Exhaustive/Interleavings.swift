@@ -1,4 +1,3 @@
-import Foundation
 import Testing
 
 /// A step that other actors see done or not done, never half: a critical section, or a single read or write.

@@ -1,6 +1,5 @@
 import Foundation
 import Operations
-import OperationsTestSupport
 import Testing
 
 private enum PlainError: Error { case plain }

@@ -1,4 +1,3 @@
-import OperationsTestSupport
 import Soak
 import Testing
 
