@@ -145,16 +145,14 @@ struct DocumentationTests {
     #expect(source.codeBlocks.map(\.paragraphs) == [[["first()"]]])
   }
 
-  @Test(
-    arguments: [
-      ("each indented by itself", "func f() {\n  queue.run {  // a comment\n    first()\n  }\n}\n\n    second()", true),
-      ("in another order", "second()\n\nqueue.run {  // a comment\n  first()\n}", false),
-      ("with another line", "queue.run {  // a comment\n  first()\n  more()\n}\nsecond()", false),
-      ("differently indented", "queue.run {  // a comment\nfirst()\n}\nsecond()", false),
-      ("with another comment", "queue.run {  // another comment\n  first()\n}\nsecond()", false),
-      ("without the last", "queue.run {  // a comment\n  first()\n}", false),
-    ]
-  )
+  @Test(arguments: [
+    ("each indented by itself", "func f() {\n  queue.run {  // a comment\n    first()\n  }\n}\n\n    second()", true),
+    ("in another order", "second()\n\nqueue.run {  // a comment\n  first()\n}", false),
+    ("with another line", "queue.run {  // a comment\n  first()\n  more()\n}\nsecond()", false),
+    ("differently indented", "queue.run {  // a comment\nfirst()\n}\nsecond()", false),
+    ("with another comment", "queue.run {  // another comment\n  first()\n}\nsecond()", false),
+    ("without the last", "queue.run {  // a comment\n  first()\n}", false),
+  ])
   func paragraphsAreFound(_ how: String, _ text: String, isFound: Bool) throws {
     let block = try #require(page.codeBlocks.first)
     #expect(block.isIn(SourceText(path: "snippet.swift", text: text).codeLines) == isFound)

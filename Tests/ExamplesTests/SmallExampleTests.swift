@@ -6,11 +6,9 @@ import Testing
 struct SmallExampleTests {
   private static let dialogs = "printf '%s\\n' y n y n y y | swift run Dialogs"
 
-  @Test(
-    arguments: [
-      "swift run HelloWorld", dialogs, "printf 'a\\n\\nprefix >\\nb\\nq\\nc\\n' | swift run EchoPrinter",
-    ]
-  )
+  @Test(arguments: [
+    "swift run HelloWorld", dialogs, "printf 'a\\n\\nprefix >\\nb\\nq\\nc\\n' | swift run EchoPrinter",
+  ])
   func commandOfThePage_printsWhatItShows_everyTime(_ command: String) async throws {
     let expected = try Shell.transcript(of: command)
     try await Shell.open { shell in
@@ -117,16 +115,14 @@ struct SmallExampleTests {
 
   // MARK: The usage, which every example prints for wrong arguments
 
-  @Test(
-    arguments: [
-      "WordCount", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
-      "WordCount . .", "WordCount --draw .",
-      "LinkCheck", "LinkCheck ftp://x/", "LinkCheck x", "LinkCheck --limit 0 http://x/",
-      "LinkCheck http://x/ http://y/", "Dialogs push", "EchoPrinter loudly",
-      "Feed --frames none", "Feed --frames", "Feed --draw",
-      "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --photos 20",
-    ]
-  )
+  @Test(arguments: [
+    "WordCount", "WordCount --limit 0 .", "WordCount --timeout never .", "WordCount --trace",
+    "WordCount . .", "WordCount --draw .",
+    "LinkCheck", "LinkCheck ftp://x/", "LinkCheck x", "LinkCheck --limit 0 http://x/",
+    "LinkCheck http://x/ http://y/", "Dialogs push", "EchoPrinter loudly",
+    "Feed --frames none", "Feed --frames", "Feed --draw",
+    "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --photos 20",
+  ])
   func wrongArguments_explainTheUsage(_ command: String) async throws {
     let name = try #require(command.split(separator: " ").first)
     try await Shell.open { shell in
@@ -140,12 +136,10 @@ struct SmallExampleTests {
     }
   }
 
-  @Test(
-    arguments: [
-      "WordCount nowhere", "WordCount --trace nowhere/trace.json .", "LinkCheck --svg nowhere/run.svg http://x/",
-      "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "PhotoUpload --svg nowhere/photos.svg",
-    ]
-  )
+  @Test(arguments: [
+    "WordCount nowhere", "WordCount --trace nowhere/trace.json .", "LinkCheck --svg nowhere/run.svg http://x/",
+    "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "PhotoUpload --svg nowhere/photos.svg",
+  ])
   func aFileOrPageThatCannotBeUsed_isExplainedInOneLine(_ command: String) async throws {
     let outcome = try await Shell.run(command)
     #expect(outcome.status == 2 && outcome.output.isEmpty)

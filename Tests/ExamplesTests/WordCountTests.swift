@@ -64,18 +64,16 @@ struct WordCountTests {
     #expect(!outcome.errors.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\n" })
   }
 
-  @Test(
-    arguments: [
-      ("WordCount --timeout 0.5 --trace trace.json zeros", 124),
-      // The trace file is created once the arguments have been checked, just before the signal handler is installed.
-      (
-        """
-        { for i in $(seq 300); do [ -e trace.json ] && break; sleep 0.1; done; sleep 1; kill -INT $(cat pid); } &
-        sh -c 'echo $$ > pid; exec WordCount --timeout 60 --trace trace.json zeros'
-        """, 130
-      ),
-    ]
-  )
+  @Test(arguments: [
+    ("WordCount --timeout 0.5 --trace trace.json zeros", 124),
+    // The trace file is created once the arguments have been checked, just before the signal handler is installed.
+    (
+      """
+      { for i in $(seq 300); do [ -e trace.json ] && break; sleep 0.1; done; sleep 1; kill -INT $(cat pid); } &
+      sh -c 'echo $$ > pid; exec WordCount --timeout 60 --trace trace.json zeros'
+      """, 130
+    ),
+  ])
   func timeoutAndInterrupt_writeTheTrace(_ command: String, _ status: Int32) async throws {
     let (outcome, trace) = try await traced("truncate -s 100G zeros\n\(command)")
     #expect(outcome.status == status)
