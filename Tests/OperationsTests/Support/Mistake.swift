@@ -1,6 +1,4 @@
 #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-import Testing
-
 /// A programmer's mistake, and what the sentence of the trap must contain.
 struct Mistake: Sendable {
   let name: String
@@ -19,14 +17,6 @@ struct Mistake: Sendable {
     body: @escaping @Sendable (T) async throws -> Void
   ) {
     (self.name, self.sentence, self.body) = (name, sentence, { try await body(make()) })
-  }
-
-  /// Expects that a program that trapped has printed the sentence.
-  func expectTrap(in result: ExitTest.Result?, sourceLocation: SourceLocation = #_sourceLocation) {
-    let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    for part in sentence + ["Fatal error: "] {
-      #expect(printed.contains(part), "\(printed)", sourceLocation: sourceLocation)
-    }
   }
 }
 #endif

@@ -1,8 +1,5 @@
 #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
-import Foundation
 import Operations
-import OperationsTestSupport
-import Testing
 
 private final class Camera {}
 
@@ -14,10 +11,9 @@ private func onKitchen(_ body: @escaping @Sendable () throws -> Void) async thro
   try await SerialScheduler(name: "kitchen").run(body)
 }
 
-/// Without a handler a violation traps, and the message names both schedulers.
-@Suite(.timeLimit(.minutes(5)))
-struct ViolationTrapTests {
-  private static let violations = [
+extension MisuseTests {
+  /// Without a handler a violation traps, and the message names both schedulers.
+  static let violations = [
     Mistake("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
       _ = shelf().items
     },
@@ -55,7 +51,7 @@ struct ViolationTrapTests {
     Mistake("an object without a scheduler belongs to main", says: "“Camera”", "“main”", "no scheduler") {
       _ = SchedulableObject(Camera()).object
     },
-    Mistake("a precondition", says: "A picture", "“photos”", "“kitchen”", "ViolationTrapTests.swift") {
+    Mistake("a precondition", says: "A picture", "“photos”", "“kitchen”", "ViolationMistakes.swift") {
       let scheduler = SerialScheduler(name: "photos")
       try await onKitchen { scheduler.preconditionIsCurrent("A picture") }
     },
@@ -68,13 +64,5 @@ struct ViolationTrapTests {
       await Notes(on: SerialScheduler(name: "kitchen")).perform { notes.assumeIsolated { _ in } }
     },
   ]
-
-  @Test(arguments: violations.map(\.name)) func aViolationTraps(_ name: String) async throws {
-    let violation = try #require(Self.violations.first { $0.name == name })
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [name] in
-      try await Self.violations.first { $0.name == name }?.body()
-    }
-    violation.expectTrap(in: result)
-  }
 }
 #endif
