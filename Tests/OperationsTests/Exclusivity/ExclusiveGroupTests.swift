@@ -97,8 +97,7 @@ struct ExclusiveGroupTests {
     queue.addOperation(holder.exclusive("a", in: domain))
     await poll { domain.holders(of: "a") == ["holder"] }
     group.addOperation(later)
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["later", "member"])
   }
 
@@ -292,9 +291,7 @@ struct ExclusiveGroupTests {
     group.addOperations((0..<1000).map { _ in Watched(reads).exclusive("a", in: domain) })
     // It starts when the 20 ms of the group have passed.
     await queue.run(settling: [note("other", "a")])
-    group.isSuspended = false
-    group.finish()
-    await group.finished()
+    await group.ended()
     #expect(reads.count < 1000 * 4)
   }
 

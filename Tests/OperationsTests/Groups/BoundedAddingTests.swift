@@ -43,8 +43,7 @@ struct BoundedAddingTests: NotingSuite {
         }
       }
     }
-    group.staysOpen = false
-    await group.finished()
+    await group.ended()
     #expect(journal.count == 1_000 && most.withLock { $0 <= bounds.max() ?? 0 })
   }
 
@@ -58,8 +57,7 @@ struct BoundedAddingTests: NotingSuite {
     held.gate.open()
     for task in waiting { try await task.value }
     try await queue.run(other)
-    group.staysOpen = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries.sorted() == ["member", "other", "waiting"])
     for _ in 0..<2 {
       let late = note("late")
@@ -85,8 +83,7 @@ struct BoundedAddingTests: NotingSuite {
     #expect(journal.entries == ["high"])
     held.gate.open()
     for task in adding { try await task.value }
-    group.staysOpen = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["high"] + (0..<20).map { "\($0)" })
   }
 
@@ -107,8 +104,7 @@ struct BoundedAddingTests: NotingSuite {
     group.staysOpen = true
     held.gate.open()
     for task in others { try await task.value }
-    group.staysOpen = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["next"])
   }
 

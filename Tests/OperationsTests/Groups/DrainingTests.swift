@@ -171,8 +171,7 @@ struct DrainingTests: NotingSuite {
     await group.waitForRoom(below: 1)
     #expect(group.isExecuting)
     group.addOperation(note("next"))
-    group.staysOpen = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["next"] && held.isSuccessful && group.isSuccessful)
   }
 

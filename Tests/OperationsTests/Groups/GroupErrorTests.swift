@@ -110,8 +110,7 @@ struct GroupErrorTests: NotingSuite {
     queue.addOperation(group)
     await first.finished()
     #expect(!group.mayOthersStart && journal.entries == ["first"])
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["first", "again", "keyed", "next", "dependent"])
   }
 

@@ -106,8 +106,7 @@ struct GroupOperationTests: NotingSuite {
       members[1_001] ==> members[0]
       // The end of the first member starts a search for cycles.
       group.addOperations([AsyncOperation()] + members)
-      group.staysOpen = false
-      await group.finished()
+      await group.ended()
       #expect(group.errors.count == 1_002 && journal.entries.isEmpty)
     }
   }
@@ -156,8 +155,7 @@ struct GroupOperationTests: NotingSuite {
         if thread == 0 { return queue.addOperation(group) }
         for _ in 0..<300 { group.addOperation(AsyncOperation()) }
       }
-      group.staysOpen = false
-      await group.finished()
+      await group.ended()
     }
   }
 
@@ -207,8 +205,7 @@ struct GroupOperationTests: NotingSuite {
     await queue.begin(group)
     group.addOperation(note("a"))
     #expect(!group.isFinished)
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["a"])
   }
 

@@ -73,8 +73,7 @@ struct MemberPriorityTests {
     group.isSuspended = true
     await held.finished(opening: held.gate)
     await poll { group.engine.state.withLock { $0.schedule.ready.count } == 2 }
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
     #expect(journal.entries == ["b", "a"])
   }
 

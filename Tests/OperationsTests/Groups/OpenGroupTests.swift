@@ -32,11 +32,6 @@ struct OpenGroupTests: NotingSuite {
     return group
   }
 
-  private func close(_ group: GroupOperation) async {
-    group.staysOpen = false
-    await group.finished()
-  }
-
   /// Adds a member, and returns when all members have finished.
   private func run(_ member: Operation, in group: GroupOperation) async {
     group.addOperation(member)
@@ -136,7 +131,7 @@ struct OpenGroupTests: NotingSuite {
       #expect(waits.entries.suffix(2) == [8 - index, 8 - index])
     }
     #expect(group.engine.state.withLock { $0.roomWaiters.isEmpty })
-    await close(group)
+    await group.ended()
     await group.waitForRoom(below: 1)
   }
 
@@ -165,7 +160,7 @@ struct OpenGroupTests: NotingSuite {
     end.open()
     _ = await adding
     held.finish()
-    await close(group)
+    await group.ended()
   }
 
   // MARK: A long life
@@ -192,7 +187,7 @@ struct OpenGroupTests: NotingSuite {
     #expect(room <= 65 && group.isExecuting)
     // All of them, while the group goes on.
     await live.none()
-    await close(group)
+    await group.ended()
   }
 
   // MARK: A queue of one's own
@@ -243,7 +238,7 @@ struct OpenGroupTests: NotingSuite {
     await held.begun.opened()
     #expect(held.clock is ManualClock)
     held.gate.open()
-    await close(group)
+    await group.ended()
   }
 
   @Test func theLimitAndThePolicyCanBeArguments() {
@@ -260,6 +255,6 @@ struct OpenGroupTests: NotingSuite {
   @Test func aStallReportSaysThatItStaysOpen() async {
     let group = await openGroup()
     #expect(queue.stallReport().description.contains("“feed” stays open, and waits for members."))
-    await close(group)
+    await group.ended()
   }
 }

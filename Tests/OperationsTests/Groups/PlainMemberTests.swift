@@ -73,8 +73,7 @@ struct PlainMemberTests {
     await member.finished()
     await poll { group.operations == [other] }
     #expect(journal.entries.isEmpty)
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
   }
 
   @Test func cancelledByItself_isNoticedWhenItWouldStart() async {
@@ -163,8 +162,7 @@ struct PlainMemberTests {
     // Gives Foundation every opportunity.
     for _ in 0..<20 { try await OperationQueue().run(GroupOperation([plain("x", Journal()), AsyncOperation()])) }
     #expect(journal.entries.isEmpty)
-    group.isSuspended = false
-    await group.finished()
+    await group.ended()
     #expect(Set(journal.entries) == ["willing", "waited", "was ready"])
   }
 

@@ -121,9 +121,7 @@ struct WaitLimitTests {
       await poll { !group.operations.contains(operation) }
       #expect(group.failures.count == 1)
       if group.state == .pending { queue.addOperation(group) }
-      group.isSuspended = false
-      group.finish()
-      await group.finished()
+      await group.ended()
       #expect(group.failures.map(\.path) == [["group", "late"]])
     }
     await single.drained()
@@ -231,8 +229,7 @@ struct WaitLimitTests {
         }
       }
       for operation in operations { await operation.finished() }
-      group.staysOpen = false
-      await group.finished()
+      await group.ended()
       await poll { place.operations.isEmpty }
       let expired = operations.count { $0.errors.first as? OperationError == OperationError(.expired, "") }
       #expect(starts.count == 3 - expired && ends.count == 3)
@@ -285,8 +282,7 @@ struct WaitLimitTests {
     for index in [0, 1, 3, 4] { await operations[index].begun.opened() }
     #expect(operations.map(\.isFinished) == [false, false, true, false, false, true])
     await pair.drained(opening: operations.map(\.gate))
-    group.finish()
-    await group.finished()
+    await group.ended()
   }
 
   // MARK: Tasks

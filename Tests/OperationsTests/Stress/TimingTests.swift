@@ -74,8 +74,7 @@ struct TimingTests {
       await atOnce({ first.finish(with: TestError("failed")) }, { group.addOperations([last, dependent]) })
       for operation in [dependent, last] { await operation.finished() }
       #expect(dependent.isCancelled && last.isCancelled)
-      group.staysOpen = false
-      await group.finished()
+      await group.ended()
     }
   }
 

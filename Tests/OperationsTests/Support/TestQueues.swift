@@ -60,3 +60,12 @@ extension OperationQueue {
     await poll { !group.engine.state.withLock { $0.schedule.life.isGathering } }
   }
 }
+
+extension GroupOperation {
+  /// Resumes the group, closes it if it is open, and waits for its end.
+  func ended() async {
+    if isSuspended { isSuspended = false }
+    if staysOpen { staysOpen = false }
+    await finished()
+  }
+}
