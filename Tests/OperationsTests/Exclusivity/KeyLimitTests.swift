@@ -95,8 +95,7 @@ struct KeyLimitTests {
     for seconds in [5, 1, -1, 0, 3] { domain.pause("api", for: .seconds(seconds), clock: clock) }
     let waiting = task("waiting", until: gates[1])
     #expect(domain.holders(of: "api") == ["holder"] && domain.waiting(for: "api") == ["waiting"])
-    gates[0].open()
-    try await holder.value
+    try await holder.value(opening: gates[0])
     clock.advance(by: .seconds(4))
     domain.pause("api", for: .seconds(2), clock: clock)
     let steps: [Duration] = [.seconds(1), .seconds(1) - .nanoseconds(1), .nanoseconds(1)]
@@ -105,8 +104,7 @@ struct KeyLimitTests {
       clock.advance(by: step)
     }
     #expect(domain.holders(of: "api") == ["waiting"])
-    gates[1].open()
-    try await waiting.value
+    try await waiting.value(opening: gates[1])
     #expect(domain.isUnused)
   }
 

@@ -69,8 +69,7 @@ struct TaskKeysTests {
       try await withKeys(.exclusive("key"), in: domain, name: "waiter") { journal.write("waiter") }
     }
     #expect(domain.holders(of: "key") == ["save"] && domain.waiting(for: "key") == ["operation", "waiter"])
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     try await waiter.value
     await operation.finished()
     #expect(journal.entries == ["operation", "waiter"] && domain.isUnused)
@@ -94,8 +93,7 @@ struct TaskKeysTests {
     await #expect(throws: CancellationError.self) {
       try await cancelledTask { try await withKeys(.exclusive("free"), in: domain) { journal.write("never") } }.value
     }
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     #expect(domain.isUnused && journal.entries.isEmpty)
   }
 
@@ -103,8 +101,7 @@ struct TaskKeysTests {
     let holder = await hold { journal.write("\(Task.isCancelled)") }
     holder.cancel()
     #expect(domain.holders(of: "key") == ["holder"])
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     #expect(journal.entries == ["true"] && domain.isUnused)
   }
 
@@ -137,8 +134,7 @@ struct TaskKeysTests {
       #expect(throws: CancellationError.self) { try result.get() }
     }
     #expect(!waiter.isCancelled && domain.holders(of: "key") == ["holder"], "a body keeps its keys")
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     await newest.finished()
     #expect(journal.entries == ["newest"] && domain.isUnused)
   }

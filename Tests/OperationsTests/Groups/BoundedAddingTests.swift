@@ -97,8 +97,7 @@ struct BoundedAddingTests: NotingSuite {
     }
     let others = add([next], to: group, whenBelow: 1)
     adding.cancel()
-    begin.open()
-    try await adding.value
+    try await adding.value(opening: begin)
     await member.finished()
     #expect(member.isCancelled && member.errors.isEmpty && held.isExecuting)
     group.staysOpen = true

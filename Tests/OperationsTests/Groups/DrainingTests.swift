@@ -78,8 +78,7 @@ struct DrainingTests: NotingSuite {
       await group.drained()
       return journal.entries
     }
-    end.open()
-    #expect(try await drain.value == ["end"])
+    #expect(try await drain.value(opening: end) == ["end"])
   }
 
   @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
@@ -123,8 +122,7 @@ struct DrainingTests: NotingSuite {
       await only.withLock { $0.take() }?.drained()
       return held.isFinished
     }
-    held.gate.open()
-    #expect(try await wait.value)
+    #expect(try await wait.value(opening: held.gate))
   }
 
   @Test(arguments: ["task", "closure", "nested", "attempt"])
@@ -149,8 +147,7 @@ struct DrainingTests: NotingSuite {
       return isOver.isOpen
     }
     #expect(!isOver.isOpen)
-    gate.open()
-    #expect(try await drained.value)
+    #expect(try await drained.value(opening: gate))
   }
 
   // MARK: Cancelling what waits

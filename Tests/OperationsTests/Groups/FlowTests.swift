@@ -74,10 +74,8 @@ struct FlowTests {
     let task = Task { try await group.withSlot("slot", flow: "b") { journal.write("slot") } }
     await poll { group.engine.state.withLock { $0.schedule.ready.count } == 3 }
     #expect((group.operations(named: "slot").first as? AsyncOperation)?.flow == "b")
-    held.gate.open()
-    try await task.value
-    group.finish()
-    await group.finished()
+    try await task.value(opening: held.gate)
+    await group.ended()
     #expect(journal.entries == ["slot", "0", "1"])
   }
 

@@ -41,8 +41,7 @@ struct PriorityTests {
       waiter.escalatePriority(to: .high)
     }
     await poll { operation.queuePriority == .high }
-    gate.open()
-    try await waiter.value
+    try await waiter.value(opening: gate)
     #expect(journal.entries == [.high])
   }
 
@@ -56,8 +55,7 @@ struct PriorityTests {
     let waiter = Task(priority: .high) { try await queue.run(last) }
     await poll { retry.isFinished && domain.waiting(for: "key").count == 1 }
     #expect(inner.queuePriority == .high && last.queuePriority == .high)
-    holder.gate.open()
-    try await waiter.value
+    try await waiter.value(opening: holder.gate)
     #expect(journal.entries == [.high, .high, .high])
   }
 
@@ -80,8 +78,7 @@ struct PriorityTests {
       }
     }
     await poll { domain.waiting(for: "key").count == 2 && holder.queuePriority == .high }
-    holder.gate.open()
-    try await waiter.value
+    try await waiter.value(opening: holder.gate)
     #expect(next.isSuccessful)
     group.finish()
   }

@@ -245,8 +245,7 @@ struct RunTests {
     }
     await seen.reaches(1)
     if kind == "task" { run.cancel() } else { operation.cancel() }
-    gate.open()
-    await #expect(throws: CancellationError.self) { try await run.value }
+    await #expect(throws: CancellationError.self) { try await run.value(opening: gate) }
     // A call whose task is cancelled does not wait for the closure.
     await seen.reaches(2)
     #expect(seen.entries == [false, true])

@@ -59,8 +59,7 @@ struct SlotTests {
     queue.addOperation(NoteOperation("next", journal))
     #expect(queue.operations.map(\.name) == ["held", "next"])
     #expect(queue.stallReport().entries.contains { $0.waitsFor == ["held"] } && journal.entries.isEmpty)
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     await queue.finished()
     #expect(journal.entries == ["next"])
   }
@@ -74,8 +73,7 @@ struct SlotTests {
     }
     try await queue.withSlot { journal.write("free") }
     #expect(domain.waiting(for: "key") == ["waiter"])
-    holder.gate.open()
-    try await waiter.value
+    try await waiter.value(opening: holder.gate)
     #expect(journal.entries == ["free", "waiter"])
     await queue.finished()
     #expect(domain.isUnused)
@@ -91,8 +89,7 @@ struct SlotTests {
     waiters[0].cancel()
     queue.cancelOperations(named: "waiter 1")
     for waiter in waiters { await #expect(throws: CancellationError.self) { try await waiter.value } }
-    gate.open()
-    try await holder.value
+    try await holder.value(opening: gate)
     await queue.finished()
     #expect(journal.entries.isEmpty && queue.operations.isEmpty)
   }
@@ -106,8 +103,7 @@ struct SlotTests {
     let found = inAGroup ? group.operations(named: "slot") : queue.operations(named: "slot")
     let operation = try #require(found.first as? AsyncOperation)
     if byObserver { operation.addObserver(didStart: { $0.finish() }) } else { operation.finish() }
-    held.gate.open()
-    await #expect(throws: CancellationError.self) { try await waiter.value }
+    await #expect(throws: CancellationError.self) { try await waiter.value(opening: held.gate) }
     await queue.finished()
     await group.waitForRoom(below: 1)
     #expect(journal.entries.isEmpty)

@@ -31,6 +31,14 @@ extension SerialScheduler {
   }
 }
 
+extension Task where Failure == any Error {
+  /// Opens a gate, and returns the value of the task.
+  func value(opening gate: Gate) async throws -> Success {
+    gate.open()
+    return try await value
+  }
+}
+
 /// Waits until a condition holds, or until the time limit cancels the test.
 func poll(until condition: () -> Bool) async {
   while !condition(), !Task.isCancelled { await Task.yield() }

@@ -25,8 +25,7 @@ struct SchedulerQueueTests {
     }
     let notes = Notes(on: scheduler, journal)
     let job = immediately { await notes.note("job") }
-    end.open()
-    try await job.value
+    try await job.value(opening: end)
     #expect(journal.entries == (0..<100).map(String.init) + Array(repeating: "behind", count: 10) + ["job"])
     #expect(operations.allSatisfy { $0.isCancelled })
   }
