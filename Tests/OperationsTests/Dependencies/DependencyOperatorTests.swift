@@ -65,7 +65,7 @@ struct DependencyOperatorTests: NotingSuite {
     queue.addOperation(b)
     a ==> b
     queue.isSuspended = false
-    await OperationQueue().add(a, until: a.begun)
+    await OperationQueue().begin(a)
     #expect(b.state == .pending && !b.isReady)
     await b.finished(opening: a.gate)
     #expect(a.isFinished)

@@ -11,7 +11,7 @@ struct FoundationRegressionTests {
     // Stock: segmentation fault every time.
     for _ in 0..<500 {
       let (queue, held) = (OperationQueue(), HeldOperation())
-      await queue.add(held, until: held.begun)
+      await queue.begin(held)
       do {
         let dependent = AsyncOperation()
         held ==> dependent
@@ -82,7 +82,7 @@ struct FoundationRegressionTests {
       let dependents = (0..<100).map { _ in AsyncOperation() }
       let queues = dependents.map { _ in OperationQueue() }
       [held] ==> dependents
-      await OperationQueue().add(held, until: held.begun)
+      await OperationQueue().begin(held)
       let lead = round % 100
       await onThreads(2) { thread in
         if thread == 0 {
@@ -150,7 +150,7 @@ struct FoundationRegressionTests {
       }
       held ==> dependent
       let queue = OperationQueue()
-      await queue.add(held, until: held.begun)
+      await queue.begin(held)
       await onThreads(3) { thread in
         // By Foundation's own method, which checks the readiness itself.
         if thread == 0 { queue.addOperation(dependent as Operation) } else { _ = dependent.isReady }

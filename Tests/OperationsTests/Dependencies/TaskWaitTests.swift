@@ -122,8 +122,7 @@ struct TaskWaitTests {
   }
 
   @Test func waitingForAKeyThatAnotherHolderReleases_isNotRefused() async throws {
-    let other = HeldOperation()
-    await queue.add(other.limited("key", to: 2, in: domain), until: other.begun)
+    let other = await queue.begin(HeldOperation().limited("key", to: 2, in: domain))
     let next = ResultOperation { 1 }.limited("key", to: 2, in: domain)
     let holder = TaskOperation {
       queue.addOperation(next)

@@ -126,13 +126,13 @@ struct OperationTracerTests {
     }
     retry.named("retry").exclusive("key", in: domain).clock = clock
     tracer.trace([retry, first])
-    await queue.add(first.exclusive("key", in: domain), until: first.begun)
+    await queue.begin(first.exclusive("key", in: domain))
     queue.addOperation(inAGroup ? GroupOperation([retry]) : retry)
     await poll { tracer.records[0].requestedKeys != nil }
     clock.advance(by: .milliseconds(10))
     first.gate.open()
     await clock.waitForSleepers(1)
-    await queue.add(second.exclusive("key", in: domain), until: second.begun)
+    await queue.begin(second.exclusive("key", in: domain))
     clock.advance(by: .milliseconds(10))
     await poll { domain.waiting(for: "key") == ["retry"] }
     await poll { !tracer.records[0].keyWaitsAfterPauses(until: tracer.now).isEmpty }
@@ -242,8 +242,7 @@ struct OperationTracerTests {
 
   @Test func plainMemberTracedWhileItExecutes_ends() async throws {
     let classic = ClassicOperation().named("classic")
-    let group = GroupOperation([classic])
-    await queue.add(group, until: classic.begun)
+    let group = await queue.add(GroupOperation([classic]), until: classic.begun)
     tracer.trace(group)
     await group.finished(opening: classic.gate)
     #expect(try tracer.record("classic").finished != nil && tracer.record("classic").state == .finished)

@@ -101,7 +101,7 @@ struct StallPlaceTests {
     queue.addOperation(show)
     OperationQueue.main.addOperation(beside)
     #expect(try queue.stallReport().entry("beside").place == "main")
-    await OperationQueue.main.add(held, until: held.begun)
+    await OperationQueue.main.begin(held)
     for report in [queue.stallReport(), OperationQueue.main.stallReport()] {
       #expect(try report.entry("held").place == "main" && report.entry("held").cause == .executing)
     }

@@ -89,7 +89,7 @@ struct StallReasonTests {
       group.maxConcurrentOperationCount = 1
       queue.addOperation(group)
     default:
-      if !phase.isExecuting { await queue.add(holder.exclusive("key", in: domain), until: holder.begun) }
+      if !phase.isExecuting { await queue.begin(holder.exclusive("key", in: domain)) }
       if phase == .suspended(.turn) { queue.addByFoundation(x) } else { queue.addOperation(x) }
     }
     if phase.isExecuting {
@@ -114,10 +114,8 @@ struct StallReasonTests {
   @Test func membersThatWaitForKeysWithSeveralHolders_nameWhatExecutes() async throws {
     let held = (0..<12).map { HeldOperation().named("held \($0)") }
     for (index, operation) in held.enumerated() { operation.limited(index % 4 < 2 ? "a" : "b", to: 2, in: domain) }
-    let group = GroupOperation(held).named("group")
-    group.maxConcurrentOperationCount = 2
-    queue.addOperation(group)
-    await held[0].begun.opened()
+    let group = GroupOperation(held, maxConcurrentOperationCount: 2).named("group")
+    await queue.add(group, until: held[0].begun)
     await held[1].begun.opened()
     // The calls of members that find no slot end meanwhile. A member is about to start while it is being called.
     let isAboutToStart = { group.stallReport().description.contains("about to start") }

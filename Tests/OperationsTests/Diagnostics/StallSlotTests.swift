@@ -166,7 +166,7 @@ struct StallSlotTests {
 
   @Test func theLimitOfTheKey_isNamed() async throws {
     let held = (0..<2).map { HeldOperation().named("held \($0)") }
-    for operation in held { await queue.add(operation.limited("host", to: 2, in: domain), until: operation.begun) }
+    for operation in held { await queue.begin(operation.limited("host", to: 2, in: domain)) }
     queue.addOperation(operation("waiting").limited("host", to: 4, in: domain))
     let entry = try queue.stallReport().entry("waiting")
     #expect(entry.cause == .exclusivity && Set(entry.waitsFor) == ["held 0", "held 1"])
@@ -176,7 +176,7 @@ struct StallSlotTests {
 
   @Test func aKeyWithManyHolders_namesTheFirst() async throws {
     let held = (0..<12).map { HeldOperation().named("held \($0)") }
-    for operation in held { await queue.add(operation.shared("key", in: domain), until: operation.begun) }
+    for operation in held { await queue.begin(operation.shared("key", in: domain)) }
     queue.addOperation(operation("waiting").exclusive("key", "other", in: domain))
     queue.addOperation(operation("last").exclusive("key", in: domain))
     let report = queue.stallReport()

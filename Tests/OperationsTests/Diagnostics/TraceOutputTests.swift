@@ -293,7 +293,7 @@ struct TraceOutputTests {
     first ==> second
     tracer.trace([first, second])
     second.removeDependency(first)
-    await queue.add(first, until: first.begun)
+    await queue.begin(first)
     clock.advance(by: .seconds(5))
     await queue.run(settling: [second])
     clock.advance(by: .seconds(5))

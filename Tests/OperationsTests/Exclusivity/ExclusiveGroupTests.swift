@@ -325,7 +325,7 @@ struct ExclusiveGroupTests {
     let double = OperationQueue.limited(to: 2)
     let (group, begun) = await group(in: double)
     let (other, member, next, last) = (held("other"), held("member", "a"), held("next", "a"), note("last"))
-    await double.add(other, until: other.begun)
+    await double.begin(other)
     let evaluated = Gate()
     next.addCondition(OperationCondition(name: "") { _ in evaluated.open() })
     double.addOperation(next)

@@ -144,8 +144,7 @@ struct ExclusivityPolicyTests {
 
   @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
     let holder = HeldOperation().exclusive("a", in: domain)
-    let group = GroupOperation("group") { holder }
-    await queue.add(group, until: holder.begun)
+    let group = await queue.add(GroupOperation("group") { holder }, until: holder.begun)
     let dropped = note("own", policy: .drop)
     group.addOperation(dropped)
     await dropped.finished()
@@ -262,7 +261,7 @@ struct ExclusivityPolicyTests {
 
   @Test func latest_leavesSharedHoldersAndCancelsSharedWaiters() async {
     let holders = (0..<2).map { _ in HeldOperation().shared("a", in: domain) }
-    for holder in holders { await queue.add(holder, until: holder.begun) }
+    for holder in holders { await queue.begin(holder) }
     let (exclusive, shared) = (note("exclusive"), NoteOperation("shared", journal).shared("a", in: domain))
     queue.addOperations([exclusive, shared])
     let (last, after) = (note("last", policy: .latest), NoteOperation("after", journal).shared("a", in: domain))

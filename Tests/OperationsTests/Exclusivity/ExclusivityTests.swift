@@ -7,9 +7,7 @@ import Testing
 extension OperationQueue {
   /// Returns an operation that executes in the queue and holds the key.
   func holder(of key: ExclusivityKey, in domain: ExclusivityDomain) async -> HeldOperation {
-    let holder = HeldOperation().named("holder").exclusive(key, in: domain)
-    await add(holder, until: holder.begun)
-    return holder
+    await begin(HeldOperation().named("holder").exclusive(key, in: domain))
   }
 }
 
@@ -72,7 +70,7 @@ struct ExclusivityTests: NotingSuite {
     // The table keeps the value of the first operation until the second has finished.
     let first = HeldOperation()
     do { first.exclusive(ExclusivityKey(Letter(in: domain, released: released)), in: domain) }
-    await queue.add(first, until: first.begun)
+    await queue.begin(first)
     let second = AsyncOperation().exclusive(ExclusivityKey(Letter(in: domain)), in: domain)
     queue.addOperation(second)
     await first.finished(opening: first.gate)
@@ -248,7 +246,7 @@ struct ExclusivityTests: NotingSuite {
     let (patient, suspended, next) = (ExclusivityDomain(patience: 600_000), OperationQueue.suspended(), HeldOperation())
     suspended.addOperation(note("patient").exclusive("a", in: patient))
     suspended.addOperation(note("called").exclusive("a", in: domain))
-    await queue.add(next.exclusive("a", in: domain), until: next.begun)
+    await queue.begin(next.exclusive("a", in: domain))
     #expect(domain.holders(of: "a").count == 1)
     await next.finished(opening: next.gate)
     await suspended.drained()

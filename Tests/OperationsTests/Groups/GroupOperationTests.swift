@@ -220,7 +220,7 @@ struct GroupOperationTests: NotingSuite {
       release.pass()
       operation.finish()
     }
-    if madeReadyByIt { await OperationQueue().add(held, until: held.begun) }
+    if madeReadyByIt { await OperationQueue().begin(held) }
     let group = GroupOperation(madeReadyByIt ? [blocker, due] : [held, blocker, due])
     await queue.add(group, until: held.begun)
     await began.opened()

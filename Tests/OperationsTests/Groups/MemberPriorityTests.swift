@@ -150,8 +150,7 @@ struct MemberPriorityTests {
   @Test func aPriorityThatRisesUnseenWhileItsKeyIsTaken_counts() async {
     let (domain, member, held) = (ExclusivityDomain(), PriorityOperation(.normal), HeldOperation())
     member.exclusive("key", in: domain).addObserver(didStart: { [journal] _ in journal.write("member") })
-    let holder = HeldOperation().exclusive("key", in: domain)
-    await queue.add(holder, until: holder.begun)
+    let holder = await queue.holder(of: "key", in: domain)
     let group = await begin(held)
     group.addOperations([NoteOperation("note", journal), member])
     member.priority.withLock { $0 = .veryHigh }

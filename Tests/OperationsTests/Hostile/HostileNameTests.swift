@@ -43,7 +43,7 @@ struct HostileNameTests {
   @Test(arguments: names) func asKeys(_ name: String) async throws {
     let (domain, key) = (ExclusivityDomain(), ExclusivityKey(name))
     let (queue, holder) = (OperationQueue(), HeldOperation().named(name))
-    await queue.add(holder.exclusive(key, key, in: domain), until: holder.begun)
+    await queue.begin(holder.exclusive(key, key, in: domain))
     let dropped = AsyncOperation().named(name)
     queue.addOperation(dropped.exclusive([key], policy: .drop, in: domain))
     let message = try #require(dropped.errors.first as? OperationError).message

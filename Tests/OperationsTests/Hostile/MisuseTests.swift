@@ -215,8 +215,7 @@ struct MisuseTests {
       $0.start()
     },
     Mistake("start() of one that waits for keys", says: "it waits for the keys “k”, “l”. Leave it to", with: x()) { x in
-      let holder = HeldOperation().exclusive("k")
-      await OperationQueue().add(holder, until: holder.begun)
+      await OperationQueue().begin(HeldOperation().exclusive("k"))
       OperationQueue().addOperation(x.exclusive("k", "l"))
       x.start()
     },

@@ -24,7 +24,7 @@ struct AsyncOperationTests {
   @Test func statesFollowEachOther() async {
     let operation = HeldOperation()
     #expect(operation.state == .pending && !operation.isExecuting && !operation.isFinished && operation.isAsynchronous)
-    await OperationQueue().add(operation, until: operation.begun)
+    await OperationQueue().begin(operation)
     #expect(operation.state == .executing && operation.isExecuting && !operation.isFinished)
     await operation.finished(opening: operation.gate)
     #expect(operation.state == .finished && !operation.isExecuting && operation.isFinished && operation.isSuccessful)
@@ -76,7 +76,7 @@ struct AsyncOperationTests {
     // One at a time: two that run at once make Foundation on Linux change its Progress from two threads without a lock.
     let (queue, held) = (OperationQueue.limited(to: 1), HeldOperation())
     queue.progress.totalUnitCount = 2
-    await queue.add(held, until: held.begun)
+    await queue.begin(held)
     if isCancelled { held.cancel() }
     await held.finished(opening: held.gate)
     queue.addOperations([AsyncOperation()])
@@ -187,7 +187,7 @@ struct AsyncOperationTests {
   @Test func addedDuringTheEnd_isNotifiedOnce() async {
     for _ in 0..<300 {
       let (journal, operation) = (Journal<String>(), HeldOperation())
-      await OperationQueue().add(operation, until: operation.begun)
+      await OperationQueue().begin(operation)
       await onThreads(3) { thread in
         if thread == 0 { operation.gate.open() }
         operation.addObserver(didFinish: { _ in journal.write("finish") })

@@ -22,7 +22,7 @@ struct OperationConditionTests {
     second.addCondition(condition("two"))
     first ==> second
     queue.addOperation(first)
-    await queue.add(second, until: second.begun)
+    await queue.begin(second)
     #expect(journal.entries == ["first", "one", "two"])
     #expect(second.core.withLock { $0.task == nil }, "the task that evaluates them has been released")
     await second.finished(opening: second.gate)

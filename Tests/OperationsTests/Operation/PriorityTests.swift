@@ -13,7 +13,7 @@ struct PriorityTests {
   private let holder = HeldOperation()
 
   /// Lets the holder take the key for which the others wait.
-  private func hold() async { await queue.add(holder.exclusive("key", in: domain), until: holder.begun) }
+  private func hold() async { await queue.begin(holder.exclusive("key", in: domain)) }
 
   /// Writes its priority when the gate has been opened.
   private func task(_ begun: Gate? = nil, until gate: Gate? = nil) -> TaskOperation<Void> {
@@ -27,8 +27,7 @@ struct PriorityTests {
   @Test(arguments: ["completed", "value", "a rise during the wait"])
   func aTaskLendsItsPriority_whileTheBodyRuns(by means: String) async throws {
     let (begun, gate) = (Gate(), Gate())
-    let operation = task(begun, until: gate)
-    await queue.add(operation, until: begun)
+    let operation = await queue.add(task(begun, until: gate), until: begun)
     // It can pass a priority to its task now, which may have begun before.
     await poll { operation.core.withLock { $0.task != nil } }
     let rises = means == "a rise during the wait"

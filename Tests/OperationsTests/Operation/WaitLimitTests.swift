@@ -75,16 +75,16 @@ struct WaitLimitTests {
     group.staysOpen = true
     switch obstacle {
     case .full:
-      await single.add(holder, until: holder.begun)
+      await single.begin(holder)
       single.addOperation(operation)
     case .suspended:
       single.isSuspended = true
       single.addOperation(operation)
     case .dependency:
-      await queue.add(holder, until: holder.begun)
+      await queue.begin(holder)
       queue.addOperation(operation.waits(for: holder))
     case .key, .keyOfMember:
-      await queue.add(holder.exclusive("key", in: domain), until: holder.begun)
+      await queue.begin(holder.exclusive("key", in: domain))
       operation.exclusive("key", in: domain)
       if obstacle == .key {
         queue.addOperation(operation)
@@ -169,7 +169,7 @@ struct WaitLimitTests {
   func oneThatHasStarted_isNotDisturbed_andItsTimeoutBeginsWithTheExecution(timeout: Duration?) async {
     let operation = limited(HeldOperation())
     operation.timeout = timeout
-    await queue.add(operation, until: operation.begun)
+    await queue.begin(operation)
     clock.advance(by: .seconds(6))
     #expect(operation.isExecuting && !operation.isCancelled)
     operation.timeout = .seconds(1)
@@ -179,8 +179,7 @@ struct WaitLimitTests {
 
   @Test(arguments: [Duration.zero, .seconds(1)])
   func anAttemptOfARetry_thatExpires_hasFailed(limit: Duration) async throws {
-    let holder = HeldOperation().exclusive("taken", in: domain)
-    await queue.add(holder, until: holder.begun)
+    let holder = await queue.holder(of: "taken", in: domain)
     // An attempt with a key runs in a private group, which has the clock of the retry.
     let retry = RetryOperation(attempts: 2) { [domain, journal] number -> AsyncOperation in
       let attempt = NoteOperation("\(number)", journal).exclusive(number == 1 ? "taken" : "free", in: domain)
@@ -306,8 +305,7 @@ struct WaitLimitTests {
   private func aTaskThatMayNotWait_triesOnceAndOthersReceiveTheReason(waiter: Waiter) async throws {
     try await wait(waiter, within: .zero)
     await poll { single.operations.isEmpty }
-    let holder = HeldOperation().named("holder").exclusive("key", in: domain)
-    await single.add(holder, until: holder.begun)
+    let holder = await single.holder(of: "key", in: domain)
     await #expect(throws: OperationError(.expired, "")) { try await wait(waiter, within: .zero) }
     // The clock of a slot of a queue is not the test's.
     if waiter != .slot {

@@ -26,8 +26,7 @@ extension OperationQueue {
 
   /// Returns an operation that executes in the queue until its gate is opened.
   func holding(_ name: String = "held") async -> HeldOperation {
-    let held = HeldOperation().named(name)
-    return await add(held, until: held.begun)
+    await begin(HeldOperation().named(name))
   }
 
   /// Adds the operation by Foundation's own method.
@@ -53,6 +52,10 @@ extension OperationQueue {
     await gate.opened()
     return operation
   }
+
+  /// Adds an operation, and returns it when it executes.
+  @discardableResult
+  func begin(_ held: HeldOperation) async -> HeldOperation { await add(held, until: held.begun) }
 
   /// Adds a group, and returns when it has started its members, which is after its observers have been notified.
   func begin(_ group: GroupOperation) async {

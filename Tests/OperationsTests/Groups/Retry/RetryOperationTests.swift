@@ -167,8 +167,7 @@ struct RetryOperationTests {
 
   @Test func finishedFromOutsideItCancelsTheAttempt() async throws {
     let attempt = HeldOperation()
-    let retry = RetryOperation(attempts: 5) { _ in attempt }
-    await queue.add(retry, until: attempt.begun)
+    let retry = await queue.add(RetryOperation(attempts: 5) { _ in attempt }, until: attempt.begun)
     retry.finish(returning: ())
     try await retry.value
     #expect(attempt.isCancelled)
