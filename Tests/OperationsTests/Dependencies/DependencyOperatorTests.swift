@@ -81,15 +81,6 @@ struct DependencyOperatorTests: NotingSuite {
     #expect(journal.entries == ["b"])
   }
 
-  @Test func aCancelledDependentIsReadyAtOnce() async {
-    let (a, b) = (note("a"), note("b"))
-    a ==> b
-    OperationQueue().addOperation(b)
-    b.cancel()
-    await b.finished()
-    #expect(journal.entries.isEmpty && a.state == .pending)
-  }
-
   @Test(arguments: [true, false])
   func itMayBeStartedByHandAsSoonAsItsDependenciesAreSeenToBeFinished(askedBefore: Bool) async {
     for round in 0..<300 {

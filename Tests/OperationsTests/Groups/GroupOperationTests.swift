@@ -239,13 +239,6 @@ struct GroupOperationTests: NotingSuite {
     await queue.run(settling: [group])
   }
 
-  @Test func aPriorityThatAsksTheGroupIsNoDeadlock() async throws {
-    let (probe, group) = (PriorityProbe(), GroupOperation())
-    probe.whenRead { [weak group] in _ = group?.operations }
-    group.addOperation(probe)
-    try await queue.run(group)
-  }
-
   @Test(arguments: [1, 10, 400])
   func nestingInAQueueOfOneCostsNoThread(depth: Int) async throws {
     let queue = OperationQueue.limited(to: 1)
