@@ -62,8 +62,7 @@ struct StallPlaceTests {
 
   @Test func aPlainMemberAwaitedFromOutside_isInItsGroup() async throws {
     let (held, member, waiting) = (HeldOperation(), BlockOperation {}.named("plain"), operation("waiting"))
-    let group = GroupOperation([held, member])
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation([held, member], maxConcurrentOperationCount: 1)
     member ==> waiting
     elsewhere.addOperation(group)
     await queue.add(waiting, until: held.begun)
@@ -144,7 +143,7 @@ struct StallPlaceTests {
   /// - Returns: The events in an order that is certain.
   private func run(asking report: @escaping @Sendable (OperationQueue, GroupOperation) -> Void) async -> [String] {
     let (journal, domain) = (Journal<String>(), ExclusivityDomain())
-    let (queue, group) = (OperationQueue.limited(to: 1), GroupOperation([]))
+    let (queue, group) = (OperationQueue.limited(to: 1), GroupOperation(maxConcurrentOperationCount: 1))
     let ask = { @Sendable in report(queue, group) }
     let observer = OperationObserver(
       didStart: { _ in ask() },
@@ -154,7 +153,6 @@ struct StallPlaceTests {
         ask()
       }
     )
-    group.maxConcurrentOperationCount = 1
     let members = chain(
       (0..<30).map { index -> Operation in
         if index % 5 > 0 { return NoteOperation("\(index)", journal) }

@@ -75,19 +75,15 @@ struct StallReasonTests {
     case .pending(.slot): narrow.addOperations([holder, x])
     case .suspended(.conditions):
       let begun = Gate()
-      x.addCondition(OperationCondition(name: "met at once") { _ in })
-      x.addCondition(
-        OperationCondition(name: "gate") { _ in
-          begun.open()
-          await holder.finished()
-        }
-      )
+      x.addCondition("met at once") { _ in }
+      x.addCondition("gate") { _ in
+        begun.open()
+        await holder.finished()
+      }
       queue.addOperations([holder, x])
       await begun.opened()
     case .paused(.slot):
-      let group = GroupOperation([x, holder]).named("group")
-      group.maxConcurrentOperationCount = 1
-      queue.addOperation(group)
+      queue.addOperation(GroupOperation([x, holder], maxConcurrentOperationCount: 1).named("group"))
     default:
       if !phase.isExecuting { await queue.begin(holder.exclusive("key", in: domain)) }
       if phase == .suspended(.turn) { queue.addByFoundation(x) } else { queue.addOperation(x) }

@@ -107,9 +107,7 @@ struct StallReportTests {
   @Test func dependencyThatNotifiesItsObserversOfItsEnd_isTransitioning() async {
     let (first, second, causes) = (operation("first"), operation("second"), Journal<StallReport.Cause?>())
     first ==> second
-    first.addObserver(
-      OperationObserver(didFinish: { [queue] _ in causes.write(try? queue.stallReport().entry("second").cause) })
-    )
+    first.addObserver(didFinish: { [queue] _ in causes.write(try? queue.stallReport().entry("second").cause) })
     queue.addOperations([first, second])
     await second.finished()
     #expect(causes.entries == [.transitioning])
@@ -194,8 +192,7 @@ struct StallReportTests {
   @Test(arguments: [false, true]) func aCycleThroughASlotIsSpelledOut(inAGroup: Bool) async throws {
     let later = operation("later")
     let group = GroupOperation([later ==> operation("member")]).named("group")
-    let outer = GroupOperation(inAGroup ? [group, later] : []).named("one")
-    outer.maxConcurrentOperationCount = 1
+    let outer = GroupOperation(inAGroup ? [group, later] : [], maxConcurrentOperationCount: 1).named("one")
     narrow.addOperations(inAGroup ? [outer] : [group, later])
     await poll { group.isExecuting }
     for report in [narrow.stallReport(), group.stallReport()] {

@@ -197,8 +197,7 @@ struct TraceOutputTests {
     let sleeps = ["first", "second", "third"].map { name in
       TaskOperation { [clock] in try await clock.sleep(for: .milliseconds(10)) }.named(name)
     }
-    let group = GroupOperation(inAGroup ? sleeps : [])
-    group.maxConcurrentOperationCount = 1
+    let group = GroupOperation(inAGroup ? sleeps : [], maxConcurrentOperationCount: 1)
     queue.maxConcurrentOperationCount = 1
     let operations: [AsyncOperation] = inAGroup ? [group] : sleeps
     tracer.trace(operations)

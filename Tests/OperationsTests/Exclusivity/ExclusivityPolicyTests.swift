@@ -212,8 +212,7 @@ struct ExclusivityPolicyTests {
     for save in saves.dropLast() { await save.finished() }
     #expect(saves.map(\.isCancelled) == Array(repeating: true, count: 8) + [false])
     #expect(saves.allSatisfy { $0.errors.isEmpty } && holder.isExecuting && !holder.isCancelled)
-    holder.gate.open()
-    await saves[8].finished()
+    await saves[8].finished(opening: holder.gate)
     #expect(journal.entries == ["9"] && holder.isSuccessful && saves[8].isSuccessful)
   }
 

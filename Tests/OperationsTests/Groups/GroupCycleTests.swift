@@ -109,9 +109,8 @@ struct GroupCycleTests {
   }
 
   @Test func aLongChainIsNoCycleAndItsSearchDoesNotRecurse() async throws {
-    try await queue.run(
-      GroupOperation(chain((0..<(isThorough ? 50_000 : 10_000)).map { _ in AsyncOperation() }).reversed())
-    )
+    let members = chain((0..<(isThorough ? 50_000 : 10_000)).map { _ in AsyncOperation() })
+    try await queue.run(GroupOperation(members.reversed()))
   }
 
   // MARK: What a cycle means for the others

@@ -218,8 +218,7 @@ struct HostileReentrancyTests {
     }
     itself.operation = operation
     operation.addObserver(didFinish: { ends.write($0.isFinished) })
-    OperationQueue().addOperation(operation)
-    await operation.finished()
+    await OperationQueue().run(settling: [operation])
     #expect(ends.entries == [true] && operation.state == .finished)
     try? await operation.completed()
   }
@@ -233,8 +232,7 @@ struct HostileReentrancyTests {
       }
       throw TestError("outer")
     }
-    OperationQueue().addOperation(retry)
-    await retry.finished()
+    await OperationQueue().run(settling: [retry])
     #expect(!retry.isSuccessful)
   }
 
@@ -251,8 +249,7 @@ struct HostileReentrancyTests {
         other.waitUntilFinished()
       })
     }
-    OperationQueue().addOperation(group)
-    await group.finished()
+    await OperationQueue().run(settling: [group])
     #expect(others.allSatisfy { $0.isFinished })
   }
 }
