@@ -14,52 +14,32 @@ struct StallReasonTests {
   private let domain = ExclusivityDomain()
   private let clock = ManualClock()
 
+  /// An operation that has been started waits for its keys with the same sentence.
+  private static let waits: [(phase: Phase, cause: StallReport.Cause, sentence: String)] = [
+    (.pending(.groupStart), .executing, "cannot begin before its group “group”; at the root, “holder” has "),
+    (.pending(.dependencies), .executing, "waits for “holder”, which has "),
+    (.pending(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.suspended(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.paused(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.pending(.slot), .saturated, "waits for the slot of the queue “narrow”, taken by “holder” for "),
+    (.paused(.slot), .saturated, "waits for the slot of the group “group”, taken by “holder” for "),
+    (.suspended(.conditions), .condition, "has not started because its condition “gate” is being evaluated, for "),
+    (.paused(.delay), .backingOff, "waits for attempt 2 of 2, which begins in 1 s."),
+  ]
+
   @Test func everyWait_hasASentenceOfItsOwn() async throws {
-    let phases: [Phase] = [
-      .pending(.groupStart), .pending(.dependencies), .pending(.turn), .pending(.slot), .suspended(.turn),
-      .suspended(.conditions), .paused(.delay), .paused(.turn), .paused(.slot),
-    ]
-    var sentences: Set<String> = []
-    for phase in phases {
+    for (phase, cause, sentence) in Self.waits {
       let (operation, holder) = await waiting(in: phase)
       await poll { operation.core.withLock { $0.lifecycle.phase } == phase }
       // An operation enters this phase before the wait queue of its key.
       if phase.wait == .turn { await poll { !domain.waiting(for: "key").isEmpty } }
       let entry = try operation.stallReport(alsoIn: [queue, narrow]).entry("x")
-      let sentence = try #require(self.sentence(of: phase), "\(phase)")
       #expect(entry.description.hasPrefix("“x” \(sentence)"), "\(phase)")
-      #expect(entry.cause == cause(of: phase) && !entry.description.contains("about to start"), "\(phase): \(entry)")
-      sentences.insert(sentence)
+      #expect(entry.cause == cause && !entry.description.contains("about to start"), "\(phase): \(entry)")
       holder.gate.open()
       if phase == .paused(.delay) { clock.advance(by: .seconds(1)) }
       await operation.finished()
       await holder.finished()
-    }
-    // An operation that has been started waits for its keys with the same sentence.
-    #expect(sentences.count == phases.count - 2)
-  }
-
-  private func cause(of phase: Phase) -> StallReport.Cause? {
-    switch phase.wait {
-    case .groupStart, .dependencies: .executing
-    case .turn: .exclusivity
-    case .slot: .saturated
-    case .conditions: .condition
-    case .delay: .backingOff
-    case nil: nil
-    }
-  }
-
-  private func sentence(of phase: Phase) -> String? {
-    switch phase.wait {
-    case .groupStart: "cannot begin before its group “group”; at the root, “holder” has "
-    case .dependencies: "waits for “holder”, which has "
-    case .turn: "waits for the key “key”, held by “holder”, which has "
-    case .slot where phase == .paused(.slot): "waits for the slot of the group “group”, taken by “holder” for "
-    case .slot: "waits for the slot of the queue “narrow”, taken by “holder” for "
-    case .conditions: "has not started because its condition “gate” is being evaluated, for "
-    case .delay: "waits for attempt 2 of 2, which begins in 1 s."
-    case nil: nil
     }
   }
 
