@@ -97,47 +97,36 @@ private struct Declaration {
   private static let keywords: Set<Substring> = [
     "struct", "class", "enum", "actor", "protocol", "extension", "let", "var", "func", "case", "typealias", "subscript",
   ]
-  private static let modifiers: Set<Substring> = [
-    "public", "open", "package", "internal", "fileprivate", "private", "public(set)", "package(set)", "internal(set)",
-    "fileprivate(set)", "private(set)", "final", "static", "indirect", "nonisolated", "nonisolated(unsafe)", "unsafe",
-    "weak", "lazy", "override", "mutating", "required", "convenience",
-  ]
 
   let indentation: Int
   let text: Substring
   private let isMarkedPublic: Bool
-  /// The words that follow the modifiers, first the keyword.
-  private let words: [Substring]
+  /// Empty if the line declares nothing.
+  private let keyword: Substring
+  private let name: Substring
 
   init(_ line: Substring) {
     indentation = line.prefix { $0 == " " }.count
     text = line.dropFirst(indentation)
     let words = text.split(separator: " ")
-    let modifiers = words.prefix { $0.hasPrefix("@") || Self.modifiers.contains($0) }
+    let modifiers = words.prefix { !Self.keywords.contains($0) && !$0.hasPrefix("init") }
     isMarkedPublic = modifiers.contains("public") || modifiers.contains("open")
-    self.words = Array(words.dropFirst(modifiers.count))
+    let rest = words.dropFirst(modifiers.count)
+    (keyword, name) = (rest.first ?? "", rest.dropFirst().first ?? "")
   }
 
-  private var keyword: Substring { words.first ?? "" }
-
   /// Whether the line has an attribute of the declaration that follows, and nothing else.
-  var isAttribute: Bool { text.hasPrefix("@") && !Self.keywords.contains(keyword) && !keyword.hasPrefix("init") }
+  var isAttribute: Bool { text.hasPrefix("@") && keyword.isEmpty }
   var isExtension: Bool { keyword == "extension" }
 
   var isType: Bool {
-    ["struct", "class", "enum", "actor", "protocol"].contains(keyword)
-      && words.dropFirst().first?.first?.isUppercase == true
+    ["struct", "class", "enum", "actor", "protocol"].contains(keyword) && name.first?.isUppercase == true
   }
 
   var isStoredBoolean: Bool {
-    guard ["let", "var"].contains(keyword), words.count > 2 else { return false }
-    if words[2] == "=" {
-      return words.count > 3
-        && ["true", "false", "Locked(true)", "Locked(false)", "Atomic(true)", "Atomic(false)"].contains(words[3])
-    }
+    guard ["let", "var"].contains(keyword) else { return false }
     // A brace begins a getter, except that of an observer.
-    let isComputed = words.count > 3 && words[3] == "{" && !words.contains("didSet")
-    return words[1].hasSuffix(":") && ["Bool", "Bool?"].contains(words[2]) && !isComputed
+    return text.contains(#/: Bool\??($| =| {.*didSet)/#) || text.contains(#/ = ((Locked|Atomic)\()?(true|false)\b/#)
   }
 
   func isPublic(in outer: Declaration?) -> Bool {
