@@ -125,9 +125,7 @@ private struct TracePage {
   // MARK: Failures and details
 
   private func path(_ record: OperationTracer.Record) -> [String] {
-    var (path, next) = ([record.name], record.group)
-    while let group = next { (path, next) = (path + [records[group].name], records[group].group) }
-    return path.reversed()
+    records.nesting(of: record.id).map { records[$0].name }.reversed()
   }
 
   /// The errors of the innermost operations, even if a retry or a group has recovered from them.

@@ -97,7 +97,7 @@ struct DeadlockSearch {
         let following =
           entry.state.isHolding
           ? members[next] ?? []
-          : entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets.sorted() ?? [] }
+          : entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets ?? [] }
         toVisit += following.filter { seen.insert($0).inserted }
       }
       return false

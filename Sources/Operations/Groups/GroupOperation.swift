@@ -276,8 +276,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let failures = operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
-      let kept = OperationFailure.matching(kept, with: failures).map { $0.below(operation.displayName) }
-      record(FailureReport(failures: kept))
+      let name = operation.displayName
+      record(FailureReport(failures: OperationFailure.matching(kept, with: failures).map { $0.below(name) }))
     }
     switch errorPolicy {
     case .cancelDependents where !kept.isEmpty || operation.isCancelled: engine.cancelDependents(of: operation)

@@ -45,7 +45,6 @@ private final class Carrier: TaskExecutor, @unchecked Sendable {
 
   func enqueue(_ job: consuming ExecutorJob) { self.job = UnownedJob(job) }
 
-  /// Runs the job, which calls `work`.
   func runJob(around work: () -> Void) {
     withoutActuallyEscaping(work) { work in
       self.work = work

@@ -185,7 +185,6 @@ extension Locked<ResultReports> {
     resume?()
   }
 
-  /// Waits for a new report.
   nonisolated(nonsending) fileprivate func wait() async {
     await waitOrUnregister { resume in
       let isOver = withLock { reports in

@@ -139,6 +139,16 @@ struct MisuseTests {
       let group = GroupOperation([]).named("g")
       group.addOperation(group)
     },
+    Mistake("a trace inside itself", says: "“x” cannot be traced inside “x”", "operation that runs the other") {
+      let x = x()
+      OperationTracer().trace(x, inside: x)
+    },
+    Mistake("a trace inside an operation that is inside it", says: "“x” cannot be traced inside “g”", "runs inside it")
+    {
+      let (x, group, tracer) = (x(), GroupOperation("g"), OperationTracer())
+      tracer.trace(group, inside: x)
+      tracer.trace(x, inside: group)
+    },
     Mistake("a group in one that is in one that is in it", says: "“a” cannot be a member of itself") {
       let groups = ["a", "b", "c"].map { GroupOperation([]).named($0) }
       groups[0].addOperation(groups[1])

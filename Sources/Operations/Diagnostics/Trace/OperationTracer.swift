@@ -48,6 +48,8 @@ public final class OperationTracer: Sendable {
   ///
   /// Use this method if the tracer cannot detect that `outer` runs the operation, for example because `outer` starts a
   /// group in its `execute()`. Drawings show the operation inside `outer`, which is also traced.
+  ///
+  /// - Precondition: `outer` is another operation, and is not traced inside this one.
   public func trace(_ operation: AsyncOperation, inside outer: AsyncOperation) {
     trace(outer)
     trace([operation], inside: log.withLock { $0.index(of: outer) })
@@ -96,19 +98,26 @@ public final class OperationTracer: Sendable {
   /// Returns the index of the new record, or nil if the operation has a record.
   private func follow(_ operation: AsyncOperation, inside group: Int?) -> Int? {
     let (now, name, isGroup) = (now, operation.displayName, operation.runsOthersInside)
-    let newIndex = log.withLock { log -> Int? in
+    let (newIndex, outerName) = log.withLock { log -> (Int?, String?) in
       if let group { log.records[group].node.isGroup = true }
       if let index = log.index(of: operation) {
+        if let group, log.records.nesting(of: group).contains(index) { return (nil, log.records[group].name) }
         // The operation was traced before it was added to this group.
         log.records[index].node.group = log.records[index].group ?? group
-        return nil
+        return (nil, nil)
       }
       let index = log.records.count
       let node = OperationGraph.Node(id: index, name: name, state: .pending, isGroup: isGroup, group: group)
       log.records.append(Record(node: node, created: now))
       log.operations.append(WeakOperation(operation))
       log.indices[ObjectIdentifier(operation)] = index
-      return index
+      return (index, nil)
+    }
+    if let outerName {
+      misuse(
+        "\(operation.quotedName) cannot be traced inside “\(outerName)”, which is the same operation or runs inside it. "
+          + "Pass the operation that runs the other one as the outer."
+      )
     }
     guard let index = newIndex else { return nil }
     let follower = OperationFollower(tracer: self, index: index)

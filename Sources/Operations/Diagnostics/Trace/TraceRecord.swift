@@ -145,3 +145,8 @@ struct OperationFollower: Sendable {
     if hasStarted { Signposts.end(index, of: ObjectIdentifier(tracer)) }
   }
 }
+
+extension [OperationTracer.Record] {
+  /// The index of the record, and of those in which it is nested, innermost first.
+  func nesting(of index: Int) -> some Sequence<Int> { sequence(first: index) { self[$0].group } }
+}

@@ -54,7 +54,7 @@ extension GroupEngine.State {
   }
 
   /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
-  mutating func commit(_ addition: inout Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
+  mutating func commit(_ addition: Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
     let count = members.count
     for index in addition.skipped { _ = members.remove(index) }
     for part in addition.parts { weigh(part) }
@@ -115,7 +115,7 @@ extension GroupEngine {
     }
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
-    let (action, offers, isDraining) = state.withLock { $0.commit(&addition) }
+    let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
     if isDraining { cancelMembers(of: addition) }
     if offers {
       let ready = addition.members.filter { $0.claim.isReady }
