@@ -33,6 +33,7 @@ struct HouseRuleTests {
             return f
           }
           private(set) var g: Bool? = nil
+          let l: Bool  // Internal.
           var h = Locked(false)
           /// Internal.
           final class D {
@@ -47,8 +48,8 @@ struct HouseRuleTests {
         """
     )
     let counts = SourceCounts(of: [source])
-    #expect(counts.types == 2 && counts.storedBooleans == 4 && counts.internalDocumentationLines == 3)
-    #expect(counts.lines == 25 && counts.longestFile == 25 && counts.extensionFiles == 1)
+    #expect(counts.types == 2 && counts.storedBooleans == 5 && counts.internalDocumentationLines == 3)
+    #expect(counts.lines == 26 && counts.longestFile == 26 && counts.extensionFiles == 1)
   }
 }
 
@@ -126,7 +127,8 @@ private struct Declaration {
   var isStoredBoolean: Bool {
     guard ["let", "var"].contains(keyword) else { return false }
     // A brace begins a getter, except that of an observer.
-    return text.contains(#/: Bool\??($| =| {.*didSet)/#) || text.contains(#/ = ((Locked|Atomic)\()?(true|false)\b/#)
+    let isDeclared = text.contains(#/: Bool\??($| =| +\/\/| {.*didSet)/#)
+    return isDeclared || text.contains(#/ = ((Locked|Atomic)\()?(true|false)\b/#)
   }
 
   func isPublic(in outer: Declaration?) -> Bool {

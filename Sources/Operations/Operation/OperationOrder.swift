@@ -39,7 +39,7 @@ extension AsyncOperation {
 
   final var lentPriority: TaskPriority? { core.withLock { $0.lent > 0 ? TaskPriority(rawValue: $0.lent) : nil } }
 
-  /// Adds what the operation waits for, if its priority has risen.
+  /// Adds the dependencies and what runs inside, if the priority has risen. The table of keys raises the holders of keys.
   private func adopt(_ priority: TaskPriority, _ rest: inout [AsyncOperation]) {
     let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in
       if priority.lent <= core.lent || core.lifecycle.phase.isOver { return nil }
