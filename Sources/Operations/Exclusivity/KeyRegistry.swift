@@ -15,20 +15,12 @@ enum KeyRegistry {
     }
   }
 
-  /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the key is in use.
-  static func hold(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
-    table.withLock { table in
-      if id.limit < .max || table.useIndices[id] != nil { return false }
-      // Inserts the task if there is none, so that the key is hashed once.
-      return { (holder: inout TaskKeys) in holder }(&table.early[id, default: keys]) === keys
-    }
-  }
+  /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the task must enter.
+  static func hold(_ keys: TaskKeys) -> Bool { table.withLock { $0.holdEarly(keys) } }
 
   /// Releases the key of a task that has not entered the table. Returns false if it has.
-  static func release(_ id: KeyUse.ID, _ keys: TaskKeys) -> Bool {
-    table.withLock { table in
-      keys.ticket == nil ? table.early.index(forKey: id).map { table.early.remove(at: $0) } : nil
-    } != nil
+  static func release(_ keys: TaskKeys) -> Bool {
+    table.withLock { table in table.early.lastIndex { $0 === keys }.map { table.early.remove(at: $0) } } != nil
   }
 
   /// Changes the table, and carries out the effects after releasing the lock.

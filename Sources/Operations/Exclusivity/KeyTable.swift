@@ -46,7 +46,7 @@ struct KeyTable {
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
   /// Tasks that hold one key each. They enter when someone else accesses the table, and most have left before.
-  var early: [KeyUse.ID: TaskKeys] = [:]
+  var early: [TaskKeys] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
@@ -72,12 +72,22 @@ struct KeyTable {
 
   // MARK: Entering
 
+  /// Lets a task hold the only key that it requests, without an entry. Returns false if the task must enter.
+  mutating func holdEarly(_ keys: TaskKeys) -> Bool {
+    // A throttled key has two claims. Comparing a few keys takes less time than hashing one.
+    guard keys.claims.count == 1, early.count < 32 else { return false }
+    let id = keys.claims[0].id
+    if id.limit < .max || useIndices[id] != nil || early.contains(where: { $0.claims[0].id == id }) { return false }
+    early.append(keys)
+    return true
+  }
+
   mutating func enterEarlyHolders() {
     if early.isEmpty { return }
     // The keys are free, so this has no effects.
     var effects: [Effect] = []
-    for keys in early.values { enter(keys, &effects) }
-    early.removeAll(keepingCapacity: early.count < 100)
+    for keys in early { enter(keys, &effects) }
+    early.removeAll(keepingCapacity: true)
   }
 
   /// Returns the ticket of the next entry. A claimant that has one without an entry does not enter.

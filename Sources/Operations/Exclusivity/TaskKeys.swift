@@ -52,7 +52,8 @@ public func withKeys<R>(
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
   try Task.checkCancellation()
   let enclosing = KeyClaimant.around(keys)
-  if !keys.takeFreeKey(inside: enclosing) { try await keys.take(inside: enclosing, within: waitLimit) }
+  let isFree = enclosing.isEmpty && KeyRegistry.hold(keys)
+  if !isFree { try await keys.take(inside: enclosing, within: waitLimit) }
   defer { keys.release() }
   return try await $currentWork.withValue(keys) { try await body() }
 }
@@ -94,16 +95,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   override var name: String? { givenName ?? "\(function), line \(line)" }
 
   override var clock: any Clock<Duration> { taskClock }
-
-  /// The key, if there is no other one, and no rate.
-  private var onlyKey: KeyUse.ID? {
-    // A throttled key has two claims.
-    claims.count == 1 ? claims[0].id : nil
-  }
-
-  func takeFreeKey(inside enclosing: [KeyClaimant]) -> Bool {
-    enclosing.isEmpty && onlyKey.map { KeyRegistry.hold($0, self) } ?? false
-  }
 
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
@@ -147,7 +138,7 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   /// Those that still use the keys inside the task keep them until they end.
   func release() {
-    if let onlyKey, KeyRegistry.release(onlyKey, self) { return }
+    if KeyRegistry.release(self) { return }
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
 

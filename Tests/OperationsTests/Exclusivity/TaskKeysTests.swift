@@ -75,6 +75,16 @@ struct TaskKeysTests {
     #expect(journal.entries == ["operation", "waiter"] && domain.isUnused)
   }
 
+  @Test func manyTasksHoldAKeyEach() async throws {
+    let names = (0..<70).map { "\($0)" }
+    var tasks: [Task<Void, any Error>] = []
+    for name in names { tasks.append(await hold(.exclusive(ExclusivityKey(name)), name)) }
+    #expect(names.flatMap { domain.holders(of: ExclusivityKey($0)) } == names)
+    gate.open()
+    for task in tasks { try await task.value }
+    #expect(domain.isUnused)
+  }
+
   @Test func withoutAName_theFunctionAndTheLineNameIt() async throws {
     try await withKeys(.exclusive("key"), in: domain, line: 7) {
       #expect(domain.holders(of: "key") == ["withoutAName_theFunctionAndTheLineNameIt(), line 7"])
