@@ -14,6 +14,8 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   /// That is an `.inputUnavailable` of an operation whose producer failed, or a `.conditionFailed` that reports another
   /// failure of the same group or ``AggregateError``.
   public fileprivate(set) var isConsequence: Bool
+  /// Whether the error was reported in an `AggregateError`, whose paths must be kept.
+  fileprivate(set) var isOfAggregate = false
 
   /// Creates a failure from an error and the path of the failed operation, which may be empty.
   public init(path: [String], error: any Error) {
@@ -42,7 +44,11 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
     }
   }
 
-  func below(_ name: String) -> OperationFailure { OperationFailure(path: [name] + path, error: error) }
+  func below(_ name: String) -> OperationFailure {
+    var failure = OperationFailure(path: [name] + path, error: error)
+    failure.isOfAggregate = isOfAggregate
+    return failure
+  }
 
   public var errorDescription: String? { description }
 
@@ -73,22 +79,20 @@ struct FailureReport: Sendable {
   private(set) var failures: [OperationFailure] = []
   /// The failures that count even if the operation was cancelled before they were reported.
   private(set) var failuresAfterCancellation: [OperationFailure] = []
-  /// Whether one of the errors was an `AggregateError`, whose paths must be kept.
-  private(set) var hasPaths = false
 
   init(_ errors: [any Error]) { self.init(failures: errors.map { OperationFailure(path: [], error: $0) }) }
 
-  init(failures: [OperationFailure], hasPaths: Bool = false) {
-    self.hasPaths = hasPaths
-    for failure in failures { append(failure) }
-  }
+  init(failures: [OperationFailure]) { for failure in failures { append(failure) } }
 
   init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
 
   private mutating func append(_ failure: OperationFailure) {
     if let aggregate = failure.error as? AggregateError {
-      hasPaths = true
-      for inner in aggregate.failures { append(OperationFailure(path: failure.path + inner.path, error: inner.error)) }
+      for inner in aggregate.failures {
+        var inner = OperationFailure(path: failure.path + inner.path, error: inner.error)
+        inner.isOfAggregate = true
+        append(inner)
+      }
     } else {
       failures.append(failure)
       if !meansCancelled(failure.error) { failuresAfterCancellation.append(failure) }

@@ -157,7 +157,7 @@ extension AsyncOperation {
     let lifecycle = core.withLock { $0.lifecycle }
     if lifecycle.failures.isEmpty { return lifecycle.decision == .cancellation ? CancellationError() : nil }
     let failures = failures(of: lifecycle)
-    let isOneError = failures.count == 1 && !lifecycle.hasPaths && !(self is GroupOperation)
+    let isOneError = failures.count == 1 && !failures[0].isOfAggregate && !(self is GroupOperation)
     if isOneError || lifecycle.decision == .timeout { return failures[0].error }
     let name = displayName
     return AggregateError(failures.map { $0.below(name) }, isCancelled: lifecycle.isCancelled)

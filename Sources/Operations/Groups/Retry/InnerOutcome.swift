@@ -57,7 +57,7 @@ extension AsyncOperation {
     withExtendedLifetime(previous) {}
     if let engine { inner.whenFinished { engine.workContinues(in: inner) } }
     if isOver { inner.cancel() }
-    if let priority = lentPriority { inner.escalatePriority(to: priority) }
+    inner.escalatePriority(to: TaskPriority(rawValue: core.withLock { $0.lent }))
     for follower in trace { follower.noteMembers(inner.members) }
     _ = inner.startAsMember(by: nil)
     inner.startWaitLimit()
@@ -119,8 +119,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
     if ownFailures.isEmpty, case .failure(let error) = result {
       failures = FailureReport(failures: [OperationFailure(path: [name], error: error)])
     } else {
-      let hasPaths = operation.core.withLock { $0.lifecycle.hasPaths && $0.lifecycle.decision != .timeout }
-      failures = FailureReport(failures: ownFailures.map { $0.below(name) }, hasPaths: hasPaths)
+      failures = FailureReport(failures: ownFailures.map { $0.below(name) })
     }
     inner = group ?? operation
     guard case .failure(let error as OperationError) = result, error.isOfFailedProducer, let group,

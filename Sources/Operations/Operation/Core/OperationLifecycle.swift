@@ -86,7 +86,6 @@ struct OperationLifecycle {
   /// Whether a finish came before the execution.
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
-  private(set) var hasPaths = false
 
   /// Starts the operation, unless it has been ended. Returns false if it has been started before.
   mutating func start(as first: Phase = .executing) -> Bool {
@@ -191,8 +190,6 @@ struct OperationLifecycle {
   }
 
   private mutating func append(_ report: FailureReport) {
-    let counting = isCancelled ? report.failuresAfterCancellation : report.failures
-    if report.hasPaths, !counting.isEmpty { hasPaths = true }
-    failures += counting
+    failures += isCancelled ? report.failuresAfterCancellation : report.failures
   }
 }
