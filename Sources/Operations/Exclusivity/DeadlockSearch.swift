@@ -12,12 +12,13 @@ struct DeadlockSearch {
   private var loads: [Int: KeyUse.Load]
   /// The waiting entries, by use, in the order of their ranks.
   private var waiting: [Int: ArrayDeque<KeyEntry.Rank>] = [:]
-  private var memberCounts: [KeyTicket: Int] = [:]
+  /// The entries inside each holder.
+  private var members: [KeyTicket: Set<KeyTicket>] = [:]
 
   init(_ entries: [KeyTicket: KeyEntry], _ loads: [Int: KeyUse.Load]) {
     (self.entries, self.loads) = (entries, loads)
     for entry in entries.values.sorted(by: { $0.rank < $1.rank }) {
-      for group in entry.enclosing { memberCounts[group, default: 0] += 1 }
+      for group in entry.enclosing { members[group, default: []].insert(entry.ticket) }
       if entry.state.isHolding { continue }
       for share in entry.shares { waiting[share.use, default: ArrayDeque()].append(entry.rank) }
     }
@@ -29,8 +30,7 @@ struct DeadlockSearch {
     while let finding = finding() {
       findings.append(finding)
       switch finding {
-      case .pass(let ticket): entries[ticket]?.isPreferred = true
-      case .refuse(let ticket): _ = entries[ticket].map { remove($0) }
+      case .pass(let ticket), .refuse(let ticket): _ = entries[ticket].map { remove($0) }
       }
     }
     return findings
@@ -69,11 +69,11 @@ struct DeadlockSearch {
         waiting[share.use]?.remove(entry.rank)
       }
     }
-    for group in entry.enclosing { memberCounts[group]? -= 1 }
+    for group in entry.enclosing { members[group]?.remove(entry.ticket) }
   }
 
   private func canFinish(_ entry: KeyEntry, _ inOrder: Bool) -> Bool {
-    if entry.state.isHolding { return memberCounts[entry.ticket] ?? 0 == 0 }
+    if entry.state.isHolding { return members[entry.ticket]?.isEmpty ?? true }
     let isFirst = !inOrder || entry.isPreferred || entry.shares.allSatisfy { waiting[$0.use]?.first == entry.rank }
     return isFirst && isAdmitted(entry)
   }
@@ -84,10 +84,6 @@ struct DeadlockSearch {
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
     let waiters = entries.filter { !$1.state.isHolding && !$1.enclosing.isEmpty }.keys.sorted()
-    var members: [KeyTicket: [KeyTicket]] = [:]
-    for waiter in waiters {
-      for group in entries[waiter]?.enclosing ?? [] { members[group, default: []].append(waiter) }
-    }
     return waiters.last { waiter in
       var seen: Set<KeyTicket> = []
       var toVisit = [waiter]
@@ -97,7 +93,7 @@ struct DeadlockSearch {
         let following =
           entry.state.isHolding
           ? members[next] ?? []
-          : entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets ?? [] }
+          : Set(entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets ?? [] })
         toVisit += following.filter { seen.insert($0).inserted }
       }
       return false
