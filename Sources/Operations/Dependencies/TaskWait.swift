@@ -83,6 +83,7 @@ extension AsyncOperation {
     of newQueue: OperationQueue? = nil,
     or newEngine: GroupEngine? = nil
   ) throws {
+    if around.isEmpty { return }
     let (queue, engine) = core.withLock { (newQueue ?? $0.queue, newEngine ?? $0.engine) }
     let limit = queue?.maxConcurrentOperationCount ?? engine?.state.withLock { $0.schedule.limit } ?? 0
     let users = around.filter {

@@ -37,8 +37,6 @@ extension AsyncOperation {
     while let operation = rest.popLast() { operation.adopt(priority, &rest) }
   }
 
-  final var lentPriority: TaskPriority? { core.withLock { $0.lent > 0 ? TaskPriority(rawValue: $0.lent) : nil } }
-
   /// Adds the dependencies and what runs inside, if the priority has risen. The table of keys raises the holders of keys.
   private func adopt(_ priority: TaskPriority, _ rest: inout [AsyncOperation]) {
     let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in

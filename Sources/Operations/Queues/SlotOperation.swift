@@ -114,10 +114,10 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     add()
     if core.withLock({ _ in resume == nil }) {
       await lendingPriority(to: escalatePriority) { await waitOrUnregister { wait($0) } }
+      if Task.isCancelled { cancel() }
     }
-    if Task.isCancelled { cancel() }
     defer { finish() }
-    if isCancelled || core.withLock({ $0.lifecycle.phase.isOver }) { throw outcomeError ?? CancellationError() }
+    if core.withLock({ !$0.lifecycle.canContinue }) { throw outcomeError ?? CancellationError() }
     return try await $currentWork.withValue(self) { try await body() }
   }
 

@@ -82,9 +82,8 @@ extension ResultOperation {
 
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
-    let own = priority ?? startPriority
-    let priority = lentPriority.map { max($0, own) } ?? own
-    startTask(priority: priority, in: context.take(), while: .executing) { [self] in
+    let lent = TaskPriority(rawValue: core.withLock { $0.lent })
+    startTask(priority: max(priority ?? startPriority, lent), in: context.take(), while: .executing) { [self] in
       do {
         let output = try await withTaskCancellationHandler(operation: body) { cancel() }
         releaseTask()

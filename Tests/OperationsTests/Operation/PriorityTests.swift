@@ -178,7 +178,7 @@ struct PriorityTests {
     let first = Task(priority: .medium) { try await queue.run(sharing: "key", in: domain) { holder } }
     await holder.begun.opened()
     let second = Task(priority: .high) { try await queue.run(sharing: "key", in: domain) { holder } }
-    await poll { holder.lentPriority == .high }
+    await poll { holder.queuePriority == .high }
     holder.gate.open()
     for caller in [first, second] { try await caller.value }
   }
@@ -189,11 +189,11 @@ struct PriorityTests {
     member.queuePriority = .veryHigh
     group.escalatePriority(to: .high)
     group.escalatePriority(to: .low)
-    #expect(group.lentPriority == .high && group.queuePriority == .high && member.queuePriority == .veryHigh)
+    #expect(group.queuePriority == .high && member.queuePriority == .veryHigh)
     group.addOperation(later)
     #expect(later.queuePriority == .high)
     let usual = AsyncOperation()
     usual.escalatePriority(to: .medium)
-    #expect(usual.lentPriority == nil && usual.queuePriority == .normal)
+    #expect(usual.core.withLock { $0.lent } == 0 && usual.queuePriority == .normal)
   }
 }

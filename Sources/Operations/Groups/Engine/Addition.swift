@@ -109,8 +109,9 @@ extension GroupEngine {
         return first
       }
       // Read after the members have their places, because a trace that was attached before did not see them.
-      for follower in group.trace { follower.noteMembers(members) }
-      if let priority = group.lentPriority { for member in members { member.escalatePriority(to: priority) } }
+      let (trace, lent) = group.core.withLock { ($0.trace, $0.lent) }
+      for follower in trace { follower.noteMembers(members) }
+      if lent > 0 { for member in members { member.escalatePriority(to: TaskPriority(rawValue: lent)) } }
       claim(members, from: firstIndex, for: &addition, skipping, in: group)
     }
     if group.isCancelled { cancelMembers(of: addition) }
