@@ -38,6 +38,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 
+  func takeIfCalled() -> Bool {
+    KeyRegistry.change { table, effects in ticket.map { table.takeIfCalled($0, &effects) } ?? false }
+  }
+
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
   func take() -> Bool {
     let isTaken = KeyRegistry.change { table, effects -> Bool? in

@@ -190,19 +190,25 @@ struct KeyTable {
     return true
   }
 
-  /// Returns to the wait queues, at the place of the claimant's arrival. A claimant that has been started, and so is at
-  /// no place, takes its keys if it has been called and they are free.
+  /// Lets a called claimant that has been started, and so is at no place, take its keys if they are free.
+  mutating func takeIfCalled(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
+    guard let entry = self[ticket], entry.state.isCalled, entry.shares.allSatisfy({ uses[$0.use].holders.admits($0) })
+    else { return false }
+    leavePosition(ticket)
+    entries[ticket.place].place = .none
+    hold(ticket, &effects)
+    serve(&effects)
+    return true
+  }
+
+  /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
   mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, request: Int = 0, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     entries[ticket.place].request = max(request, entries[ticket.place].request)
-    guard state == .away || (place == .none && !state.isHolding) else { return }
+    guard state == .away || (place == .none && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
     leavePosition(ticket)
     entries[ticket.place].place = place
-    if state.isCalled, entries[ticket.place].shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
-      hold(ticket, &effects)
-    } else {
-      wait(ticket, &effects)
-    }
+    wait(ticket, &effects)
     serve(&effects)
   }
 

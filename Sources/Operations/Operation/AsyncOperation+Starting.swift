@@ -69,11 +69,14 @@ extension AsyncOperation {
 
   /// Takes the keys of an operation that stays started while it waits for them.
   private func take(_ turn: KeyRequest) {
-    keepPlace()
-    guard turn.take() else {
-      turnHasNotCome()
-      if let limit = waitLimit, limit <= .zero { expire(after: limit) }
-      return
+    if !turn.takeIfCalled() {
+      // Not before it must wait, because finding the place out takes long.
+      keepPlace()
+      guard turn.take() else {
+        turnHasNotCome()
+        if let limit = waitLimit, limit <= .zero { expire(after: limit) }
+        return
+      }
     }
     if core.withLock({ $0.lifecycle.resume(after: .turn) }) { prepareInputs() }
   }
