@@ -74,17 +74,21 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
     for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim, inside: enclosing) }
-    let (priority, lent) = ((owner?.queuePriority ?? .normal).rawValue, owner?.core.withLock { $0.lent } ?? 0)
-    return KeyRegistry.change { table, effects in
+    let priority = owner?.queuePriority ?? .normal
+    let state = KeyRegistry.change { table, effects in
       if let ticket {
         table.comeBack(ticket, at: place, request: request, &effects)
       } else {
         slots = new
         let outer = enclosing.compactMap(\.ticket)
-        table.enter(self, inside: outer, at: place, priority: priority, lent: lent, request: request, &effects)
+        table.enter(self, inside: outer, at: place, priority: priority.rawValue, request: request, &effects)
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }
+    // A task that lends a priority before the operation has a ticket does not find it.
+    let lent = owner?.core.withLock { $0.lent } ?? 0
+    if let owner, lent > 0 { priorityDidChange(to: owner.queuePriority, lent: lent) }
+    return state
   }
 
   /// Leaves the keys or the wait queues, and keeps its place. A member gives back its slot with its keys. With the number of

@@ -123,11 +123,7 @@ extension AsyncOperation {
   }
 
   func turnHasNotCome() {
-    let (trace, turn, lent) = core.withLock { core in
-      (core.lifecycle.isCancelled ? [] : core.trace, core.turn, core.lent)
-    }
-    // A task may have lent a priority since the operation requested its turn.
-    if lent > 0 { turn?.priorityDidChange(to: queuePriority, lent: lent) }
+    let trace = core.withLock { core in core.lifecycle.isCancelled ? [] : core.trace }
     if trace.isEmpty { return }
     for follower in trace { follower.noteKeyWait() }
     // Another thread may have called the operation and reported its turn before.

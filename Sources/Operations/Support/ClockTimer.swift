@@ -38,17 +38,18 @@ final class ClockTimer: Sendable {
     _ isTimeout: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> @Sendable () -> Void {
-    if let clock = clock as? any TimerClock { return clock.call(after: delay, isTimeout: isTimeout, fire) }
     // Clocks differ in how they treat a time that passed long ago. Every clock can add 30 years to its current time.
-    let delay = min(max(delay, .zero), .seconds(1_000_000_000))
-    if clock is ContinuousClock { return continuous.start(after: delay, fire) }
-    if clock is SuspendingClock { return suspending.start(after: delay, fire) }
+    let boundedDelay = min(max(delay, .zero), .seconds(1_000_000_000))
+    // The usual clocks come first, because a cast to a protocol that fails takes long.
+    if clock is ContinuousClock { return continuous.start(after: boundedDelay, fire) }
+    if clock is SuspendingClock { return suspending.start(after: boundedDelay, fire) }
+    if let clock = clock as? any TimerClock { return clock.call(after: delay, isTimeout: isTimeout, fire) }
     // A custom clock can only `sleep`. The task needs no thread of the shared pool, unless the clock's `sleep` does.
     let task = Task(executorPreference: DueWork.shared) {
-      do { try await clock.sleep(for: delay) } catch {
+      do { try await clock.sleep(for: boundedDelay) } catch {
         if Task.isCancelled { return }
         // The clock failed.
-        do { try await ContinuousClock().sleep(for: delay) } catch { return }
+        do { try await ContinuousClock().sleep(for: boundedDelay) } catch { return }
       }
       // As with any other clock, a timer that is due can no longer be cancelled.
       fire()
