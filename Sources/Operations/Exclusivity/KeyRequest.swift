@@ -43,16 +43,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
-  func take() -> Bool {
-    let isTaken = KeyRegistry.change { table, effects -> Bool? in
-      guard let ticket else { return nil }
-      guard table.state(of: ticket)?.isHolding == false else { return false }
-      table.comeBack(ticket, at: .none, &effects)
-      return table.state(of: ticket)?.isHolding
-    }
-    // The operation was started by hand or by Foundation's own method.
-    return isTaken ?? arrive(at: .none).isHolding
-  }
+  func take() -> Bool { arrive(at: .none).isHolding }
 
   /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
   /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
