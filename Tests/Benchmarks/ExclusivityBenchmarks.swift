@@ -32,6 +32,7 @@ enum ExclusivityBenchmarks {
       .atMost(2)
     ),
     growth("one-key") { .group($0, "one key") { operation, _ in operation.exclusive("key") } },
+    growth("shared") { .group($0, "shared", width: 1) { operation, _ in operation.shared("key") } },
     growth("own-keys") { .group($0, "own keys") { $0.exclusive(ExclusivityKey("\($1)")) } },
     growth("limited") { .group($0, "limited") { operation, _ in operation.limited("key", to: 4) } },
     growth("holder") { count in

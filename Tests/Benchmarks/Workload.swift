@@ -98,6 +98,7 @@ extension Workload {
   static func group(
     _ count: Int,
     _ name: String = "AsyncBlockOperation",
+    width: Int = OperationQueue.defaultMaxConcurrentOperationCount,
     _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
   ) -> Workload {
     Workload(name: "\(name), GroupOperation", units: count) {
@@ -107,7 +108,7 @@ extension Workload {
           prepare(operation, index)
           return operation
         }
-        OperationQueue().addOperation(GroupOperation(operations))
+        OperationQueue().addOperation(GroupOperation(operations, maxConcurrentOperationCount: width))
       }
     }
   }

@@ -15,7 +15,7 @@ extension KeyTable {
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
   func claimant(of id: KeyUse.ID) -> KeyClaimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let called = use.called.tickets.first ?? use.passed.values.first?.tickets.first
+    let called = use.called.tickets.first ?? use.passed.values.first?.load.tickets.first
     let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
@@ -51,7 +51,7 @@ extension KeyTable {
       switch obstacle {
       case .holders: use.holders.tickets.sorted()
       case .earlier:
-        [use.called.tickets.min() ?? use.passed.values.flatMap(\.tickets).min() ?? use.first].compactMap(\.self)
+        [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
       }
     return tickets.compactMap { claimant($0) }
   }

@@ -15,7 +15,7 @@ enum KeyRegistry {
     }
   }
 
-  /// Lets a task hold a key that no one uses, without an entry in the table. Returns false if the task must enter.
+  /// Lets a task hold the only key that it requests, without an entry in the table. Returns false if the task must enter.
   static func hold(_ keys: TaskKeys) -> Bool { table.withLock { $0.holdEarly(keys) } }
 
   /// Releases the key of a task that has not entered the table. Returns false if it has.

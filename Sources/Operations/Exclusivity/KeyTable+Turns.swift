@@ -109,10 +109,11 @@ extension KeyTable {
   func passed(before ticket: Ticket, in use: Int) -> KeyUse.Load? {
     if uses[use].passed.isEmpty { return nil }
     let (place, rank) = (entries[ticket.place].place, entries[ticket.place].rank)
-    guard let all = uses[use].passed[place], let last = passed[place]?.last else { return nil }
-    if last < rank { return all }
+    // A claimant nearly always comes after all of them, or before them. Otherwise, each of them is compared.
+    guard let passed = uses[use].passed[place], let first = self.passed[place]?.first, first < rank else { return nil }
+    if passed.last < rank { return passed.load }
     var load = KeyUse.Load()
-    for other in all.tickets where entries[other.place].rank < rank {
+    for other in passed.load.tickets where entries[other.place].rank < rank {
       for share in entries[other.place].shares where share.use == use { load.add(other, share) }
     }
     return load
@@ -190,10 +191,12 @@ extension KeyTable {
 
   /// Lets others pass a claimant that is called, because its queue or group is full or suspended.
   mutating func pass(_ ticket: Ticket) {
-    let (place, shares) = (entries[ticket.place].place, entries[ticket.place].shares)
+    let (place, rank) = (entries[ticket.place].place, entries[ticket.place].rank)
     entries[ticket.place].state = .called(until: nil)
-    for share in shares { uses[share.use].passed[place, default: KeyUse.Load()].add(ticket, share) }
-    passed[place, default: ArrayDeque()].insert(entries[ticket.place].rank)
+    for share in entries[ticket.place].shares {
+      uses[share.use].passed[place, default: KeyUse.Passed(last: rank)].add(share, rank)
+    }
+    passed[place, default: ArrayDeque()].insert(rank)
     close(place)
   }
 
@@ -205,8 +208,8 @@ extension KeyTable {
       for share in shares { uses[share.use].called.remove(ticket, share) }
     } else {
       for share in shares {
-        uses[share.use].passed[place]?.remove(ticket, share)
-        if uses[share.use].passed[place]?.count == 0 { uses[share.use].passed[place] = nil }
+        uses[share.use].passed[place]?.load.remove(ticket, share)
+        if uses[share.use].passed[place]?.load.count == 0 { uses[share.use].passed[place] = nil }
       }
       passed[place]?.remove(entries[ticket.place].rank)
       if passed[place]?.isEmpty == true { passed[place] = nil }

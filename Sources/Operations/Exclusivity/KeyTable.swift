@@ -72,7 +72,6 @@ struct KeyTable {
 
   // MARK: Entering
 
-  /// Lets a task hold the only key that it requests, without an entry. Returns false if the task must enter.
   mutating func holdEarly(_ keys: TaskKeys) -> Bool {
     // A throttled key has two claims. Comparing a few keys takes less time than hashing one.
     guard keys.claims.count == 1, early.count < 32 else { return false }

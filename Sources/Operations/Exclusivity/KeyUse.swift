@@ -62,6 +62,17 @@ struct KeyUse {
     }
   }
 
+  /// Claimants of one place. None of them has a rank after the last one.
+  struct Passed {
+    var load = Load()
+    var last: KeyEntry.Rank
+
+    mutating func add(_ share: KeyEntry.Share, _ rank: KeyEntry.Rank) {
+      load.add(rank.ticket, share)
+      last = max(last, rank)
+    }
+  }
+
   let id: ID
   /// The number of claimants in any state, and of starts.
   var claimCount = 0
@@ -69,7 +80,7 @@ struct KeyUse {
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
   /// The claimants that have been called, and that others pass, by place.
-  var passed: [KeyPlace: Load] = [:]
+  var passed: [KeyPlace: Passed] = [:]
   /// The time until which claimants that are called are waited for, since the key has been free.
   var patienceEnd: Int?
   var away: Set<KeyTicket> = []
@@ -116,7 +127,7 @@ struct KeyUse {
   var waiting: [KeyTicket] { lines.values.flatMap { $0.all.compactMap { $0?.ticket } } }
 
   /// The claimants that hold nothing, in any state.
-  var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.tickets) + away }
+  var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
 
   mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share) {
     if share.weight == 0 { weightlessCount += 1 }
