@@ -61,6 +61,16 @@ struct CancellationOutcomeTests {
     }
   }
 
+  @Test func besideAnErrorThatMeansCancelled_theOneOtherErrorIsThrown() async {
+    for error in Self.cancellations {
+      let operation = AsyncBlockOperation { operation in
+        operation.cancel()
+        operation.finish(withErrors: [error, TestError("other")])
+      }
+      await #expect(throws: TestError("other")) { try await queue.run(operation) }
+    }
+  }
+
   @Test(arguments: [nil, TestError("first")])
   func cancelledAgain_keepsTheFirstReason(_ first: TestError?) {
     let operation = AsyncOperation()
