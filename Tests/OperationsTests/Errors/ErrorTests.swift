@@ -117,6 +117,14 @@ struct ErrorTests {
     #expect(retry.attemptErrors.count == 2 && retry.attemptErrors.allSatisfy { $0 is AggregateError })
   }
 
+  @Test func flatMap_keepsThePathsOfTheOperationItLeadsTo() async {
+    let aggregate = AggregateError([failure("page", error: TestError("1"))])
+    let (start, sync) = (ResultOperation { 1 }, AsyncBlockOperation { $0.finish(with: aggregate) }.named("sync"))
+    let following = start.flatMap { _ in sync }.named("following")
+    queue.addOperation(start)
+    await expectPaths([["following", "sync", "page"]], of: following)
+  }
+
   @Test func aggregateWithinAnAggregate_isFlattened() async {
     let inner = AggregateError([failure("c", error: TestError("1"))])
     let outer = AggregateError([failure("b", error: inner), failure(error: TestError("2"))])
