@@ -15,12 +15,15 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   /// failure of the same group or ``AggregateError``.
   public fileprivate(set) var isConsequence: Bool
   /// Whether the error was reported in an `AggregateError`, whose paths must be kept.
-  fileprivate(set) var isOfAggregate = false
+  let isOfAggregate: Bool
 
   /// Creates a failure from an error and the path of the failed operation, which may be empty.
-  public init(path: [String], error: any Error) {
+  public init(path: [String], error: any Error) { self.init(path: path, error: error, isOfAggregate: false) }
+
+  fileprivate init(path: [String], error: any Error, isOfAggregate: Bool) {
     self.path = path
     self.error = error
+    self.isOfAggregate = isOfAggregate
     isConsequence = (error as? OperationError)?.isOfFailedProducer == true
   }
 
@@ -45,9 +48,7 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   }
 
   func below(_ name: String) -> OperationFailure {
-    var failure = OperationFailure(path: [name] + path, error: error)
-    failure.isOfAggregate = isOfAggregate
-    return failure
+    OperationFailure(path: [name] + path, error: error, isOfAggregate: isOfAggregate)
   }
 
   public var errorDescription: String? { description }
@@ -89,9 +90,7 @@ struct FailureReport: Sendable {
   private mutating func append(_ failure: OperationFailure) {
     if let aggregate = failure.error as? AggregateError {
       for inner in aggregate.failures {
-        var inner = OperationFailure(path: failure.path + inner.path, error: inner.error)
-        inner.isOfAggregate = true
-        append(inner)
+        append(OperationFailure(path: failure.path + inner.path, error: inner.error, isOfAggregate: true))
       }
     } else {
       failures.append(failure)

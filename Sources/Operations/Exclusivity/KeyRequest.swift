@@ -32,10 +32,10 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       let slots = core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) }
       return (core.lifecycle.phase, core.queue, slots)
     }
-    if let slots { return arrive(at: .group(ObjectIdentifier(slots.engine)), request, slots) }
+    if let slots { return arrive(owner, at: .group(ObjectIdentifier(slots.engine)), request, slots) }
     // In a pause, an operation of a queue keeps its slot.
-    if case .paused = phase { return arrive(at: .none) }
-    return arrive(at: .queue(ObjectIdentifier(queue ?? self)), request)
+    if case .paused = phase { return arrive(owner, at: .none) }
+    return arrive(owner, at: .queue(ObjectIdentifier(queue ?? self)), request)
   }
 
   func takeIfCalled() -> Bool {
@@ -43,7 +43,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
-  func take() -> Bool { arrive(at: .none).isHolding }
+  func take() -> Bool { owner.map { arrive($0, at: .none).isHolding } ?? false }
 
   /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
   /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
@@ -59,26 +59,27 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   /// Enters the table, or returns to the wait queues, unless another thread has, or it is too late.
   private func arrive(
+    _ owner: AsyncOperation,
     at place: KeyPlace,
     _ request: Int = 0,
     _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
   ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
     for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim, inside: enclosing) }
-    let priority = owner?.queuePriority ?? .normal
+    let priority = owner.queuePriority.rawValue
     let state = KeyRegistry.change { table, effects in
       if let ticket {
         table.comeBack(ticket, at: place, request: request, &effects)
       } else {
         slots = new
         let outer = enclosing.compactMap(\.ticket)
-        table.enter(self, inside: outer, at: place, priority: priority.rawValue, request: request, &effects)
+        table.enter(self, inside: outer, at: place, priority: priority, request: request, &effects)
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }
     // A task that lends a priority before the operation has a ticket does not find it.
-    let lent = owner?.core.withLock { $0.lent } ?? 0
-    if let owner, lent > 0 { priorityDidChange(to: owner.queuePriority, lent: lent) }
+    let lent = owner.core.withLock { $0.lent }
+    if lent > 0 { priorityDidChange(to: owner.queuePriority, lent: lent) }
     return state
   }
 

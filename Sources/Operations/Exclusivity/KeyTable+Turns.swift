@@ -107,7 +107,6 @@ extension KeyTable {
 
   /// The claimants of the same place that have been called before this one, and that others pass.
   func passed(before ticket: Ticket, in use: Int) -> KeyUse.Load? {
-    if uses[use].passed.isEmpty { return nil }
     let (place, rank) = (entries[ticket.place].place, entries[ticket.place].rank)
     // A claimant nearly always comes after all of them, or before them. Otherwise, each of them is compared.
     guard let passed = uses[use].passed[place], let first = self.passed[place]?.first, first < rank else { return nil }

@@ -72,15 +72,6 @@ struct KeyTable {
 
   // MARK: Entering
 
-  mutating func holdEarly(_ keys: TaskKeys) -> Bool {
-    // A throttled key has two claims. Comparing a few keys takes less time than hashing one.
-    guard keys.claims.count == 1, early.count < 32 else { return false }
-    let id = keys.claims[0].id
-    if id.limit < .max || useIndices[id] != nil || early.contains(where: { $0.claims[0].id == id }) { return false }
-    early.append(keys)
-    return true
-  }
-
   mutating func enterEarlyHolders() {
     if early.isEmpty { return }
     // The keys are free, so this has no effects.

@@ -52,8 +52,7 @@ public func withKeys<R>(
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
   try Task.checkCancellation()
   let enclosing = KeyClaimant.around(keys)
-  let isFree = enclosing.isEmpty && KeyRegistry.hold(keys)
-  if !isFree { try await keys.take(inside: enclosing, within: waitLimit) }
+  if !enclosing.isEmpty || !KeyRegistry.hold(keys) { try await keys.take(inside: enclosing, within: waitLimit) }
   defer { keys.release() }
   return try await $currentWork.withValue(keys) { try await body() }
 }

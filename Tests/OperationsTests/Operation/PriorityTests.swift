@@ -189,6 +189,7 @@ struct PriorityTests {
     member.queuePriority = .veryHigh
     group.escalatePriority(to: .high)
     group.escalatePriority(to: .low)
+    #expect(group.core.withLock { $0.lent } == TaskPriority.high.rawValue)
     #expect(group.queuePriority == .high && member.queuePriority == .veryHigh)
     group.addOperation(later)
     #expect(later.queuePriority == .high)

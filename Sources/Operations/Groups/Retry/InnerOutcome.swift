@@ -57,7 +57,8 @@ extension AsyncOperation {
     withExtendedLifetime(previous) {}
     if let engine { inner.whenFinished { engine.workContinues(in: inner) } }
     if isOver { inner.cancel() }
-    inner.escalatePriority(to: TaskPriority(rawValue: core.withLock { $0.lent }))
+    let lent = core.withLock { $0.lent }
+    if lent > 0 { inner.escalatePriority(to: TaskPriority(rawValue: lent)) }
     for follower in trace { follower.noteMembers(inner.members) }
     _ = inner.startAsMember(by: nil)
     inner.startWaitLimit()
