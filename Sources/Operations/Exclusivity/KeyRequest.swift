@@ -66,20 +66,20 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   ) -> KeyState {
     let enclosing = KeyClaimant.around(owner)
     for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim, inside: enclosing) }
-    let priority = owner.queuePriority.rawValue
+    let priority = owner.queuePriority
     let state = KeyRegistry.change { table, effects in
       if let ticket {
         table.comeBack(ticket, at: place, request: request, &effects)
       } else {
         slots = new
         let outer = enclosing.compactMap(\.ticket)
-        table.enter(self, inside: outer, at: place, priority: priority, request: request, &effects)
+        table.enter(self, inside: outer, at: place, priority: priority.rawValue, request: request, &effects)
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
     }
-    // A task that lends a priority before the operation has a ticket does not find it.
-    let lent = owner.core.withLock { $0.lent }
-    if lent > 0 { priorityDidChange(to: owner.queuePriority, lent: lent) }
+    // A thread that changes or lends a priority before the operation has a ticket does not find it.
+    let (newPriority, lent) = (owner.queuePriority, owner.core.withLock { $0.lent })
+    if newPriority != priority || lent > 0 { priorityDidChange(to: newPriority, lent: lent) }
     return state
   }
 

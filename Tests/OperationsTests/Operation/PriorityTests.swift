@@ -146,6 +146,27 @@ struct PriorityTests {
     #expect(names.entries == ["second", "first"])
   }
 
+  /// Its priority rises when it is read for the first time, as if another thread raised it then.
+  private final class RisingOperation: AsyncOperation, @unchecked Sendable {
+    override var queuePriority: QueuePriority {
+      get {
+        defer { super.queuePriority = .high }
+        return super.queuePriority
+      }
+      set { super.queuePriority = newValue }
+    }
+  }
+
+  @Test func anOperationWhosePriorityRisesDuringItsArrival_movesUp() async {
+    await hold()
+    let (first, rising) = (NoteOperation("first", names), RisingOperation())
+    rising.addObserver(OperationObserver(didStart: { [names] _ in names.write("rising") }))
+    for operation in [first, rising] { queue.addOperation(operation.exclusive("key", in: domain)) }
+    holder.gate.open()
+    await names.reaches(2)
+    #expect(names.entries == ["rising", "first"])
+  }
+
   // MARK: Lending
 
   @Test(arguments: [false, true])
