@@ -120,7 +120,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
       let (wait, engine, turn) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.turn) }
-      if wait == .slot { engine?.memberPriorityWasChanged(self) }
+      if wait == .slot { engine?.moveMember(self) }
       turn?.priorityDidChange(to: newValue, lent: core.withLock { $0.lent })
     }
   }

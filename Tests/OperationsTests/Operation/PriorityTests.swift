@@ -157,14 +157,29 @@ struct PriorityTests {
     }
   }
 
-  @Test func anOperationWhosePriorityRisesDuringItsArrival_movesUp() async {
+  @Test(arguments: ["at a key", "in a group", "in a group, behind another member"])
+  func anOperationWhosePriorityRisesDuringItsArrival_movesUp(_ place: String) async {
     await hold()
     let (first, rising) = (NoteOperation("first", names), RisingOperation())
     rising.addObserver(OperationObserver(didStart: { [names] _ in names.write("rising") }))
-    for operation in [first, rising] { queue.addOperation(operation.exclusive("key", in: domain)) }
+    let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
+    switch place {
+    case "at a key":
+      for operation in [first, rising] { queue.addOperation(operation.exclusive("key", in: domain)) }
+    case "in a group":
+      group.isSuspended = true
+      group.addOperations([first, rising])
+      group.isSuspended = false
+    default:
+      let held = HeldOperation()
+      held ==> [first, rising]
+      group.addOperations([held, first, rising])
+      held.gate.open()
+    }
     holder.gate.open()
     await names.reaches(2)
     #expect(names.entries == ["rising", "first"])
+    group.finish()
   }
 
   // MARK: Lending

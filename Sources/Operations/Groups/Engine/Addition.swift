@@ -117,6 +117,7 @@ extension GroupEngine {
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
+    for (member, claim, priority, _) in addition.members where claim.isReady { moveMember(member, from: priority) }
     if isDraining { cancelMembers(of: addition) }
     if offers {
       let ready = addition.members.filter { $0.claim.isReady }

@@ -51,6 +51,7 @@ extension GroupEngine {
     let request = state.withLock {
       $0.schedule.becameReady(member, priority, of: flow, number: number, isCalled: isCalled, takenNext: takenNext)
     }
+    moveMember(member, from: priority)
     carryOut(request)
   }
 

@@ -121,9 +121,10 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })
   }
 
-  func memberPriorityWasChanged(_ member: AsyncOperation) {
+  /// Moves a member to its priority, unless it has its place by that. Who changed it before the member had a place did not.
+  func moveMember(_ member: AsyncOperation, from former: Operation.QueuePriority? = nil) {
     let priority = member.queuePriority
-    state.withLock { $0.schedule.move(member, to: priority) }
+    if priority != former { state.withLock { $0.schedule.move(member, to: priority) } }
   }
 
   /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
