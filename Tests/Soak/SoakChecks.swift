@@ -69,7 +69,7 @@ struct SoakChecks {
       violations.append("\(report)")
     }
     for domain in world.domains {
-      for key in (SoakPlan.keys + SoakPlan.sharedKeys).map({ ExclusivityKey($0) }) {
+      for key in SoakPlan.keys.map({ ExclusivityKey($0) }) {
         let (holders, waiting) = (domain.holders(of: key), domain.waiting(for: key))
         if holders.isEmpty, waiting.isEmpty { continue }
         violations.append("\(holders) still hold \(key), and \(waiting) still wait for it")

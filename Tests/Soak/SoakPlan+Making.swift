@@ -154,11 +154,6 @@ extension SoakPlan {
       if one(of: 20) { act(.rename(item.index)) }
     }
     for _ in 0..<number(0...3) { act(.lookAtEverything) }
-    // Close to each other, because they would otherwise share nothing.
-    for _ in 0..<number(0...10) {
-      let (key, tick) = (number(0...1), number(0...12))
-      callers.append(SoakCaller(key: key, tick: tick, cancelledAfter: one(of: 2) ? number(0...6) : nil))
-    }
   }
 
   private mutating func act(_ deed: SoakDeed) { actions.append((number(0...SoakPlan.ticks), deed)) }

@@ -14,7 +14,6 @@ struct SoakPlan: Sendable {
   static let ticks = 60
   static let domains = 2
   static let keys = ["a", "b", "c", "d", "e"]
-  static let sharedKeys = ["shared 0", "shared 1"]
 
   let seed: UInt64
   var generator: SeededGenerator
@@ -25,7 +24,6 @@ struct SoakPlan: Sendable {
   var homes = Array(repeating: SoakHomePlan(), count: 4)
   /// The events of each producer, with the homes that they are for.
   var producers: [[(home: Int, event: SoakEvent)]] = []
-  var callers: [SoakCaller] = []
   /// The operations outside of groups, by the thread that enqueues them and in its order.
   var enqueuers: [[Int]] = [[], [], []]
 
@@ -86,11 +84,4 @@ struct SoakHomePlan: Sendable {
 
   /// Whether everything that is scheduled there is run.
   var takesAll: Bool { capacity == nil && shutdown == nil }
-}
-
-/// A task that requests the operation shared under a key.
-struct SoakCaller: Sendable {
-  let key: Int
-  let tick: Int
-  let cancelledAfter: Int?
 }

@@ -16,7 +16,6 @@ final class SoakRound: @unchecked Sendable {
     self.world = world
     feed = SoakFeed(world)
     for action in plan.actions { world.after(action.tick) { world.carryOut(action.deed) } }
-    SoakSharing(world).begin()
   }
 
   /// - Returns: The violations.
