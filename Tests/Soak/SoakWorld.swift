@@ -77,17 +77,11 @@ final class SoakWorld: @unchecked Sendable {
         },
         didCancel: { [log, weak self] _ in
           log.write(.cancelled(index))
-          if isGroup {
-            self?.bringNewcomers(.whenGroupIsCancelled, to: index)
-            self?.cancelNested(in: index)
-          }
+          if isGroup { self?.bringNewcomers(.whenGroupIsCancelled, to: index) }
         },
-        didFinish: { [log, watch, weak self] operation in
+        didFinish: { [log, watch] operation in
           if !operation.isFinished { log.report("\(index) was said to have finished before it had") }
-          if isGroup {
-            watch.leave(index)
-            self?.cancelNested(in: index)
-          }
+          if isGroup { watch.leave(index) }
           log.write(.finished(index))
           withExtendedLifetime(token) {}
         }
@@ -150,15 +144,5 @@ extension SoakWorld {
       for case let group as GroupOperation in operations { _ = (group.stallReport(), group.failures) }
       _ = domains.flatMap { domain in SoakPlan.keys.map { domain.waiting(for: ExclusivityKey($0)) } }
     }
-  }
-
-  /// From an observer, however deep inside: groups are cancelled when `cancel()` returns, and have one progress.
-  func cancelNested(in index: Int) {
-    var groups = [GroupOperation([AsyncOperation()])]
-    for _ in 0..<(index % 20) { groups.append(GroupOperation([groups[groups.count - 1]])) }
-    let outermost = groups[groups.count - 1]
-    if outermost.progress !== outermost.progress { log.report("\(index) saw a group with two progresses") }
-    outermost.cancel()
-    if !groups.allSatisfy(\.isCancelled) { log.report("\(index) cancelled nested groups, and one was not") }
   }
 }
