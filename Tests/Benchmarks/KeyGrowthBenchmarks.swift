@@ -11,7 +11,7 @@ enum KeyGrowthBenchmarks {
     },
     .growth("keys-own-limits", "operations at once under one key, each with its own limit", of: 2000) { count in
       let domain = ExclusivityDomain()
-      let operations = held(count) { $0.limited("key", to: count + $1, in: domain) }
+      let operations = zip(held(count), 0...).map { $0.limited("key", to: count + $1, in: domain) }
       runGroup(operations) { _ in for operation in operations { operation.finish() } }
     },
     .growth("keys-permitted", "permitted operations of a suspended queue that are cancelled", of: 1000) {
@@ -40,7 +40,7 @@ enum KeyGrowthBenchmarks {
     },
     .growth("keys-deadlock", "waiters before two groups whose members wait for each other", of: 2000) { count in
       let domain = ExclusivityDomain()
-      let members = held(2) { _, _ in }
+      let members = held(2)
       let groups = zip(members, ["a", "b"] as [ExclusivityKey]).map { member, key in
         GroupOperation([member]).exclusive(key, in: domain)
       }
@@ -68,7 +68,7 @@ enum KeyGrowthBenchmarks {
     },
     .growth("keys-tasks", "tasks that wait in withKeys behind as many holders", of: 500) { count in
       let (domain, begun) = (ExclusivityDomain(), DispatchSemaphore(value: 0))
-      let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+      let readers = held(count).map { $0.shared("key", in: domain) }
       runGroup(readers) { _ in
         let ended = startTasks(count) { _ in
           begun.signal()
@@ -108,13 +108,7 @@ enum KeyGrowthBenchmarks {
   ]
 
   /// Operations that execute until they are told to finish.
-  private static func held(_ count: Int, _ configure: (AsyncOperation, Int) -> Void) -> [AsyncOperation] {
-    (0..<count).map { index in
-      let operation = AsyncBlockOperation { _ in }
-      configure(operation, index)
-      return operation
-    }
-  }
+  private static func held(_ count: Int) -> [AsyncOperation] { (0..<count).map { _ in AsyncBlockOperation { _ in } } }
 
   /// Runs a group of the operations and calls `body` when all of them execute.
   private static func runGroup(_ operations: [AsyncOperation], _ body: (GroupOperation) -> Void) {
@@ -148,7 +142,7 @@ enum KeyGrowthBenchmarks {
     _ body: ([AsyncOperation]) -> Void = { _ in }
   ) {
     let domain = ExclusivityDomain()
-    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    let readers = held(count).map { $0.shared("key", in: domain) }
     runGroup(readers) { group in
       let others = (0..<count).map { _ in AsyncOperation().exclusive("key", policy: policy, in: domain) }
       group.addOperations(others)
@@ -160,9 +154,9 @@ enum KeyGrowthBenchmarks {
   /// Waits in as many wait queues: those of the members of each holder.
   private static func waitInside(_ count: Int, cancels: Bool) {
     let domain = ExclusivityDomain()
-    let first = held(1) { operation, _ in operation.shared("other", in: domain) }
+    let first = held(1).map { $0.shared("other", in: domain) }
     let waiters = (0..<count).map { _ in AsyncOperation().exclusive("other", in: domain) }
-    let readers = held(count) { operation, _ in operation.shared("key", in: domain) }
+    let readers = held(count).map { $0.shared("key", in: domain) }
     let begun = starts(of: readers)
     runGroup(first) { group in
       group.addOperations(zip(waiters, readers).map { GroupOperation([$0, $1]).shared("key", in: domain) })
@@ -174,7 +168,7 @@ enum KeyGrowthBenchmarks {
 
   /// Lets operations that wait for a key do so while `body` runs.
   private static func wait(_ waiters: [AsyncOperation], in domain: ExclusivityDomain, _ body: () -> Void) {
-    let first = held(1) { operation, _ in operation.exclusive("key", in: domain) }
+    let first = held(1).map { $0.exclusive("key", in: domain) }
     runGroup(first) { group in
       group.addOperations(waiters)
       body()
