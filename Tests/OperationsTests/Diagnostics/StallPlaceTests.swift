@@ -3,8 +3,7 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Stall reports of operations in no queue or group, in a group, in another queue, before they are ready,
-/// and while they run.
+/// Stall reports of operations in no queue or group, in a group, in another queue, and before they are ready.
 @Suite(.timeLimit(.minutes(5)))
 struct StallPlaceTests {
   private let queue = OperationQueue.named("sync")
@@ -136,53 +135,5 @@ struct StallPlaceTests {
     #expect(entry.cause == .notReady && entry.description.contains("barrier block"))
     #expect(!entry.description.contains("overridden"), "isReady is final in an `AsyncOperation`")
     await queue.drained(opening: [held.gate])
-  }
-
-  /// Runs members that depend on each other and hold keys, and calls `ask` at every event of their lives.
-  ///
-  /// - Returns: The events in an order that is certain.
-  private func run(asking report: @escaping @Sendable (OperationQueue, GroupOperation) -> Void) async -> [String] {
-    let (journal, domain) = (Journal<String>(), ExclusivityDomain())
-    let (queue, group) = (OperationQueue.limited(to: 1), GroupOperation(maxConcurrentOperationCount: 1))
-    let ask = { @Sendable in report(queue, group) }
-    let observer = OperationObserver(
-      didStart: { _ in ask() },
-      didCancel: { _ in ask() },
-      didFinish: { operation in
-        journal.write("end of \(operation.name ?? "")")
-        ask()
-      }
-    )
-    let members = chain(
-      (0..<30).map { index -> Operation in
-        if index % 5 > 0 { return NoteOperation("\(index)", journal) }
-        return BlockOperation {
-          journal.write("\(index)")
-          ask()
-        }
-      }
-    )
-    for (index, member) in members.enumerated() {
-      if let member = member as? AsyncOperation {
-        member.addObserver(observer)
-        if index % 3 == 0 { member.exclusive("key", in: domain) }
-        if index % 7 == 0 { member.addCondition(OperationCondition(name: "asking") { _ in ask() }) }
-      }
-      if index == 29 { member.cancel() }
-      group.addOperation(member)
-      ask()
-    }
-    let after = NoteOperation("after", journal)
-    for operation in [group, after] { queue.addOperation(operation.exclusive("outer", in: domain)) }
-    ask()
-    await after.finished()
-    ask()
-    return journal.entries + ["\(group.isSuccessful), \(group.errors.count), \(domain.holders(of: "key"))"]
-  }
-
-  @Test func reportsAtEveryEvent_changeNothing() async {
-    let quiet = await run { _, _ in }
-    let asked = await run { queue, group in _ = (queue.stallReport(), group.stallReport(), OperationGraph([group])) }
-    #expect(quiet == asked && quiet.count > 50)
   }
 }

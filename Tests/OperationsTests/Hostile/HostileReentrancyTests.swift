@@ -112,7 +112,7 @@ struct HostileReentrancyTests {
     Action("look at everything") { operation in
       _ = (operation.state, operation.errors, operation.isSuccessful, operation.isReady, operation.dependencies)
       _ = (operation.timeout, operation.clock, operation.progress.fractionCompleted, "\(operation)")
-      _ = (OperationGraph([operation]).mermaid(), OperationQueue.current?.stallReport().description)
+      _ = (OperationGraph([operation]).mermaid(), operation.stallReport(), OperationQueue.current?.stallReport())
       let tracer = OperationTracer()
       tracer.trace(operation)
       _ = (tracer.chromeTrace(), tracer.timeline())
