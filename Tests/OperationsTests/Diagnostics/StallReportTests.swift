@@ -70,19 +70,6 @@ struct StallReportTests {
 
   // MARK: Executing
 
-  @Test func anOperationThatHasNotFinishedIsSaidToBeExecuting() async throws {
-    let (held, after) = (await queue.holding(), operation("after"))
-    queue.addOperation(held ==> after)
-    let entry = try queue.stallReport().entry("held")
-    #expect(entry.cause == .executing && entry.elapsed != nil && entry.waitsFor.isEmpty && entry.root == nil)
-    #expect(entry.description.hasPrefix("“held” has "))
-    let dependent = try after.stallReport().entry("after")
-    #expect(dependent.cause == .executing && dependent.waitsFor == ["held"] && dependent.root == "held")
-    held.cancel()
-    #expect(try queue.stallReport().entry("held").description.contains("cancelled"))
-    await queue.drained(opening: [held.gate])
-  }
-
   @Test func onlyWhatMayForgetToFinishIsSuspectedOfIt() async throws {
     let (end, source, target) = (Gate(), BlockOperation {}, BlockOperation {})
     let transform = TransformOperation { (_: Int) in end.pass() }.named("transform")

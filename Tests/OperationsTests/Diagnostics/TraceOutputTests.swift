@@ -264,14 +264,6 @@ struct TraceOutputTests {
     #expect(try !tracer.events("X").contains { $0.name == "cancelled" })
   }
 
-  @Test func groupsAndDelaysAtTheSameTime_areOnSeparateRows() async throws {
-    let outer = GroupOperation((0..<3).map { GroupOperation([clock.delay("\($0)", 10)]) })
-    await run([outer], executing: [3])
-    for category in ["group", "operation"] {
-      #expect(Set(try tracer.events().filter { $0.cat == category }.map(\.tid)).count == 3)
-    }
-  }
-
   // MARK: Arrows
 
   @Test func dependencies_areArrowsBetweenExecutions() async throws {
