@@ -11,11 +11,10 @@ struct KeyTableInterleavingTests {
     /// The operations around it, from the innermost outwards.
     var enclosing: [Int] = []
     var home = Home.none
-    var weight = 1
   }
 
   /// What starts an operation.
-  private enum Home: CaseIterable {
+  private enum Home {
     case none
     case queue
     /// A group with one slot.
@@ -68,27 +67,6 @@ struct KeyTableInterleavingTests {
       }
     }
     #expect(states > (isThorough ? 10_000 : 3_000), "\(states)")
-  }
-
-  /// The same for seven operations and four keys, in orders that the machine chooses.
-  @Test(arguments: SeededGenerator.seeds) func randomSequencesOfEventsKeepThePromises(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
-    for _ in 0..<40 {
-      var actors: [Actor] = []
-      for index in 0..<7 {
-        let names = (["a", "b", "c", "d"] as [ExclusivityKey]).shuffled(using: &generator)
-        let parent = Int.random(in: -index...index, using: &generator) - 1
-        let enclosing = parent < 0 ? [] : [parent] + actors[parent].enclosing
-        let keys = names.prefix(Int.random(in: 1...3, using: &generator)).map { key in
-          (key, [1, 1, 2, 3, Int.max].randomElement(using: &generator) ?? 1)
-        }
-        var actor = Actor(keys: Dictionary(uniqueKeysWithValues: keys), enclosing: enclosing)
-        actor.home = Home.allCases.randomElement(using: &generator) ?? .none
-        actor.weight = Int.random(in: 1...2, using: &generator)
-        actors.append(actor)
-      }
-      Walk(actors).wander(&generator)
-    }
   }
 
   /// A state that has been reached, and the promises that it must keep.
@@ -175,9 +153,8 @@ struct KeyTableInterleavingTests {
 
     private mutating func enter(_ actor: Int) {
       let enclosing = actors[actor].enclosing.compactMap { isHolding($0) ? self.ticket($0) : nil }
-      let weight = actors[actor].weight
       let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
-        KeyClaim(domain: Self.domain, key: key, limit: max(limit, weight), weight: weight)
+        KeyClaim(domain: Self.domain, key: key, limit: limit)
       }
       let (claimant, place) = (TestClaimant("\(actor)", group(actor).map { slots[$0] }), place(actor))
       claimant.claims = claims
@@ -354,16 +331,6 @@ struct KeyTableInterleavingTests {
         }
       }
       return result
-    }
-
-    /// Follows one random schedule to its end.
-    func wander(_ generator: inout some RandomNumberGenerator) {
-      check()
-      drain()
-      guard let move = moves.randomElement(using: &generator) else { return }
-      var next = self
-      move(&next)
-      next.wander(&generator)
     }
   }
 }
