@@ -7,12 +7,6 @@ import Testing
 struct ConfinedTests {
   private let scheduler = SerialScheduler(name: "home")
 
-  @Test func aPropertyHasTheValueItWasGivenInInitOnAnyThread() async throws {
-    let shelf = await Task.detached { Shelf(on: scheduler, labels: ["a": [1]]) }.value
-    #expect(try await shelf.run { $0.labels } == ["a": [1]])
-    #expect(try await shelf.run { $0.items } == [])
-  }
-
   @Test func itIsChangedInPlace() async throws {
     let isSame = try await Shelf(on: scheduler).run { shelf in
       shelf.items.reserveCapacity(100_000)

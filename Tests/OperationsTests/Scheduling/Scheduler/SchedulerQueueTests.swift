@@ -150,13 +150,6 @@ struct SchedulerQueueTests {
     await scheduler.drained()
   }
 
-  @Test func eventsForTheSameTimeKeepTheirOrderWhileOthersAreScheduled() async {
-    let numbers = Journal<Int>()
-    for number in 0..<3000 { scheduler.schedule(after: .microseconds(300)) { numbers.write(number) } }
-    await numbers.reaches(3000)
-    #expect(numbers.entries == Array(0..<3000))
-  }
-
   @Test func theMainThreadGetsItsTurnBetweenEventsOfALongBurst() async {
     SerialScheduler.main.schedule {
       // This follows the current event, and precedes what is left of the burst after some milliseconds.

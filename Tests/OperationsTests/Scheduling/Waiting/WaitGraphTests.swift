@@ -28,34 +28,6 @@ import Testing
     }
   }
 
-  @Test mutating func waitWhoseTimeIsOver_doesNotServe() {
-    let first = wait(a, b).link
-    _ = graph.end(first)
-    // A body that B goes on with is not run in the middle of what A does now.
-    _ = wait(a, c)
-    #expect(wait(b, a, after: first).decision == "post")
-  }
-
-  @Test mutating func waitFromOutsideAChain_isNotServedInTheMiddleOfIt() {
-    _ = wait(b, a, after: wait(a, b).link)
-    for target in [a, b] {
-      for waiter in [nil, c] {
-        let (decision, link) = wait(waiter, target)
-        #expect(decision == "post")
-        _ = graph.end(link)
-      }
-    }
-  }
-
-  @Test mutating func whatIsBelowAnAbandonedBodyIsStillServed() {
-    let second = wait(b, c, after: wait(a, b).link).link
-    let abandoned = wait(c, b, after: second)
-    #expect(abandoned.decision == "hand over")
-    _ = graph.end(abandoned.link)
-    // The abandoned body goes on above the wait of B, inside the body that A waits for.
-    #expect(wait(b, a, after: abandoned.link).decision == "hand over to another")
-  }
-
   @Test mutating func whatIsBelowAWaitThatHasEndedIsStillServed() {
     let second = wait(b, a, after: wait(a, b).link)
     let abandoned = wait(a, b, after: second.link)
