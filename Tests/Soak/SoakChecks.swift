@@ -165,10 +165,6 @@ struct SoakChecks {
       expect(count <= 0, item, "has a failure that no member had: \(failure)")
       expect(count >= 0 || isAbandoned, item, "has lost a failure: \(failure)")
     }
-    guard group is SoakGroup, !isAbandoned else { return }
-    for member in first {
-      expect(did(.accounted(member.index)), item, "was not notified of the end of \(member.index)")
-    }
   }
 
   // MARK: Reasons of cancellations, and of operations that did not execute

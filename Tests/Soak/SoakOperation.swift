@@ -72,25 +72,3 @@ final class SoakOperation: ResultOperation<Int>, @unchecked Sendable {
     }
   }
 }
-
-/// A group that records the end of each member.
-final class SoakGroup: GroupOperation, @unchecked Sendable {
-  private let log: SoakLog
-  private let isNotified = Locked(false)
-
-  init(_ log: SoakLog) {
-    self.log = log
-    super.init(nil) {}
-  }
-
-  override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
-    let isSecond = isNotified.withLock { isNotified in
-      defer { isNotified = true }
-      return isNotified
-    }
-    if isSecond { log.report("\(name ?? "") was notified of two members at once") }
-    if let index = member.name.flatMap(Int.init) { log.write(.accounted(index)) }
-    isNotified.withLock { $0 = false }
-    return errors
-  }
-}

@@ -11,8 +11,6 @@ final class SoakLog: Sendable {
     case attempted(Int, attempt: Int)
     case cancelled(Int)
     case finished(Int)
-    /// A group has been notified of the end of a member.
-    case accounted(Int)
     /// A value was accepted as the operation's.
     case counted(Int)
     /// A newcomer has been added to its group.

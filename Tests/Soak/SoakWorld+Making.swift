@@ -75,7 +75,7 @@ extension SoakWorld {
         }
       ]
     case .group:
-      let group = item.index.isMultiple(of: 2) ? GroupOperation(nil) {} : SoakGroup(log)
+      let group = GroupOperation()
       if item.limit > 0 { group.maxConcurrentOperationCount = item.limit }
       if item.cancelsOnFailure { group.errorPolicy = .cancelOnFailure }
       group.isSuspended = item.isSuspended
