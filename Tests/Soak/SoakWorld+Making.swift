@@ -2,11 +2,6 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// The value that an operation inherits from the task that makes it.
-enum SoakLocal {
-  @TaskLocal static var index = -1
-}
-
 /// How items become operations.
 extension SoakWorld {
   /// What makes up an item, itself at the end.
@@ -19,15 +14,12 @@ extension SoakWorld {
       for input in item.inputs { output(input).pass(to: operation, input: policy) { $0.receive($1) } }
       return [operation]
     case .task:
-      let isMadeByTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
-      return SoakLocal.$index.withValue(item.index) {
-        let operation = TaskOperation { [clock, log] in
+      return [
+        TaskOperation { [clock] in
           try? await clock.sleep(for: .milliseconds(1))
-          if isMadeByTask, SoakLocal.index != item.index { log.report("\(item.index) has another's task-local value") }
           return try work([])
         }
-        return [operation]
-      }
+      ]
     case .map: return [output(item.inputs[0]).map { try work([$0]) }]
     case .asynchronousMap:
       return [
