@@ -64,13 +64,17 @@ struct MapTests {
 
   // MARK: flatMap
 
-  @Test func flatMapRunsOperationsOfAnyKind() async throws {
+  @Test func flatMapRunsOperationsOfAnyKind_andTheErrorInsideIsTheRealOne() async throws {
     let (member, plain) = (Journal<String>(), ResultOperation { 1 })
     let group = plain.flatMap { value in GroupOperation("G") { ResultOperation { member.write("\(value)") } } }
     try await queue.run(group)
     #expect(member.entries == ["1"])
-    let failing = ResultOperation { 1 }.flatMap { _ in AsyncBlockOperation { $0.finish(with: TestError("no")) } }
-    await #expect(throws: TestError("no")) { try await queue.run(failing) }
+    let failing: [AsyncOperation] = [
+      plain.flatMap { _ in AsyncBlockOperation { $0.finish(with: TestError("gone")) } },
+      plain.flatMap { _ in TaskOperation<Int> { throw TestError("gone") }.named("inner").map { $0 + 1 } },
+      plain.flatMap { _ -> ResultOperation<Int> in throw TestError("gone") },
+    ]
+    for page in failing { await #expect(throws: TestError("gone")) { try await queue.run(page) } }
   }
 
   @Test func flatMapNestedDeeplyInAQueueOfOne_doesNotBlock() async throws {
@@ -78,15 +82,6 @@ struct MapTests {
       number == 0 ? ResultOperation { 0 } : ResultOperation { number }.flatMap { countdown($0 - 1) }.map { $0 + 1 }
     }
     #expect(try await OperationQueue.limited(to: 1).run(countdown(200)) == 200)
-  }
-
-  @Test func theErrorInsideFlatMapIsTheRealOne() async {
-    let page = ResultOperation { 1 }.flatMap { _ in
-      TaskOperation<Int> { throw TestError("gone") }.named("inner").map { $0 + 1 }
-    }
-    await #expect(throws: TestError("gone")) { try await queue.run(page) }
-    let broken = ResultOperation { 1 }.flatMap { _ -> ResultOperation<Int> in throw TestError("no next") }
-    await #expect(throws: TestError("no next")) { try await queue.run(broken) }
   }
 
   @Test(arguments: [false, true])
