@@ -177,9 +177,11 @@ extension KeyTable {
     case .queue:
       var until = Int.max
       for share in entries[ticket.place].shares {
-        let end = uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience
-        uses[share.use].patienceEnd = end
-        until = min(until, end)
+        until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)
+      }
+      // One time for all keys, so that the suspended queues of a chain of keys do not delay others one after another.
+      for share in entries[ticket.place].shares where uses[share.use].patienceEnd == nil {
+        uses[share.use].patienceEnd = until
       }
       if until <= now { return pass(ticket) }
       entries[ticket.place].state = .called(until: until)

@@ -61,6 +61,7 @@ extension OperationQueue {
           run.end(with: outcome(operation))
         }
         addWithDependencies(operation.exclusive(key, in: domain))
+        run.addition.start()
       }
       return try await run.wait(caller, in: self)
     } onCancel: {
@@ -114,6 +115,8 @@ final class SharedRun<Output: Sendable>: Sendable {
   }
 
   let state = Locked(State())
+  /// Finishes when the operation has been added, and shows what it waits for.
+  let addition = AsyncOperation()
 
   /// Adds a caller, and returns its number. Nil means that the run is about to end, so the caller must start another.
   func enter() -> Int? {
@@ -131,6 +134,7 @@ final class SharedRun<Output: Sendable>: Sendable {
 
   /// Each caller must call this method once. One that would wait forever is refused alone.
   func wait(_ caller: Int, in queue: OperationQueue) async throws -> Output {
+    if caller > 0 { await addition.finished() }
     let wait = state.withLock { $0.phase.operation }.map { TaskWait(for: $0) }
     wait?.begin()
     defer { wait?.end() }

@@ -176,22 +176,23 @@ struct ExclusivityTests: NotingSuite {
 
   /// Each of them may delay others by its patience, here two seconds, and all of them together by no more. One after
   /// the other would take longer than the time limit.
-  @Test(arguments: [false, true])
-  func manySuspendedPlaces_delayOthersOnce(areGroups: Bool) async {
+  @Test(arguments: [false, true], [false, true])
+  func manySuspendedPlaces_delayOthersOnce(areGroups: Bool, inAChain: Bool) async {
     let domain = ExclusivityDomain(patience: 2_000)
-    let waiters = (0..<200).map { note("\($0)").exclusive("a", in: domain) }
+    let keys = (0...400).map { ExclusivityKey(inAChain ? "\($0)" : "a") }
+    let waiters = (0..<400).map { note("\($0)").exclusive(keys[$0], keys[$0 + 1], in: domain) }
     let groups = areGroups ? waiters.map { GroupOperation([$0]) } : []
     let queues = areGroups ? [] : waiters.map { _ in OperationQueue.suspended() }
     for group in groups { group.isSuspended = true }
     queue.addOperations(groups)
     for (queue, waiter) in zip(queues, waiters) { queue.addOperation(waiter) }
-    await poll { domain.waiting(for: "a").count == 200 }
-    await queue.run(settling: [note("behind").exclusive("a", in: domain)])
+    await poll { Set(keys).reduce(0) { $0 + domain.waiting(for: $1).count } == (inAChain ? 800 : 400) }
+    await queue.run(settling: [note("behind").exclusive(keys, in: domain)])
     #expect(journal.entries == ["behind"])
     for group in groups { group.isSuspended = false }
     for queue in queues { queue.isSuspended = false }
     for waiter in waiters { await waiter.finished() }
-    #expect(journal.count == 201)
+    #expect(journal.count == 401)
   }
 
   @Test func noMoreOperationsOfAQueueAreReady_thanTheirKeyAdmits() async {

@@ -77,6 +77,30 @@ struct SharedRunTests {
     }
   }
 
+  /// Only then it can be found out that the operation would wait for this caller.
+  @Test func aCallerWaitsUntilTheOperationHasBeenAdded() async {
+    let (making, made) = (Gate(), Gate())
+    let source = TaskOperation { [queue, domain] in
+      await making.opened()
+      return try await queue.run(sharing: "key", in: domain) { ResultOperation { 0 } }
+    }
+    queue.addOperation(source)
+    let first = Task {
+      try await queue.run(sharing: "key", in: domain) {
+        making.open()
+        made.pass()
+        return source.map { $0 }
+      }
+    }
+    await callers(2, of: "key")
+    made.open()
+    #expect(
+      [await first.result, await Task { try await source.value }.result].compactMap(\.code) == [
+        .inputUnavailable, .waitCycle,
+      ]
+    )
+  }
+
   @Test(arguments: [2, 3]) func onlyTheCancellationOfTheLastCallerCancelsIt(count: Int) async throws {
     let tasks = (0..<3).map { _ in Task { try await login() } }
     await callers(3)
