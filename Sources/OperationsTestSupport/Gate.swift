@@ -25,9 +25,7 @@ public final class Gate: Sendable {
   public var isOpen: Bool { waiters.withLock { $0 == nil } }
 
   /// Opens the gate for all current and future waiters. Opening it again has no effect.
-  public func open() {
-    for waiter in waiters.withLock({ $0.take() }) ?? [] { waiter() }
-  }
+  public func open() { for waiter in waiters.withLock({ $0.take() }) ?? [] { waiter() } }
 
   /// Calls `body` when the gate is open: at once, or on the thread that opens it.
   public func whenOpen(_ body: @escaping @Sendable () -> Void) {

@@ -180,9 +180,7 @@ extension KeyTable {
         until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)
       }
       // One time for all keys, so that the suspended queues of a chain of keys do not delay others one after another.
-      for share in entries[ticket.place].shares where uses[share.use].patienceEnd == nil {
-        uses[share.use].patienceEnd = until
-      }
+      for share in entries[ticket.place].shares { uses[share.use].patienceEnd = uses[share.use].patienceEnd ?? until }
       if until <= now { return pass(ticket) }
       entries[ticket.place].state = .called(until: until)
       calls.insert(Call(until: until, ticket: ticket))

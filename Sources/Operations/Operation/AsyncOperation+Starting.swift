@@ -159,9 +159,7 @@ extension AsyncOperation {
   }
 
   /// Whether the operation, which is a member, only begins work elsewhere, so that it needs no thread of its group.
-  final var startsAnywhere: Bool {
-    beginsElsewhere && core.withLock { $0.callsNoCodeAtStart }
-  }
+  final var startsAnywhere: Bool { beginsElsewhere && core.withLock { $0.callsNoCodeAtStart } }
 
   private func handOver() {
     let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }

@@ -31,7 +31,6 @@ final class GroupEngine: @unchecked Sendable {
       roomWaiters.hasRoom(below: count, of: members.count, isAdding: isAdding)
     }
 
-    /// Has no effect if the member has finished.
     mutating func weigh(_ part: MemberPart) { if members.contains(part.index) { progress.weigh(part) } }
   }
 
@@ -115,7 +114,6 @@ final class GroupEngine: @unchecked Sendable {
 
   // MARK: Events of members
 
-  /// Called when the member has taken its keys and a slot in one step.
   func memberHasSlot(_ member: AsyncOperation) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
     carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })

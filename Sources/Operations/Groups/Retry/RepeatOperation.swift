@@ -47,9 +47,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   /// Finishes if the operation backs off. Otherwise the running operation is cancelled, and this operation finishes
   /// after it.
-  public override func didCancel() {
-    if core.withLock({ $0.extras?.pause != nil }) { finish() }
-  }
+  public override func didCancel() { if core.withLock({ $0.extras?.pause != nil }) { finish() } }
 
   override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
 

@@ -210,9 +210,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   /// Finishes if the operation backs off or has timed out. Otherwise the attempt is cancelled, and the operation finishes
   /// after it.
-  public override func didCancel() {
-    if isTimedOut || core.withLock({ $0.extras?.pause != nil }) { stop() }
-  }
+  public override func didCancel() { if isTimedOut || core.withLock({ $0.extras?.pause != nil }) { stop() } }
 
   private var isTimedOut: Bool { core.withLock { $0.lifecycle.decision == .timeout } }
 
