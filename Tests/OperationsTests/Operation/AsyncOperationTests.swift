@@ -54,8 +54,7 @@ struct AsyncOperationTests {
         value ==> BlockOperation { seen.write(try? value.result?.get()) },
       ]
       OperationQueue().addOperations(dependents + [failing, value])
-      await seen.reaches(2)
-      #expect(seen.entries == [2, 2])
+      #expect(await seen.all(2) == [2, 2])
     }
   }
 
@@ -96,8 +95,7 @@ struct AsyncOperationTests {
       await queue.finished()
     }
     // The queue is empty before the last observers are notified.
-    await ends.reaches(rounds * 1000)
-    #expect(ends.entries == Array(repeating: true, count: rounds * 1000))
+    #expect(await ends.all(rounds * 1000) == Array(repeating: true, count: rounds * 1000))
   }
 
   @Test func theNameMayBeUsedFromAnyThread() async {
@@ -126,8 +124,7 @@ struct AsyncOperationTests {
     await operation.begun.opened()
     operation.cancel()
     operation.gate.open()
-    await events.reaches(3)
-    #expect(events.entries == ["start", "cancel", "finish true"])
+    #expect(await events.all(3) == ["start", "cancel", "finish true"])
   }
 
   private func observer(_ journal: Journal<String>, _ name: String = "") -> OperationObserver {

@@ -130,8 +130,7 @@ struct PriorityTests {
       _ = await waiter("\(index)", priority, as: index + 2)
     }
     holder.gate.open()
-    await names.reaches(7)
-    #expect(names.entries == ["2", "5", "operation", "1", "4", "0", "3"])
+    #expect(await names.all(7) == ["2", "5", "operation", "1", "4", "0", "3"])
   }
 
   @Test func aTaskWhosePriorityRises_movesUp() async {
@@ -142,8 +141,7 @@ struct PriorityTests {
     second.escalatePriority(to: .high)
     await poll { holder.queuePriority == .high }
     holder.gate.open()
-    await names.reaches(2)
-    #expect(names.entries == ["second", "first"])
+    #expect(await names.all(2) == ["second", "first"])
   }
 
   /// Its priority rises when it is read for the first time, as if another thread raised it then.
@@ -177,8 +175,7 @@ struct PriorityTests {
       held.gate.open()
     }
     holder.gate.open()
-    await names.reaches(2)
-    #expect(names.entries == ["rising", "first"])
+    #expect(await names.all(2) == ["rising", "first"])
     group.finish()
   }
 
@@ -206,8 +203,7 @@ struct PriorityTests {
       isRaised = true
     }
     held.gate.open()
-    await names.reaches(4)
-    #expect(names.entries.joined() == (isRaised ? "2301" : "2013"))
+    #expect(await names.all(4).joined() == (isRaised ? "2301" : "2013"))
   }
 
   @Test func aLaterCallerOfASharedRun_lendsItsPriority() async throws {

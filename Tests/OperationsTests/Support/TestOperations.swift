@@ -139,6 +139,14 @@ extension AsyncOperation {
   }
 }
 
+extension Journal {
+  /// Returns all entries when there are this many.
+  func all(_ count: Int) async -> [Entry] {
+    await reaches(count)
+    return entries
+  }
+}
+
 extension ManualClock {
   /// Advances as soon as there are this many sleepers.
   func advance(by duration: Duration, sleepers: Int) async {

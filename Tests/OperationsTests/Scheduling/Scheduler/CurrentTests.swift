@@ -23,8 +23,7 @@ struct CurrentTests {
       scheduler.schedule(coalescing: "key") { journal.write("coalesced") }
       journal.write("outer")
     }
-    await journal.reaches(4)
-    #expect(journal.entries == ["outer", "inner", "after nothing", "coalesced"])
+    #expect(await journal.all(4) == ["outer", "inner", "after nothing", "coalesced"])
   }
 
   @Test func jobsAreOnTheirScheduler() async {
@@ -73,8 +72,7 @@ struct CurrentTests {
     #expect(await Task.detached { isNowhere() }.value)
     OperationQueue().addOperation { seen.write(isNowhere()) }
     DispatchQueue.global().async { seen.write(isNowhere()) }
-    await seen.reaches(2)
-    #expect(seen.entries == [true, true])
+    #expect(await seen.all(2) == [true, true])
   }
 
   @Test func onMainTheMainOneIsCurrent() async throws {

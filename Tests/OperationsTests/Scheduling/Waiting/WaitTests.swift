@@ -31,8 +31,7 @@ struct WaitTests {
     a.schedule { results.write("queued") }
     a.queue.addOperation { try? a.wait { results.write("operation") } }
     end.open()
-    await results.reaches(4)
-    #expect(results.entries == ["body", "event", "queued", "operation"])
+    #expect(await results.all(4) == ["body", "event", "queued", "operation"])
     #expect(try await Notes(on: a).perform { try a.wait { "job" } } == "job")
     #expect(try await MainActor.run { try SerialScheduler.main.wait { "main" } } == "main")
     await #expect(throws: TestError("broken")) { try await a.run { try a.wait { throw TestError("broken") } } }
@@ -147,8 +146,7 @@ struct WaitTests {
     #expect(try await a.run { try visit(path) } == path)
     #expect(try await onThread { try a.wait { try visit(path) } }.get() == path)
     a.queue.addOperation { results.write((try? visit(path)) ?? "failed") }
-    await results.reaches(1)
-    #expect(results.entries == [path])
+    #expect(await results.all(1) == [path])
     #expect(try await SerialScheduler.main.run { try b.wait { try SerialScheduler.main.wait { "main" } } } == "main")
   }
 
@@ -175,8 +173,7 @@ struct WaitTests {
     }
     a.schedule { results.write("earlier event") }
     end.open()
-    await results.reaches(9)
-    #expect(results.entries.prefix(5) == ["begin", "inner", "inner again", "end", "earlier event"])
+    #expect(await results.all(9).prefix(5) == ["begin", "inner", "inner again", "end", "earlier event"])
     #expect(results.entries.filter { ["event", "operation", "job"].contains($0) } == ["event", "operation", "job"])
     #expect(results.entries.contains("other wait"))
   }
