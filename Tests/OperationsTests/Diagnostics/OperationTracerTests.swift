@@ -61,8 +61,7 @@ struct OperationTracerTests {
     tracer.trace(b)
     a ==> b
     tracer.trace(a)
-    queue.addOperations([a, b])
-    await queue.finished()
+    await queue.run(settling: [a, b])
     #expect(b.dependencies.isEmpty)
     #expect(try tracer.record("b").dependencies == [tracer.record("a").id])
   }
@@ -72,8 +71,7 @@ struct OperationTracerTests {
     a ==> b
     other.trace(b)
     for _ in 0..<2 { tracer.trace([a, b, a]) }
-    queue.addOperations([a, b])
-    await queue.finished()
+    await queue.run(settling: [a, b])
     #expect(tracer.records.map(\.name) == ["a", "b"] && tracer.records[1].dependencies == [0])
     #expect(other.records.map(\.name) == ["b"] && other.records[0].dependencies.isEmpty)
     #expect((tracer.records + other.records).allSatisfy { $0.state == .finished })

@@ -95,8 +95,7 @@ struct StallReportTests {
     let (first, second, causes) = (operation("first"), operation("second"), Journal<StallReport.Cause?>())
     first ==> second
     first.addObserver(didFinish: { [queue] _ in causes.write(try? queue.stallReport().entry("second").cause) })
-    queue.addOperations([first, second])
-    await second.finished()
+    await queue.run(settling: [first, second])
     #expect(causes.entries == [.transitioning])
   }
 

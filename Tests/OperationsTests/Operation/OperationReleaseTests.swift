@@ -15,8 +15,7 @@ struct OperationReleaseTests {
       operation.addObserver(didFinish: { _ in _ = operation.name })
       operation.completionBlock = { withExtendedLifetime(operation) { called.open() } }
       if !comeTooLate {
-        OperationQueue().addOperation(operation)
-        await operation.finished()
+        await OperationQueue().run(settling: [operation])
         await called.opened()
         #expect(operation.completionBlock == nil)
       }
@@ -50,8 +49,7 @@ struct OperationReleaseTests {
       let last = chain[length - 1]
       let group = GroupOperation(chain)
       chain = []
-      OperationQueue().addOperation(group)
-      await group.finished()
+      await OperationQueue().run(settling: [group])
       withExtendedLifetime(last) {}
     }
     await live.none()

@@ -40,7 +40,7 @@ extension OperationQueue {
   }
 
   /// Runs operations until they finish, with any outcome.
-  func run(settling operations: [AsyncOperation]) async {
+  func run(settling operations: [Operation]) async {
     addOperations(operations)
     for operation in operations { await operation.finished() }
   }

@@ -200,8 +200,7 @@ struct PassTests {
       AdapterOperation(from: plain, to: second) { $1.text = $0.text },
       AdapterOperation(from: second, to: last) { $1.text = $0.text },
     ]
-    queue.addOperations([last, second, plain] + adapters + [own])
-    await last.finished()
+    await queue.run(settling: [last, second, plain] + adapters + [own])
     #expect(last.text == "?!!?" && adapters.allSatisfy(\.isSuccessful))
   }
 
@@ -220,8 +219,7 @@ struct PassTests {
     let (source, target) = (Plain(), Plain())
     let adapter = AdapterOperation(from: source, to: target) { _, _ in Issue.record("transferred") }
     (isSource ? source : adapter).cancel()
-    queue.addOperations([source, adapter, target])
-    await target.finished()
+    await queue.run(settling: [source, adapter, target])
     #expect(target.isCancelled && target.text.isEmpty)
   }
 
@@ -244,8 +242,7 @@ struct PassTests {
           if cancels { adapter.cancel() }
           adapter.finish()
         })
-        queue.addOperations([source, adapter])
-        await adapter.finished()
+        await queue.run(settling: [source, adapter])
       }
       await live.none()
     }
@@ -265,8 +262,7 @@ struct PassTests {
       let token = LiveCount.Token(live)
       let (source, target) = (Own(), Plain())
       let adapter = AdapterOperation(from: source, to: target) { _, _ in withExtendedLifetime(token) {} }
-      queue.addOperations([source, adapter, target])
-      await target.finished()
+      await queue.run(settling: [source, adapter, target])
       // Never run.
       let (first, second) = (Own(), Own())
       _ = AdapterOperation(from: first, to: second) { _, _ in withExtendedLifetime(token) {} }
