@@ -11,14 +11,13 @@ struct StallReportTests {
   // MARK: The report
 
   @Test func encodedReport_isDecodedAsItWas() async throws {
-    queue.maxConcurrentOperationCount = 1
-    let held = await queue.holding("held “x”\n\0\\")
-    queue.addOperation(operation("next"))
-    let report = queue.stallReport()
+    let held = await narrow.holding("held “x”\n\0\\")
+    narrow.addOperation(operation("next"))
+    let report = narrow.stallReport()
     let data = try JSONEncoder().encode(report)
     #expect(try JSONDecoder().decode(StallReport.self, from: data) == report)
     #expect(String(decoding: data, as: UTF8.self).contains(#""cause":"saturated""#))
-    await queue.drained(opening: [held.gate])
+    await narrow.drained(opening: [held.gate])
   }
 
   @Test func entryOfALaterVersion_isDecodedWithItsCauseAndSeconds() throws {
@@ -115,8 +114,7 @@ struct StallReportTests {
 
   @Test func executingAttempt_isInsideItsRetryInReportsAndGraphs() async throws {
     let attempt = HeldOperation().named("attempt")
-    let retry = RetryOperation(attempts: 2) { _ in attempt }.named("retry")
-    await queue.add(retry, until: attempt.begun)
+    let retry = await queue.add(RetryOperation(attempts: 2) { _ in attempt }.named("retry"), until: attempt.begun)
     let (report, graph) = (queue.stallReport(), OperationGraph([retry]))
     #expect(report.entries.map(\.operation) == ["attempt", "retry"])
     #expect(try report.entry("retry").waitsFor == ["attempt"] && report.entry("retry").root == "attempt")

@@ -75,8 +75,7 @@ struct StallSlotTests {
     await queue.begin(group)
     let entry = try queue.stallReport().entry("group")
     #expect(entry.cause == .suspended && entry.description == "“group” is suspended, and waits for members.")
-    group.isSuspended = false
-    await queue.finished()
+    await group.ended()
   }
 
   // MARK: Full

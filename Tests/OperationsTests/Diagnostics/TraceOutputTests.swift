@@ -135,10 +135,8 @@ struct TraceOutputTests {
   }
 
   @Test func timelineOfLongNamesInNestedGroups_keepsItsWidthWithoutTrailingSpaces() async {
-    var group = GroupOperation([operation("a member with quite a long name")])
-    for number in 0...12 {
-      group.named("a group with quite a long name, number \(number)")
-      if number < 12 { group = GroupOperation([group]) }
+    let group = (0...12).reduce(operation("a member with quite a long name")) { inner, number in
+      GroupOperation([inner]).named("a group with quite a long name, number \(number)")
     }
     let cancelled = operation("an operation that will be cancelled")
     cancelled.cancel()

@@ -120,8 +120,7 @@ struct AsyncOperationTests {
         didFinish: { events.write("finish \($0.isFinished)") }
       )
     )
-    OperationQueue().addOperation(operation)
-    await operation.begun.opened()
+    await OperationQueue().begin(operation)
     operation.cancel()
     operation.gate.open()
     #expect(await events.all(3) == ["start", "cancel", "finish true"])

@@ -31,8 +31,7 @@ struct CommonObserverTests {
     first ==> last
     try await queue.run(last)
     try await other.run(AsyncOperation().named("elsewhere"))
-    held.gate.open()
-    await queue.finished()
+    await queue.drained(opening: [held.gate])
     await ended.reaches(6)
     for journal in [started, ended] { #expect(journal.entries.sorted() == ["a", "b", "c", "d", "e", "f"]) }
   }
@@ -49,7 +48,6 @@ struct CommonObserverTests {
       _ = QueueFollowers.of(queue)
       await Task.yield()
     }
-    await live.none()
   }
 
   @Test func anObserverOfMembers_isAddedAtAnyDepthToWhatComesLater() async {

@@ -27,11 +27,9 @@ struct DelayOperationTests {
 
   @Test func inAGroup_itUsesNoSlot() async {
     let (delay, next) = (DelayOperation(.seconds(10)), HeldOperation())
-    let group = GroupOperation("group", maxConcurrentOperationCount: 1)
+    let group = GroupOperation([delay, next], maxConcurrentOperationCount: 1)
     group.clock = clock
-    group.addOperations([delay, next])
-    OperationQueue().addOperation(group)
-    await next.begun.opened()
+    await OperationQueue().add(group, until: next.begun)
     await clock.advance(by: .seconds(10), sleepers: 1)
     #expect(delay.isSuccessful && next.isExecuting)
     await group.finished(opening: next.gate)

@@ -90,9 +90,8 @@ struct ExecutionPlaceTests {
       Self.expectCurrent(home)
       journal.write("operation")
     }
-    scheduler.queue.addOperation(operation)
+    await scheduler.queue.add(operation, until: evaluated)
     scheduler.schedule { journal.write("event") }
-    await evaluated.opened()
     scheduler.isSuspended = true
     await operation.finished(opening: gate)
     #expect(journal.entries == ["operation"])

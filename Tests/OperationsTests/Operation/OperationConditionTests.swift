@@ -62,8 +62,7 @@ struct OperationConditionTests {
       evaluating.open()
       await withTaskCancellationHandler(operation: end.opened, onCancel: cancelled.open)
     }
-    queue.addOperation(operation)
-    await evaluating.opened()
+    await queue.add(operation, until: evaluating)
     operation.cancel()
     #expect(operation.isFinished && operation.isCancelled && operation.errors.isEmpty)
     await cancelled.opened()

@@ -241,8 +241,7 @@ struct OperationProgressTests {
 
   @Test func streamsThatAreLeftBehindLeaveNothing() async {
     let held = HeldOperation()
-    let group = GroupOperation([held])
-    await begin(group, [held])
+    let group = await queue.add(GroupOperation([held]), until: held.begun)
     for _ in 0..<1_000 { for await _ in group.progressUpdates { break } }
     #expect(group.core.withLock { $0.waiters.count } == 1, "one for all of them")
     #expect(group.engine.state.withLock { $0.progress.listeners.elements.isEmpty })
