@@ -119,9 +119,7 @@ struct OperationTracerTests {
   /// A retry is not a bar but a bracket around its attempts.
   @Test(arguments: [false, true]) func theWaitsOfARetryForItsKey_areShown(inAGroup: Bool) async throws {
     let (domain, first, second) = (ExclusivityDomain(), HeldOperation(), HeldOperation())
-    let retry = RetryOperation(attempts: 2, backoff: .constant(.milliseconds(10))) { attempt in
-      ResultOperation { if attempt == 1 { throw TestError("first") } }
-    }
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.milliseconds(10)), succeeding(at: 2))
     retry.named("retry").exclusive("key", in: domain).clock = clock
     tracer.trace([retry, first])
     await queue.begin(first.exclusive("key", in: domain))
@@ -206,13 +204,11 @@ struct OperationTracerTests {
   }
 
   @Test func attemptsAreInsideTheirRetry() async {
-    let retry = RetryOperation(attempts: 3) { attempt in
-      ResultOperation { if attempt < 3 { throw TestError("not yet") } }.named("attempt \(attempt)")
-    }.named("retry")
+    let retry = RetryOperation(attempts: 3) { succeeding(at: 3)($0).named("attempt \($0)") }.named("retry")
     tracer.trace([retry], in: queue)
     await retry.finished()
     #expect(tracer.records.map(\.name) == ["retry", "attempt 1", "attempt 2", "attempt 3"])
-    #expect(tracer.records.map(\.group) == [nil, 0, 0, 0] && tracer.records[1].error == "not yet")
+    #expect(tracer.records.map(\.group) == [nil, 0, 0, 0] && tracer.records[1].error == "again")
     #expect(tracer.records.map(\.state) == [.finished, .failed, .failed, .finished])
   }
 

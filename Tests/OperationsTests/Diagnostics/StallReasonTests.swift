@@ -46,7 +46,9 @@ struct StallReasonTests {
   /// Returns an operation that waits for what the phase says, until the other operation has finished.
   private func waiting(in phase: Phase) async -> (AsyncOperation, HeldOperation) {
     let holder = HeldOperation().named("holder")
-    let x = phase.isExecuting ? retry : operation("x")
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1)), succeeding(at: 2))
+    let x: AsyncOperation = phase.isExecuting ? retry : AsyncOperation()
+    x.named("x").clock = clock
     if phase.wait == .turn || phase.wait == .groupStart { x.exclusive("key", in: domain) }
     switch phase {
     case .pending(.groupStart):
@@ -77,14 +79,6 @@ struct StallReasonTests {
     await holder.begun.opened()
     if phase.isExecuting, phase != .paused(.delay) { clock.advance(by: .seconds(1)) }
     return (x, holder)
-  }
-
-  private var retry: AsyncOperation {
-    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1))) { attempt in
-      ResultOperation { if attempt == 1 { throw TestError("first") } }
-    }
-    retry.clock = clock
-    return retry.named("x")
   }
 
   @Test func membersThatWaitForKeysWithSeveralHolders_nameWhatExecutes() async throws {

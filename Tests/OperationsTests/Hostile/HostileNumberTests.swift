@@ -33,11 +33,6 @@ private struct NarrowClock: Clock {
   }
 }
 
-/// Makes operations that succeed at an attempt.
-private func succeeding(at success: Int) -> @Sendable (Int) -> ResultOperation<Int> {
-  { attempt in ResultOperation { if attempt < success { throw TestError("again") } else { attempt } } }
-}
-
 /// Numbers and times from beyond what makes sense, and odd uses of a scheduler: each has a defined, harmless meaning.
 /// Those that are mistakes are in ``MisuseTests``.
 @Suite(.timeLimit(.minutes(5)))

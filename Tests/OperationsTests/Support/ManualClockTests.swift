@@ -116,9 +116,7 @@ struct ManualClockTests {
         lanes.addTask {
           for _ in 0..<20 {
             let clock = ManualClock()
-            let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { attempt in
-              ResultOperation { if attempt < 3 { throw TestError("again") } else { attempt } }
-            }
+            let retry = RetryOperation(attempts: 3, backoff: .constant(.seconds(1)), succeeding(at: 3))
             (retry.clock, retry.timeout) = (clock, .seconds(10))
             OperationQueue().addOperation(retry)
             await clock.run(until: retry)

@@ -83,6 +83,11 @@ struct TestError: Error, Hashable, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
+/// Makes operations that fail before this attempt, and then succeed.
+func succeeding(at success: Int) -> @Sendable (Int) -> ResultOperation<Int> {
+  { attempt in ResultOperation { if attempt < success { throw TestError("again") } else { attempt } } }
+}
+
 /// A plain Foundation operation that writes its name.
 func plain(_ name: String, _ journal: Journal<String>) -> BlockOperation {
   BlockOperation { journal.write(name) }.named(name)
