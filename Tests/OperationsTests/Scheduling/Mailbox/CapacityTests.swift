@@ -8,8 +8,10 @@ import Testing
 struct CapacityTests {
   private let journal = Journal<String>()
 
-  private func scheduler(_ count: Int, _ policy: EventCapacity.Policy) -> SerialScheduler {
-    SerialScheduler(name: "small", capacity: EventCapacity(count, whenFull: policy))
+  /// Returns a scheduler, and the gate that holds it.
+  private func held(_ count: Int, _ policy: EventCapacity.Policy) async -> (SerialScheduler, Gate) {
+    let scheduler = SerialScheduler(name: "small", capacity: EventCapacity(count, whenFull: policy))
+    return (scheduler, await scheduler.held())
   }
 
   private func note(_ text: String, on scheduler: SerialScheduler) -> Bool {
@@ -21,8 +23,7 @@ struct CapacityTests {
     (.suspend, 2, ["1", "2"]),
   ])
   func thePolicyDecidesWhatRuns(_ policy: EventCapacity.Policy, acceptedCount: Int, expected: [String]) async {
-    let scheduler = scheduler(2, policy)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(2, policy)
     #expect((1...4).map { note("\($0)", on: scheduler) } == (1...4).map { $0 <= acceptedCount })
     await scheduler.drained(afterOpening: end)
     #expect(journal.entries == expected)
@@ -34,8 +35,7 @@ struct CapacityTests {
 
   @Test(arguments: [nil, .drain, .discard] as [SerialScheduler.ShutdownMode?])
   func runAndSendOnAFullScheduler_throwIfTheyAreRefusedOrItIsShutDown(mode: SerialScheduler.ShutdownMode?) async {
-    let scheduler = scheduler(1, mode == nil ? .fail : .suspend)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(1, mode == nil ? .fail : .suspend)
     #expect(note("event", on: scheduler))
     let tasks = [
       immediately { try await scheduler.run { journal.write("run") } },
@@ -58,8 +58,7 @@ struct CapacityTests {
       init(_ scheduler: SerialScheduler) { self.scheduler = scheduler }
       deinit { scheduler.schedule {} }
     }
-    let scheduler = scheduler(1, .dropOldest)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(1, .dropOldest)
     do {
       let token = Scheduling(scheduler)
       scheduler.schedule { _ = token }
@@ -71,8 +70,7 @@ struct CapacityTests {
 
   @Test(arguments: [EventCapacity.Policy.dropOldest, .replaceLatest])
   func aRunThatIsDroppedThrows(_ policy: EventCapacity.Policy) async {
-    let scheduler = scheduler(1, policy)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(1, policy)
     let run = immediately { try await scheduler.run { journal.write("run") } }
     #expect(note("event", on: scheduler))
     // The run ends although the scheduler is held.
@@ -82,8 +80,7 @@ struct CapacityTests {
   }
 
   @Test func sendersAndRunsSuspendAndAreServedInTurn() async throws {
-    let scheduler = scheduler(1, .suspend)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(1, .suspend)
     #expect(note("first", on: scheduler))
     let sent = Journal<Int>()
     let tasks = (0..<10).map { index in
@@ -103,8 +100,7 @@ struct CapacityTests {
   }
 
   @Test func roomThatACancelledRunLeaves_isGivenToASenderThatIsNotCancelled() async throws {
-    let scheduler = scheduler(1, .suspend)
-    let end = await scheduler.held()
+    let (scheduler, end) = await held(1, .suspend)
     let run = immediately { try await scheduler.run { journal.write("run") } }
     let cancelled = immediately { try await scheduler.send { journal.write("cancelled") } }
     let sender = immediately { try await scheduler.send { journal.write("sent") } }
@@ -119,9 +115,8 @@ struct CapacityTests {
 
   @Test(arguments: EventCapacity.Policy.allCases)
   func jobsAndOperationsAreNeverBounded(_ policy: EventCapacity.Policy) async throws {
-    let scheduler = scheduler(1, policy)
+    let (scheduler, end) = await held(1, policy)
     let actor = Notes(on: scheduler, journal)
-    let end = await scheduler.held()
     let early = immediately { await actor.note("early job") }
     #expect(note("event", on: scheduler), "the job takes no room")
     let late = immediately { await actor.note("late job") }

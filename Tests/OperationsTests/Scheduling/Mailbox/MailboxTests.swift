@@ -6,7 +6,10 @@ import Testing
 /// What the mailbox decides, step by step.
 @Suite final class MailboxTests {
   private let origin = EventOrigin()
-  private var mailbox = Mailbox(nil)
+  private var mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
+  private let segment: Int
+
+  init() { segment = mailbox.open() }
 
   private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
     let (acceptance, dropped) = mailbox.accept(ticket, { _ in })
@@ -14,7 +17,6 @@ import Testing
   }
 
   @Test func stormUnderOneKeyNeedsLittleRoom() {
-    let segment = mailbox.open()
     _ = mailbox.post({}, origin)
     for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
     #expect(mailbox.eventsAccepted == 2)
@@ -30,8 +32,6 @@ import Testing
   }
 
   @Test func newerEventUnderAKey_takesOverTheRoomThoughAnotherIsSuspended() {
-    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    _ = mailbox.open()
     let tickets = (0..<2).map { _ in EventTicket(origin, key: EventKey(object: nil, name: "key"), capacity: .counted) }
     #expect(accept(tickets[0]).0 == .accepted)
     #expect(accept(EventTicket(origin, capacity: .suspending())).0 == .suspended)
@@ -41,8 +41,6 @@ import Testing
   }
 
   @Test func suspendedEventsAreNotOvertaken() {
-    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    _ = mailbox.open()
     let tickets = (0..<2).map { _ in EventTicket(origin, capacity: .suspending()) }
     #expect(tickets.map { accept($0).0 } == [.accepted, .suspended])
     #expect(mailbox.claim(tickets[0]) != nil && mailbox.canAcceptSuspended)
@@ -53,8 +51,6 @@ import Testing
 
   @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
     let live = LiveCount()
-    mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))
-    _ = mailbox.open()
     #expect(accept(EventTicket(origin, capacity: .counted)).0 == .accepted)
     for _ in 0..<10_000 {
       let token = LiveCount.Token(live)
