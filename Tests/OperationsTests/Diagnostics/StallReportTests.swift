@@ -173,23 +173,20 @@ struct StallReportTests {
 
   // MARK: Slots
 
-  @Test(arguments: [false, true]) func aCycleThroughASlotIsSpelledOut(inAGroup: Bool) async throws {
-    let later = operation("later")
+  @Test(arguments: ["the slot of the queue “one”, taken", "the slot of the group “one”, taken", "the key “k”, held"])
+  func aCycleThroughASlotOrAKeyIsSpelledOut(use: String) async throws {
+    let (later, inAGroup, domain) = (operation("later"), use.contains("the group"), ExclusivityDomain())
     let group = GroupOperation([later ==> operation("member")]).named("group")
     let outer = GroupOperation(inAGroup ? [group, later] : [], maxConcurrentOperationCount: 1).named("one")
+    if use.contains("key") { for operation in [group, later] { operation.exclusive("k", in: domain) } }
     narrow.addOperations(inAGroup ? [outer] : [group, later])
     await poll { group.isExecuting }
     for report in [narrow.stallReport(), group.stallReport()] {
       #expect(report.entries.count >= 3 && report.entries.allSatisfy { $0.cause == .cycle }, "\(report)")
-      let slot = "the slot of the \(inAGroup ? "group" : "queue") “one”"
-      #expect(
-        try report.entry("later").description
-          == "“later” waits for \(slot), taken by “group”, which waits for its member “member”, which waits for "
-          + "“later”, in a cycle."
-      )
+      let sentence = "“later” waits for \(use) by “group”, which waits for its member “member”, which waits for “later”"
+      #expect(try report.entry("later").description == sentence + ", in a cycle.")
     }
-    narrow.maxConcurrentOperationCount = 2
-    outer.maxConcurrentOperationCount = 2
+    narrow.cancelAllOperations()
     await narrow.finished()
   }
 

@@ -186,21 +186,4 @@ struct StallSlotTests {
     }
     await queue.drained(opening: held.map(\.gate))
   }
-
-  @Test func aCycleThroughAKey_isSpelledOut() async throws {
-    let (member, wanting) = (operation("member"), operation("wanting"))
-    wanting ==> member
-    let group = GroupOperation([member]).named("group")
-    await queue.begin(group.exclusive("k", in: domain))
-    queue.addOperation(wanting.exclusive("k", in: domain))
-    let entry = try queue.stallReport().entry("wanting")
-    #expect(
-      entry.description
-        == "“wanting” waits for the key “k”, held by “group”, which waits for its member “member”, which waits for "
-        + "“wanting”, in a cycle."
-    )
-    #expect(entry.cause == .cycle)
-    member.removeDependency(wanting)
-    await queue.finished()
-  }
 }
