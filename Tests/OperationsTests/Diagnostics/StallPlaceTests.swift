@@ -19,28 +19,13 @@ struct StallPlaceTests {
     // A report must not read `isReady`: the next one could no longer tell that no queue has read it.
     _ = queue.stallReport()
     let report = queue.stallReport()
-    #expect(
-      "\(report)" == """
-        4 operations have not finished, in the queue “sync” or where it waits:
-        “missing” was never added to a queue or a group.
-        “first” waits for “missing”, which was never added to a queue or a group.
-        “second” waits for “first”; at the root, “missing” was never added to a queue or a group.
-        “third” waits for “second”; at the root, “missing” was never added to a queue or a group.
-        """
-    )
     #expect(report.entries.map(\.operation) == names && report.entries.allSatisfy { $0.cause == .notEnqueued })
+    #expect(report.entries.allSatisfy { $0.description.hasSuffix(" was never added to a queue or a group.") })
     #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
     #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
     #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
     queue.addOperation(operations[0])
     await queue.finished()
-  }
-
-  @Test func aNeverAddedGroup_saysSo() throws {
-    let report = GroupOperation([operation("member")]).named("group").stallReport()
-    #expect(try report.entry("group").description == "“group” was never added to a queue or a group.")
-    let sentence = "“member” cannot begin before its group “group”, which was never added to a queue or a group."
-    #expect(try report.entry("member").description == sentence)
   }
 
   @Test func neverAddedNestedGroups_areTheRoot() async throws {
@@ -54,7 +39,10 @@ struct StallPlaceTests {
     for report in [queue.stallReport(), inner.stallReport(), outer.stallReport()] {
       #expect(report.roots.map(\.operation) == ["outer"], "\(report)")
     }
-    #expect(inner.stallReport().entries.map(\.root) == [nil, "outer", "outer"])
+    let entries = inner.stallReport().entries
+    #expect(entries.map(\.root) == [nil, "outer", "outer"])
+    let sentence = "“inner” cannot begin before its group “outer”, which was never added to a queue or a group."
+    #expect(entries.map(\.description).prefix(2) == ["“outer” was never added to a queue or a group.", sentence])
     queue.addOperation(outer)
     await waiting.finished()
   }
