@@ -13,10 +13,22 @@ struct LargeDiagnosticsTests {
     #expect("\(report)".components(separatedBy: "\n").count == 102 && "\(report)".hasSuffix("… and 7901 more."))
   }
 
-  @Test func aStallReportOfGroupsNested8000Deep() {
-    let entries = nestedGroups(around: operation("leaf"), levels: 8000).stallReport().entries
+  @Test func groupsNested8000Deep() async {
+    let (leaf, queue, tracer) = (HeldOperation().named("leaf"), OperationQueue(), OperationTracer())
+    let group = nestedGroups(around: leaf, levels: 8000)
+    let entries = group.stallReport().entries
     #expect(entries.count == 8001 && entries.last?.root == "7999")
     #expect((entries.last?.description.utf8.count ?? .max) < 1000)
+    let graph = OperationGraph([group]).withDurations { _ in .seconds(1) }
+    #expect(graph.nodes.count == 8001 && graph.cycle == nil && graph.criticalPath?.names == ["leaf"])
+    #expect(graph.mermaid().components(separatedBy: "subgraph ").count == 8001)
+    #expect(graph.dot().components(separatedBy: "subgraph ").count == 8001)
+    tracer.trace(group)
+    await queue.add(group, until: leaf.begun)
+    #expect(queue.stallReport().entries.allSatisfy { $0.root == ($0.operation == "leaf" ? nil : "leaf") })
+    _ = (tracer.chromeTrace(), tracer.timeline(lines: 3), tracer.graph.criticalPath)
+    #expect(tracer.records.count == 8001)
+    await group.finished(opening: leaf.gate)
   }
 
   /// Fewer plain operations, because their dependencies cost more in Foundation.
@@ -33,28 +45,14 @@ struct LargeDiagnosticsTests {
     untie(operations)
   }
 
-  @Test func aGraphOfAFanOf20000() {
-    let (first, last) = (AsyncOperation(), AsyncOperation())
-    first ==> (0..<20_000).map { _ in AsyncOperation() } ==> last
+  @Test func aFanOf30000() {
+    let (first, last, tracer) = (AsyncOperation(), AsyncOperation(), OperationTracer())
+    let fan = (0..<30_000).map { _ in AsyncOperation() }
+    first ==> fan ==> last
     let graph = OperationGraph([last]).withDurations { _ in .seconds(1) }
-    #expect(graph.nodes.count == 20_002 && graph.criticalPath?.duration == .seconds(3))
-    #expect(graph.dot().split(separator: "->").count == 40_001)
-  }
-
-  @Test func aGraphOfGroupsNested8000Deep() {
-    let group = nestedGroups(around: operation("leaf"), levels: 8000)
-    let graph = OperationGraph([group]).withDurations { _ in .seconds(1) }
-    #expect(graph.nodes.count == 8001 && graph.cycle == nil && graph.criticalPath?.names == ["leaf"])
-    #expect(graph.mermaid().components(separatedBy: "subgraph ").count == 8001)
-    #expect(graph.dot().components(separatedBy: "subgraph ").count == 8001)
-  }
-
-  @Test func aFanOfManyIsTracedInLinearTime() {
-    let (tracer, sink) = (OperationTracer(), AsyncOperation())
-    let sources = (0..<30_000).map { _ in AsyncOperation() }
-    sources ==> sink
-    tracer.trace(sources)
-    tracer.trace(sink)
+    #expect(graph.nodes.count == 30_002 && graph.criticalPath?.duration == .seconds(3))
+    #expect(graph.dot().split(separator: "->").count == 60_001)
+    tracer.trace(fan + [last])
     #expect(tracer.records.last?.dependencies.count == 30_000)
   }
 }
