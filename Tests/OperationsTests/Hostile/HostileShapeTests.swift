@@ -13,12 +13,6 @@ struct HostileShapeTests {
       for other in others { operation.removeDependency(other) }
       return await ending(operation)
     },
-    HostileCase("an operation under a thousand keys", gets: "success") {
-      let operation = AsyncOperation()
-      let keys = (0..<1000).map { ExclusivityKey("\($0)") }
-      try await OperationQueue().run(operation.exclusive(keys + keys.reversed(), in: ExclusivityDomain()))
-      return "success"
-    },
     HostileCase("groups in groups, built from outside", gets: "success") {
       let outer = GroupOperation([])
       var group = outer
