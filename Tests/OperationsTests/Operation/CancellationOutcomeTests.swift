@@ -71,15 +71,6 @@ struct CancellationOutcomeTests {
     }
   }
 
-  @Test(arguments: [nil, TestError("first")])
-  func cancelledAgain_keepsTheFirstReason(_ first: TestError?) {
-    let operation = AsyncOperation()
-    if let first { operation.cancel(with: first) } else { operation.cancel() }
-    operation.cancel(with: TestError("second"))
-    operation.cancel()
-    #expect(operation.errors as? [TestError] == first.map { [$0] } ?? [])
-  }
-
   @Test func aFinishBeforeTheStartDecidesThoughAnotherAndACancellationFollow() async throws {
     let operation = ResultOperation<Int> {
       Issue.record("executed")
