@@ -14,10 +14,7 @@ private func onKitchen(_ body: @escaping @Sendable () throws -> Void) async thro
 extension MisuseTests {
   /// Without a handler a violation traps, and the message names both schedulers.
   static let violations = [
-    Mistake("reading on no scheduler", says: "“items”", "“Shelf”", "“shelves”", "no scheduler") {
-      _ = shelf().items
-    },
-    Mistake("an inherited property", says: "“items” of “", "“drawers”", "no scheduler") {
+    Mistake("reading an inherited property", says: "“items” of “Lowest”", "“drawers”", "no scheduler") {
       class Drawer: Schedulable, @unchecked Sendable {
         let scheduler = SerialScheduler(name: "drawers")
         @Confined var items = [1]
@@ -26,6 +23,10 @@ extension MisuseTests {
       _ = Lowest().items
     },
     Mistake("an object on main, changed elsewhere", says: "“title”", "“Window”", "“main”", "“kitchen”") {
+      final class Window: Schedulable, @unchecked Sendable {
+        let scheduler = SerialScheduler.main
+        @Confined var title = "untitled"
+      }
       let window = Window()
       try await onKitchen { window.title = "changed" }
     },

@@ -11,9 +11,3 @@ final class Shelf: Schedulable, @unchecked Sendable {
     self.labels = labels
   }
 }
-
-/// An object on the main scheduler.
-final class Window: Schedulable, @unchecked Sendable {
-  let scheduler = SerialScheduler.main
-  @Confined var title = "untitled"
-}
