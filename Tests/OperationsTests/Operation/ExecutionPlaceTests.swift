@@ -99,24 +99,23 @@ struct ExecutionPlaceTests {
     #expect(await journal.all(2) == ["operation", "event"])
   }
 
+  /// Its queue then continues with the next operation.
   @Test func itExecutesThoughItsSchedulerHasBeenReleased() async {
-    let live = LiveCount()
+    let (live, hasScheduler) = (LiveCount(), Journal<Bool>())
+    let note: @Sendable () -> Void = { hasScheduler.write(SerialScheduler.current != nil) }
     for _ in 0..<50 {
       let (gate, evaluated) = (Gate(), Gate())
-      let operation = conditional(by: Self.condition(gate, evaluated: evaluated)) {
-        #expect(SerialScheduler.current == nil)
-      }
+      let operation = conditional(by: Self.condition(gate, evaluated: evaluated), note)
       do {
         let scheduler = SerialScheduler(name: "released")
-        scheduler.queue.addOperation(operation)
-        scheduler.queue.addOperation(live.counted())
-        await evaluated.opened()
+        await scheduler.queue.add(operation, until: evaluated)
+        scheduler.queue.addOperation(live.counted(note))
       }
       await operation.finished(opening: gate)
       #expect(operation.errors.isEmpty)
     }
-    // The queue continues with the next operation.
     await live.none()
+    #expect(hasScheduler.entries == Array(repeating: false, count: 100))
   }
 
   @Test func itsEndLeavesNothingOfTheScheduler() async throws {
