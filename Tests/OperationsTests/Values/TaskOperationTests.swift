@@ -166,7 +166,8 @@ struct TaskOperationTests {
 
   // MARK: Task-local values
 
-  @Test func aTaskOperationSeesTheValuesOfTheTaskThatCreatesIt() async throws {
+  @Test func aTaskOperationSeesOnlyTheValuesOfTheTaskThatCreatesIt() async throws {
+    #expect(try await onThread { TaskContext() == nil }.get())
     let (task, synchronous) = Request.$id.withValue("creator") {
       let task = TaskOperation {
         async let child = Request.id
@@ -174,7 +175,11 @@ struct TaskOperationTests {
       }
       return (task, ResultOperation { Request.id })
     }
-    #expect(try await Request.$id.withValue("runner") { try await queue.run(task) } == "creator creator creator")
+    Request.$id.withValue("starter") {
+      task.start()
+      #expect(Request.id == "starter")
+    }
+    #expect(try await task.value == "creator creator creator")
     #expect(try await queue.run(synchronous) == "none" && Request.id == "none")
   }
 
@@ -216,16 +221,6 @@ struct TaskOperationTests {
     }
     try await Request.$id.withValue("runner") { try await queue.run(operation) }
     #expect(Set(seen.entries) == ["creator"])
-  }
-
-  @Test func startedByHandInATask_itSeesOnlyTheValuesOfItsCreator() async throws {
-    #expect(try await onThread { TaskContext() == nil }.get())
-    let operation = Request.$id.withValue("creator") { TaskOperation { Request.id } }
-    Request.$id.withValue("starter") {
-      operation.start()
-      #expect(Request.id == "starter")
-    }
-    #expect(try await operation.value == "creator")
   }
 
   @Test(arguments: [false, true])
