@@ -87,9 +87,7 @@ struct DocumentationTests {
     }
   }
 
-  // MARK: The page “Threading and cancellation”
-
-  /// The compiler confirms the rule “Sendable”.
+  /// The compiler confirms the rule “Sendable” of the page “Threading and cancellation”.
   @Test func theyAreSendable() {
     let types: [any Sendable.Type] = [
       AsyncOperation.self, OperationObserver.self, OperationCondition.self, InputPolicy.self, RetryDecision.self,

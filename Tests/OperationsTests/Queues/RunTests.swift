@@ -59,8 +59,6 @@ struct RunTests {
     #expect(journal.entries == ["free", "member"])
   }
 
-  // MARK: Overrides of Foundation's methods
-
   private final class CastingQueue: OperationQueue, @unchecked Sendable {
     let added = Journal<String>()
 

@@ -113,6 +113,18 @@ struct TaskOperationTests {
     #expect(waits.entries == [.success] && !operation.isCancelled)
   }
 
+  @Test func theFirstFinishCounts_andItsValueMayBeAwaitedByManyBeforeAndAfter() async throws {
+    let operation = HeldResult()
+    #expect(operation.result == nil)
+    let tasks = (0..<10).map { _ in immediately { try await operation.value } }
+    await queue.add(operation, until: operation.begun)
+    #expect(operation.result == nil)
+    #expect(operation.finish(returning: 1) && !operation.finish(returning: 2))
+    #expect(try operation.result?.get() == 1)
+    for task in tasks { #expect(try await task.value == 1) }
+    #expect(try await operation.value == 1)
+  }
+
   // MARK: TransformOperation
 
   @Test func aSynchronousTransformRunsOnTheQueuesThread_andTheOthersInATask() async throws {
@@ -147,21 +159,6 @@ struct TaskOperationTests {
       await #expect(throws: TestError("lost")) { try await queue.run(operation) }
       #expect(!operation.isCancelled)
     }
-  }
-
-  // MARK: ResultOperation
-
-  @Test func theFirstFinishCounts_andItsValueMayBeAwaitedByManyBeforeAndAfter() async throws {
-    let operation = HeldResult()
-    #expect(operation.result == nil)
-    let tasks = (0..<10).map { _ in immediately { try await operation.value } }
-    queue.addOperation(operation)
-    await poll { operation.isExecuting }
-    #expect(operation.result == nil)
-    #expect(operation.finish(returning: 1) && !operation.finish(returning: 2))
-    #expect(try operation.result?.get() == 1)
-    for task in tasks { #expect(try await task.value == 1) }
-    #expect(try await operation.value == 1)
   }
 
   // MARK: Task-local values
