@@ -204,14 +204,18 @@ struct PassTests {
     #expect(last.text == "?!!?" && adapters.allSatisfy(\.isSuccessful))
   }
 
-  @Test func aFailedSourceCancelsTheTarget() async {
-    let source = AsyncBlockOperation { $0.finish(with: TestError("no source")) }.named("source")
-    let target = Own().named("target")
-    let adapter = AdapterOperation(from: source, to: target) { _, _ in Issue.record("transferred") }
-    await queue.run(settling: [source, adapter, target])
+  @Test(arguments: ["source", "adapter"]) func aFailedSourceOrTransferCancelsTheTarget(failing name: String) async {
+    let (broken, target) = (TestError("broken"), Own().named("target"))
+    let source = AsyncBlockOperation { $0.finish(withErrors: name == "source" ? [broken] : []) }.named("source")
+    let adapter = AdapterOperation(from: source, to: target) { _, _ in
+      #expect(name == "adapter")
+      throw broken
+    }
+    await queue.run(settling: [source, adapter.named("adapter"), target])
     #expect(target.isCancelled && target.text.isEmpty)
-    #expect(error(of: target)?.description == "“target” has no input from “source”, which failed: no source")
-    #expect(error(of: target)?.underlyingErrors as? [TestError] == [TestError("no source")])
+    #expect(error(of: target)?.description == "“target” has no input from “\(name)”, which failed: broken")
+    #expect(error(of: target)?.underlyingErrors as? [TestError] == [broken])
+    #expect(name == "source" || adapter.errors as? [TestError] == [broken])
   }
 
   @Test(arguments: [false, true])
@@ -221,14 +225,6 @@ struct PassTests {
     (isSource ? source : adapter).cancel()
     await queue.run(settling: [source, adapter, target])
     #expect(target.isCancelled && target.text.isEmpty)
-  }
-
-  @Test func aTransferThatThrowsCancelsTheTarget() async {
-    let (source, target) = (Own(), Own())
-    let adapter = AdapterOperation(from: source, to: target) { _, _ in throw TestError("does not fit") }
-    await queue.run(settling: [source, adapter, target])
-    #expect(adapter.errors as? [TestError] == [TestError("does not fit")])
-    #expect(target.isCancelled && error(of: target)?.code == .inputUnavailable)
   }
 
   @Test(arguments: [false, true])
