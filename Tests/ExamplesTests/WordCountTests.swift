@@ -81,16 +81,6 @@ struct WordCountTests {
     #expect(trace.contains(#""name":"CountOperation cancelled""#))
   }
 
-  @Test(
-    .enabled(if: Shell.isLinux),
-    arguments: [("> /dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
-  )
-  func outputThatCannotBeWritten_fails(_ redirection: String, _ reason: String) async throws {
-    let outcome = try await Shell.run("echo a > text; WordCount text \(redirection)")
-    #expect(outcome.status == 1)
-    #expect(outcome.errors == "Standard output could not be written: \(reason).\n")
-  }
-
   @Test(.enabled(if: Shell.isLinux), arguments: ["2> /dev/full", "2>&-"])
   func errorsThatCannotBeWritten_doNotTrap(_ redirection: String) async throws {
     let command = "printf '\\377' > bytes; WordCount --trace trace.json bytes \(redirection)"
