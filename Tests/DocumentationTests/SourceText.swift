@@ -13,18 +13,13 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { path }
 
-  /// The lines of a page between fences, in any language.
-  var code: [Substring] {
-    lines.split(omittingEmptySubsequences: false) { $0.hasPrefix("```") }.enumerated()
-      .flatMap { $0.offset.isMultiple(of: 2) ? [] : $0.element }
-  }
-
   var codeLines: [CodeLine] { lines.map(CodeLine.init) }
 
   /// The fenced Swift blocks, in Markdown and in doc comments.
   var codeBlocks: [CodeBlock] { blocks(of: "swift") }
 
-  func blocks(of language: Substring) -> [CodeBlock] {
+  /// The fenced blocks in a language, or in any.
+  func blocks(of language: Substring? = nil) -> [CodeBlock] {
     let isComment = path.hasSuffix(".swift")
     var blocks: [CodeBlock] = []
     var open: (language: Substring, firstLine: Int, lines: [Substring])?
@@ -35,7 +30,7 @@ struct SourceText: Sendable, CustomTestStringConvertible {
       }
       if line.drop(while: \.isWhitespace).hasPrefix("```") {
         if let block = open {
-          if block.language == language {
+          if language == nil || block.language == language {
             blocks.append(CodeBlock(firstLine: block.firstLine, lines: block.lines))
           }
           open = nil
