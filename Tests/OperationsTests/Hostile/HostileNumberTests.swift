@@ -183,12 +183,6 @@ struct HostileNumberTests {
       defer { scheduler.shutDown() }
       return "\(scheduler.statistics.eventsRun) run"
     },
-    HostileCase("a wait that may take forever, under a watchdog that never barks", gets: "7") {
-      let scheduler = SerialScheduler(name: "s")
-      scheduler.watchdog = SchedulerWatchdog(limit: .longest) { _ in }
-      scheduler.recordsTimings = true
-      return try await onThread { "\(try scheduler.wait(timeout: .longest) { 7 })" }.get()
-    },
     HostileCase("an event that cancels itself, twice", gets: "1 run") {
       let clock = ManualClock()
       let scheduler = SerialScheduler(name: "s", clock: clock)

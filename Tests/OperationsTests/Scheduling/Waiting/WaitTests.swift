@@ -13,7 +13,7 @@ struct WaitTests {
   private let c = SerialScheduler(name: "Charlie")
   private let results = Journal<String>()
 
-  @Test(arguments: [nil, .seconds(50), .seconds(Int64.max)] as [Duration?])
+  @Test(arguments: [nil, .seconds(50), .longest] as [Duration?])
   func itReturnsTheValueOrErrorAfterWhatWasScheduledBefore(timeout: Duration?) async throws {
     for index in 0..<200 { a.schedule { results.write("\(index)") } }
     let (count, isCurrent) = try await onThread { try a.wait(timeout: timeout) { (results.count, a.isCurrent) } }.get()
