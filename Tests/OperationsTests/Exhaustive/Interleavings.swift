@@ -17,10 +17,8 @@ extension InterleavedStep {
 
 /// What actors share: the value under test, and what must be remembered to check its promises.
 protocol InterleavedWorld {
-  associatedtype State: Hashable
-
   /// All that decides what can happen from here on, and whether it may: the value under test, and what has been done.
-  var state: State { get }
+  var state: [AnyHashable] { get }
 
   /// The first promise that has been broken.
   var breach: String? { get set }
@@ -71,7 +69,7 @@ struct Interleavings<Step: InterleavedStep> {
   typealias Actor = InterleavedActor<Step>
 
   private struct State: Hashable {
-    let world: Step.World.State
+    let world: [AnyHashable]
     let actors: [Actor]
   }
 

@@ -222,26 +222,14 @@ struct LedgerWorld: InterleavedWorld {
     return world
   }
 
-  struct State: Hashable {
-    let phase: OperationLifecycle.Phase
-    let record: FoundationBridge.Record
-    let books: Books
-    let counts: [Int]
-    let flags: [Bool]
-    let deeds: Deeds
-  }
-
-  var state: State {
-    let (phase, record) = (core.lifecycle.phase, core.bridge.record)
-    return State(phase: phase, record: record, books: books, counts: counts, flags: flags, deeds: deeds)
-  }
-  private var counts: [Int] {
-    [
-      core.ledger.remaining, Int(core.bridge.openingGates), core.membership?.requests ?? 0,
-      gates.firstIndex { $0 === core.bridge.gate } ?? -1,
+  var state: [AnyHashable] {
+    let hasKeys = core.membership?.slot == .withKeys
+    return [
+      core.lifecycle.phase, isCancelled, core.ledger.remaining, core.ledger.isClosed, core.bridge.record,
+      core.bridge.openingGates, gates.firstIndex { $0 === core.bridge.gate }, core.membership?.requests, hasKeys, books,
+      deeds,
     ]
   }
-  private var flags: [Bool] { [core.ledger.isClosed, isCancelled, core.membership?.slot == .withKeys] }
 
   /// The state of the turn of an operation whose keys are free.
   var freeTurn: Turn { takesSlot ? .holding : .called }

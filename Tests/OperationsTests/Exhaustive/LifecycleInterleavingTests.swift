@@ -104,16 +104,8 @@ struct LifecycleWorld: InterleavedWorld {
 
   init(_ kind: Kind) { self.kind = kind }
 
-  struct State: Hashable {
-    let phase: OperationLifecycle.Phase
-    let failures: Int
-    let flags: [Bool]
-    let deeds: Deeds
-  }
-
-  var state: State {
-    let flags = [lifecycle.isCancelled, lifecycle.isFinishKept]
-    return State(phase: lifecycle.phase, failures: lifecycle.failures.count, flags: flags, deeds: deeds)
+  var state: [AnyHashable] {
+    [lifecycle.phase, lifecycle.failures.count, lifecycle.isCancelled, lifecycle.isFinishKept, deeds]
   }
 
   mutating func decide(_ decision: OperationLifecycle.Decision) {

@@ -201,28 +201,11 @@ struct ScheduleWorld: InterleavedWorld {
     deeds.coming += 1
   }
 
-  struct State: Hashable {
-    let openness: GroupSchedule.Openness
-    let endRequest: GroupSchedule.EndRequest
-    let counts: [Int]
-    let flags: [Bool]
-    let deeds: Deeds
-  }
-
-  var state: State {
-    let (openness, request) = (schedule.openness, schedule.endRequest)
-    return State(openness: openness, endRequest: request, counts: counts, flags: flags, deeds: deeds)
-  }
-  private var counts: [Int] {
+  var state: [AnyHashable] {
     [
-      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.ready.slotsTaken,
-      schedule.waitingResults?.count ?? -1, schedule.ready.count,
-    ]
-  }
-  private var flags: [Bool] {
-    [
-      schedule.life.isGathering, schedule.life.isRunning, schedule.isRunnerRequested, schedule.isRunnerWatched,
-      schedule.isSuspended,
+      schedule.life.isGathering, schedule.life.isRunning, schedule.openness, schedule.endRequest, schedule.isSuspended,
+      schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.waitingResults?.count,
+      schedule.ready.count, schedule.ready.slotsTaken, schedule.isRunnerRequested, schedule.isRunnerWatched, deeds,
     ]
   }
 
