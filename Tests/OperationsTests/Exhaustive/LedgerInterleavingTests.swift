@@ -6,7 +6,7 @@ import Testing
 
 /// The ledger and the bridge next to Foundation's books, with every order of the critical sections of threads that use them at once.
 struct LedgerInterleavingTests {
-  private typealias Walk = Interleavings<LedgerStep>
+  private var walk = Interleavings<LedgerStep>()
 
   private let first: [LedgerStep] = [.dependencyFinishes(0)]
   private let second: [LedgerStep] = [.dependencyFinishes(1)]
@@ -14,8 +14,7 @@ struct LedgerInterleavingTests {
   private let startByHand: [LedgerStep] = [.start(byHand: true)]
 
   @Test(arguments: [LedgerStep.enqueue, LedgerStep.plainEnqueue])
-  func enqueuedWhileDependenciesFinish_runsAndNotTooEarly(enqueue: [LedgerStep]) {
-    var walk = Walk()
+  mutating func enqueuedWhileDependenciesFinish_runsAndNotTooEarly(enqueue: [LedgerStep]) {
     walk.walk(LedgerWorld(waitingFor: 1), [first, enqueue])
     walk.walk(LedgerWorld(waitingFor: 2), [first, second, enqueue])
     // One of them never finishes.
@@ -27,24 +26,21 @@ struct LedgerInterleavingTests {
   // thread that enqueues may record an answer after the operation has been cancelled, or after it has become ready if
   // another thread asked in between. So what follows applies to the package's methods.
 
-  @Test func askedInBetween_losesNoWakeUp() {
-    var walk = Walk()
+  @Test mutating func askedInBetween_losesNoWakeUp() {
     let world = LedgerWorld(waitingFor: 1)
     walk.walk(world.after([.makeGate]), [first, LedgerStep.plainEnqueue + [.recheckReadiness], [.ask]])
     walk.walk(world.after(LedgerStep.enqueue), [first, [.ask], [.ask]])
     walk.expectSuccess(states: 8_000, schedules: 100_000_000_000_000)
   }
 
-  @Test func cancelledInBetween_runs() {
-    var walk = Walk()
+  @Test mutating func cancelledInBetween_runs() {
     let world = LedgerWorld(waitingFor: 1).after([.makeGate])
     walk.walk(world, [first, LedgerStep.plainEnqueue + [.recheckReadiness], [.cancel]])
     walk.walk(LedgerWorld(waitingFor: 2).after(LedgerStep.enqueue), [first, [.ask], [.cancel]])
     walk.expectSuccess(states: 20_000, schedules: 20_000_000_000_000_000)
   }
 
-  @Test func dependencyRemovedInBetween_countsOnce() {
-    var walk = Walk()
+  @Test mutating func dependencyRemovedInBetween_countsOnce() {
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] {
       walk.walk(LedgerWorld(waitingFor: 1), [first, enqueue, [.unlist(0)]])
       walk.walk(LedgerWorld(waitingFor: 2), [first, enqueue, [.unlist(1)]])
@@ -52,31 +48,27 @@ struct LedgerInterleavingTests {
     walk.expectSuccess(states: 18_000, schedules: 40_000_000_000_000)
   }
 
-  @Test func dependencyAddedInBetween_losesNoWakeUp() {
-    var walk = Walk()
+  @Test mutating func dependencyAddedInBetween_losesNoWakeUp() {
     let world = LedgerWorld(waitingFor: 1, mayBeLate: true)
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] { walk.walk(world.after(enqueue), [first, late]) }
     walk.expectSuccess(states: 900, schedules: 900_000)
   }
 
   /// No addition is too late: the dependency that finishes does so after the other has been added.
-  @Test func dependencyAddedInTime_isWaitedFor() {
-    var walk = Walk()
+  @Test mutating func dependencyAddedInTime_isWaitedFor() {
     walk.walk(LedgerWorld(waitingFor: 1), [[.add(1)] + first, LedgerStep.enqueue])
     walk.walk(LedgerWorld(waitingFor: 1), [[.add(1)] + first, LedgerStep.enqueue, second])
     walk.expectSuccess(states: 3_500, schedules: 60_000_000_000_000)
   }
 
-  @Test func dependencyAddedInASuspendedQueue_isWaitedFor() {
-    var walk = Walk()
+  @Test mutating func dependencyAddedInASuspendedQueue_isWaitedFor() {
     let world = LedgerWorld(waitingFor: 0).after([.ask, .note, .adopt, .attach])
     walk.walk(world, [[.add(1), .schedule], second])
     walk.walk(world, [[.add(1), .schedule], second, [.ask]])
     walk.expectSuccess(states: 300, schedules: 1_000)
   }
 
-  @Test func startedByHandWhenAllHaveFinished_isNotRefused() {
-    var walk = Walk()
+  @Test mutating func startedByHandWhenAllHaveFinished_isNotRefused() {
     let world = LedgerWorld(waitingFor: 2)
     walk.walk(world, [first, second, startByHand])
     walk.walk(world, [first + second, [.ask], startByHand])
@@ -86,8 +78,7 @@ struct LedgerInterleavingTests {
 
   // MARK: The turn
 
-  @Test func turn_isRequestedWhenNothingElseIsWaitedFor() {
-    var walk = Walk()
+  @Test mutating func turn_isRequestedWhenNothingElseIsWaitedFor() {
     let world = LedgerWorld(waitingFor: 1, needsTurn: true)
     for enqueue in [LedgerStep.enqueue, LedgerStep.plainEnqueue] {
       walk.walk(world, [first, [.requestTurn] + enqueue, [.free]])
@@ -96,8 +87,7 @@ struct LedgerInterleavingTests {
     walk.expectSuccess(states: 400, schedules: 40_000)
   }
 
-  @Test func newDependency_leavesTheLine() {
-    var walk = Walk()
+  @Test mutating func newDependency_leavesTheLine() {
     let free = LedgerWorld(waitingFor: 0, needsTurn: true, mayBeLate: true)
     walk.walk(LedgerWorld(waitingFor: 1, needsTurn: true, mayBeLate: true), [first, [.requestTurn], late, [.free]])
     walk.walk(free, [[.requestTurn], [.add(1)], second, [.free]])
@@ -108,8 +98,7 @@ struct LedgerInterleavingTests {
   }
 
   /// Another operation takes the keys of a member that has been called, and gives them back.
-  @Test func member_standsInLineWhenItsGroupStarts_andAgainWhenItsKeysWereTaken() {
-    var walk = Walk()
+  @Test mutating func member_standsInLineWhenItsGroupStarts_andAgainWhenItsKeysWereTaken() {
     let member = LedgerWorld(waitingFor: 1, needsTurn: true, isMember: true, mayBeLate: true)
     walk.walk(member, [first, [.groupStart], [.free]])
     walk.walk(member, [first, [.groupStart], [.free, .steal, .free], [.cancel]])
@@ -121,8 +110,7 @@ struct LedgerInterleavingTests {
   }
 
   /// A member that waits for its keys gets them together with a slot.
-  @Test func member_takesItsKeysAndASlotInOneStep() {
-    var walk = Walk()
+  @Test mutating func member_takesItsKeysAndASlotInOneStep() {
     let member = LedgerWorld(waitingFor: 1, needsTurn: true, isMember: true, takesSlot: true, mayBeLate: true)
     walk.walk(member, [first, [.groupStart], [.free]])
     walk.walk(member, [first, [.groupStart], [.free], [.cancel]])

@@ -6,9 +6,9 @@ import Testing
 
 /// A group's schedule, with every order of what its runners, its members and its callers do at once.
 struct ScheduleInterleavingTests {
-  private typealias Walk = Interleavings<ScheduleStep>
   private typealias Member = ScheduleWorld.Member
 
+  private var walk = Interleavings<ScheduleStep>()
   private let changes: [[ScheduleStep]] = [[.suspend, .resume], [.windDown]]
 
   /// Adds the members, of which some are ready, and begins.
@@ -16,8 +16,7 @@ struct ScheduleInterleavingTests {
     [.beginAdding(members), .endAdding(members, ready: ready), .begin]
   }
 
-  @Test func readyMembers_areHandedOutOnceAndTheGroupEndsOnce() {
-    var walk = Walk()
+  @Test mutating func readyMembers_areHandedOutOnceAndTheGroupEndsOnce() {
     for limit in [-1, 1] {
       for isAsynchronous in [false, true] {
         for isFailing in [false, true] {
@@ -30,8 +29,7 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 8_000, schedules: 100_000_000)
   }
 
-  @Test func memberThatBecomesReadyInARunner_isNotForgotten() {
-    var walk = Walk()
+  @Test mutating func memberThatBecomesReadyInARunner_isNotForgotten() {
     for limit in [-1, 1] {
       for isAsynchronous in [false, true] {
         let first = Member(isAsynchronous: isAsynchronous, dependent: 1)
@@ -45,8 +43,7 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 4_000, schedules: 300_000_000)
   }
 
-  @Test func memberThatIsCancelled_isHandedOutAtOnceAndOnlyOnce() {
-    var walk = Walk()
+  @Test mutating func memberThatIsCancelled_isHandedOutAtOnceAndOnlyOnce() {
     for change: [ScheduleStep] in [[.cancel(1)], [.suspend, .cancel(0), .resume], [.cancel(1), .windDown]] {
       for ready in [[0, 1], [0]] {
         let first = Member(isAsynchronous: true, dependent: ready.count == 1 ? 1 : nil)
@@ -98,8 +95,7 @@ struct ScheduleInterleavingTests {
     #expect(runner == .addRunner && next?.member === second)
   }
 
-  @Test func groupToWhichMembersAreBeingAdded_doesNotEnd() {
-    var walk = Walk()
+  @Test mutating func groupToWhichMembersAreBeingAdded_doesNotEnd() {
     // An addition to a group that has ended is refused, so the first step is the same thread's.
     for added in [[1], [1, 2]] {
       let end = ScheduleStep.endAdding(added, ready: Array(added.dropFirst()))
@@ -116,8 +112,7 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 10_000, schedules: 10_000_000_000)
   }
 
-  @Test func openGroup_endsWhenItIsClosed() {
-    var walk = Walk()
+  @Test mutating func openGroup_endsWhenItIsClosed() {
     let closings: [[ScheduleStep]] = [
       [], [.stopStayingOpen], [.finishGroup], [.windDown], [.split([.windDown]), .stopStayingOpen],
     ]
@@ -131,8 +126,7 @@ struct ScheduleInterleavingTests {
     walk.expectSuccess(states: 2_000, schedules: 1_000_000)
   }
 
-  @Test func groupThatBeginsSuspendedAndEmpty_endsWhenItIsResumed() {
-    var walk = Walk()
+  @Test mutating func groupThatBeginsSuspendedAndEmpty_endsWhenItIsResumed() {
     walk.walk(ScheduleWorld([], limit: -1), [[.suspend, .split([.resume]), .begin]])
     for steps: [ScheduleStep] in [[.begin, .stopStayingOpen], [.split([.stopStayingOpen, .resume]), .begin]] {
       walk.walk(ScheduleWorld([], limit: -1, staysOpen: true), [[.suspend] + steps])
