@@ -240,15 +240,11 @@ enum LedgerStep: InterleavedStep {
     case .none, .notifyOfCancellation, .startInside, .resume: break
     case .requestTurn: actor.go(on: .request)
     case .withdrawTurn(_, let request): actor.go(on: .leaveWaitQueues(request: request))
-    case .open(let gate): open(gate, &world, &actor)
+    case .open(let gate): actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
     case .notify(_, _, _, let hasSlot): if world.isMember { actor.spawn([.startMember(hasKeys: hasSlot)]) }
     case .prepareInputs:
       if world.core.lifecycle.resume(after: .turn) { close(&world) }
     }
-  }
-
-  private func open(_ gate: Operation, _ world: inout LedgerWorld, _ actor: inout Actor) {
-    actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
   }
 
   private func goOn(_ world: inout LedgerWorld, _ actor: inout Actor) {
