@@ -28,5 +28,7 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
   }
 
   /// Whether a die with so many sides shows the one.
-  mutating func one(of count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
+  package mutating func one(of count: Int) -> Bool { number(0...count - 1) == 0 }
+
+  package mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 }

@@ -30,7 +30,7 @@ struct SoakPlan: Sendable {
   init(seed: UInt64) {
     self.seed = seed
     generator = SeededGenerator(seed: seed)
-    queueLimits = [-1, -1, 1, Int.random(in: 2...4, using: &generator)]
+    queueLimits = [-1, -1, 1, generator.number(2...4)]
     makeItems()
     makeActions()
     makeSchedulers()
@@ -39,7 +39,7 @@ struct SoakPlan: Sendable {
 
   mutating func one(of count: Int) -> Bool { generator.one(of: count) }
 
-  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
+  mutating func number(_ range: ClosedRange<Int>) -> Int { generator.number(range) }
 
   /// The groups around an item, from the innermost outwards.
   func outer(of index: Int) -> [Int] { items[index].outer.map { [$0] + outer(of: $0) } ?? [] }

@@ -39,19 +39,17 @@ struct RandomDiagnosticsTests {
     init(seed: UInt64) {
       (self.seed, generator) = (seed, SeededGenerator(seed: seed))
       queues[1].isSuspended = true
-      for _ in 0..<Int.random(in: 6...45, using: &generator) { addItem() }
-      if one(of: 3) { closeCycle() }
+      for _ in 0..<generator.number(6...45) { addItem() }
+      if generator.one(of: 3) { closeCycle() }
       for item in items { item.outer.flatMap { items[$0].group }?.addOperation(item.operation) }
     }
 
-    private mutating func one(of count: Int) -> Bool { Int.random(in: 0..<count, using: &generator) == 0 }
-
     private mutating func addItem() {
       let groups = items.indices.filter { items[$0].group != nil }
-      var place = one(of: 9) ? Place.missing : .queue(Int.random(in: 0...1, using: &generator))
-      if let group = groups.randomElement(using: &generator), one(of: 2) { place = .group(group) }
+      var place = generator.one(of: 9) ? Place.missing : .queue(generator.number(0...1))
+      if let group = groups.randomElement(using: &generator), generator.one(of: 2) { place = .group(group) }
       let operation: Operation =
-        switch Int.random(in: 0..<5, using: &generator) {
+        switch generator.number(0...4) {
         case 0: GroupOperation()
         case 1: HeldOperation()
         // A plain operation that is nowhere may be in a queue that is not searched.
@@ -59,11 +57,11 @@ struct RandomDiagnosticsTests {
         default: AsyncOperation()
         }
       let index = add(operation, place)
-      if one(of: 5) { items[index].group?.isSuspended = true }
+      if generator.one(of: 5) { items[index].group?.isSuspended = true }
       let root = root(of: index)
       // Other operations may be members of a group that waits for this one.
       let earlier = items.indices.filter { $0 < root || ($0 < index && items[$0].place == place) }
-      for other in earlier.shuffled(using: &generator).prefix(Int.random(in: 0...2, using: &generator)) {
+      for other in earlier.shuffled(using: &generator).prefix(generator.number(0...2)) {
         wait(index, for: other)
       }
     }
@@ -99,7 +97,7 @@ struct RandomDiagnosticsTests {
     mutating func enqueue() {
       for item in items.shuffled(using: &generator) {
         guard case .queue(let number) = item.place else { continue }
-        if let own = item.operation as? AsyncOperation, !one(of: 4) {
+        if let own = item.operation as? AsyncOperation, !generator.one(of: 4) {
           queues[number].addOperation(own)
         } else {
           queues[number].addByFoundation(item.operation)

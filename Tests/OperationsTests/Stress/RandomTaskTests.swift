@@ -104,8 +104,8 @@ struct RandomTaskTests {
 
     var generator: SeededGenerator
 
-    mutating func one(of count: Int) -> Bool { number(1...count) == 1 }
-    mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
+    mutating func one(of count: Int) -> Bool { generator.one(of: count) }
+    mutating func number(_ range: ClosedRange<Int>) -> Int { generator.number(range) }
 
     mutating func wants(atLeast count: Int = 0) -> [Want] {
       Self.keys.shuffled(using: &generator).prefix(number(count...2)).map { key in

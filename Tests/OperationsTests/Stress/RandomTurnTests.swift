@@ -153,8 +153,8 @@ struct RandomTurnTests {
 
     init(seed: UInt64) async {
       var generator = SeededGenerator(seed: seed)
-      let slots = (0..<Int.random(in: 1...3, using: &generator)).map { _ in Int.random(in: 1...4, using: &generator) }
-      keys = Array((["a", "b", "c"] as [ExclusivityKey]).prefix(Int.random(in: 1...3, using: &generator)))
+      let slots = (0..<generator.number(1...3)).map { _ in generator.number(1...4) }
+      keys = Array((["a", "b", "c"] as [ExclusivityKey]).prefix(generator.number(1...3)))
       hasFlows = Bool.random(using: &generator)
       self.generator = generator
       model = ListScheduler(slots: slots)
@@ -174,7 +174,7 @@ struct RandomTurnTests {
       for (member, _) in members { member.succeed() }
     }
 
-    private func one(of count: Int) -> Bool { Int.random(in: 0..<count, using: &generator) == 0 }
+    private func one(of count: Int) -> Bool { generator.one(of: count) }
 
     private func oneOf<Value>(_ values: some Collection<Value>) -> Value? { values.randomElement(using: &generator) }
 
@@ -194,7 +194,7 @@ struct RandomTurnTests {
       let executing = model.indices { $0 == .executing }
       let pending = model.indices { $0 != .executing && $0 != .over }
       let pauses = model.pauses
-      let choice = Int.random(in: 0..<20, using: &generator)
+      let choice = generator.number(0...19)
       switch choice {
       case 0..<9 where adds: add()
       case 9..<11 where !pauses.isEmpty: advance()
@@ -231,7 +231,7 @@ struct RandomTurnTests {
     private func add() {
       let (group, job, member) = (Int.random(in: groups.indices, using: &generator), members.count, Member())
       let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
-      let flow = hasFlows ? Int.random(in: 0...2, using: &generator) : 0
+      let flow = hasFlows ? generator.number(0...2) : 0
       let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
       for claim in claims { claim.request(for: operation, in: domain) }
       operation.queuePriority = priority
@@ -254,7 +254,7 @@ struct RandomTurnTests {
         return await end(of: operation)
       }
       // No two pauses end at the same time, so that a step is the return of one member.
-      var end = clock.now.offset + .seconds(Int.random(in: 1...5, using: &generator))
+      var end = clock.now.offset + .seconds(generator.number(1...5))
       while model.pauses.contains(where: { $0.end == end }) { end += .nanoseconds(1) }
       steps.append("pause \(job) until \(end)")
       model.jobs[job].attemptsLeft -= 1
