@@ -100,7 +100,6 @@ struct RandomTaskTests {
   /// Draws what happens.
   private struct Plan {
     static let keys: [ExclusivityKey] = ["a", "b", "c", "d"]
-    static let places = 4
 
     var generator: SeededGenerator
 
@@ -250,21 +249,16 @@ struct RandomTaskTests {
     private func claims(_ wants: [Want]) -> [ExclusivityClaim] {
       wants.map { want in
         if want.isThrottled, want.limit == .max { return .throttled(want.key, to: 1, per: .microseconds(50)) }
-        return want.limit == .max
-          ? .shared(want.key) : .limited(want.key, to: want.limit, weight: want.weight)
+        return .limited(want.key, to: want.limit, weight: want.weight)
       }
     }
 
     private func give(_ wants: [Want], to operation: AsyncOperation, _ policy: ExclusivityPolicy = .wait) {
       for want in wants {
-        if want.isThrottled {
-          operation.throttled(want.key, to: 2, per: .microseconds(50), in: domain)
-        }
-        switch want.limit {
-        case 1: operation.exclusive(want.key, policy: policy, in: domain)
-        case .max: operation.shared(want.key, in: domain)
-        default: operation.limited(want.key, to: want.limit, weight: want.weight, in: domain)
-        }
+        if want.isThrottled { operation.throttled(want.key, to: 2, per: .microseconds(50), in: domain) }
+        let policy = want.limit == 1 ? policy : .wait
+        let claim = KeyClaim(domain: domain, key: want.key, limit: want.limit, weight: want.weight, policy: policy)
+        operation.request([claim])
       }
     }
 

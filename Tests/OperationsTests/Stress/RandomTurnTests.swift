@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 /// Random members of groups, with limits, priorities, flows and pauses, under keys of every mode. What starts after each
 /// step is compared with a list scheduler that always starts the first waiter that fits.
@@ -10,21 +11,6 @@ import Testing
 /// A failure contains the steps, and `RANDOM_GRAPH_SEED=17 swift test --filter RandomTurn` replays a seed.
 @Suite(.timeLimit(.minutes(5)))
 struct RandomTurnTests {
-  private struct Claim {
-    let key: ExclusivityKey
-    /// 1 is exclusive, and `Int.max` is shared.
-    let limit: Int
-    let weight: Int
-
-    func request(for operation: AsyncOperation, in domain: ExclusivityDomain) {
-      switch limit {
-      case 1: operation.exclusive(key, in: domain)
-      case .max: operation.shared(key, in: domain)
-      default: operation.limited(key, to: limit, weight: weight, in: domain)
-      }
-    }
-  }
-
   // MARK: The list scheduler
 
   /// The rule: the first waiter that fits starts next, by priority and then by arrival. Of the waiters without keys of a
@@ -39,7 +25,7 @@ struct RandomTurnTests {
       let group: Int
       /// 0 is no flow.
       let flow: Int
-      let claims: [Claim]
+      let claims: [KeyClaim]
       var attemptsLeft: Int
       var priority: Operation.QueuePriority
       var phase = Phase.waiting
@@ -98,7 +84,7 @@ struct RandomTurnTests {
       !suspendedGroups.contains(group) && indices { $0 == .executing }.count { jobs[$0].group == group } < slots[group]
     }
 
-    private func admits(_ claim: Claim) -> Bool {
+    private func admits(_ claim: KeyClaim) -> Bool {
       let holders = indices { $0 == .executing }.flatMap { jobs[$0].claims }.filter { $0.key == claim.key } + [claim]
       return holders.map(\.weight).reduce(0, +) <= holders.map(\.limit).min() ?? 0
     }
@@ -180,10 +166,11 @@ struct RandomTurnTests {
 
     private func priority() -> Operation.QueuePriority { one(of: 3) ? oneOf([.low, .high, .veryHigh])! : .normal }
 
-    private func claims() -> [Claim] {
+    private func claims() -> [KeyClaim] {
       keys.shuffled(using: &generator).prefix(one(of: hasFlows ? 2 : 8) ? 0 : one(of: 3) ? 2 : 1).map { key in
         let limit = oneOf([1, 2, 3, 4, .max])!
-        return Claim(key: key, limit: limit, weight: limit == .max ? 1 : Int.random(in: 1...limit, using: &generator))
+        let weight = limit == .max ? 1 : generator.number(1...limit)
+        return KeyClaim(domain: domain, key: key, limit: limit, weight: weight)
       }
     }
 
@@ -233,7 +220,7 @@ struct RandomTurnTests {
       let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
       let flow = hasFlows ? generator.number(0...2) : 0
       let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
-      for claim in claims { claim.request(for: operation, in: domain) }
+      operation.request(claims)
       operation.queuePriority = priority
       if flow > 0 { operation.flow = "\(flow)" }
       let texts = claims.map { "\($0.key) \($0.weight)/\($0.limit == .max ? "∞" : "\($0.limit)")" }
