@@ -60,6 +60,14 @@ struct RandomTaskTests {
     private let state = Locked(State())
     let violations = Journal<String>()
 
+    /// Returns the number of a new holder.
+    func newNumber() -> Int {
+      state.withLock { state in
+        state.count += 1
+        return state.count
+      }
+    }
+
     /// Runs `body` as a new holder.
     nonisolated(nonsending) func hold(
       _ wants: [Want],
@@ -71,11 +79,11 @@ struct RandomTaskTests {
       let levels = wants.map { want in
         Level(key: want.key, holder: around.first { $0.keys.contains(want.key) }?.number ?? 0)
       }
-      let (number, excess) = state.withLock { state -> (Int, [ExclusivityKey]) in
-        state.count += 1
+      let number = newNumber()
+      let excess = state.withLock { state in
         var excess: [ExclusivityKey] = []
         for (level, want) in zip(levels, wants) {
-          state.holders[level, default: []].append((state.count, want))
+          state.holders[level, default: []].append((number, want))
           let holders = state.holders[level] ?? []
           let sum = holders.map(\.want.weight).reduce(0, +)
           if sum > holders.map(\.want.limit).min() ?? .max { excess.append(want.key) }
@@ -84,7 +92,7 @@ struct RandomTaskTests {
           state.places[place] += 1
           if state.places[place] > limit { excess.append("place \(place)") }
         }
-        return (state.count, excess)
+        return excess
       }
       if !excess.isEmpty { violations.write("\(number) exceeds \(excess) inside \(around)") }
       defer {
@@ -176,8 +184,7 @@ struct RandomTaskTests {
         let group = GroupOperation([], maxConcurrentOperationCount: limit)
         give(wants, to: group)
         // A member sees the group only as a holder.
-        let number = -watchNumber()
-        let inside = [(number, Set(wants.map(\.key)))] + around
+        let inside = [(watch.newNumber(), Set(wants.map(\.key)))] + around
         for steps in members { group.addOperation(operation([], steps, inside: inside)) }
         try await queues[1].run(group)
       case .retry(let wants, let steps):
@@ -198,25 +205,13 @@ struct RandomTaskTests {
         let task = Task.detached { await self.runToTheEnd(steps) }
         detached.withLock { $0.append(task) }
       case .results(let count, let steps):
-        for await (index, result) in queues[1].results(
-          of: 0..<count,
-          atMost: 2,
-          { _ in try await self.run(steps, inside: around) }
-        ) where index < count { try result.get() }
+        let results = queues[1].results(of: 0..<count, atMost: 2) { _ in try await self.run(steps, inside: around) }
+        for await (_, result) in results { try result.get() }
       case .first(let steps):
         // The loser ends a moment later than the step, and is therefore no work inside the holders.
         let work = (0..<2).map { _ in TaskOperation { await Task.yield() } }
         try await queues[1].first(of: work)
         try await run(steps, inside: around)
-      }
-    }
-
-    private let numbers = Locked(0)
-
-    private func watchNumber() -> Int {
-      numbers.withLock { number in
-        number += 1
-        return number
       }
     }
 
@@ -268,7 +263,7 @@ struct RandomTaskTests {
       let operation: AsyncOperation
       if plan.one(of: 4) {
         let group = GroupOperation("group", maxConcurrentOperationCount: plan.one(of: 3) ? 1 : -1)
-        let inside: Around = [(-watchNumber(), Set(wants.map(\.key)))]
+        let inside: Around = [(watch.newNumber(), Set(wants.map(\.key)))]
         for _ in 0..<plan.number(0...5) { group.addOperation(self.operation(plan.wants(), [.yield], inside: inside)) }
         operation = group
       } else {
