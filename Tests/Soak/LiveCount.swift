@@ -24,9 +24,7 @@ package final class LiveCount: Sendable {
   private func change(by amount: Int) {
     let end = counted.withLock { counted -> Gate? in
       counted.alive += amount
-      guard counted.alive == 0 else { return nil }
-      defer { counted.end = Gate() }
-      return counted.end
+      return counted.alive == 0 ? exchange(&counted.end, with: Gate()) : nil
     }
     end?.open()
   }

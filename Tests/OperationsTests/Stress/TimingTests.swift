@@ -106,10 +106,7 @@ struct TimingTests {
       await atOnce {
         // The first is released by itself, the others together, and all after the lock.
         dependents.withLock { $0.popLast() }.map { withExtendedLifetime($0) {} }
-        _ = dependents.withLock { dependents in
-          defer { dependents = [] }
-          return dependents
-        }
+        _ = dependents.withLock { exchange(&$0, with: []) }
       } _: {
         other.removeDependency(dependency)
       }
