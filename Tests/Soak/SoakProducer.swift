@@ -53,13 +53,11 @@ final class SoakProducer: Sendable {
       note(home, home.schedule { visit($0, number) })
     case .object:
       let number = home.next(\.numbers, of: producer)
-      note(
-        home,
-        home.box.schedule { [home] box in
-          box.visits += 1
-          visit(home, number)
-        }
-      )
+      let isAccepted = home.box.schedule { [home] box in
+        box.visits += 1
+        visit(home, number)
+      }
+      note(home, isAccepted)
     case .coalesced:
       let number = home.next(\.coalesced, of: producer)
       note(home, home.schedule(coalescing: "\(producer)") { home in home.visitCoalesced(producer, number) })

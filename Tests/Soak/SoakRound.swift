@@ -67,7 +67,7 @@ final class SoakRound: @unchecked Sendable {
   /// Awaits an operation as `run` does, which would also add the dependencies that other threads are about to add.
   private func awaitOutcome(of operation: AsyncOperation, _ index: Int, cancelledAfter delay: Int?) {
     let log = world.log
-    world.addTask(cancelledAfter: delay) {
+    let task = Task {
       do {
         try await withTaskCancellationHandler {
           guard let own = operation as? ResultOperation<Int> else {
@@ -88,6 +88,8 @@ final class SoakRound: @unchecked Sendable {
         if !operation.isFinished { log.report("the task awaiting \(index) was resumed too early") }
       }
     }
+    world.tasks.withLock { $0.append(task) }
+    if let delay { world.after(delay) { task.cancel() } }
   }
 
   // MARK: Probes

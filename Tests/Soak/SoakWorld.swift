@@ -119,13 +119,6 @@ extension SoakWorld {
     }
   }
 
-  /// Starts a task, which the round awaits, and cancels it after so many ticks, if any.
-  func addTask(cancelledAfter ticks: Int?, _ body: @escaping @Sendable () async -> Void) {
-    let task = Task { await body() }
-    tasks.withLock { $0.append(task) }
-    if let ticks { after(ticks) { task.cancel() } }
-  }
-
   func carryOut(_ deed: SoakDeed) {
     switch deed {
     case .cancel(let index, let threads):
