@@ -89,11 +89,9 @@ enum CrawlBenchmarks {
 
   private final class Crawl: Sendable {
     let domain = ExclusivityDomain()
-    let queue = OperationQueue()
+    let queue = OperationQueue.limited(to: 6)
     private let begin = ContinuousClock.now
     private let times = Mutex([Duration](repeating: .zero, count: 4))
-
-    init() { queue.maxConcurrentOperationCount = 6 }
 
     /// The time of the last answer of each host.
     var ends: [Duration] { times.withLock(\.self) }

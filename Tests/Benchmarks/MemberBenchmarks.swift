@@ -63,8 +63,7 @@ enum MemberBenchmarks {
 
   private static let byHand = Workload(name: "operation with isExecuting, OperationQueue", units: count) {
     Lifetime.run { lifetime in
-      let queue = OperationQueue()
-      queue.maxConcurrentOperationCount = 4
+      let queue = OperationQueue.limited(to: 4)
       for index in 0..<count {
         let lifetime = lifetime(index)
         queue.addOperation(HandmadeOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } })

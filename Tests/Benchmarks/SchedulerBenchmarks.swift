@@ -12,34 +12,35 @@ enum SchedulerBenchmarks {
   private static let awaited = "event, awaited before the next"
 
   static let all: [Benchmark] = [
-    Benchmark("event", of: "event", operationEvents, over: schedulerEvents, .atLeast(25, aim: 25)),
-    Benchmark("event-dispatch", of: "event", dispatchEvents, over: schedulerEvents, .atLeast(1.5, aim: 2.5)),
-    Benchmark("event-producers", of: fromThreads, dispatchProducers, over: schedulerProducers, .atLeast(1, aim: 1)),
-    Benchmark("event-wait", of: awaited, operationTrips, over: schedulerTrips, .atLeast(0.9, aim: 0.9)),
-    Benchmark("event-wait-dispatch", of: awaited, dispatchTrips, over: schedulerTrips, .atLeast(0.7, aim: 0.7)),
+    Benchmark("event", of: "event", fromOne(.stock, operations), over: fromOne(.scheduler), .atLeast(25, aim: 25)),
+    Benchmark("event-dispatch", of: "event", fromOne(.dispatch), over: fromOne(.scheduler), .atLeast(1.5, aim: 2.5)),
+    Benchmark("event-producers", of: fromThreads, fromMany(.dispatch), over: fromMany(.scheduler), .atLeast(1, aim: 1)),
+    Benchmark("event-wait", of: awaited, trips(.stock), over: trips(.scheduler), .atLeast(0.9, aim: 0.9)),
+    Benchmark("event-wait-dispatch", of: awaited, trips(.dispatch), over: trips(.scheduler), .atLeast(0.7, aim: 0.7)),
     Benchmark("actor", of: "await actor.method()", scheduledCalls, over: defaultCalls),
     Benchmark("confined", of: "append to an array of 100,000", confinedArray, over: plainArray, .atMost(10)),
   ]
 
-  private typealias Post = (@escaping @Sendable () -> Void) -> Void
+  /// What runs events one after the other.
+  private enum Runner: String {
+    case stock = "OperationQueue of one"
+    case scheduler = "SerialScheduler"
+    case dispatch = "serial DispatchQueue"
 
-  private static func operationQueue() -> OperationQueue {
-    let queue = OperationQueue()
-    queue.maxConcurrentOperationCount = 1
-    return queue
+    /// Creates one, and returns the function that gives it an event.
+    func make() -> (@escaping @Sendable () -> Void) -> Void {
+      switch self {
+      case .stock: return { [queue = OperationQueue.limited(to: 1)] in queue.addOperation($0) }
+      case .scheduler: return { [scheduler = SerialScheduler(name: "serial")] in scheduler.schedule($0) }
+      case .dispatch: return { [queue = DispatchQueue(label: "serial")] in queue.async(execute: $0) }
+      }
+    }
   }
 
-  private static let operationEvents = fromOne("OperationQueue of one", operations) { operationQueue().post }
-  private static let schedulerEvents = fromOne("SerialScheduler", events) { SerialScheduler(name: "serial").post }
-  private static let dispatchEvents = fromOne("serial DispatchQueue", events) { DispatchQueue(label: "serial").post }
-
-  private static let schedulerProducers = fromProducers("SerialScheduler") { SerialScheduler(name: "serial").post }
-  private static let dispatchProducers = fromProducers("serial DispatchQueue") { DispatchQueue(label: "serial").post }
-
-  private static func fromOne(_ name: String, _ count: Int, _ make: @escaping @Sendable () -> Post) -> Workload {
-    Workload(name: name, units: count) {
+  private static func fromOne(_ runner: Runner, _ count: Int = events) -> Workload {
+    Workload(name: runner.rawValue, units: count) {
       Lifetime.run { lifetime in
-        let post = make()
+        let post = runner.make()
         for index in 0..<count {
           let lifetime = lifetime(index)
           post { withExtendedLifetime(lifetime) {} }
@@ -48,10 +49,10 @@ enum SchedulerBenchmarks {
     }
   }
 
-  private static func fromProducers(_ name: String, _ make: @escaping @Sendable () -> Post) -> Workload {
-    Workload(name: "\(name), \(producers) producers", units: events) {
+  private static func fromMany(_ runner: Runner) -> Workload {
+    Workload(name: "\(runner.rawValue), \(producers) producers", units: events) {
       let end = DispatchGroup()
-      nonisolated(unsafe) let post = make()
+      nonisolated(unsafe) let post = runner.make()
       DispatchQueue.concurrentPerform(iterations: producers) { _ in
         let lifetime = Lifetime(end)
         for _ in 0..<events / producers { unsafe post { withExtendedLifetime(lifetime) {} } }
@@ -60,9 +61,9 @@ enum SchedulerBenchmarks {
     }
   }
 
-  private static func roundTrips(_ name: String, _ post: @escaping Post) -> Workload {
-    nonisolated(unsafe) let post = post
-    return Workload(name: "\(name), one at a time", units: roundTrips) {
+  private static func trips(_ runner: Runner) -> Workload {
+    nonisolated(unsafe) let post = runner.make()
+    return Workload(name: "\(runner.rawValue), one at a time", units: roundTrips) {
       let done = DispatchSemaphore(value: 0)
       for _ in 0..<roundTrips {
         unsafe post { done.signal() }
@@ -70,10 +71,6 @@ enum SchedulerBenchmarks {
       }
     }
   }
-
-  private static let operationTrips = roundTrips("OperationQueue of one", operationQueue().post)
-  private static let schedulerTrips = roundTrips("SerialScheduler", SerialScheduler(name: "serial").post)
-  private static let dispatchTrips = roundTrips("serial DispatchQueue", DispatchQueue(label: "serial").post)
 
   private static let defaultCalls = actorCalls("default actor") { DefaultCounter() }
   private static let scheduledCalls = actorCalls("ScheduledActor") { ScheduledCounter(SerialScheduler(name: "actor")) }
@@ -116,18 +113,6 @@ private final class List: Schedulable, @unchecked Sendable {
   var plain: [Int] = []
 
   init(_ scheduler: SerialScheduler) { self.scheduler = scheduler }
-}
-
-extension DispatchQueue {
-  fileprivate func post(_ event: @escaping @Sendable () -> Void) { async(execute: event) }
-}
-
-extension OperationQueue {
-  fileprivate func post(_ event: @escaping @Sendable () -> Void) { addOperation(event) }
-}
-
-extension SerialScheduler {
-  fileprivate func post(_ event: @escaping @Sendable () -> Void) { schedule(event) }
 }
 
 private protocol Counter: Actor {

@@ -81,8 +81,7 @@ extension Workload {
   ) -> Workload {
     Workload(name: "\(name), OperationQueue", units: count) {
       Lifetime.run { lifetime in
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = width
+        let queue = OperationQueue.limited(to: width)
         queue.isSuspended = isSuspended
         for index in 0..<count {
           let operation = asyncBlock(lifetime(index))
@@ -144,6 +143,15 @@ extension Workload {
 }
 
 // MARK: - Steps of several benchmarks
+
+extension OperationQueue {
+  /// A queue that runs this many operations at once.
+  static func limited(to count: Int) -> OperationQueue {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = count
+    return queue
+  }
+}
 
 /// Runs an operation, and calls `body` when it and some others have begun.
 func run(_ operation: AsyncOperation, whenBegun others: [AsyncOperation] = [], _ body: () -> Void = {}) {
