@@ -77,17 +77,13 @@ extension Workload {
     _ name: String = "AsyncBlockOperation",
     isSuspended: Bool = false,
     width: Int = OperationQueue.defaultMaxConcurrentOperationCount,
-    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
+    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> AsyncOperation = { operation, _ in operation }
   ) -> Workload {
     Workload(name: "\(name), OperationQueue", units: count) {
       Lifetime.run { lifetime in
         let queue = OperationQueue.limited(to: width)
         queue.isSuspended = isSuspended
-        for index in 0..<count {
-          let operation = asyncBlock(lifetime(index))
-          prepare(operation, index)
-          queue.addOperation(operation)
-        }
+        for index in 0..<count { queue.addOperation(prepare(asyncBlock(lifetime(index)), index)) }
         queue.isSuspended = false
       }
     }
@@ -98,15 +94,11 @@ extension Workload {
     _ count: Int,
     _ name: String = "AsyncBlockOperation",
     width: Int = OperationQueue.defaultMaxConcurrentOperationCount,
-    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> Void = { _, _ in }
+    _ prepare: @escaping @Sendable (AsyncOperation, Int) -> AsyncOperation = { operation, _ in operation }
   ) -> Workload {
     Workload(name: "\(name), GroupOperation", units: count) {
       Lifetime.run { lifetime in
-        let operations = (0..<count).map { index in
-          let operation = asyncBlock(lifetime(index))
-          prepare(operation, index)
-          return operation
-        }
+        let operations = (0..<count).map { prepare(asyncBlock(lifetime($0)), $0) }
         OperationQueue().addOperation(GroupOperation(operations, maxConcurrentOperationCount: width))
       }
     }
