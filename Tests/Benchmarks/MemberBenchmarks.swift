@@ -14,7 +14,7 @@ enum MemberBenchmarks {
     Benchmark("task-chain", of: "task after another", chainOfTasks, over: tasks, .atMost(4.3)),
     Benchmark("retry", of: "member", members("retry", retry), over: members("task operation", task), .atMost(1.5)),
     Benchmark("group-of-one", of: "member, or task", members("group of one", group), over: tasks, .atMost(6.2)),
-    Benchmark("group-of-block", of: "member, or task", members("group of a block", blocks), over: tasks, .atMost(6.2)),
+    Benchmark("group-of-block", of: "member, or task", members("group of a block", block), over: tasks, .atMost(6.2)),
     Benchmark("async-by-hand", of: "operation, 4 at once", .asyncBlocks(count, width: 4), over: byHand, .atMost(1)),
     Benchmark("run-closure", of: awaited, runs, over: tasks, .atMost(5)),
     Benchmark("scheduler-run", of: awaited, schedulerRuns, over: actorRuns, .atMost(1)),
@@ -50,14 +50,10 @@ enum MemberBenchmarks {
     }
   }
 
-  private static let task = { @Sendable (index: Int) -> Operation in TaskOperation { () async in index } }
-  private static let retry = { @Sendable (index: Int) -> Operation in
-    RetryOperation(attempts: 3) { (_: Int) async in index }
-  }
-  private static let group = { @Sendable (index: Int) -> Operation in GroupOperation([task(index)]) }
-  private static let blocks = { @Sendable (index: Int) -> Operation in
-    GroupOperation([AsyncBlockOperation { $0.finish() }])
-  }
+  private static func task(_ index: Int) -> Operation { TaskOperation { () async in index } }
+  private static func retry(_ index: Int) -> Operation { RetryOperation(attempts: 3) { (_: Int) async in index } }
+  private static func group(_ index: Int) -> Operation { GroupOperation([task(index)]) }
+  private static func block(_: Int) -> Operation { GroupOperation([AsyncBlockOperation { $0.finish() }]) }
 
   // MARK: Operations of a queue
 
