@@ -5,23 +5,23 @@ import Synchronization
 /// Slots and keys for the code of a task, compared with an actor, and a lock, that have a count and continuations.
 enum TaskBenchmarks {
   static let all = [
-    benchmark("slot", tasks: 1, Limiter.slots, over: Limiter.actor, atMost: 2),
-    benchmark("slot-contended", tasks: 8, yields: true, Limiter.slots, over: Limiter.actor, atMost: 3.5),
-    benchmark("task-key", tasks: 1, Limiter.keys, over: Limiter.actor, atMost: 1.2),
-    benchmark("task-key-contended", tasks: 8, yields: true, Limiter.keys, over: Limiter.actor, atMost: 1.5),
-    benchmark("key", tasks: 1, Limiter.keys, over: Limiter.semaphore, atMost: 7),
-    benchmark("key-of-100", tasks: 8, Limiter.manyKeys, over: Limiter.manySemaphores, atMost: 12),
-    benchmark("key-limit", tasks: 8, yields: true, Limiter.keys, over: Limiter.semaphore, atMost: 1.3),
-    benchmark("group-slot", tasks: 1, Limiter.group, over: Limiter.actor, atMost: 25),
-    benchmark("group-slot-contended", tasks: 8, yields: true, Limiter.group, over: Limiter.actor, atMost: 1.5),
+    benchmark("slot", tasks: 1, .slots(), over: .actor(), atMost: 2),
+    benchmark("slot-contended", tasks: 8, yields: true, .slots(), over: .actor(), atMost: 3.5),
+    benchmark("task-key", tasks: 1, .keys(), over: .actor(), atMost: 1.2),
+    benchmark("task-key-contended", tasks: 8, yields: true, .keys(), over: .actor(), atMost: 1.5),
+    benchmark("key", tasks: 1, .keys(), over: .semaphores(), atMost: 7),
+    benchmark("key-of-100", tasks: 8, .keys(100), over: .semaphores(100), atMost: 12),
+    benchmark("key-limit", tasks: 8, yields: true, .keys(), over: .semaphores(), atMost: 1.3),
+    benchmark("group-slot", tasks: 1, .group(), over: .actor(), atMost: 25),
+    benchmark("group-slot-contended", tasks: 8, yields: true, .group(), over: .actor(), atMost: 1.5),
   ]
 
   private static func benchmark(
     _ name: String,
     tasks: Int,
     yields: Bool = false,
-    _ limiter: @escaping @Sendable () -> Limiter,
-    over peer: @escaping @Sendable () -> Limiter,
+    _ limiter: @autoclosure @escaping @Sendable () -> Limiter,
+    over peer: @autoclosure @escaping @Sendable () -> Limiter,
     atMost limit: Double
   ) -> Benchmark {
     Benchmark(
@@ -41,21 +41,15 @@ enum TaskBenchmarks {
     case actor(Limit)
     case semaphores([Semaphore])
 
-    static func slots() -> Self {
-      let queue = OperationQueue()
-      queue.maxConcurrentOperationCount = 2
-      return .slots(queue)
-    }
-
+    static func slots() -> Self { .slots(.limited(to: 2)) }
     static func group() -> Self { .group(GroupOperation("slots", maxConcurrentOperationCount: 2).started()) }
-
-    static func keys() -> Self { .keys(ExclusivityDomain(), ["key"]) }
-    static func manyKeys() -> Self { .keys(ExclusivityDomain(), (0..<100).map { ExclusivityKey("key \($0)") }) }
-
     static func actor() -> Self { .actor(Limit(of: 2)) }
 
-    static func semaphore() -> Self { .semaphores([Semaphore(of: 2)]) }
-    static func manySemaphores() -> Self { .semaphores((0..<100).map { _ in Semaphore(of: 2) }) }
+    static func keys(_ count: Int = 1) -> Self {
+      .keys(ExclusivityDomain(), (0..<count).map { ExclusivityKey("key \($0)") })
+    }
+
+    static func semaphores(_ count: Int = 1) -> Self { .semaphores((0..<count).map { _ in Semaphore(of: 2) }) }
 
     nonisolated(nonsending) func run(_ index: Int, _ body: () async -> Void) async {
       switch self {
