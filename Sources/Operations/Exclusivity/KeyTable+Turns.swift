@@ -13,33 +13,28 @@ extension KeyTable {
 
   mutating func enterLines(_ ticket: Ticket) {
     entries[ticket.place].state = .waiting
-    let (rank, line) = (entries[ticket.place].rank, entries[ticket.place].line)
-    for share in entries[ticket.place].shares { uses[share.use].wait(rank, in: line, for: share) }
+    let (rank, line, lent) = (entries[ticket.place].rank, entries[ticket.place].line, entries[ticket.place].lent)
+    for share in entries[ticket.place].shares { uses[share.use].wait(rank, in: line, for: share, lending: lent) }
   }
 
   mutating func endWait(_ ticket: Ticket) {
-    let (rank, line) = (entries[ticket.place].rank, entries[ticket.place].line)
+    let (rank, line, lent) = (entries[ticket.place].rank, entries[ticket.place].line, entries[ticket.place].lent)
     for share in entries[ticket.place].shares {
-      uses[share.use].endWait(rank, in: line, for: share)
+      uses[share.use].endWait(rank, in: line, for: share, lending: lent)
       usesToServe.append(share.use)
     }
   }
 
   mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
-    entries[ticket.place].lent = max(lent, entry.lent)
-    if priority == entry.rank.priority { return lend(from: ticket, &effects) }
-    switch entry.state {
-    case .waiting:
-      endWait(ticket)
-      entries[ticket.place].rank.priority = priority
+    let lent = max(lent, entry.lent)
+    if priority == entry.rank.priority, lent == entry.lent { return }
+    if entry.state == .waiting { endWait(ticket) } else if entry.state == .called(until: nil) { endCall(ticket) }
+    (entries[ticket.place].rank.priority, entries[ticket.place].lent) = (priority, lent)
+    if entry.state == .called(until: nil) { pass(ticket) }
+    if entry.state == .waiting {
       wait(ticket, &effects)
       report(ticket, &effects)
-    case .called(until: nil):
-      endCall(ticket)
-      entries[ticket.place].rank.priority = priority
-      pass(ticket)
-    case .away, .called, .holding, .replaced, .lending: entries[ticket.place].rank.priority = priority
     }
     serve(&effects)
   }
@@ -47,7 +42,7 @@ extension KeyTable {
   /// Lends the priority of a claimant that waits to the holders of its keys, unless they have received it before.
   mutating func lend(from ticket: Ticket, _ effects: inout [Effect]) {
     let priority = entries[ticket.place].lent
-    if priority == 0 || entries[ticket.place].state != .waiting { return }
+    if priority == 0 { return }
     for share in entries[ticket.place].shares where share.interval == nil && uses[share.use].lent < priority {
       if uses[share.use].holders.admits(share) { continue }
       uses[share.use].lent = priority
@@ -242,8 +237,8 @@ extension KeyTable {
     claimant.didTakeKeys()
     for share in entries[ticket.place].shares {
       uses[share.use].patienceEnd = nil
-      // A priority that was lent to a claimant that waits reaches the next holder.
-      let priority = uses[share.use].first.map { entries[$0.place].lent } ?? 0
+      // The priorities that were lent to claimants that wait reach the next holder.
+      let priority = uses[share.use].lentToWaiting.last ?? 0
       if priority > 0 { effects.append(.lend(priority, claimant)) }
       let isOnly = uses[share.use].holders.count == 0
       uses[share.use].lent = isOnly ? priority : min(priority, uses[share.use].lent)

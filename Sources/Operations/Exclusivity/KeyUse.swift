@@ -89,6 +89,8 @@ struct KeyUse {
   var pauses: [KeyTicket: @Sendable () -> Duration] = [:]
   /// The priority that all holders have received from claimants that wait, or 0.
   var lent: UInt8 = 0
+  /// The priorities that the claimants that wait lend to the holders, in ascending order, without 0.
+  private(set) var lentToWaiting = ArrayDeque<UInt8>()
   /// The number of waiting claims that are weightless, because a holder around them has the weight.
   private var weightlessCount = 0
   /// For each waiting claim, the sum of the holders' weights beside which it may be admitted, in ascending order.
@@ -129,13 +131,15 @@ struct KeyUse {
   /// The claimants that hold nothing, in any state.
   var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
 
-  mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share) {
+  mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
+    if lent > 0 { lentToWaiting.insert(lent) }
     if share.weight == 0 { weightlessCount += 1 }
     tolerances.insert(share.limit - share.weight)
     change(line) { $0.insert(rank) }
   }
 
-  mutating func endWait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share) {
+  mutating func endWait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
+    if lent > 0 { lentToWaiting.remove(lent) }
     if share.weight == 0 { weightlessCount -= 1 }
     tolerances.remove(share.limit - share.weight)
     change(line) { $0.remove(rank) }

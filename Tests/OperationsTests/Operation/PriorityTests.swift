@@ -60,15 +60,17 @@ struct PriorityTests {
 
   private enum Wait: CaseIterable { case keys, slot, run }
 
-  /// The next holder goes before the waiter that lends its priority, because its `queuePriority` is higher.
-  @Test(arguments: Wait.allCases) private func itReachesTheHolderOfAKeyAndTheNext(_ wait: Wait) async throws {
+  /// The next holders go before the waiter that lends its priority, because their `queuePriority` is higher.
+  @Test(arguments: Wait.allCases) private func itReachesTheHolderOfAKeyAndTheNextOnes(_ wait: Wait) async throws {
     await hold()
-    let next = TaskOperation(priority: .utility) {
-      while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
+    let next = (0..<2).map { _ in
+      TaskOperation(priority: .utility) {
+        while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
+      }
     }
-    next.queuePriority = .veryHigh
+    for operation in next { operation.exclusive("key", in: domain).queuePriority = .veryHigh }
     // In a group, because no waiter passes a member that has been given its keys and waits for a thread.
-    let group = GroupOperation([next.exclusive("key", in: domain)]).started()
+    let group = GroupOperation(next).started()
     let waiter = Task(priority: .high) {
       switch wait {
       case .keys: try await withKeys(.exclusive("key"), in: domain) {}
@@ -76,9 +78,9 @@ struct PriorityTests {
       case .run: try await queue.run(AsyncOperation().exclusive("key", in: domain))
       }
     }
-    await poll { domain.waiting(for: "key").count == 2 && holder.queuePriority == .high }
+    await poll { domain.waiting(for: "key").count == 3 && holder.queuePriority == .high }
     try await waiter.value(opening: holder.gate)
-    #expect(next.isSuccessful)
+    #expect(next.allSatisfy { $0.isSuccessful })
     group.finish()
   }
 
