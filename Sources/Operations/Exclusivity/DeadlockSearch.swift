@@ -83,21 +83,19 @@ struct DeadlockSearch {
   private func isAdmitted(_ share: KeyEntry.Share) -> Bool { loads[share.use]?.admits(share) ?? true }
 
   private func lastWaiterForOwnGroup() -> KeyTicket? {
-    let waiters = entries.filter { !$1.state.isHolding && !$1.enclosing.isEmpty }.keys.sorted()
-    return waiters.last { waiter in
-      var seen: Set<KeyTicket> = []
-      var toVisit = [waiter]
-      while let next = toVisit.popLast() {
-        guard let entry = entries[next] else { continue }
-        if next != waiter, entries[waiter]?.enclosing.contains(next) == true { return true }
-        let following =
-          entry.state.isHolding
-          ? members[next] ?? []
-          : Set(entry.shares.filter { !isAdmitted($0) }.flatMap { loads[$0.use]?.tickets ?? [] })
-        toVisit += following.filter { seen.insert($0).inserted }
-      }
-      return false
+    let tickets = entries.keys.sorted()
+    let nodes = Dictionary(uniqueKeysWithValues: zip(tickets, tickets.indices))
+    // Each use is a node, because n waiters for m holders are n·m pairs.
+    let uses = Dictionary(uniqueKeysWithValues: zip(loads.keys, tickets.count...))
+    let waits = tickets.compactMap { entries[$0] }.map { entry in
+      if entry.state.isHolding { return members[entry.ticket]?.compactMap { nodes[$0] } ?? [] }
+      return entry.shares.filter { !isAdmitted($0) }.compactMap { uses[$0.use] }
     }
+    let sets = WaitOrder(waits + loads.values.map { $0.tickets.compactMap { nodes[$0] } }).stuck.map { Set($0.items) }
+    return tickets.indices.last { node in
+      guard let entry = entries[tickets[node]], !entry.state.isHolding else { return false }
+      return sets.first { $0.contains(node) }?.isDisjoint(with: entry.enclosing.compactMap { nodes[$0] }) == false
+    }.map { tickets[$0] }
   }
 }
 
