@@ -21,32 +21,28 @@ struct TaskWait {
 
   func end() { around.first?.endAwaiting(awaited) }
 
-  /// Throws if the operation, which has been or will be added to `queue`, can end only after the work of the task, as
-  /// far as a walk of limited length shows.
-  func refuseCycle(in queue: OperationQueue? = nil) throws {
+  /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
+  func refuseCycle() throws {
     guard let work else { return }
     let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)
     var snapshot = WaitSnapshot()
     var node = snapshot.index(of: awaited)
-    if let queue, let own = awaited as? AsyncOperation { try own.refuseSlotCycle(among: around, of: queue) }
     while node < min(snapshot.nodes.count, Self.stepsAtMost), snapshot.read(node, limit: Self.stepsAtMost) {
       defer { node += 1 }
-      guard let operation = snapshot.nodes[node].operation else { continue }
-      if around.contains(where: { $0 === operation }) { throw cycle(snapshot, through: node) }
-      guard let own = operation as? AsyncOperation else { continue }
-      switch own.core.withLock({ $0.lifecycle.isCancelled ? nil : $0.lifecycle.phase.wait }) {
-      case .slot: try own.refuseSlotCycle(among: around)
-      case .turn:
-        for holders in own.keyHolders where !holders.isEmpty {
-          // Of several holders, another one may leave first.
-          if holders.allSatisfy({ holder in keyClaimants.contains { $0 === holder } }) {
-            throw cycle(snapshot, through: node)
-          }
-          if holders.count == 1, let holder = holders[0].operation {
-            snapshot.addWait(node, for: snapshot.index(of: holder), .user)
-          }
+      guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
+      if around.contains(where: { $0 === own }) { throw cycle(snapshot, through: node) }
+      let (isWaiting, needsSlot, turn) = own.core.withLock { core in
+        (core.lifecycle.phase.wait != nil && !core.lifecycle.isCancelled, !core.holdsSlot, core.turn)
+      }
+      if isWaiting, needsSlot { try own.refuseSlotCycle(among: around) }
+      guard isWaiting, !own.isFree, let turn else { continue }
+      let (outer, known) = (KeyClaimant.around(own).compactMap(\.ticket), keyClaimants.compactMap(\.ticket))
+      for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: known) }) {
+        if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, through: node) }
+        // Of several holders, another one may leave first.
+        if holders.count == 1, let holder = holders[0].operation {
+          snapshot.addWait(node, for: snapshot.index(of: holder), .user)
         }
-      default: break
       }
     }
   }
@@ -67,26 +63,12 @@ struct TaskWait {
 }
 
 extension AsyncOperation {
-  func cancelIfRefused(_ error: any Error) { if error is OperationError { cancel(with: error) } }
-
-  /// For each key that the operation waits for, the holders that do not lend it.
-  fileprivate var keyHolders: [[KeyClaimant]] {
-    let (turn, lenders) = (core.withLock { $0.turn }, KeyClaimant.around(self))
-    return (turn?.obstacles() ?? []).filter(\.obstacle.areHolders).map { _, _, holders in
-      holders.filter { holder in !lenders.contains { $0 === holder } }
-    }
-  }
-
   /// Throws if the work around the current task occupies all slots of the operation's queue or group, now or later.
-  func refuseSlotCycle(
-    among around: [AsyncOperation],
-    of newQueue: OperationQueue? = nil,
-    or newEngine: GroupEngine? = nil
-  ) throws {
-    if around.isEmpty { return }
-    let (queue, engine) = core.withLock { (newQueue ?? $0.queue, newEngine ?? $0.engine) }
+  func refuseSlotCycle(among work: [AsyncOperation], of new: OperationQueue? = nil, group: GroupEngine? = nil) throws {
+    if work.isEmpty { return }
+    let (queue, engine) = core.withLock { (new ?? $0.queue, group ?? $0.engine) }
     let limit = queue?.maxConcurrentOperationCount ?? engine?.state.withLock { $0.schedule.limit } ?? 0
-    let users = around.filter {
+    let users = work.filter {
       $0.core.withLock { $0.holdsSlot && (queue == nil ? $0.engine === engine : $0.queue === queue) }
     }
     if limit < 1 || users.count < limit { return }

@@ -45,6 +45,27 @@ extension KeyTable {
     }
   }
 
+  /// Returns the holders for which a claimant waits or will wait, by key: those `known` that exclude it, or the others.
+  func holders(before claimant: KeyClaimant, inside outer: [Ticket], among known: [Ticket]) -> [[KeyClaimant]] {
+    let entry = claimant.ticket.map { self[$0] }
+    if let entry, entry?.state.isHolding ?? true { return [] }
+    // Other policies end the wait of the claimant or of the holders when it arrives.
+    let claims = claimant.claims.filter { $0.interval == nil && [.wait, .latest].contains($0.policy) }
+    let new = claims.compactMap { claim in
+      useIndices[useID(of: claim, inside: outer)].map { Entry.Share(use: $0, limit: claim.limit, weight: claim.weight) }
+    }
+    return (entry??.shares ?? new).compactMap { share in
+      let use = uses[share.use]
+      if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
+      var load = KeyUse.Load(limit: use.holders.limit)
+      for ticket in known where !outer.contains(ticket) {
+        for held in self[ticket]?.shares ?? [] where held.use == share.use { load.add(ticket, held) }
+      }
+      let others = use.holders.tickets.filter { !outer.contains($0) && !known.contains($0) }
+      return (load.admits(share) ? others : load.tickets).compactMap { self.claimant($0) }
+    }
+  }
+
   func users(of obstacle: Obstacle) -> [KeyClaimant] {
     guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
     let tickets =

@@ -74,15 +74,14 @@ extension OperationQueue {
     addClaimed(dependencies + (isNew ? [last] : []))
   }
 
-  /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on, as part of some work.
-  func addWithDependencies(_ operation: AsyncOperation, inside caller: (any EnclosingWork)? = nil) {
+  /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on, as part of the same work.
+  func addWithDependencies(_ operation: AsyncOperation) {
     let hasDependencies = operation.core.withLock { !$0.ledger.dependencies.isEmpty }
     let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
     let dependencies = mayWait ? claimDependencies(of: operation) : []
     operation.claim(for: self)
-    operation.belong(to: caller)
     if dependencies.isEmpty { return addClaimed(operation) }
-    for case let own as AsyncOperation in dependencies { own.belong(to: caller) }
+    for case let own as AsyncOperation in dependencies { own.belong(to: operation.surroundings.caller) }
     addClaimed(dependencies + [operation])
   }
 
@@ -120,7 +119,7 @@ extension OperationQueue {
     }
     await withTaskCancellationHandler {
       addUnlessRefused(operation)
-      do { try await operation.settled() } catch { operation.cancelIfRefused(error) }
+      do { try await operation.settled() } catch { if error is OperationError { operation.cancel(with: error) } }
     } onCancel: {
       operation.cancel()
     }
@@ -210,13 +209,14 @@ extension OperationQueue {
     add(TaskOperation(body), name)
   }
 
-  /// Adds an operation. If the current work would wait for it forever, cancels it.
+  /// Adds an operation as part of the current work. If this work occupies all slots, cancels the operation instead.
   func addUnlessRefused(_ operation: AsyncOperation) {
+    operation.belong(to: currentWork)
     do {
-      try TaskWait(for: operation).refuseCycle(in: self)
-      addWithDependencies(operation, inside: currentWork)
+      try operation.refuseSlotCycle(among: operation.around, of: self)
+      addWithDependencies(operation)
     } catch {
-      operation.cancelIfRefused(error)
+      operation.cancel(with: error)
       operation.cancelEvenIfUnused()
     }
   }

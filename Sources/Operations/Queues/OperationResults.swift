@@ -111,8 +111,8 @@ extension OperationQueue {
     staggered delay: Duration? = nil
   ) -> ResultRun<O, O.Output, Never> {
     let start = { (operation: O) in
-      if operation.isFree { return self.start(operation) }
-      do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancelIfRefused(error) }
+      if operation.isFree { self.addUnlessRefused(operation) }
+      do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancel(with: error) }
       return AnyOutputOperation(operation)
     }
     let discard = { (operation: O) in operation.cancelEvenIfUnused() }

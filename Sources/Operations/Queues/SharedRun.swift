@@ -63,7 +63,7 @@ extension OperationQueue {
         addWithDependencies(operation.exclusive(key, in: domain))
         run.addition.start()
       }
-      return try await run.wait(caller, in: self)
+      return try await run.wait(caller)
     } onCancel: {
       run.cancel(caller)
     }
@@ -133,12 +133,12 @@ final class SharedRun<Output: Sendable>: Sendable {
   }
 
   /// Each caller must call this method once. One that would wait forever is refused alone.
-  func wait(_ caller: Int, in queue: OperationQueue) async throws -> Output {
+  func wait(_ caller: Int) async throws -> Output {
     if caller > 0 { await addition.finished() }
     let wait = state.withLock { $0.phase.operation }.map { TaskWait(for: $0) }
     wait?.begin()
     defer { wait?.end() }
-    do { try wait?.refuseCycle(in: queue) } catch {
+    do { try wait?.refuseCycle() } catch {
       cancel(caller)
       throw error
     }

@@ -19,9 +19,9 @@ extension OperationQueue {
   /// Slots of several queues must be taken in one order everywhere, and so must slots and keys. Work that takes them in
   /// opposite orders waits forever, because a queue does not know what the code of a task waits for.
   ///
-  /// Cancelling the task while it waits, or cancelling or finishing the operation, ends the wait at once with a
-  /// `CancellationError`. A cancelled operation leaves the queue when the queue has a slot for it. Cancelling the task
-  /// later is visible to `body`, which keeps the slot until it returns. Cancelling the operation later has no effect.
+  /// Cancelling the task or the operation while it waits ends the wait at once with a `CancellationError`. A cancelled
+  /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
+  /// keeps the slot until it returns. Cancelling the operation later has no effect.
   ///
   /// - Parameters:
   ///   - name: The name of the operation. The default is the calling function and line.
@@ -78,7 +78,7 @@ extension GroupOperation {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
-    try operation.refuseSlotCycle(among: operation.around, or: engine)
+    try operation.refuseSlotCycle(among: operation.around, group: engine)
     return try await operation.hold(body) { addOperation(operation) }
   }
 }

@@ -106,18 +106,47 @@ struct TaskWaitTests {
     }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(outer) }
     let other = try #require(joined.withLock { $0 })
-    #expect(try await other.run.wait(other.caller, in: queue) == 3)
+    #expect(try await other.run.wait(other.caller) == 3)
   }
 
-  @Test func waitingForTheNextHolderOfItsOwnKey_isRefused() async throws {
-    let next = ResultOperation { 1 }.exclusive("key", in: domain)
+  @Test(arguments: [false, true])
+  func waitingForTheNextHolderOfItsOwnKey_isRefused(dependencyIsHeld: Bool) async throws {
+    let (next, held) = (ResultOperation { 1 }.exclusive("key", in: domain), HeldOperation())
+    if dependencyIsHeld { held ==> next }
     let holder = TaskOperation {
       try await withKeys(.exclusive("key"), in: domain) {
-        queue.addOperation(next)
+        queue.addOperations([held, next])
         return try await next.value
       }
     }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder) }
+    await held.finished(opening: held.gate)
+    #expect(try await next.value == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func waitingForAMemberThatNeedsItsSlot_isRefused(dependencyIsHeld: Bool) async throws {
+    let (next, held, group) = (ResultOperation { 1 }.named("next"), HeldOperation(), GroupOperation())
+    if dependencyIsHeld { held ==> next }
+    let task = TaskOperation { try await next.completed() }
+    group.maxConcurrentOperationCount = 1
+    group.addOperations([task, next])
+    queue.addOperations([held, group])
+    await #expect(throws: OperationError(.waitCycle, "")) { try await task.completed() }
+    await held.finished(opening: held.gate)
+    #expect(try await next.value == 1)
+  }
+
+  /// Another holder that leaves first does not end the wait.
+  @Test func waitingForAStrongerClaimToItsOwnKey_isRefused() async throws {
+    let other = await queue.begin(HeldOperation().shared("key", in: domain))
+    let next = ResultOperation { 1 }.exclusive("key", in: domain)
+    let holder = TaskOperation {
+      queue.addOperation(next)
+      return try await next.value
+    }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder.shared("key", in: domain)) }
+    other.gate.open()
     #expect(try await next.value == 1)
   }
 
