@@ -52,7 +52,7 @@ struct HostileErrorTests {
     HostileCase("a failure", gets: "group › thrower: inner: boom") {
       await primary(OperationFailure(path: ["inner"], error: TestError("boom")))
     },
-    HostileCase("a failure of nobody", gets: "group › thrower: boom") {
+    HostileCase("a failure without a path", gets: "group › thrower: boom") {
       await primary(OperationFailure(path: [], error: TestError("boom")))
     },
     HostileCase("aggregates a thousand deep, as a cause", gets: "m") {
