@@ -35,9 +35,9 @@ struct TaskWait {
         (core.lifecycle.phase.wait != nil && !core.lifecycle.isCancelled, !core.holdsSlot, core.turn)
       }
       if isWaiting, needsSlot { try own.refuseSlotCycle(among: around) }
-      guard isWaiting, !own.isFree, let turn else { continue }
-      let (outer, known) = (KeyClaimant.around(own).compactMap(\.ticket), keyClaimants.compactMap(\.ticket))
-      for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: known) }) {
+      guard isWaiting, let turn, !own.isFree else { continue }
+      let outer = KeyClaimant.around(own)
+      for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: keyClaimants) }) {
         if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, through: node) }
         // Of several holders, another one may leave first.
         if holders.count == 1, let holder = holders[0].operation {

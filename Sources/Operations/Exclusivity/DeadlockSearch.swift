@@ -91,11 +91,11 @@ struct DeadlockSearch {
       if entry.state.isHolding { return members[entry.ticket]?.compactMap { nodes[$0] } ?? [] }
       return entry.shares.filter { !isAdmitted($0) }.compactMap { uses[$0.use] }
     }
-    let sets = WaitOrder(waits + loads.values.map { $0.tickets.compactMap { nodes[$0] } }).stuck.map { Set($0.items) }
-    return tickets.indices.last { node in
-      guard let entry = entries[tickets[node]], !entry.state.isHolding else { return false }
-      return sets.first { $0.contains(node) }?.isDisjoint(with: entry.enclosing.compactMap { nodes[$0] }) == false
-    }.map { tickets[$0] }
+    return WaitOrder(waits + loads.values.map { $0.tickets.compactMap { nodes[$0] } }).stuck.compactMap { items, _ in
+      let set = Set(items.filter { $0 < tickets.count }.map { tickets[$0] })
+      let waiters = set.compactMap { entries[$0] }.filter { !$0.state.isHolding && !set.isDisjoint(with: $0.enclosing) }
+      return waiters.map(\.ticket).max()
+    }.max()
   }
 }
 

@@ -46,15 +46,16 @@ extension KeyTable {
   }
 
   /// Returns the holders for which a claimant waits or will wait, by key: those `known` that exclude it, or the others.
-  func holders(before claimant: KeyClaimant, inside outer: [Ticket], among known: [Ticket]) -> [[KeyClaimant]] {
-    let entry = claimant.ticket.map { self[$0] }
-    if let entry, entry?.state.isHolding ?? true { return [] }
-    // Other policies end the wait of the claimant or of the holders when it arrives.
-    let claims = claimant.claims.filter { $0.interval == nil && [.wait, .latest].contains($0.policy) }
-    let new = claims.compactMap { claim in
+  func holders(before waiter: KeyClaimant, inside outer: [KeyClaimant], among known: [KeyClaimant]) -> [[KeyClaimant]] {
+    let entry = waiter.ticket.flatMap { self[$0] }
+    if waiter.ticket != nil, entry?.state.isHolding ?? true { return [] }
+    let (outer, known) = (outer.compactMap(\.ticket), known.compactMap(\.ticket))
+    // Before the arrival, at which the other policies end the wait of the claimant or of the holders.
+    let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
+    let new = claims.filter { [.wait, .latest].contains($0.policy) }.compactMap { claim in
       useIndices[useID(of: claim, inside: outer)].map { Entry.Share(use: $0, limit: claim.limit, weight: claim.weight) }
     }
-    return (entry??.shares ?? new).compactMap { share in
+    return (entry?.shares ?? new).compactMap { share in
       let use = uses[share.use]
       if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
       var load = KeyUse.Load(limit: use.holders.limit)

@@ -42,7 +42,6 @@ extension KeyTable {
   /// Lends the priority of a claimant that waits to the holders of its keys, unless they have received it before.
   mutating func lend(from ticket: Ticket, _ effects: inout [Effect]) {
     let priority = entries[ticket.place].lent
-    if priority == 0 { return }
     for share in entries[ticket.place].shares where share.interval == nil && uses[share.use].lent < priority {
       if uses[share.use].holders.admits(share) { continue }
       uses[share.use].lent = priority

@@ -110,17 +110,14 @@ extension OperationQueue {
     ordered isOrdered: Bool = false,
     staggered delay: Duration? = nil
   ) -> ResultRun<O, O.Output, Never> {
-    let start = { (operation: O) in
-      if operation.isFree { self.addUnlessRefused(operation) }
-      do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancel(with: error) }
-      return AnyOutputOperation(operation)
-    }
+    let start = { (operation: O) in self.start(operation, adds: operation.isFree) }
     let discard = { (operation: O) in operation.cancelEvenIfUnused() }
     return ResultRun(operations, atMost: count, ordered: isOrdered, staggered: delay, orElse: discard, start)
   }
 
-  private func start<O: OutputOperation>(_ operation: O) -> AnyOutputOperation<O.Output> {
-    addUnlessRefused(operation)
+  private func start<O: OutputOperation>(_ operation: O, adds: Bool = true) -> AnyOutputOperation<O.Output> {
+    if adds { addUnlessRefused(operation) }
+    do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancel(with: error) }
     return AnyOutputOperation(operation)
   }
 }
