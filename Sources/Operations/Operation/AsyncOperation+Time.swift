@@ -8,9 +8,9 @@ extension AsyncOperation {
   /// out cancels and drains its members, and finishes without waiting for them.
   ///
   /// The time starts when the operation executes. Waiting and the evaluation of conditions do not count. The time of a
-  /// group starts with its first member. If no member can start yet, it starts with the group. From then on, it includes the time
-  /// that members wait, for example for their keys. A timeout that is set while the operation executes replaces the
-  /// previous one and starts at that moment. An operation whose timeout is not positive does not execute.
+  /// group starts with its first member. If no member can start yet, it starts with the group, and includes the time
+  /// that members wait, for example for their keys. A timeout set while the operation executes replaces the previous one
+  /// and starts at that moment. An operation that starts with a timeout of zero or less does not execute.
   public final var timeout: Duration? {
     get { core.withLock { $0.extras?.timeout } }
     set {

@@ -227,7 +227,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
   /// Whether the package calls `finish`, so that a stall report suggests no missing call.
-  var finishesByItself: Bool { beginsElsewhere }
+  var finishesByItself: Bool { beginsElsewhere || runsOthersInside }
 
   /// Whether `execute()` only begins work elsewhere, and calls no code of the user.
   var beginsElsewhere: Bool { false }

@@ -68,7 +68,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   }
 
   /// A subclass may omit the call.
-  override var finishesByItself: Bool { type(of: self) == ResultOperation.self || beginsElsewhere }
+  override var finishesByItself: Bool { type(of: self) == ResultOperation.self || super.finishesByItself }
 
   override func willNotExecute() { _ = (work.take(), context.take()) }
 

@@ -74,11 +74,15 @@ struct StallReportTests {
     let transform = TransformOperation { (_: Int) in end.pass() }.named("transform")
     transform.input = 1
     let held = HeldOperation().named("held")
+    let retry = RetryOperation(attempts: 1) { _ in
+      end.pass()
+      return ResultOperation {}
+    }
     queue.addOperations([
       ResultOperation { end.pass() }.named("result"), transform, source,
-      AdapterOperation(from: source, to: target) { _, _ in end.pass() }.named("adapter"), held,
+      AdapterOperation(from: source, to: target) { _, _ in end.pass() }.named("adapter"), held, retry.named("retry"),
     ])
-    let names = ["result", "transform", "adapter", "held"]
+    let names = ["result", "transform", "adapter", "held", "retry"]
     func entries() -> [StallReport.Entry] { queue.stallReport().entries.filter { names.contains($0.operation) } }
     // The guess comes after a second.
     while !entries().allSatisfy({ $0.elapsed ?? .zero >= .seconds(1) }) || entries().count < names.count {

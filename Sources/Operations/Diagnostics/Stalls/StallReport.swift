@@ -118,7 +118,7 @@ extension OperationQueue {
   /// the groups in these. In any other queue, it counts as ``StallReport/Cause/notEnqueued`` until it starts. The start
   /// time of a plain operation is known only in a group. Never rename one during the call: on Linux its name has no lock.
   ///
-  /// The report shows neither barrier blocks nor what an operation awaits while it executes.
+  /// The report shows no barrier blocks. Of what an executing operation awaits, it shows other operations and keys.
   ///
   /// - Parameter queues: More queues to search.
   /// - Complexity: O(n + e) for n operations with e waits.
