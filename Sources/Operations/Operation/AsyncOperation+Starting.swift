@@ -129,6 +129,7 @@ extension AsyncOperation {
     while phase: OperationLifecycle.Phase,
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
+    let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
     if let context {
       _ = run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
     } else {

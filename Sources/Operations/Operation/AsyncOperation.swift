@@ -112,7 +112,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   /// The priority among the ready operations of a queue or a group, and among all operations that wait for a key.
   ///
-  /// A change counts even while the operation waits for a key or for a slot of a group, in O(log n). Within a priority,
+  /// A change counts even while the operation waits for a key or for a slot of a group. Within a priority,
   /// operations start in the order in which they arrived, even after a change.
   open override var queuePriority: Operation.QueuePriority {
     get { super.queuePriority }

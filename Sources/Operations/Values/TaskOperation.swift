@@ -46,12 +46,6 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     super.init(in: TaskContext())
   }
 
-  init(in context: TaskContext, _ body: @escaping @Sendable () async throws -> Output) {
-    priority = nil
-    self.body = body
-    super.init(in: context)
-  }
-
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
   open func run() async throws -> Output {
     misuse("\(quotedName) has nothing to run: override run(), or give it a closure.")
@@ -82,8 +76,7 @@ extension ResultOperation {
 
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.
   final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
-    let lent = TaskPriority(rawValue: core.withLock { $0.lent })
-    startTask(priority: max(priority ?? startPriority, lent), in: context.take(), while: .executing) { [self] in
+    startTask(priority: priority ?? startPriority, in: context.take(), while: .executing) { [self] in
       do {
         let output = try await withTaskCancellationHandler(operation: body) { cancel() }
         releaseTask()

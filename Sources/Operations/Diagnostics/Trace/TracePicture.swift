@@ -5,8 +5,8 @@ extension OperationTracer {
   ///
   /// Each operation has a row, and members are below their group. The colors, which a legend explains, show how an
   /// operation spent its time: it waited for its keys (yellow) or for a slot (gray), it executed (blue), and it failed
-  /// (red) or was cancelled (dashed). A group is a bracket above its members, and a retry is one above its attempts. The
-  /// picture has colors and a background for light and dark pages, and no script.
+  /// (red) or was cancelled (dashed). A group is a bracket above its members, and a retry is one above attempts that are
+  /// operations. The picture has colors and a background for light and dark pages, and no script.
   ///
   /// - Parameter width: The width in points. A value below 300 counts as 300, and a value above 10,000 as 10,000.
   /// - Complexity: O(n log n) for n operations.

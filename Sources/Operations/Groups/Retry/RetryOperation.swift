@@ -8,9 +8,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// Each attempt is a separate operation, which runs inside this one together with its dependencies that are in no queue
-/// or group. The value of the first successful attempt is the operation's value. If no attempt succeeds, the error of
-/// the last attempt is the operation's error, and ``attemptErrors`` contains the latest errors.
+/// Each attempt is a call of a function, or a separate operation, which runs inside this one together with its
+/// dependencies that are in no queue or group. The value of the first successful attempt is the operation's value. If
+/// none succeeds, the error of the last one is the operation's error, and ``attemptErrors`` contains the latest errors.
 ///
 /// ## Backing off
 ///
@@ -45,10 +45,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private var latestErrors: [any Error] = []
 
   private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
-  /// Returns the closure of the program that judges a result. Nil if only the result itself counts.
-  private typealias Judge = @Sendable (_ result: Result<Output, any Error>) -> Decide?
-  private typealias Make = @Sendable (_ attempt: Int, _ context: TaskContext) throws -> AnyOutputOperation<Output>
-  private typealias Plan = (context: TaskContext, judge: Judge, make: Make)
+  private typealias Begin = @Sendable (_ retry: RetryOperation, _ attempt: Int, _ context: TaskContext?) -> Void
+  private typealias Plan = (decide: Decide, begin: Begin)
 
   /// Creates an operation that makes up to `attempts` attempts, each of which is a function.
   ///
@@ -56,8 +54,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// let page = RetryOperation(attempts: 3, backoff: .constant(.seconds(1))) { _ in try await fetch(url) }
   /// ```
   ///
-  /// The function runs as a ``TaskOperation`` and is cancelled with this operation. For the other parameters, see the
-  /// initializer for operations.
+  /// The function runs in a task, which is cancelled with this operation. Traces show no such attempts. For the other
+  /// parameters, see the initializer for operations.
   @_disfavoredOverload
   public convenience init(
     attempts: Int,
@@ -71,8 +69,14 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
       misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.")
     }
-    self.init(attempts, backoff, Self.judge(retryIf, retryUnless, retryWhen), isOfFunctions: true) { attempt, context in
-      AnyOutputOperation(TaskOperation(in: context) { try await body(attempt) })
+    let decide = Self.decide(retryIf, retryUnless, retryWhen)
+    self.init(attempts, backoff, decide, isOfFunctions: true) { retry, number, context in
+      retry.startTask(priority: retry.keepPlace().quality.taskPriority, in: context, while: .executing) {
+        do { retry.ended(attempt: number, with: .success(try await body(number))) } catch {
+          let isCancelled = Task.isCancelled && meansCancelled(error)
+          retry.ended(attempt: number, with: .failure(isCancelled ? CancellationError() : error))
+        }
+      }
     }
   }
 
@@ -104,9 +108,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
   ) {
-    self.init(attempts, backoff, Self.judge(retryIf, retryUnless, retryWhen)) { attempt, _ in
-      AnyOutputOperation(try make(attempt))
-    }
+    let running = Self.running { AnyOutputOperation(try make($0)) }
+    self.init(attempts, backoff, Self.decide(retryIf, retryUnless, retryWhen), running)
   }
 
   /// Creates an operation that retries an operation of any kind, including a group.
@@ -126,9 +129,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
     _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) where Output == Void {
-    self.init(attempts, backoff, Self.judge(retryIf, nil, retryWhen)) { attempt, _ in
-      AnyOutputOperation(anyOperation: try make(attempt))
-    }
+    let running = Self.running { AnyOutputOperation(anyOperation: try make($0)) }
+    self.init(attempts, backoff, Self.decide(retryIf, nil, retryWhen), running)
   }
 
   /// Creates an operation of functions whose `retryIf` can also set the delay, as a server's `Retry-After` header does.
@@ -160,31 +162,40 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private init(
     _ attempts: Int,
     _ backoff: Backoff,
-    _ judge: @escaping Judge,
+    _ decide: @escaping Decide,
     isOfFunctions: Bool = false,
-    _ make: @escaping Make
+    _ begin: @escaping Begin
   ) {
     if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
     self.attempts = attempts
     self.backoff = backoff
     self.isOfFunctions = isOfFunctions
-    plan = (TaskContext(reusable: ()), judge, make)
-    super.init()
+    plan = (decide, begin)
+    super.init(in: isOfFunctions ? TaskContext() : TaskContext(reusable: ()))
   }
 
-  private static func judge(
+  private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
+    { retry, number, context in
+      switch retry.call(in: context, { Result { try make(number) } }) {
+      case .success(let attempt):
+        attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
+        retry.runInside(attempt) { retry.ended(attempt: number, with: $0.result, behind: $0.inner, in: context) }
+      case .failure(let error): retry.ended(attempt: number, with: .failure(error), in: context)
+      }
+    }
+  }
+
+  private static func decide(
     _ retryIf: (@Sendable (any Error, Int) -> Bool)?,
     _ retryUnless: (@Sendable (Output) -> Bool)?,
     _ retryWhen: Decide?
-  ) -> Judge {
-    { result in
+  ) -> Decide {
+    { result, attempt in
       switch result {
       case .failure(let error):
-        guard let retryIf else { return retryWhen }
-        return { _, attempt in retryIf(error, attempt) ? .retry : .stop }
+        retryIf.map { $0(error, attempt) ? .retry : .stop } ?? retryWhen?(result, attempt) ?? .retry
       case .success(let value):
-        guard let retryUnless else { return retryWhen }
-        return { _, _ in retryUnless(value) ? .stop : .retry }
+        retryUnless.map { $0(value) ? .stop : .retry } ?? retryWhen?(result, attempt) ?? .stop
       }
     }
   }
@@ -199,13 +210,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   /// The number of failed attempts so far.
   public var failedAttempts: Int { core.withLock { _ in failedCount } }
 
-  override var runsOthersInside: Bool { true }
+  override var runsOthersInside: Bool { !isOfFunctions }
 
   override var beginsElsewhere: Bool { isOfFunctions }
 
   public override func execute() {
     keepPlace()
-    attempt(1)
+    attempt(1, in: context.take())
   }
 
   /// Finishes if the operation backs off or has timed out. Otherwise the attempt is cancelled, and the operation finishes
@@ -225,21 +236,26 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
   }
 
-  private func attempt(_ number: Int) {
-    guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return stop() }
-    let make = { Result { try plan.make(number, plan.context) } }
-    switch isOfFunctions ? make() : run(in: plan.context, { Trampoline.isolate(make) }) {
-    case .success(let attempt):
-      attempt.operation.nameIfAnonymous("\(displayName), attempt \(number)")
-      runInside(attempt) { self.ended(attempt: number, with: $0) }
-    case .failure(let error): ended(attempt: number, with: InnerOutcome(failure: error))
-    }
+  private func attempt(_ number: Int, in context: TaskContext?) {
+    guard !isCancelled, let begin = core.withLock({ _ in plan?.begin }) else { return stop() }
+    begin(self, number, context)
   }
 
-  private func ended(attempt number: Int, with outcome: InnerOutcome<Output>) {
+  /// Calls a closure of the program in the context. Without one, the current task has the task-local values.
+  private func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
+    guard let context else { return body() }
+    return run(in: context) { Trampoline.isolate(body) }
+  }
+
+  private func ended(
+    attempt number: Int,
+    with result: Result<Output, any Error>,
+    behind inner: AsyncOperation? = nil,
+    in context: TaskContext? = nil
+  ) {
+    releaseTask()
     // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
-    let result = outcome.result
     if case .failure(let error) = result {
       if error is CancellationError {
         cancel()
@@ -252,17 +268,14 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
         return latestErrors.count > 16 ? latestErrors.removeFirst() : nil
       }
     }
-    guard number < attempts, !isCancelled, let plan = core.withLock({ _ in self.plan }) else {
+    guard number < attempts, !isCancelled, let decide = core.withLock({ _ in plan?.decide }) else {
       return isTimedOut ? stop() : finish(with: result)
     }
-    let decide = plan.judge(result)
-    if decide == nil, case .success = result { return finish(with: result) }
-    let delay = run(in: plan.context) {
-      Trampoline.isolate { (decide?(result, number) ?? .retry).delay?(number, backoff) }
-    }
+    let delay = call(in: context) { decide(result, number).delay?(number, backoff) }
     guard let delay else { return finish(with: result) }
-    `continue`(behind: outcome.inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
-      self.attempt(number + 1)
+    let next = context ?? TaskContext()
+    `continue`(behind: inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
+      self.attempt(number + 1, in: next)
     }
   }
 }
