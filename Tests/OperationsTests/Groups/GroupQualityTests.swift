@@ -73,13 +73,20 @@ struct GroupQualityTests {
   }
 
   @Test func attemptHasTheQualityOfItsOperation() async throws {
-    let retry = RetryOperation<Bool>(attempts: 2, backoff: .constant(.milliseconds(1))) { attempt in
+    let backoff = Backoff.constant(.milliseconds(1))
+    let ofOperations = RetryOperation<Bool>(attempts: 2, backoff: backoff) { attempt in
       ResultOperation {
         if attempt == 1 { throw TestError("busy") }
         return Self.isExecuting(at: .utility)
       }
     }
-    retry.qualityOfService = .utility
-    #expect(try await OperationQueue().run(retry))
+    let ofFunctions = RetryOperation(attempts: 2, backoff: backoff) { attempt async throws in
+      if attempt == 1 { throw TestError("busy") }
+      return Task.currentPriority == .utility
+    }
+    for retry in [ofOperations, ofFunctions] {
+      retry.qualityOfService = .utility
+      #expect(try await OperationQueue().run(retry))
+    }
   }
 }

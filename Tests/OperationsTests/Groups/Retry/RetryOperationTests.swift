@@ -47,12 +47,14 @@ struct RetryOperationTests {
       try await queue.run(plain)
       #expect(plain.failedAttempts == 2)
     }
-    // The task of a function runs inside the retry, and in no private group.
-    let endless = RetryOperation(attempts: 3) { _ in try await clock.sleep(for: .seconds(1)) }
+    let endless = RetryOperation(attempts: 3) { _ in
+      do { try await clock.sleep(for: .seconds(1)) } catch { throw POSIXError(.ECANCELED) }
+    }
     queue.addOperation(endless)
     await clock.waitForSleepers(1)
     endless.cancel()
     await #expect(throws: CancellationError.self) { try await endless.completed() }
+    #expect(endless.attemptErrors.isEmpty)
   }
 
   /// The task of an attempt may end before the thread that created it goes on. A few, so that it begins at once.
