@@ -6,11 +6,11 @@ struct HouseRuleTests {
     let all = SourceCounts(of: try Repository.files(in: "Sources", ending: "swift"))
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
-    #expect(all.types <= 227)
+    #expect(all.types <= 229)
     #expect(all.storedBooleans <= 22)
     #expect(all.extensionFiles <= 11)
     #expect(all.internalDocumentationLines <= 984)
-    #expect(all.lines <= 16_594)
+    #expect(all.lines <= 16_595)
     #expect(all.longestFile <= 336)
   }
 

@@ -5,16 +5,15 @@ struct TaskWait {
   private static let stepsAtMost = 256
 
   private let awaited: Operation
-  /// The work of the task. Nil if there is none, or if the operation for which the task works has finished.
-  private let work: (any EnclosingWork)?
   /// The operations for which the task works, innermost first.
   private let around: [AsyncOperation]
+  private let keyClaimants: [KeyClaimant]
 
   init(for awaited: Operation) {
     self.awaited = awaited
-    let work = currentWork
-    around = work.map { [$0 as? AsyncOperation].compactMap(\.self) + $0.around } ?? []
-    self.work = around.first?.isFinished == true ? nil : work
+    let works = currentWork?.awaiting ?? []
+    around = works.compactMap { $0.work as? AsyncOperation }
+    keyClaimants = works.compactMap(\.keyClaimant)
   }
 
   func begin() { around.first?.beginAwaiting(awaited) }
@@ -23,8 +22,7 @@ struct TaskWait {
 
   /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
   func refuseCycle() throws {
-    guard let work else { return }
-    let keyClaimants = KeyClaimant.around(work) + [work.surroundings.keyClaimant].compactMap(\.self)
+    if around.isEmpty, keyClaimants.isEmpty { return }
     var snapshot = WaitSnapshot()
     var node = snapshot.index(of: awaited)
     while node < min(snapshot.nodes.count, Self.stepsAtMost), snapshot.read(node, limit: Self.stepsAtMost) {
@@ -32,10 +30,13 @@ struct TaskWait {
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
       if around.contains(where: { $0 === own }) { throw cycle(snapshot, through: node) }
       let (isWaiting, needsSlot, turn) = own.core.withLock { core in
-        (core.lifecycle.phase.wait != nil && !core.lifecycle.isCancelled, !core.holdsSlot, core.turn)
+        let wait = core.lifecycle.isCancelled ? nil : core.lifecycle.phase.wait
+        // A delay needs no slot after its pause.
+        return (wait != nil, wait != .delay && !core.holdsSlot, core.turn)
       }
       if isWaiting, needsSlot { try own.refuseSlotCycle(among: around) }
-      guard isWaiting, let turn, !own.isFree else { continue }
+      // What is in a group that is free may still become a part of the work.
+      guard isWaiting, let turn, !own.around.contains(where: \.isFree) else { continue }
       let outer = KeyClaimant.around(own)
       for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: keyClaimants) }) {
         if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, through: node) }
@@ -54,7 +55,7 @@ struct TaskWait {
     {
       path.insert(waiting, at: 0)
     }
-    let name = around.first?.displayName ?? work?.surroundings.keyClaimant?.name ?? ""
+    let name = around.first?.displayName ?? keyClaimants.first?.name ?? ""
     let names = path.compactMap { snapshot.nodes[$0].operation?.displayName }.filter { $0 != name }
     let cycle = ([name] + names + [name]).joined(separator: " → ")
     let remedy = "Wait for \(awaited.quotedName) in other work."

@@ -50,20 +50,21 @@ extension KeyTable {
     let entry = waiter.ticket.flatMap { self[$0] }
     if waiter.ticket != nil, entry?.state.isHolding ?? true { return [] }
     let (outer, known) = (outer.compactMap(\.ticket), known.compactMap(\.ticket))
-    // Before the arrival, at which the other policies end the wait of the claimant or of the holders.
-    let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
-    let new = claims.filter { [.wait, .latest].contains($0.policy) }.compactMap { claim in
+    // At the arrival, these policies end the wait of the claimant or of the holders.
+    if entry == nil, waiter.claims.contains(where: { [.drop, .replace].contains($0.policy) }) { return [] }
+    let new = waiter.claims.filter { $0.interval == nil }.compactMap { claim in
       useIndices[useID(of: claim, inside: outer)].map { Entry.Share(use: $0, limit: claim.limit, weight: claim.weight) }
     }
     return (entry?.shares ?? new).compactMap { share in
       let use = uses[share.use]
       if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
       var load = KeyUse.Load(limit: use.holders.limit)
-      for ticket in known where !outer.contains(ticket) {
+      let others = use.holders.tickets.filter { !outer.contains($0) && !known.contains($0) }
+      // Those around the claimant count, because a stronger claim weighs only the rest. Work that has ended lends its keys.
+      for ticket in use.holders.tickets where (outer + known).contains(ticket) && state(of: ticket) != .lending {
         for held in self[ticket]?.shares ?? [] where held.use == share.use { load.add(ticket, held) }
       }
-      let others = use.holders.tickets.filter { !outer.contains($0) && !known.contains($0) }
-      return (load.admits(share) ? others : load.tickets).compactMap { self.claimant($0) }
+      return (load.admits(share) ? others : load.tickets.filter { !outer.contains($0) }).compactMap { self.claimant($0) }
     }
   }
 

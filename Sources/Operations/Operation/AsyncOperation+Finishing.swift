@@ -148,7 +148,7 @@ extension AsyncOperation {
     let wait = TaskWait(for: self)
     wait.begin()
     defer { wait.end() }
-    try wait.refuseCycle()
+    if !Task.isCancelled { try wait.refuseCycle() }
     await lendingPriority(to: escalatePriority) { await waitOrUnregister { whenEnded($0) } }
     if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }

@@ -24,7 +24,13 @@ extension EnclosingWork {
     return found
   }
 
-  var around: [AsyncOperation] { enclosing.compactMap { $0.work as? AsyncOperation } }
+  /// This work and that around it, up to an operation that has ended, which does not wait for what its tasks still do.
+  var awaiting: [(work: any EnclosingWork, keyClaimant: KeyClaimant?)] {
+    let all = [(work: self as any EnclosingWork, keyClaimant: surroundings.keyClaimant)] + enclosing
+    return Array(all.prefix { ($0.work as? AsyncOperation)?.core.withLock { $0.lifecycle.phase.isOver } != true })
+  }
+
+  var around: [AsyncOperation] { awaiting.compactMap { $0.work as? AsyncOperation } }
 }
 
 /// The work that the current task does. Inherited by child tasks.

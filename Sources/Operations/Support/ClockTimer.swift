@@ -2,11 +2,15 @@ import Foundation
 
 /// A one-shot timer on any clock. The owner stores the timer before starting it, because it can fire at once.
 final class ClockTimer: Sendable {
+  private struct State {
+    /// Nil if the timer has been cancelled.
+    var cancel: (@Sendable () -> Void)? = {}
+  }
+
   private static let continuous = TimerService(ContinuousClock())
   private static let suspending = TimerService(SuspendingClock())
 
-  /// Nil if the timer has been cancelled.
-  private let cancellation = Locked<(@Sendable () -> Void)?>({})
+  private let state = Locked(State())
 
   /// Calls `fire` once after `delay`, which may block, even if the timer is released. It runs on a thread of
   /// ``DueWork``, except that a `TimerClock` calls it directly.
@@ -16,17 +20,17 @@ final class ClockTimer: Sendable {
     isTimeout: Bool = false,
     _ fire: @escaping @Sendable () -> Void
   ) {
-    if cancellation.withLock({ $0 == nil }) { return }
+    if state.withLock({ $0.cancel == nil }) { return }
     let cancel = Self.call(after: delay, on: clock, isTimeout, fire)
-    let isCancelled = cancellation.withLock { current in
-      if current != nil { current = cancel }
-      return current == nil
+    let isCancelled = state.withLock { state in
+      if state.cancel != nil { state.cancel = cancel }
+      return state.cancel == nil
     }
     if isCancelled { cancel() }
   }
 
   /// Cancels the timer and releases its closure. Does nothing if it has fired.
-  func cancel() { cancellation.withLock { $0.take() }?() }
+  func cancel() { state.withLock { $0.cancel.take() }?() }
 
   private static func call(
     after delay: Duration,

@@ -148,16 +148,111 @@ struct TaskWaitTests {
   }
 
   /// Another holder that leaves first does not end the wait.
-  @Test func waitingForAStrongerClaimToItsOwnKey_isRefused() async throws {
+  @Test(arguments: [false, true])
+  func waitingForAStrongerClaimToItsOwnKey_isRefused(insideAWeakerHolder: Bool) async throws {
     let other = await queue.begin(HeldOperation().shared("key", in: domain))
     let next = ResultOperation { 1 }.exclusive("key", in: domain)
     let holder = TaskOperation {
-      queue.addOperation(next)
+      queue.addOperation(insideAWeakerHolder ? GroupOperation([next]).shared("key", in: domain) : next)
+      await poll { domain.waiting(for: "key").count == 1 }
       return try await next.value
     }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder.shared("key", in: domain)) }
     other.gate.open()
     #expect(try await next.value == 1)
+  }
+
+  @Test func aTaskThatOutlivesItsOperation_waitsForTheKeyThatItTookItself() async throws {
+    let (next, ended) = (ResultOperation { 1 }.exclusive("key", in: domain), Gate())
+    let first = TaskOperation {
+      Task {
+        await ended.opened()
+        return try await withKeys(.exclusive("key"), in: domain) {
+          queue.addOperation(next)
+          return try await next.value
+        }
+      }
+    }
+    let task = try await queue.run(first)
+    ended.open()
+    await #expect(throws: OperationError(.waitCycle, "")) { _ = try await task.value }
+    #expect(try await next.value == 1)
+  }
+
+  // MARK: Not refused
+
+  @Test func aDelayNeedsNoSlotAfterItsPause() async throws {
+    let (clock, delay, group) = (ManualClock(), DelayOperation(.seconds(1)), GroupOperation())
+    let task = TaskOperation { try await delay.completed() }
+    (group.clock, group.maxConcurrentOperationCount) = (clock, 1)
+    group.addOperations([delay, task])
+    queue.addOperation(group)
+    await clock.waitForSleepers(1)
+    await poll { task.isFinished || task.core.withLock { $0.extras?.awaited.isEmpty == false } }
+    clock.advance(by: .seconds(1))
+    try await task.completed()
+  }
+
+  @Test func aMemberOfAGroupThatTheWorkRunsLater_mayUseTheKey() async throws {
+    let next = ResultOperation { 1 }.exclusive("key", in: domain)
+    let group = GroupOperation([next])
+    try await withKeys(.exclusive("key"), in: domain) {
+      try TaskWait(for: next).refuseCycle()
+      try await queue.run(group)
+    }
+    #expect(try await next.value == 1)
+  }
+
+  @Test func whatAPolicyWillEnd_doesNotWait() async throws {
+    let held = HeldOperation()
+    let next = ResultOperation { 1 }.exclusive("a", in: domain).exclusive("b", policy: .drop, in: domain)
+    held ==> next
+    queue.addOperations([held, next])
+    try await withKeys(.exclusive("a", "b"), in: domain) {
+      try TaskWait(for: next).refuseCycle()
+      held.gate.open()
+      await #expect(throws: OperationError(.excluded, "")) { _ = try await next.value }
+    }
+  }
+
+  @Test func aTaskOfAnEndedBody_doesNotHoldTheKeyThatOthersStillUse() async throws {
+    let (user, ended) = (HeldOperation().exclusive("key", in: domain), Gate())
+    let next = ResultOperation { 1 }.exclusive("key", in: domain)
+    let task = try await withKeys(.exclusive("key"), in: domain) {
+      Task { try await queue.run(user) }
+      await user.begun.opened()
+      queue.addOperation(next)
+      return Task {
+        await ended.opened()
+        try TaskWait(for: next).refuseCycle()
+      }
+    }
+    ended.open()
+    try await task.value
+    user.gate.open()
+    #expect(try await next.value == 1)
+  }
+
+  @Test func anOperationThatNotifiesItsObserversOfItsEnd_occupiesNoSlot() async throws {
+    let (first, checked, values) = (ResultOperation { 1 }, Gate(), Journal<Int?>())
+    queue.maxConcurrentOperationCount = 1
+    first.onFinish { [queue] _ in
+      // As in a task that the operation has made.
+      $currentWork.withValue(first) {
+        _ = Task {
+          values.write(
+            try? await queue.run {
+              try TaskWait(for: first).refuseCycle()
+              return 2
+            }
+          )
+          checked.open()
+        }
+      }
+      checked.pass()
+    }
+    queue.addOperation(first)
+    #expect(await values.all(1) == [2])
   }
 
   @Test func waitingForAKeyThatAnotherHolderReleases_isNotRefused() async throws {

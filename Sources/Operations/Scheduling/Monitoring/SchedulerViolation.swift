@@ -26,15 +26,19 @@ extension SerialScheduler {
   /// continues at its own risk. The handler applies to all schedulers, and runs on the thread of the violation. Checks
   /// by the Swift runtime, such as `assumeIsolated`, still trap.
   public static var violationHandler: (@Sendable (SchedulerViolation) -> Void)? {
-    get { handler.withLock { $0 } }
+    get { handler.withLock { $0.body } }
     set {
       // The old handler is released after the lock, because releasing what its closure captures can run any code.
       var other = newValue
-      handler.withLock { swap(&$0, &other) }
+      handler.withLock { swap(&$0.body, &other) }
     }
   }
 
-  private static let handler = Locked<(@Sendable (SchedulerViolation) -> Void)?>(nil)
+  private struct Handler {
+    var body: (@Sendable (SchedulerViolation) -> Void)?
+  }
+
+  private static let handler = Locked(Handler())
 
   /// Traps if the current code does not run on this scheduler, even in release builds.
   ///
