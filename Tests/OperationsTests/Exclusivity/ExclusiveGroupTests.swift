@@ -59,48 +59,6 @@ struct ExclusiveGroupTests {
     }
   }
 
-  /// The group is always busy, and so is the key.
-  @Test func aMemberOfABusyGroup_executesAtSomeTime() async {
-    let group = GroupOperation("busy", maxConcurrentOperationCount: 1).started()
-    let member = note("member", "a")
-    let isOver: @Sendable () -> Bool = { member.isFinished }
-    let elsewhere = (0..<6).map { _ in
-      RepeatOperation { [domain] _ in
-        isOver() ? nil : DelayOperation(.milliseconds(5)).exclusive("a", in: domain)
-      }
-    }
-    let fillers = (0..<2).map { _ in
-      RepeatOperation { _ in
-        if isOver() { return nil }
-        let filler = DelayOperation(.milliseconds(60))
-        group.addOperation(filler)
-        return GroupOperation([AsyncOperation().waits(for: filler)])
-      }
-    }
-    queue.addOperations(elsewhere + fillers)
-    await poll { group.operations.count >= 2 && !domain.holders(of: "a").isEmpty }
-    group.addOperation(member)
-    await member.finished()
-    group.finish()
-    await queue.finished()
-    #expect(journal.entries == ["member"])
-  }
-
-  /// The member is called, and another operation takes its key, which waits for a later member.
-  @Test func aRefusedMember_givesItsSlotBack() async {
-    let (member, later) = (note("member", "a"), NoteOperation("later", journal))
-    let group = GroupOperation([member], maxConcurrentOperationCount: 1)
-    group.isSuspended = true
-    queue.addOperation(group)
-    await poll { domain.waiting(for: "a") == ["member"] }
-    let holder = GroupOperation([AsyncOperation().waits(for: later)]).named("holder")
-    queue.addOperation(holder.exclusive("a", in: domain))
-    await poll { domain.holders(of: "a") == ["holder"] }
-    group.addOperation(later)
-    await group.ended()
-    #expect(journal.entries == ["later", "member"])
-  }
-
   // MARK: Groups that hold a key
 
   @Test func membersOfAHolderAreLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
