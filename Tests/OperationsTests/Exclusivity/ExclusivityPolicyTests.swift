@@ -227,24 +227,6 @@ struct ExclusivityPolicyTests {
     group.finish()
   }
 
-  /// The member went before a waiter for the key of its group, and its ticket is still in the wait queue.
-  @Test func latest_cancelsNoHolderThatWentBeforeOthers() async {
-    let (first, member) = (HeldOperation(), HeldOperation().named("member").exclusive("b", in: domain))
-    first ==> member
-    let group = GroupOperation([first, member]).exclusive("a", in: domain)
-    await queue.add(group, until: first.begun)
-    let outside = HeldOperation().named("outside").exclusive("a", "b", in: domain)
-    queue.addOperation(outside)
-    await first.finished(opening: first.gate)
-    await member.begun.opened()
-    #expect(domain.holders(of: "b") == ["member"] && domain.waiting(for: "b") == ["outside"])
-    let latest = HeldOperation().exclusive("b", policy: .latest, in: domain)
-    queue.addOperation(latest)
-    await outside.finished()
-    #expect(outside.isCancelled && !member.isCancelled)
-    await queue.drained(opening: [latest.gate, member.gate])
-  }
-
   @Test func latest_cancelsWaitersOfAnyOfItsKeysAndNoHolder() async {
     let holders = [await queue.holder(of: "a", in: domain), await queue.holder(of: "b", in: domain)]
     let others = [held("both", "b", "c"), held("unrelated", "d"), held("third", "c")]
