@@ -283,17 +283,6 @@ struct KeyLimitTests {
     #expect(journal.entries == ["member", "outside"])
   }
 
-  /// The timer of a window can fire before the thread that starts it has stored it.
-  @Test func intervalsThatAreShorterThanAHandOver_pass() async {
-    for round in 0..<(isThorough ? 400 : 30) {
-      let groups = (0..<4).map { group in
-        let intervals = (0..<20).map { (index: Int) in Duration.microseconds((round + group + index) % 60 + 1) }
-        return GroupOperation(intervals.map { AsyncOperation().throttled("api", to: 1, per: $0, in: domain) })
-      }
-      await queue.run(settling: groups)
-    }
-  }
-
   @Test func reportsNameALimitAndAPause_withTheRest() async {
     domain.pause("api", for: .seconds(30), clock: clock)
     clock.advance(by: .seconds(18))
