@@ -127,21 +127,6 @@ struct KeyLimitTests {
     #expect(second.isSuccessful)
   }
 
-  @Test func pausesAndLimitsThatCrossStarts_loseNoWaiter() async {
-    for round in 0..<(isThorough ? 2_000 : 100) {
-      let operations = (0..<20).map { _ in AsyncOperation().limited("api", to: 3, in: domain) }
-      await onThreads(3) { [domain, queue] thread in
-        switch thread {
-        case 0: for operation in operations { queue.addOperation(operation) }
-        case 1: for limit in [0, 1, nil, 2, nil] as [Int?] { domain.setLimit(limit, for: "api") }
-        default: for _ in 0..<5 { domain.pause("api", for: .microseconds(round % 50)) }
-        }
-      }
-      for operation in operations { await operation.finished() }
-    }
-    await poll { domain.isUnused }
-  }
-
   // MARK: Throttles
 
   private func throttled(_ name: String, to count: Int = 1) -> NoteOperation {
