@@ -179,22 +179,6 @@ struct KeyLimitTests {
     #expect(journal.entries == ["1", "3"])
   }
 
-  @Test func limitAndThrottleOfOneKeyBothCount() async {
-    let operations = (0..<3).map { index in
-      let held = HeldOperation().named("\(index)").limited("api", to: 2, in: domain)
-      held.clock = clock
-      return held.throttled("api", to: 1, per: .seconds(1), in: domain)
-    }
-    queue.addOperations(operations)
-    await operations[0].begun.opened()
-    await clock.advance(by: .seconds(1), sleepers: 1)
-    await operations[1].begun.opened()
-    clock.advance(by: .seconds(10))
-    #expect(!operations[2].begun.isOpen && domain.holders(of: "api") == ["0", "1"])
-    for operation in operations { operation.gate.open() }
-    await operations[2].finished()
-  }
-
   @Test func theWeightsOfStartsAddUp_andAHeavyOneIsNotOvertaken() async throws {
     @Sendable func start(_ weight: Int, within limit: Duration? = .zero) async throws {
       let claim = ExclusivityClaim.throttled("tokens", to: 100, per: .seconds(60), weight: weight)
