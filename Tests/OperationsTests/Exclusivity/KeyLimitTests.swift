@@ -37,19 +37,6 @@ struct KeyLimitTests {
     group.finish()
   }
 
-  @Test func theSmallestLimitCounts_andWeightsCount() async {
-    domain.setLimit(2, for: "api")
-    let (first, second, heavy) = (held("first", to: 1), held("second"), held("heavy", weight: 3))
-    queue.addOperations([first, second, heavy])
-    await first.begun.opened()
-    #expect(domain.waiting(for: "api") == ["second", "heavy"])
-    await first.finished(opening: first.gate)
-    await second.finished(opening: second.gate)
-    #expect(domain.waiting(for: "api") == ["heavy"])
-    domain.setLimit(3, for: "api")
-    await heavy.finished(opening: heavy.gate)
-  }
-
   @Test func aLimitOutlivesTheUseOfTheKey_andConcernsOneKeyOfOneDomain() async throws {
     domain.setLimit(1, for: "api")
     try await withKeys(.shared("api"), in: domain) {
