@@ -36,16 +36,6 @@ struct TaskWaitTests {
     await dependent.finished()
   }
 
-  @Test func resultsOfAnOperationThatWaitsForTheTask_areRefused() async {
-    let dependent = ResultOperation { 1 }
-    let task = TaskOperation {
-      for await (_, result) in queue.results(of: [dependent], atMost: 1, { $0.map { $0 } }) { _ = try result.get() }
-    }
-    task ==> dependent
-    queue.addOperations([task, dependent])
-    await #expect(throws: OperationError(.waitCycle, "")) { try await task.completed() }
-  }
-
   @Test(arguments: Wait.allCases) private func waitingForItself_isRefused(_ wait: Wait) async throws {
     let own = Locked<ResultOperation<Int>?>(nil)
     let task = TaskOperation<Int> {
