@@ -279,20 +279,6 @@ struct ExclusivityTests: NotingSuite {
     #expect(journal.entries == ["second"])
   }
 
-  @Test func howeverTheHolderFinishesItsKeyIsFree() async {
-    let endings: [(AsyncOperation) -> Void] = [
-      { $0.finish() }, { $0.finish(with: TestError("failed")) }, { $0.cancel() }, { $0.timeout = .zero },
-      { $0.addCondition(OperationCondition(name: "never") { _ in throw TestError("unmet") }) },
-    ]
-    for ending in endings {
-      let operation = HeldOperation()
-      ending(operation)
-      queue.addOperation(operation.exclusive("a", in: domain))
-      await operation.finished()
-      #expect(domain.isUnused)
-    }
-  }
-
   @Test func onceTheHolderHasSettled_itsKeyIsFree() async throws {
     // The loop does not suspend, so it would keep a thread that all tests share.
     let areFree = await onThread { [queue, domain] in
