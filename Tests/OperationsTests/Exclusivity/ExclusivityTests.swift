@@ -114,16 +114,6 @@ struct ExclusivityTests: NotingSuite {
 
   // MARK: Order and slots
 
-  @Test func operationsOfSeveralIdleQueues_executeInTheOrderTheyWereAdded() async {
-    // On a busy machine, a start can take longer than the time for which the others wait.
-    let domain = ExclusivityDomain(patience: 10_000)
-    let queues = (0..<4).map { _ in OperationQueue() }
-    let operations = (0..<100).map { note("\($0)").exclusive("a", in: domain) }
-    for (index, operation) in operations.enumerated() { queues[index % 4].addOperation(operation) }
-    for operation in operations { await operation.finished() }
-    #expect(journal.entries == (0..<100).map(String.init))
-  }
-
   @Test func anOperationThatWaitsForAKey_takesNoSlotOfItsQueue() async {
     let holder = await queue.holder(of: "a", in: domain)
     let single = OperationQueue.limited(to: 1)
