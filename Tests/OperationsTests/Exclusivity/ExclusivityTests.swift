@@ -243,17 +243,6 @@ struct ExclusivityTests: NotingSuite {
     await poll { domain.isUnused }
   }
 
-  @Test func aMemberThatIsMadeToWaitForTheNextOne_runsAfterIt() async {
-    let holder = await queue.holder(of: "a", in: domain)
-    let (first, second) = (note("first").exclusive("a", in: domain), note("second").exclusive("a", in: domain))
-    let group = GroupOperation([first, second])
-    queue.addOperation(group)
-    await poll { domain.waiting(for: "a").count == 2 }
-    second ==> first
-    await group.finished(opening: holder.gate)
-    #expect(journal.entries == ["second", "first"])
-  }
-
   // MARK: Ends
 
   @Test func aCancelledWaiterGivesItsPlaceUpAtOnce() async {
