@@ -42,23 +42,6 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["outsider", "own", "next"] && group.isSuccessful)
   }
 
-  @Test(arguments: [OperationQueue.defaultMaxConcurrentOperationCount, 1], [QualityOfService.default, .userInitiated])
-  func membersExecuteOneAtATimeInTheOrderTheyWereAdded(limit: Int, quality: QualityOfService) async {
-    // On a busy machine, a start can take longer than the time for which the others wait.
-    let domain = ExclusivityDomain(patience: 10_000)
-    for _ in 0..<10 {
-      let journal = Journal<String>()
-      let members = (0..<50).map { index -> AsyncOperation in
-        let (name, isGroup) = ("\(index)", index.isMultiple(of: 5))
-        let member: AsyncOperation = isGroup ? GroupOperation([plain(name, journal)]) : NoteOperation(name, journal)
-        member.qualityOfService = quality
-        return member.exclusive("a", in: domain)
-      }
-      await queue.run(settling: [GroupOperation(members, maxConcurrentOperationCount: limit)])
-      #expect(journal.entries == (0..<50).map(String.init))
-    }
-  }
-
   // MARK: Groups that hold a key
 
   @Test func membersOfAHolderAreLetInAtAnyDepthAndSiblingsExcludeEachOther() async {
