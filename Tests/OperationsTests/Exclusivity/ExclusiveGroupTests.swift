@@ -175,25 +175,6 @@ struct ExclusiveGroupTests {
     #expect(Set(journal.entries) == Set((0..<(count - 1)).map(String.init)))
   }
 
-  /// The search for deadlocks reads the table while other operations change it.
-  @Test func manyDeadlocksBesideOtherOperationsAreEnded() async {
-    var crossing: [[NoteOperation]] = []
-    var gates: [Gate] = []
-    for pair in 0..<20 {
-      let (a, b) = (ExclusivityKey("a \(pair)"), ExclusivityKey("b \(pair)"))
-      let (first, second) = (await group("first", a), await group("second", b))
-      crossing.append([note("first", b), note("second", a)])
-      first.group.addOperation(crossing[pair][0])
-      second.group.addOperation(crossing[pair][1])
-      queue.addOperations((0..<20).map { note("", ExclusivityKey("traffic \($0 % 7)")) })
-      gates += [first.member.gate, second.member.gate]
-    }
-    for members in crossing { await poll { members.contains { $0.isFinished } } }
-    await queue.drained(opening: gates)
-    for members in crossing { #expect(members.count { $0.isCancelled } == 1) }
-    #expect(journal.count == 400 + 20)
-  }
-
   /// The deadlock in its way disappears together with the operations that it replaces.
   @Test func aMemberThatReplacesIsNotRefusedBecauseOfADeadlock() async {
     let (a, b) = (await group("A", "a"), await group("B", "b"))
