@@ -320,24 +320,6 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["free", "free", "member", "newcomer"])
   }
 
-  @Test(arguments: [false, true])
-  func ofTwoStrongerMembersThatWaitForEachOther_oneIsToldSo(isLimited: Bool) async throws {
-    let names = ["first", "second"]
-    let own = names.map { _ in HeldOperation() }
-    let groups = zip(names, own).map { name, own in weakly(GroupOperation(name) { own }, isLimited: isLimited) }
-    queue.addOperations(groups)
-    for operation in own { await operation.begun.opened() }
-    let members = names.map { strongly(note("member of \($0)"), isLimited: isLimited) }
-    for (group, member) in zip(groups, members) { group.addOperation(member) }
-    await poll { members.contains { $0.isFinished } }
-    await queue.drained(opening: own.map(\.gate))
-    let refused = members.indices.filter { !members[$0].errors.isEmpty }
-    try #require(refused.count == 1 && journal.count == 1)
-    let error = try #require(members[refused[0]].errors.first as? OperationError)
-    #expect(error.code == .waitCycle && error.message.contains("“member of \(names[refused[0]])”"))
-    #expect(error.message.contains("“\(names[1 - refused[0]])”"))
-  }
-
   @Test(arguments: ["queue", "Foundation", "hand"])
   func aMemberOfAGroupThatNeverBegan_keepsItsKeysAndRunsElsewhere(place: String) async {
     let holder = await queue.holder(of: "a", in: domain)
