@@ -217,15 +217,6 @@ struct ExclusiveGroupTests {
     #expect(reads.count < 1000 * 4)
   }
 
-  @Test func manyMembersPassManyThatWaitForTheSlotOfTheirGroup() async {
-    let single = OperationQueue.limited(to: 1)
-    let (group, begun) = await group(in: single)
-    single.addOperations((0..<50).map { note("behind \($0)", "a") })
-    for index in 0..<50 { group.addOperation(note("\(index)", "a")) }
-    await single.drained(opening: [begun.gate])
-    #expect(journal.count == 100 && journal.entries.prefix(50).allSatisfy { !$0.hasPrefix("behind") })
-  }
-
   @Test func aWaiterThatAMemberPassedLeavesTheWaitQueueWhenItIsCancelled() async {
     let single = OperationQueue.limited(to: 1)
     let (group, begun) = await group(in: single)
