@@ -143,19 +143,6 @@ struct ExclusiveGroupTests {
     member.gate.open()
   }
 
-  @Test func aMemberGoesBeforeThoseThatWaitForItsGroupThroughOthersAndDomains() async {
-    let other = ExclusivityDomain()
-    let (group, begun) = await group("group", "a")
-    let first = note("first", "a").exclusive("b", in: other)
-    let second = note("second", "c").exclusive("b", in: other)
-    queue.addOperations([first, second])
-    let member = note("member", "c")
-    group.addOperation(member)
-    await member.finished()
-    await second.finished(opening: begun.gate)
-    #expect(journal.entries == ["member", "first", "second"])
-  }
-
   @Test(arguments: [2, 3])
   func groupsWhoseMembersWouldWaitForEachOtherForEverAreToldSo(count: Int) async throws {
     let keys: [ExclusivityKey] = ["a", "b", "c"]
