@@ -174,36 +174,6 @@ struct ExclusiveGroupTests {
 
   // MARK: Slots
 
-  /// Reads of the quality of service, which a group reads when it is about to start a member.
-  private final class Watched: AsyncOperation, @unchecked Sendable {
-    private let reads: Journal<Void>
-
-    init(_ reads: Journal<Void>) { self.reads = reads }
-
-    /// Finishes when the group may have started others in vain.
-    override func execute() {
-      DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(200)) { self.finish() }
-    }
-
-    override var qualityOfService: QualityOfService {
-      get {
-        reads.write(())
-        return super.qualityOfService
-      }
-      set { super.qualityOfService = newValue }
-    }
-  }
-
-  @Test func membersOfAGroupThatWasSuspended_areNotStartedInVain() async {
-    let (group, reads) = (GroupOperation("group").started(), Journal<Void>())
-    group.isSuspended = true
-    group.addOperations((0..<1000).map { _ in Watched(reads).exclusive("a", in: domain) })
-    // It starts when the 20 ms of the group have passed.
-    await queue.run(settling: [note("other", "a")])
-    await group.ended()
-    #expect(reads.count < 1000 * 4)
-  }
-
   @Test func aWaiterThatAMemberPassedLeavesTheWaitQueueWhenItIsCancelled() async {
     let single = OperationQueue.limited(to: 1)
     let (group, begun) = await group(in: single)
