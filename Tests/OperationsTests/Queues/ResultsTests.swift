@@ -237,13 +237,6 @@ struct ResultsTests {
 
   // MARK: The first of several
 
-  @Test func theFirstSuccess_cancelsTheOthers() async throws {
-    let (failed, held) = (ResultOperation<Int> { throw TestError("down") }, HeldResult())
-    #expect(try await queue.first(of: [failed, held as ResultOperation, ResultOperation { 7 }]) == 7)
-    #expect(held.isCancelled && !held.isFinished)
-    held.finish()
-  }
-
   @Test func nothingIsRetained_afterTheFirstSuccess() async throws {
     let live = LiveCount()
     for index in 0..<3 {
