@@ -1,6 +1,5 @@
 import Foundation
 import OperationsTestSupport
-import Soak
 import Testing
 
 @testable import Operations

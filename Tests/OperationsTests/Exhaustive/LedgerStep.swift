@@ -77,8 +77,7 @@ enum LedgerStep: InterleavedStep {
       _ = world.core.ledger.remove(LedgerWorld.dependencies[index])
       if world.deeds.listed.remove(index) != nil { actor.go(on: .countDown) }
     case .makeGate:
-      guard let gate = world.core.makeGateIfWaiting() else { return }
-      actor.go(on: .giveGate(world.enter(gate)))
+      if let gate = world.core.makeGateIfWaiting() { actor.go(on: .giveGate(world.enter(gate))) }
     case .recheckReadiness:
       let (isWaiting, isCancelled) = (world.core.isBlocked, world.isCancelled)
       guard !world.isStarted, world.core.bridge.recheck(isWaiting: isWaiting, isCancelled: isCancelled) else { return }

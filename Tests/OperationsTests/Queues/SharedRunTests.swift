@@ -94,11 +94,8 @@ struct SharedRunTests {
     }
     await callers(2, of: "key")
     made.open()
-    #expect(
-      [await first.result, await Task { try await source.value }.result].compactMap(\.code) == [
-        .inputUnavailable, .waitCycle,
-      ]
-    )
+    let results = [await first.result, await Task { try await source.value }.result]
+    #expect(results.compactMap(\.code) == [.inputUnavailable, .waitCycle])
   }
 
   @Test(arguments: [2, 3]) func onlyTheCancellationOfTheLastCallerCancelsIt(count: Int) async throws {
