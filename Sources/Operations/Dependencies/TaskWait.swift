@@ -29,14 +29,12 @@ struct TaskWait {
       defer { node += 1 }
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
       if around.contains(where: { $0 === own }) { throw cycle(snapshot, through: node) }
-      let (isWaiting, needsSlot, turn) = own.core.withLock { core in
-        let wait = core.lifecycle.isCancelled ? nil : core.lifecycle.phase.wait
-        // A delay needs no slot after its pause.
-        return (wait != nil, wait != .delay && !core.holdsSlot, core.turn)
-      }
-      if isWaiting, needsSlot { try own.refuseSlotCycle(among: around) }
+      let (wait, holdsSlot, turn) = own.core.withLock { ($0.lifecycle.phase.wait, $0.holdsSlot, $0.turn) }
+      guard let wait, !own.isCancelled else { continue }
+      // A delay needs no slot after its pause.
+      if !holdsSlot, wait != .delay { try own.refuseSlotCycle(among: around) }
       // What is in a group that is free may still become a part of the work.
-      guard isWaiting, let turn, !own.around.contains(where: \.isFree) else { continue }
+      guard let turn, !own.around.contains(where: \.isFree) else { continue }
       let outer = KeyClaimant.around(own)
       for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: keyClaimants) }) {
         if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, through: node) }

@@ -52,7 +52,8 @@ extension KeyTable {
     let (outer, known) = (outer.compactMap(\.ticket), known.compactMap(\.ticket))
     // At the arrival, these policies end the wait of the claimant or of the holders.
     if entry == nil, waiter.claims.contains(where: { [.drop, .replace].contains($0.policy) }) { return [] }
-    let new = waiter.claims.filter { $0.interval == nil }.compactMap { claim in
+    let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
+    let new = claims.compactMap { claim in
       useIndices[useID(of: claim, inside: outer)].map { Entry.Share(use: $0, limit: claim.limit, weight: claim.weight) }
     }
     return (entry?.shares ?? new).compactMap { share in
@@ -60,11 +61,12 @@ extension KeyTable {
       if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
       var load = KeyUse.Load(limit: use.holders.limit)
       let others = use.holders.tickets.filter { !outer.contains($0) && !known.contains($0) }
-      // Those around the claimant count, because a stronger claim weighs only the rest. Work that has ended lends its keys.
+      // Those around the claimant count: a stronger claim weighs only the rest. Ended work only lends its keys.
       for ticket in use.holders.tickets where (outer + known).contains(ticket) && state(of: ticket) != .lending {
         for held in self[ticket]?.shares ?? [] where held.use == share.use { load.add(ticket, held) }
       }
-      return (load.admits(share) ? others : load.tickets.filter { !outer.contains($0) }).compactMap { self.claimant($0) }
+      let excluding = load.admits(share) ? others : load.tickets.filter { !outer.contains($0) }
+      return excluding.compactMap { claimant($0) }
     }
   }
 

@@ -67,8 +67,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   public enum ErrorPolicy: Sendable {
     /// No effect: the group continues and collects the errors.
     case collect
-    /// The other members are cancelled, including members that are added later. The group finishes when they have
-    /// finished.
+    /// The other members are cancelled, including later ones. The group finishes when they have finished.
     case cancelOnFailure
     /// No further member starts, as with `make` without `-k`.
     ///
@@ -149,8 +148,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   ///
   /// A plain Foundation dependency must not be in a queue, because it does not report whether it is.
   ///
-  /// Use this method for a pipeline made of `map` and `pass`, for example, where the caller holds only the last
-  /// operation.
+  /// Use it for a pipeline made of `map` and `pass`, for example, where the caller holds only the last operation.
   public final func addGraph(endingIn last: Operation) {
     engine.add(OperationBuilder.withDependencies([last], joined: nil), skipping: .unnamed(except: []), to: self)
   }
@@ -256,8 +254,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     return ownFailures.map { $0.below(name) }.markingConsequences()
   }
 
-  /// Returns the errors that a finished member contributes to the group. Override this method to translate or drop
-  /// errors.
+  /// Returns the errors that a finished member contributes to the group. Override it to translate or drop errors.
   ///
   /// The group calls this method once for every member that finishes before the group, with no errors if the member has
   /// succeeded. The group uses the thread on which the member or one of its siblings finished, and makes one call at a

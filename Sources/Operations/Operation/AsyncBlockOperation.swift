@@ -9,8 +9,7 @@
 /// ```
 ///
 /// The block is called at most once, on the thread that starts the operation, and released when it has returned or when
-/// the operation has finished without executing. It does not inherit the task-local values of the task that creates the
-/// operation.
+/// the operation has finished without executing. It does not inherit the task-local values of its creator.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?

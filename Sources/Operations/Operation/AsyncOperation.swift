@@ -134,8 +134,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// The default implementation finishes the operation at once.
   open func execute() { finish() }
 
-  /// Stops the work, because the operation was cancelled while it was executing. Call `finish` when the work has
-  /// stopped.
+  /// Stops the work, because the operation was cancelled while executing. Call `finish` when the work has stopped.
   ///
   /// Called at most once, on the cancelling thread, at any moment of the execution. If another thread finishes the
   /// operation at that moment, `isFinished` may already be true. The default implementation does nothing, so the work

@@ -70,6 +70,6 @@ private final class Carrier: TaskExecutor, @unchecked Sendable {
 extension AsyncOperation {
   /// Runs work of the operation on this thread, in a context of the work that created the operation.
   func run<Value>(in context: TaskContext, _ work: () -> Value) -> Value {
-    context.run { $currentWork.withValue(self, operation: work) }
+    context.run { $currentWork.withValue(self) { Trampoline.isolate(work) } }
   }
 }

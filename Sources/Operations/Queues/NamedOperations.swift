@@ -1,8 +1,7 @@
 public import Foundation
 
 extension OperationQueue {
-  /// Returns the waiting and executing operations of the queue that have this name, in the order in which they were
-  /// added.
+  /// Returns the waiting and executing operations of the queue that have this name, in the order of their addition.
   public func operations(named name: String) -> [Operation] { operations.filter { $0.name == name } }
 
   /// Cancels the operations of the queue that have this name, but no members of its groups with this name.

@@ -13,8 +13,7 @@ extension OperationQueue {
   /// work for which the operation waits, receive ``OperationError/Code/waitCycle``.
   ///
   /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for
-  /// the other callers. If the last caller is cancelled, it cancels the operation and returns when the operation has
-  /// finished.
+  /// the other callers. If the last caller is cancelled, it cancels the operation, and returns when that has finished.
   ///
   /// - Parameters:
   ///   - key: The key that the callers share. One key must always produce values of one type.

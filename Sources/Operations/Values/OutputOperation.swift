@@ -41,8 +41,7 @@ struct AnyOutputOperation<Output: Sendable>: Sendable {
 extension OutputOperation {
   /// Returns an operation that transforms the value of this operation.
   ///
-  /// The returned operation depends on this one, and must be enqueued like any other operation. `queue.run`
-  /// enqueues both.
+  /// The returned operation depends on this one, and must be enqueued like any other one. `queue.run` enqueues both.
   ///
   /// ```swift
   /// let words = try await queue.run(download.map { $0.split(separator: " ").count })

@@ -45,15 +45,14 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     begin(iteration: 1)
   }
 
-  /// Finishes if the operation backs off. Otherwise the running operation is cancelled, and this operation finishes
-  /// after it.
+  /// Finishes if the operation backs off. Otherwise it finishes after the running operation, which is cancelled.
   public override func didCancel() { if core.withLock({ $0.extras?.pause != nil }) { finish() } }
 
   override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
 
   private func begin(iteration: Int) {
     guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return finish() }
-    let operation = run(in: plan.context) { Trampoline.isolate { plan.make(iteration) } }
+    let operation = run(in: plan.context) { plan.make(iteration) }
     guard let operation else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }

@@ -25,13 +25,11 @@ import Foundation
 /// around this operation. A slot of an `OperationQueue` cannot be released. If the operation runs inside an operation
 /// that is not a group, such as a `flatMap`, the enclosing operation keeps its slot.
 ///
-/// ## Cancellation
+/// ## Cancellation and timeout
 ///
 /// Cancelling this operation ends the delay or cancels the running attempt, and there is no further attempt. If the
 /// attempt fails meanwhile, its error is the operation's error. If an attempt is cancelled by itself, without an error,
 /// this operation is cancelled as well. The timeout of an attempt is an error like any other.
-///
-/// ## Timeout
 ///
 /// The operation's own timeout covers all attempts and delays. The ``OperationError/underlyingErrors`` of its error are
 /// the latest errors of the attempts.
@@ -44,7 +42,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private var failedCount = 0
   private var latestErrors: [any Error] = []
 
-  private typealias Decide = @Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision
+  private typealias Outcome = Result<Output, any Error>
+  private typealias Decide = @Sendable (_ result: Outcome, _ attempt: Int) -> RetryDecision
   private typealias Begin = @Sendable (_ retry: RetryOperation, _ attempt: Int, _ context: TaskContext?) -> Void
   private typealias Plan = (decide: Decide, begin: Begin)
 
@@ -72,9 +71,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let decide = Self.decide(retryIf, retryUnless, retryWhen)
     self.init(attempts, backoff, decide, isOfFunctions: true) { retry, number, context in
       retry.startTask(priority: retry.keepPlace().quality.taskPriority, in: context, while: .executing) {
-        do { retry.ended(attempt: number, with: .success(try await body(number))) } catch {
+        do { retry.ended(number, .success(try await body(number))) } catch {
           let isCancelled = Task.isCancelled && meansCancelled(error)
-          retry.ended(attempt: number, with: .failure(isCancelled ? CancellationError() : error))
+          retry.ended(number, .failure(isCancelled ? CancellationError() : error))
         }
       }
     }
@@ -176,11 +175,12 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
     { retry, number, context in
-      switch retry.call(in: context, { Result { try make(number) } }) {
+      let make = { Result { try make(number) } }
+      switch context.map({ retry.run(in: $0, make) }) ?? make() {
       case .success(let attempt):
         attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
-        retry.runInside(attempt) { retry.ended(attempt: number, with: $0.result, behind: $0.inner, in: context) }
-      case .failure(let error): retry.ended(attempt: number, with: .failure(error), in: context)
+        retry.runInside(attempt) { retry.ended(number, $0.result, $0.inner, in: context) }
+      case .failure(let error): retry.ended(number, .failure(error), in: context)
       }
     }
   }
@@ -219,8 +219,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     attempt(1, in: context.take())
   }
 
-  /// Finishes if the operation backs off or has timed out. Otherwise the attempt is cancelled, and the operation finishes
-  /// after it.
+  /// Finishes if the operation backs off or has timed out. Otherwise it finishes after the attempt, which is cancelled.
   public override func didCancel() { if isTimedOut || core.withLock({ $0.extras?.pause != nil }) { stop() } }
 
   private var isTimedOut: Bool { core.withLock { $0.lifecycle.decision == .timeout } }
@@ -241,18 +240,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     begin(self, number, context)
   }
 
-  /// Calls a closure of the program in the context. Without one, the current task has the task-local values.
-  private func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
-    guard let context else { return body() }
-    return run(in: context) { Trampoline.isolate(body) }
-  }
-
-  private func ended(
-    attempt number: Int,
-    with result: Result<Output, any Error>,
-    behind inner: AsyncOperation? = nil,
-    in context: TaskContext? = nil
-  ) {
+  /// Without a context, the current task has the task-local values.
+  private func ended(_ number: Int, _ result: Outcome, _ inner: AsyncOperation? = nil, in context: TaskContext? = nil) {
     releaseTask()
     // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
@@ -271,11 +260,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     guard number < attempts, !isCancelled, let decide = core.withLock({ _ in plan?.decide }) else {
       return isTimedOut ? stop() : finish(with: result)
     }
-    let delay = call(in: context) { decide(result, number).delay?(number, backoff) }
-    guard let delay else { return finish(with: result) }
-    let next = context ?? TaskContext()
+    let delay = { [backoff] in decide(result, number).delay?(number, backoff) }
+    guard let delay = context.map({ run(in: $0, delay) }) ?? delay() else { return finish(with: result) }
+    let context = context ?? TaskContext()
     `continue`(behind: inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
-      self.attempt(number + 1, in: next)
+      self.attempt(number + 1, in: context)
     }
   }
 }
@@ -298,7 +287,6 @@ public struct RetryDecision: Sendable {
   /// The decision to retry after the delay of the backoff.
   public static var retry: Self { Self { attempt, backoff in backoff.delay(after: attempt) } }
 
-  /// Returns the decision to retry after this delay, instead of the delay of the backoff. A negative delay counts as
-  /// zero.
+  /// Returns the decision to retry after this delay, instead of that of the backoff. A negative one counts as zero.
   public static func retry(after delay: Duration) -> Self { Self { _, _ in delay } }
 }

@@ -28,8 +28,7 @@ struct Mailbox {
   private let capacity: EventCapacity?
   /// The number of waiting events that count toward the capacity.
   private var countedCount = 0
-  /// These events in order, for the policies that drop one of them. Tickets that are gone stay until they are skipped
-  /// or compacted.
+  /// These events in order, for the policies that drop one of them. Gone ones stay until they are skipped or compacted.
   private var counted = ArrayDeque<EventTicket>()
   /// The suspended events in order. All have the same deadline.
   private var suspended = DeadlineQueue<Duration, EventTicket>()

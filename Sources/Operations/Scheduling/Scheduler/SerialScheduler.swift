@@ -20,8 +20,7 @@ import Synchronization
 /// ## Threads
 ///
 /// An event runs on the queue's thread, never inline in `schedule`. Events gather in a mailbox, and one operation runs
-/// all of them, so an event costs a fraction of an operation. Between events, a busy scheduler yields its thread to
-/// other code.
+/// all of them, so an event costs a fraction of an operation. Between events, a busy scheduler yields its thread.
 ///
 /// ## Lifetime
 ///
@@ -139,8 +138,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
 
   /// Whether the scheduler is suspended. A suspended scheduler accepts events but runs none.
   ///
-  /// An event that is running finishes. Jobs of actors on the scheduler also wait, and so do the callers of these
-  /// actors.
+  /// An event that is running finishes. Jobs of actors on the scheduler also wait, and so do their callers.
   ///
   /// - Precondition: The scheduler is not ``main``, which belongs to the whole program.
   public var isSuspended: Bool {
